@@ -1,0 +1,109 @@
+"""Everything that spaseq raises.
+
+SpaseqError
+├── QueryError                 the query is wrong: filename, line, column, the text and a caret
+│   ├── QuerySyntaxError       …it does not parse (also a SyntaxError)
+│   └── QueryMeaningError      …it parses, and a static check refuses it (also a ValueError)
+├── SourceError                a source cannot be opened or read at all, or an option is unknown
+├── BadEventError              one event is malformed (raised only with ``strict``)
+├── LateEventError             one event came after the watermark (raised only with ``strict``)
+├── KnowledgeError             a background graph is missing or cannot be read
+└── EngineError                the engine was used in a way it forbids (pushed to after close, …)
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BadEventError",
+    "EngineError",
+    "KnowledgeError",
+    "LateEventError",
+    "QueryError",
+    "QueryMeaningError",
+    "QuerySyntaxError",
+    "SourceError",
+    "SpaseqError",
+]
+
+
+class SpaseqError(Exception):
+    """The base of every error that spaseq raises on purpose."""
+
+
+class QueryError(SpaseqError):
+    """A query that cannot be run, and where.
+
+    ``lineno`` and ``offset`` count from 1; ``text`` is the line of the query they point into.
+    ``hint`` says what to do, when there is something to say. ``str`` shows all of it with a caret.
+    """
+
+    filename: str | None
+    lineno: int | None
+    offset: int | None
+    text: str | None
+    hint: str | None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        filename: str = "<query>",
+        lineno: int = 1,
+        offset: int = 1,
+        text: str = "",
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.msg = message
+        self.filename = filename
+        self.lineno = lineno
+        self.offset = offset
+        self.text = text
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [f"{self.filename}:{self.lineno}:{self.offset}: {self.msg}"]
+        if self.text:
+            shown = self.text.rstrip("\n")
+            before = shown[: (self.offset or 1) - 1]
+            indent = "".join("\t" if c == "\t" else " " for c in before)
+            lines += [f"    {shown}", f"    {indent}^"]
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class QuerySyntaxError(QueryError, SyntaxError):
+    """The text is not SPAseq."""
+
+
+class QueryMeaningError(QueryError, ValueError):
+    """The text is SPAseq, but cannot mean anything (semantics, section 8)."""
+
+
+class SourceError(SpaseqError):
+    """A source that cannot be opened or read at all."""
+
+
+class _EventError(SpaseqError):
+    def __init__(self, reason: str, *, stream: str, position: str) -> None:
+        super().__init__(f"{stream}, {position}: {reason}")
+        self.reason = reason
+        self.stream = stream
+        self.position = position
+
+
+class BadEventError(_EventError):
+    """One event is malformed: its stream, its position there, and the reason."""
+
+
+class LateEventError(_EventError):
+    """One event is older than the watermark: its stream, its position there, and by how much."""
+
+
+class KnowledgeError(SpaseqError):
+    """A background graph that is missing or cannot be read."""
+
+
+class EngineError(SpaseqError):
+    """The engine was used in a way it forbids."""

@@ -1,0 +1,198 @@
+"""Events as columns, and as the objects a user sees.
+
+Time is a signed 64-bit count: microseconds since the Unix epoch on a stream of *instants*, plain
+numbers on a stream of *ticks* (``WITHIN 10 SECONDS`` counts 10 ticks). Semantics, section 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from pyoxigraph import BlankNode, NamedNode, Triple
+
+from spaseq.terms import UNBOUND, Dictionary, Term
+
+Ids = npt.NDArray[np.int64]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Clock(StrEnum):
+    """What the times of a stream count."""
+
+    INSTANTS = "instants"
+    TICKS = "ticks"
+
+    def show(self, time: int) -> datetime | int:
+        """A time as users see it: a UTC datetime, or the tick itself."""
+        if self is Clock.TICKS:
+            return time
+        return _EPOCH + timedelta(microseconds=time)
+
+
+def microseconds(moment: datetime) -> int:
+    """Microseconds since the epoch, exactly; a datetime without a timezone counts as UTC."""
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+class Stamp(NamedTuple):
+    """What decides the order of events: time, stream (an id), arrival number in the stream."""
+
+    time: int
+    stream: int
+    n: int
+
+
+def precedes(e: Stamp, f: Stamp) -> bool:
+    """``e ≺ f``: earlier, or of the same stream and time and arrived before (semantics, 1)."""
+    return e.time < f.time or (e.time == f.time and e.stream == f.stream and e.n < f.n)
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """Some events, as columns, in the order of a stream or of several merged ones.
+
+    Shapes: ``stream``, ``graph``, ``time`` and ``n`` are ``(events,)``; ``offset`` is
+    ``(events + 1,)``; ``s``, ``p`` and ``o`` are ``(triples,)``. The triples of event ``i`` are
+    rows ``offset[i]`` up to ``offset[i + 1]``. ``stream`` holds the id of the stream's IRI,
+    ``graph`` that of the event's graph name (``UNBOUND`` if it has none). Ids are those of
+    ``dictionary``. All times are on one ``clock``.
+    """
+
+    dictionary: Dictionary
+    clock: Clock
+    stream: Ids
+    graph: Ids
+    time: Ids
+    n: Ids
+    offset: Ids
+    s: Ids
+    p: Ids
+    o: Ids
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def stamp(self, event: int) -> Stamp:
+        """What orders event ``event``."""
+        return Stamp(int(self.time[event]), int(self.stream[event]), int(self.n[event]))
+
+    def triples(self, event: int) -> Iterator[tuple[int, int, int]]:
+        """The triples of one event, as ids."""
+        rows = slice(int(self.offset[event]), int(self.offset[event + 1]))
+        yield from zip(self.s[rows].tolist(), self.p[rows].tolist(), self.o[rows].tolist(), strict=True)
+
+    def take(self, events: Ids) -> EventBatch:
+        """The events at these positions, in this order."""
+        lengths = (self.offset[1:] - self.offset[:-1])[events]
+        offset = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        rows = np.repeat(self.offset[:-1][events] - offset[:-1], lengths) + np.arange(offset[-1])
+        return EventBatch(
+            self.dictionary,
+            self.clock,
+            self.stream[events],
+            self.graph[events],
+            self.time[events],
+            self.n[events],
+            offset,
+            self.s[rows],
+            self.p[rows],
+            self.o[rows],
+        )
+
+
+def concatenate(batches: Iterable[EventBatch]) -> EventBatch:
+    """Several batches of one dictionary and clock as one, in this order; at least one batch."""
+    parts = list(batches)
+    if len(parts) == 1:
+        return parts[0]
+    starts = np.cumsum([0] + [len(part.s) for part in parts])
+    offset = np.concatenate(
+        [[0]] + [part.offset[1:] + start for part, start in zip(parts, starts, strict=False)]
+    ).astype(np.int64)
+    return EventBatch(
+        parts[0].dictionary,
+        parts[0].clock,
+        np.concatenate([part.stream for part in parts]),
+        np.concatenate([part.graph for part in parts]),
+        np.concatenate([part.time for part in parts]),
+        np.concatenate([part.n for part in parts]),
+        offset,
+        np.concatenate([part.s for part in parts]),
+        np.concatenate([part.p for part in parts]),
+        np.concatenate([part.o for part in parts]),
+    )
+
+
+class BatchBuilder:
+    """Gathers the events of one stream, a term at a time, into an ``EventBatch``."""
+
+    def __init__(self, dictionary: Dictionary, stream: NamedNode, clock: Clock) -> None:
+        self._dictionary = dictionary
+        self._stream = dictionary.intern(stream)
+        self._clock = clock
+        self._start()
+
+    def _start(self) -> None:
+        self._graph: list[int] = []
+        self._time: list[int] = []
+        self._n: list[int] = []
+        self._offset: list[int] = [0]
+        self._triples: list[tuple[int, int, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._time)
+
+    def add(
+        self, time: int, n: int, triples: Iterable[Triple], graph: NamedNode | BlankNode | None = None
+    ) -> None:
+        """One event more. Its blank nodes become fresh ones; repeated triples count once.
+
+        Raises ValueError (and adds nothing) for a triple term of RDF 1.2: events are RDF 1.1 graphs.
+        """
+        intern = self._dictionary.intern
+        blank: dict[BlankNode, int] = {}
+
+        def identify(term: Term | Triple) -> int:
+            if isinstance(term, Triple):
+                raise ValueError(f"a triple term, which RDF 1.1 does not have: {term}")
+            if isinstance(term, BlankNode):
+                if term not in blank:
+                    blank[term] = self._dictionary.fresh()
+                return blank[term]
+            return intern(term)
+
+        rows = dict.fromkeys(
+            (identify(t.subject), identify(t.predicate), identify(t.object)) for t in triples
+        )
+        self._triples.extend(rows)
+        self._graph.append(UNBOUND if graph is None else identify(graph))
+        self._time.append(time)
+        self._n.append(n)
+        self._offset.append(len(self._triples))
+
+    def build(self) -> EventBatch:
+        """What was gathered since the last ``build``, as columns."""
+        triples = np.array(self._triples, dtype=np.int64).reshape(-1, 3)
+        batch = EventBatch(
+            self._dictionary,
+            self._clock,
+            np.full(len(self._time), self._stream, dtype=np.int64),
+            np.array(self._graph, dtype=np.int64),
+            np.array(self._time, dtype=np.int64),
+            np.array(self._n, dtype=np.int64),
+            np.array(self._offset, dtype=np.int64),
+            np.ascontiguousarray(triples[:, 0]),
+            np.ascontiguousarray(triples[:, 1]),
+            np.ascontiguousarray(triples[:, 2]),
+        )
+        self._start()
+        return batch
