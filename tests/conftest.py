@@ -1,0 +1,32 @@
+"""What all tests share: where the reference data lies, and the profiles of Hypothesis."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "ci", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, print_blob=True
+)
+settings.register_profile("long", parent=settings.get_profile("ci"), derandomize=False, max_examples=100_000)
+settings.load_profile("ci")
+
+#: Real data and other systems' test cases, beside the checkout or where SPASEQ_SHARED says.
+SHARED = Path(os.environ.get("SPASEQ_SHARED", Path(__file__).parents[2] / "shared")) / "data"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Callable[[str], Path]:
+    """``shared("seq-vectors")``: the path of reference data, or a skip that says what is missing."""
+
+    def find(name: str) -> Path:
+        path = SHARED / name
+        if not path.exists():
+            pytest.skip(f"reference data {name!r} is not beside this checkout (SPASEQ_SHARED names its folder)")
+        return path
+
+    return find
