@@ -1,0 +1,185 @@
+"""Which variables a pattern, an expression or a GPM speaks of.
+
+In-scope variables are SPARQL 1.1's (section 18.2.1). *Certain* variables are those that are bound in
+every solution; the answer errs on the side of "not certain".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from spaseq.language import syntax as s
+
+_NONE: frozenset[str] = frozenset()
+
+
+def variables(pattern: s.Pattern) -> frozenset[str]:
+    """The names that ``pattern`` has in scope: those that its solutions may bind."""
+    match pattern:
+        case s.Triples(patterns):
+            return _names(t for triple in patterns for t in (triple.subject, triple.predicate, triple.object))
+        case s.Group(elements) | s.Union(elements):
+            return _join(variables(element) for element in elements)
+        case s.Optional(inner):
+            return variables(inner)
+        case s.Graph(name, inner) | s.Service(name, inner):
+            return _names([name]) | variables(inner)
+        case s.Bind(_, variable):
+            return frozenset([variable.name])
+        case s.Values(columns):
+            return frozenset(v.name for v in columns)
+        case s.SubSelect():
+            if pattern.select.items is not None:
+                return frozenset(item.variable.name for item in pattern.select.items)
+            return variables(pattern.pattern) | (variables(pattern.values) if pattern.values else _NONE)
+        case s.Filter() | s.Minus():
+            return _NONE
+
+
+def certain(pattern: s.Pattern) -> frozenset[str]:
+    """The names that every solution of ``pattern`` binds.
+
+    Not those of OPTIONAL, of only some UNION branches, of a VALUES column with UNDEF, of BIND and of
+    a subquery's expressions (both may be errors), or of SERVICE SILENT.
+    """
+    match pattern:
+        case s.Triples():
+            return variables(pattern)
+        case s.Group(elements):
+            return _join(certain(element) for element in elements)
+        case s.Union(branches):
+            first, *others = (certain(branch) for branch in branches)
+            return first.intersection(*others)
+        case s.Graph(name, inner):
+            return _names([name]) | certain(inner)
+        case s.Service(name, inner, silent):
+            return _NONE if silent else _names([name]) | certain(inner)
+        case s.Values(columns, rows):
+            return frozenset(v.name for i, v in enumerate(columns) if all(row[i] is not None for row in rows))
+        case s.SubSelect():
+            inside = certain(pattern.pattern) | (certain(pattern.values) if pattern.values else _NONE)
+            if pattern.select.items is None:
+                return inside
+            return inside & {item.variable.name for item in pattern.select.items if item.expression is None}
+        case s.Filter() | s.Bind() | s.Optional() | s.Minus():
+            return _NONE
+
+
+def mentioned(expression: s.Expression, exists: bool = True) -> frozenset[str]:
+    """The names that ``expression`` uses, in PREV and aggregates too.
+
+    An EXISTS counts with every name that occurs in its pattern and can be seen from outside
+    (``occurring``), or not at all when ``exists`` is false.
+    """
+    match expression:
+        case s.Var(name):
+            return frozenset([name])
+        case s.Prev(variable):
+            return frozenset([variable.name])
+        case s.Exists(pattern):
+            return occurring(pattern) if exists else _NONE
+        case _:
+            return _join(mentioned(operand, exists) for operand in operands(expression))
+
+
+def occurring(pattern: s.Pattern) -> frozenset[str]:
+    """The names in ``pattern`` that a value from outside could replace.
+
+    The in-scope ones, and those in FILTER, BIND and MINUS. A subquery shows only what it projects.
+    """
+    match pattern:
+        case s.Filter(condition):
+            return mentioned(condition)
+        case s.Bind(expression, variable):
+            return mentioned(expression) | {variable.name}
+        case s.Group(elements) | s.Union(elements):
+            return _join(occurring(element) for element in elements)
+        case s.Optional(inner) | s.Minus(inner):
+            return occurring(inner)
+        case s.Graph(name, inner) | s.Service(name, inner):
+            return _names([name]) | occurring(inner)
+        case s.Triples() | s.Values() | s.SubSelect():
+            return variables(pattern)
+
+
+def operands(expression: s.Expression) -> tuple[s.Expression, ...]:
+    """The expressions directly inside ``expression``. Those inside the pattern of an EXISTS are not."""
+    match expression:
+        case s.Unary(_, operand):
+            return (operand,)
+        case s.Binary(_, left, right):
+            return (left, right)
+        case s.In(operand, items):
+            return (operand, *items)
+        case s.Call(_, arguments) | s.FunctionCall(_, arguments):
+            return arguments
+        case s.Aggregate(_, argument):
+            return () if argument is None else (argument,)
+        case s.Var() | s.Constant() | s.Exists() | s.Prev():
+            return ()
+
+
+def walk(expression: s.Expression) -> Iterator[s.Expression]:
+    """``expression`` and every expression inside it, outermost first, without the patterns of EXISTS."""
+    yield expression
+    for operand in operands(expression):
+        yield from walk(operand)
+
+
+def gpm_variables(gpm: s.Gpm) -> frozenset[str]:
+    """The names that the GPM may bind: those of its pattern, of AT and of AS."""
+    return variables(gpm.pattern) | _event_variables(gpm)
+
+
+def gpm_certain(gpm: s.Gpm) -> frozenset[str]:
+    """The names that the GPM binds in every solution: those of its pattern, of AT and of AS."""
+    return certain(gpm.pattern) | _event_variables(gpm)
+
+
+def references(seq: s.Seq) -> Iterator[tuple[s.Ref, bool]]:
+    """Every name in SEQ, from left to right, and whether it stands under a negation."""
+    match seq:
+        case s.Ref():
+            yield seq, False
+        case s.Not(element):
+            yield from ((ref, True) for ref, _ in references(element))
+        case s.Repeat(element):
+            yield from references(element)
+        case s.Sequence(parts) | s.Conjunction(parts) | s.Disjunction(parts) | s.All(parts):
+            for part in parts:
+                yield from references(part)
+
+
+def split(gpm: s.Gpm, elsewhere: frozenset[str]) -> tuple[s.Group, tuple[s.Filter, ...]]:
+    """The stateless part of the GPM's pattern, and its correlated filters (semantics, section 3).
+
+    A top-level FILTER is correlated when it has an aggregate or PREV, or mentions (also inside EXISTS)
+    a name that the GPM does not certainly bind and that is in ``elsewhere``: what other GPMs bind.
+    """
+    foreign = elsewhere - gpm_certain(gpm)
+    kept: list[s.Pattern] = []
+    correlated: list[s.Filter] = []
+    for element in gpm.pattern.elements:
+        if isinstance(element, s.Filter) and _is_correlated(element.condition, foreign):
+            correlated.append(element)
+        else:
+            kept.append(element)
+    return s.Group(tuple(kept), span=gpm.pattern.span), tuple(correlated)
+
+
+def _is_correlated(condition: s.Expression, foreign: frozenset[str]) -> bool:
+    if any(isinstance(part, s.Aggregate | s.Prev) for part in walk(condition)):
+        return True
+    return not foreign.isdisjoint(mentioned(condition))
+
+
+def _event_variables(gpm: s.Gpm) -> frozenset[str]:
+    return _names([gpm.time, gpm.graph])
+
+
+def _names(terms: Iterable[object]) -> frozenset[str]:
+    return frozenset(term.name for term in terms if isinstance(term, s.Var))
+
+
+def _join(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    return _NONE.union(*sets)
