@@ -1,0 +1,320 @@
+"""The sequence of a query in normal form: what the evaluators and the automaton are built from.
+
+Every place of the sequence gets an identity, every Kleene closure knows which variables are its own
+(*group variables*: semantics, section 4), every GPM is cut into what one event decides alone and the
+correlated filters that need the rest of the match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pyoxigraph import NamedNode
+
+from spaseq.language import scope
+from spaseq.language.syntax import (
+    All,
+    Conjunction,
+    Disjunction,
+    Filter,
+    Gpm,
+    Group,
+    Not,
+    Query,
+    Ref,
+    Repeat,
+    Seq,
+    Sequence,
+    Strategy,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GpmPart:
+    """A GPM, cut in two: what one event decides, and the filters that need the match so far."""
+
+    gpm: Gpm
+    streams: frozenset[NamedNode]
+    stateless: Group
+    correlated: tuple[Filter, ...]
+    variables: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        return self.gpm.name
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """One event that is relevant for a GPM.
+
+    ``filters`` are its correlated filters, without those that wait for another operand of an ``&``
+    or ``ALL`` around it: those stand in that node's ``deferred``.
+    """
+
+    id: int
+    gpm: str
+    filters: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Elements one after the other; ``operators[i]`` stands between element i and i + 1."""
+
+    id: int
+    items: tuple[Node, ...]
+    operators: tuple[Strategy, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """``X & Y``: at the same time."""
+
+    id: int
+    operands: tuple[Node, ...]
+    deferred: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """``X | Y``"""
+
+    id: int
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOrder:
+    """``ALL(σ1, …)``"""
+
+    id: int
+    operands: tuple[Node, ...]
+    deferred: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kleene:
+    """``X+``, ``X{n,m}`` with n ≥ 1; ``maximum`` None means unbounded.
+
+    ``own`` are the variables bound anew by every iteration: those of X that occur in no element
+    outside X, the ones of Kleenes inside X included.
+    """
+
+    id: int
+    element: Node
+    minimum: int
+    maximum: int | None
+    strategy: Strategy
+    own: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Maybe:
+    """``X?``: X, or no X in its place."""
+
+    id: int
+    element: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """``!X``"""
+
+    id: int
+    element: Node
+
+
+Node = Atom | Chain | Both | Either | AnyOrder | Kleene | Maybe | Absent
+
+
+@dataclass(frozen=True, slots=True)
+class SequencePattern:
+    """A query's sequence in normal form.
+
+    ``group_of`` maps each group variable to the id of the innermost Kleene it belongs to;
+    ``where`` are the filters at the level of WHERE; ``negated`` are GPMs used only under ``!``.
+    """
+
+    query: Query
+    root: Node
+    gpms: Mapping[str, GpmPart]
+    group_of: Mapping[str, int]
+    where: tuple[Filter, ...]
+    negated: frozenset[str]
+    streams: tuple[NamedNode, ...]
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly inside."""
+    match node:
+        case Atom():
+            return ()
+        case Chain(items=items):
+            return items
+        case Both(operands=operands) | Either(operands=operands) | AnyOrder(operands=operands):
+            return operands
+        case Kleene(element=element) | Maybe(element=element) | Absent(element=element):
+            return (element,)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all inside it, outermost first, in the order written."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def normalise(query: Query) -> SequencePattern:
+    """The normal form of a checked query."""
+    references = list(scope.references(query.sequence))
+    positive = {ref.name for ref, negated in references if not negated}
+    gpms = {gpm.name: _part(query, gpm, positive) for gpm in query.gpms}
+    builder = _Builder(gpms)
+    root = builder.build(query.sequence, frozenset(), frozenset())
+    owners = {node.id: node.own for node in walk(root) if isinstance(node, Kleene)}
+    # Kleenes are numbered from the outside in, so the last owner is the innermost.
+    group_of = {variable: kleene for kleene, own in sorted(owners.items()) for variable in own}
+    return SequencePattern(
+        query=query,
+        root=root,
+        gpms=gpms,
+        group_of=group_of,
+        where=query.filters,
+        negated=frozenset(gpm.name for gpm in query.gpms) - positive,
+        streams=tuple(declaration.iri for declaration in query.streams),
+    )
+
+
+def _part(query: Query, gpm: Gpm, positive: set[str]) -> GpmPart:
+    elsewhere = frozenset().union(
+        *(scope.gpm_variables(g) for g in query.gpms if g.name != gpm.name and g.name in positive)
+    )
+    stateless, correlated = scope.split(gpm, elsewhere)
+    return GpmPart(
+        gpm=gpm,
+        streams=frozenset(query.stream(name) for name in gpm.streams),
+        stateless=stateless,
+        correlated=correlated,
+        variables=scope.gpm_variables(gpm),
+    )
+
+
+class _Builder:
+    """Numbers the places of a sequence in the order written and hands filters to their node."""
+
+    def __init__(self, gpms: Mapping[str, GpmPart]) -> None:
+        self._gpms = gpms
+        self._count = 0
+
+    def build(self, seq: Seq, outside: frozenset[str], siblings: frozenset[str]) -> Node:
+        """``outside``: variables bound by elements outside the nearest Kleene's element.
+
+        ``siblings``: variables bound only by other operands of the ``&`` and ``ALL`` around.
+        """
+        identity = self._count
+        self._count += 1
+        match seq:
+            case Ref(name=name):
+                filters = tuple(
+                    f for f in self._gpms[name].correlated if not self._waits(name, f, siblings)
+                )
+                return Atom(identity, name, filters)
+            case Sequence(elements=elements, operators=operators):
+                items = tuple(
+                    self.build(e, outside | self._others(elements, i), siblings)
+                    for i, e in enumerate(elements)
+                )
+                return Chain(identity, items, operators)
+            case Disjunction(operands=operands):
+                return Either(
+                    identity,
+                    tuple(
+                        self.build(o, outside | self._others(operands, i), siblings)
+                        for i, o in enumerate(operands)
+                    ),
+                )
+            case Conjunction(operands=operands) | All(operands=operands):
+                nodes = []
+                deferred: dict[Filter, None] = {}
+                for i, operand in enumerate(operands):
+                    own = self._variables(operand)
+                    waited = self._others(operands, i) - own
+                    nodes.append(self.build(operand, outside | self._others(operands, i), siblings | waited))
+                    for ref, _ in scope.references(operand):
+                        for f in self._gpms[ref.name].correlated:
+                            if self._waits(ref.name, f, waited) and not self._waits(ref.name, f, siblings):
+                                deferred[f] = None
+                kind = Both if isinstance(seq, Conjunction) else AnyOrder
+                return kind(identity, tuple(nodes), tuple(deferred))
+            case Not(element=element):
+                return Absent(identity, self.build(element, outside, siblings))
+            case Repeat(element=element, minimum=0, maximum=1):
+                return Maybe(identity, self.build(element, outside, siblings))
+            case Repeat(element=element, minimum=0, maximum=maximum, strategy=strategy):
+                at_least_one = Repeat(element, 1, maximum, strategy)
+                return Maybe(identity, self.build(at_least_one, outside, siblings))
+            case Repeat(element=element, minimum=minimum, maximum=maximum, strategy=strategy):
+                own = self._variables(element) - outside
+                return Kleene(
+                    identity,
+                    self.build(element, outside, siblings),
+                    minimum,
+                    maximum,
+                    strategy,
+                    own,
+                )
+
+    def _variables(self, seq: Seq) -> frozenset[str]:
+        return frozenset().union(*(self._gpms[ref.name].variables for ref, _ in scope.references(seq)))
+
+    def _others(self, elements: tuple[Seq, ...], i: int) -> frozenset[str]:
+        return frozenset().union(*(self._variables(e) for j, e in enumerate(elements) if j != i))
+
+    def _waits(self, gpm: str, condition: Filter, waited: frozenset[str]) -> bool:
+        """Whether a filter of ``gpm`` needs a variable that only a sibling operand binds."""
+        needed = scope.mentioned(condition.condition) - self._gpms[gpm].variables
+        return bool(needed & waited)
+
+
+def starts(node: Node) -> tuple[tuple[tuple[int, ...], Atom | Both], ...]:
+    """What a node can start with: atoms, and conjunctions as a whole (semantics, section 4, ``;``).
+
+    Each comes with the ids of the Kleenes that are entered on the way to it, outermost first.
+    """
+    match node:
+        case Atom() | Both():
+            return (((), node),)
+        case Chain(items=items):
+            return tuple(_first_of_chain(items))
+        case Either(operands=operands) | AnyOrder(operands=operands):
+            return tuple(start for operand in operands for start in starts(operand))
+        case Kleene(id=identity, element=element):
+            return tuple(((identity, *entered), unit) for entered, unit in starts(element))
+        case Maybe(element=element):
+            return starts(element)
+        case Absent():
+            return ()
+
+
+def _first_of_chain(items: Iterable[Node]) -> Iterator[tuple[tuple[int, ...], Atom | Both]]:
+    for item in items:
+        yield from starts(item)
+        if not isinstance(item, Maybe | Absent):
+            return
+
+
+def may_trail(node: Node) -> bool:
+    """Whether a match may have to wait for the end of its window (a negation or ``?`` comes last)."""
+    match node:
+        case Chain(items=items):
+            return may_trail(items[-1])
+        case Either(operands=operands) | AnyOrder(operands=operands):
+            return any(map(may_trail, operands))
+        case Kleene(element=element):
+            return may_trail(element)
+        case Maybe() | Absent():
+            return True
+        case Atom() | Both():
+            return False
+

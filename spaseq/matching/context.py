@@ -1,0 +1,307 @@
+"""Ω: the solutions of a match so far, and how an event, an iteration or a filter changes them.
+
+This is section 3 of the semantics, and the part of section 4 on Kleene closures, as functions from
+rows to rows: ``X(e, Ω) = F(Ω ⋈ [[P]])``. All evaluators share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from spaseq.automaton.pattern import AnyOrder, Atom, Both, Kleene, SequencePattern, walk
+from spaseq.gpm.expressions import ExpressionError, aggregate, compile_filter, compile_value
+from spaseq.language import scope
+from spaseq.language.syntax import Aggregate, Expression, Filter, Group, Prev, Var
+from spaseq.matching.model import Occurrence, Row, Solution
+from spaseq.matching.rewrite import substitute
+from spaseq.terms import Dictionary
+
+Rows = tuple[Row, ...]
+
+#: Whether a graph pattern, under a solution, has an answer in an event's graph.
+Exists = Callable[[str, Occurrence, Group, Solution], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """A correlated filter, ready to be asked of a row.
+
+    ``summaries`` are its aggregates and ``previous`` its PREVs, each under the name of the variable
+    that stands for it in ``test``. ``needs`` are the plain variables it mentions.
+    """
+
+    test: Callable[[Solution], bool]
+    summaries: tuple[tuple[str, Aggregate, int | None], ...]
+    previous: tuple[tuple[str, str, int | None], ...]
+    needs: frozenset[str]
+    summarised: frozenset[int]
+
+
+class Context:
+    """The operations on rows for one query."""
+
+    def __init__(self, pattern: SequencePattern, dictionary: Dictionary, exists: Exists) -> None:
+        self._pattern = pattern
+        self._dictionary = dictionary
+        self._kleenes = {n.id: n for n in walk(pattern.root) if isinstance(n, Kleene)}
+        # Set around each test of a filter, for its EXISTS.
+        self._asked: tuple[str, Occurrence] | None = None
+        self._exists = exists
+        self._atoms: dict[int, tuple[_Condition, ...]] = {}
+        self._joins: dict[int, tuple[_Condition, ...]] = {}
+        for node in walk(pattern.root):
+            if isinstance(node, Atom):
+                self._atoms[node.id] = tuple(self._condition(f) for f in node.filters)
+            elif isinstance(node, Both | AnyOrder):
+                self._joins[node.id] = tuple(self._condition(f) for f in node.deferred)
+        self._where = tuple(self._condition(f) for f in pattern.where)
+
+    @property
+    def start(self) -> Rows:
+        """Ω before anything has matched: the one empty solution."""
+        return (Row({}),)
+
+    def extend(self, rows: Rows, atom: Atom, event: Occurrence, inside: tuple[int, ...]) -> Rows:
+        """``X(e, Ω)``: empty iff the event is not relevant in this context.
+
+        ``inside`` are the Kleenes whose iteration is in progress, outermost first.
+        """
+        solutions = event.solutions.get(atom.gpm, ())
+        if not solutions:
+            return ()
+        conditions = self._atoms[atom.id]
+        out = []
+        for row in rows:
+            for solution in solutions:
+                binding = _merge(row.binding, solution)
+                if binding is None:
+                    continue
+                joined = Row(binding, row.iterations, row.origin)
+                if self._holds(conditions, joined, inside, atom.gpm, event):
+                    out.append(joined)
+        return self._settle(tuple(out), inside)
+
+    def join(self, operands: Sequence[Rows], node: Both | AnyOrder, inside: tuple[int, ...]) -> Rows:
+        """Ω of an ``&`` or ``ALL``: its operands' rows, all made from one ``mark``ed Ω, joined."""
+        joined = operands[0]
+        for rows in operands[1:]:
+            pairs = []
+            for left in joined:
+                for right in rows:
+                    if left.origin != right.origin:
+                        continue
+                    binding = _merge(left.binding, right.binding)
+                    if binding is not None:
+                        pairs.append(Row(binding, {**left.iterations, **right.iterations}, left.origin))
+            joined = tuple(pairs)
+        conditions = self._joins[node.id]
+        kept = (Row(r.binding, r.iterations, r.origin[:-1]) for r in joined)
+        return self._settle(tuple(r for r in kept if self._holds(conditions, r, inside)), inside)
+
+    def mark(self, rows: Rows) -> Rows:
+        """Tells rows apart by their origin, so that what is made from them can be put together."""
+        return tuple(replace(row, origin=(*row.origin, i)) for i, row in enumerate(rows))
+
+    def enter(self, rows: Rows, kleene: int) -> Rows:
+        """Begins the first iteration of a Kleene."""
+        return tuple(
+            Row(row.binding, _without(row.iterations, kleene), (*row.origin, i)) for i, row in enumerate(rows)
+        )
+
+    def again(self, rows: Rows, kleene: int) -> Rows:
+        """Ends an iteration: its own variables move from the bindings to the completed iterations."""
+        own = self._kleenes[kleene].own
+        inner = self._inside(kleene)
+        groups: dict[object, tuple[Row, list[Solution], list[Row]]] = {}
+        for row in rows:
+            shared = {v: t for v, t in row.binding.items() if v not in own}
+            outer = {k: i for k, i in row.iterations.items() if k not in inner}
+            key = (frozenset(shared.items()), _frozen(outer), row.origin)
+            if key not in groups:
+                groups[key] = (Row(shared, outer, row.origin), [], [])
+            groups[key][1].append({v: t for v, t in row.binding.items() if v in own})
+            groups[key][2].append(row)
+        out = []
+        for head, local, members in groups.values():
+            completed = (*head.iterations.get(kleene, ()), _canonical(local))
+            iterations = {**head.iterations, kleene: completed}
+            for k in inner:
+                # What the Kleenes inside did is kept for aggregates over all their iterations.
+                histories = {_frozen({k: m.iterations[k]}): m.iterations[k] for m in members if k in m.iterations}
+                past = tuple(i for history in histories.values() for i in history)
+                iterations[_past(k)] = (*head.iterations.get(_past(k), ()), *past)
+            out.append(Row(head.binding, iterations, head.origin))
+        return tuple(out)
+
+    def leave(self, rows: Rows, kleene: int, inside: tuple[int, ...]) -> Rows:
+        """Ends a Kleene: from here a row speaks of one of its iterations (their union).
+
+        ``inside`` are the Kleenes still in progress around it.
+        """
+        inner = self._inside(kleene)
+        out = []
+        for row in self.again(rows, kleene):
+            iterations = dict(row.iterations)
+            for k in inner:
+                iterations[k] = iterations.pop(_past(k), ())
+            for solution in (s for iteration in iterations[kleene] for s in iteration):
+                out.append(Row({**row.binding, **solution}, iterations, row.origin[:-1]))
+        return self._settle(tuple(out), inside)
+
+    def complete(self, rows: Rows) -> Rows:
+        """Ω of a complete match: the filters of WHERE, also those with unbound variables."""
+        return tuple(row for row in rows if self._holds(self._where, row, ()))
+
+    def summarise(self, node: Aggregate, rows: Iterable[Row]) -> int:
+        """An aggregate of SELECT: over all iterations of its Kleene, or over the match's solutions.
+
+        Returns a term id; raises ``ExpressionError`` where SPARQL's aggregate has no value.
+        """
+        kleene = self._kleene_of(scope.mentioned(node.argument) if node.argument is not None else frozenset())
+        if kleene is None:
+            return aggregate(node, [row.binding for row in rows], self._dictionary)
+        seen: dict[object, list[Solution]] = {}
+        for row in rows:
+            rest = {v: t for v, t in row.binding.items() if v not in self._kleenes[kleene].own}
+            key = (_frozen({kleene: row.iterations.get(kleene, ())}), frozenset(rest.items()))
+            seen.setdefault(key, self._range(row, kleene, ()))
+        unique: dict[object, list[Solution]] = {}
+        for (history, _), solutions in seen.items():  # type: ignore[misc]  # keys are the pairs made above
+            unique.setdefault(history, solutions)
+        return aggregate(node, [s for solutions in unique.values() for s in solutions], self._dictionary)
+
+    # --- filters ------------------------------------------------------------------------------
+
+    def _condition(self, item: Filter) -> _Condition:
+        """Compiles a filter, its aggregates and PREVs taken out and replaced by variables."""
+        summaries: list[tuple[str, Aggregate, int | None]] = []
+        previous: list[tuple[str, str, int | None]] = []
+
+        def take_out(node: Expression) -> Expression | None:
+            if isinstance(node, Aggregate):
+                argument = node.argument
+                used = scope.mentioned(argument) if argument is not None else frozenset()
+                name = f" {len(summaries)}aggregate"
+                summaries.append((name, node, self._kleene_of(used)))
+                return Var(name)
+            if isinstance(node, Prev):
+                name = f" {len(previous)}previous"
+                previous.append((name, node.variable.name, self._pattern.group_of.get(node.variable.name)))
+                return Var(name)
+            return None
+
+        plain = substitute(item.condition, take_out)
+        names = {name for name, *_ in summaries} | {name for name, *_ in previous}
+        return _Condition(
+            test=compile_filter(plain, self._dictionary, self._ask),
+            summaries=tuple(summaries),
+            previous=tuple(previous),
+            needs=scope.mentioned(plain) - names,
+            summarised=frozenset(k for _, _, k in summaries if k is not None),
+        )
+
+    def _kleene_of(self, variables: frozenset[str]) -> int | None:
+        found = [self._pattern.group_of[v] for v in variables if v in self._pattern.group_of]
+        return max(found) if found else None
+
+    def _ask(self, pattern: Group, solution: Solution) -> bool:
+        if self._asked is None:
+            return False
+        gpm, event = self._asked
+        return self._exists(gpm, event, pattern, solution)
+
+    def _holds(
+        self,
+        conditions: tuple[_Condition, ...],
+        row: Row,
+        inside: tuple[int, ...],
+        gpm: str = "",
+        event: Occurrence | None = None,
+    ) -> bool:
+        if not conditions:
+            return True
+        self._asked = None if event is None else (gpm, event)
+        return all(self._test(c, row, inside) for c in conditions)
+
+    def _test(self, condition: _Condition, row: Row, inside: tuple[int, ...]) -> bool:
+        if not condition.summaries and not condition.previous:
+            return condition.test(row.binding)
+        binding = dict(row.binding)
+        for name, variable, kleene in condition.previous:
+            completed = row.iterations.get(kleene, ()) if kleene is not None else ()
+            if not completed:
+                return True  # PREV's filters apply from the second iteration on
+            values = [s[variable] for s in completed[-1] if variable in s]
+            if values:
+                binding[name] = values[-1]
+        for name, node, kleene in condition.summaries:
+            solutions = [row.binding] if kleene is None else self._range(row, kleene, inside)
+            try:
+                binding[name] = aggregate(node, solutions, self._dictionary)
+            except ExpressionError:
+                continue  # stays unbound: the filter sees an error
+        return condition.test(binding)
+
+    def _range(self, row: Row, kleene: int, inside: tuple[int, ...]) -> list[Solution]:
+        """The solutions an aggregate ranges over: all iterations so far, with the one in progress."""
+        own = self._kleenes[kleene].own
+        shared = {v: t for v, t in row.binding.items() if v not in own}
+        done = [{**shared, **s} for iteration in row.iterations.get(kleene, ()) for s in iteration]
+        return [*done, row.binding] if kleene in inside else done
+
+    def _settle(self, rows: Rows, inside: tuple[int, ...]) -> Rows:
+        """Applies each filter of WHERE whose variables are all bound, outside of their Kleenes."""
+        if not self._where:
+            return rows
+        group_of = self._pattern.group_of
+        return tuple(
+            row
+            for row in rows
+            if all(
+                not c.needs <= row.binding.keys()
+                or any(group_of.get(v) in inside for v in c.needs)
+                or not all(k in row.iterations and k not in inside for k in c.summarised)
+                or self._holds((c,), row, inside)
+                for c in self._where
+            )
+        )
+
+    def _inside(self, kleene: int) -> tuple[int, ...]:
+        """The ids of the Kleenes inside a Kleene."""
+        return tuple(n.id for n in walk(self._kleenes[kleene].element) if isinstance(n, Kleene))
+
+
+def value_of(expression: Expression, dictionary: Dictionary) -> Callable[[Solution], int]:
+    """An expression over one solution, as ``compile_value`` gives it, without EXISTS."""
+    return compile_value(expression, dictionary)
+
+
+def _past(kleene: int) -> int:
+    """The key under which iterations of a Kleene in past iterations of the one around it are kept."""
+    return -1 - kleene
+
+
+def _without(iterations: Mapping[int, tuple[tuple[Solution, ...], ...]], kleene: int) -> Mapping[int, tuple[tuple[Solution, ...], ...]]:
+    return {k: i for k, i in iterations.items() if k != kleene}
+
+
+def _merge(left: Solution, right: Solution) -> dict[str, int] | None:
+    """The union of two solutions, or None if they disagree."""
+    for variable, term in right.items():
+        if left.get(variable, term) != term:
+            return None
+    return {**left, **right}
+
+
+def _canonical(solutions: list[Solution]) -> tuple[Solution, ...]:
+    """An iteration's solutions in an order that does not depend on how they were found."""
+    return tuple(sorted(solutions, key=lambda s: sorted(s.items())))
+
+
+def _frozen(iterations: Mapping[int, tuple[tuple[Solution, ...], ...]]) -> frozenset[object]:
+    """A hashable form of completed iterations."""
+    return frozenset(
+        (k, tuple(tuple(frozenset(s.items()) for s in iteration) for iteration in completed))
+        for k, completed in iterations.items()
+    )

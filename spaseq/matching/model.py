@@ -1,0 +1,150 @@
+"""What evaluators take and give: occurrences in, found matches out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from spaseq.events import EventBatch, Stamp
+from spaseq.language.syntax import Window, WindowKind
+
+#: A solution mapping: variable name → term id; an unbound variable is absent.
+Solution = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """An event of the streamset as runs see it: when it was, and what its GPMs found in it.
+
+    ``position`` numbers the events of the query's streamset in processing order, from 0.
+    ``solutions`` has, per GPM, the solutions of its stateless part; a GPM that found none is absent.
+    ``batch`` and ``index`` say where the event's graph is.
+    """
+
+    stamp: Stamp
+    position: int
+    solutions: Mapping[str, tuple[Solution, ...]]
+    batch: EventBatch | None = field(default=None, compare=False, repr=False)
+    index: int = field(default=0, compare=False, repr=False)
+
+    @property
+    def time(self) -> int:
+        return self.stamp.time
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One solution of a match so far.
+
+    ``binding`` holds the variables that have one value now: ordinary ones, and group variables of
+    the iteration in progress (or, after their Kleene, of the iteration this row speaks of).
+    ``iterations`` maps a Kleene's id to its completed iterations, each the solutions of its own
+    variables. ``origin`` tells rows apart that entered the Kleenes in progress separately.
+    """
+
+    binding: Mapping[str, int]
+    iterations: Mapping[int, tuple[tuple[Solution, ...], ...]] = field(default_factory=dict)
+    origin: tuple[int, ...] = ()
+
+
+#: One chosen event: the GPM's name and the event.
+Choice = tuple[str, Occurrence]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A match: its events in order, and its solutions Ω."""
+
+    events: tuple[Choice, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def first(self) -> Occurrence:
+        return min((o for _, o in self.events), key=_order)
+
+    @property
+    def last(self) -> Occurrence:
+        return max((o for _, o in self.events), key=_order)
+
+    @property
+    def chosen(self) -> frozenset[tuple[str, Stamp]]:
+        """What makes two matches the same: which event each GPM chose."""
+        return frozenset((name, o.stamp) for name, o in self.events)
+
+
+def _order(occurrence: Occurrence) -> tuple[int, int]:
+    return (occurrence.time, occurrence.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A query's window over one streamset (semantics, section 5).
+
+    ``size`` counts time units of the stream's clock, or events when ``counted``; ``start`` is t0:
+    the time, or 0 for a count, at which the first tumbling window begins.
+    """
+
+    size: int
+    counted: bool
+    sliding: bool
+    start: int
+
+    def measure(self, occurrence: Occurrence) -> int:
+        """Where an event lies on the axis that the window measures."""
+        return occurrence.position if self.counted else occurrence.time
+
+    def index(self, at: int) -> int:
+        """The number of the tumbling window that contains a place on the axis."""
+        return (at - self.start) // self.size
+
+    def together(self, first: Occurrence, last: Occurrence) -> bool:
+        """Whether one match may span both."""
+        a, b = self.measure(first), self.measure(last)
+        return b - a <= self.size if self.sliding else self.index(a) == self.index(b)
+
+    def opening(self, first: Occurrence, last: Occurrence) -> int:
+        """The first place on the axis that belongs to the window of a match ``first … last``."""
+        if self.sliding:
+            return self.measure(last) - self.size
+        return self.start + self.index(self.measure(first)) * self.size
+
+    def closing(self, first: Occurrence) -> int:
+        """The last place on the axis that belongs to the window of a match that starts at ``first``."""
+        if self.sliding:
+            return self.measure(first) + self.size
+        return self.start + (self.index(self.measure(first)) + 1) * self.size - 1
+
+
+def bounds(window: Window, ticks: bool, start: int) -> Bounds:
+    """The window of a query whose first event is at time ``start``; a second is one tick on ticks."""
+    from spaseq.language.syntax import UNITS
+
+    unit = UNITS[window.unit]
+    sliding = window.kind is WindowKind.SLIDING
+    if unit is None:
+        return Bounds(window.size, True, sliding, 0)
+    size = window.size * unit
+    if ticks:
+        size = max(1, size // 1_000_000)
+    return Bounds(size, False, sliding, start)
+
+
+class Evaluator(Protocol):
+    """Finds the matches of one sequence in one partition.
+
+    Occurrences come in processing order. Every match is returned once: by the ``push`` of the last
+    event it needs or, if it waits for the end of its window, by the ``advance`` that ends it.
+    """
+
+    def push(self, occurrence: Occurrence) -> Sequence[Found]:
+        """Takes the next event."""
+        ...
+
+    def advance(self, at: int) -> Sequence[Found]:
+        """No further event will lie at or before ``at`` on the window's axis."""
+        ...
+
+    def drop(self) -> None:
+        """Forgets every partial match, also those that only wait for their window's end."""
+        ...
