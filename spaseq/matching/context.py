@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spaseq.automaton.pattern import AnyOrder, Atom, Both, Kleene, SequencePattern, walk
-from spaseq.gpm.expressions import ExpressionError, aggregate, compile_filter, compile_value
+from spaseq.gpm.expressions import ExpressionError, aggregate, compile_filter
 from spaseq.language import scope
 from spaseq.language.syntax import Aggregate, Expression, Filter, Group, Prev, Var
 from spaseq.matching.model import Occurrence, Row, Solution
@@ -124,11 +124,13 @@ class Context:
             groups[key][2].append(row)
         out = []
         for head, local, members in groups.values():
-            completed = (*head.iterations.get(kleene, ()), _canonical(local))
+            completed = (*head.iterations.get(kleene, ()), self._canonical(local))
             iterations = {**head.iterations, kleene: completed}
             for k in inner:
                 # What the Kleenes inside did is kept for aggregates over all their iterations.
-                histories = {_frozen({k: m.iterations[k]}): m.iterations[k] for m in members if k in m.iterations}
+                histories = {
+                    _frozen({k: m.iterations[k]}): m.iterations[k] for m in members if k in m.iterations
+                }
                 past = tuple(i for history in histories.values() for i in history)
                 iterations[_past(k)] = (*head.iterations.get(_past(k), ()), *past)
             out.append(Row(head.binding, iterations, head.origin))
@@ -267,14 +269,16 @@ class Context:
             )
         )
 
+    def _canonical(self, solutions: list[Solution]) -> tuple[Solution, ...]:
+        """An iteration's solutions in an order that does not depend on how they were found."""
+        if len(solutions) == 1:
+            return (solutions[0],)
+        term = self._dictionary.term
+        return tuple(sorted(solutions, key=lambda s: sorted((v, str(term(t))) for v, t in s.items())))
+
     def _inside(self, kleene: int) -> tuple[int, ...]:
         """The ids of the Kleenes inside a Kleene."""
         return tuple(n.id for n in walk(self._kleenes[kleene].element) if isinstance(n, Kleene))
-
-
-def value_of(expression: Expression, dictionary: Dictionary) -> Callable[[Solution], int]:
-    """An expression over one solution, as ``compile_value`` gives it, without EXISTS."""
-    return compile_value(expression, dictionary)
 
 
 def _past(kleene: int) -> int:
@@ -282,7 +286,9 @@ def _past(kleene: int) -> int:
     return -1 - kleene
 
 
-def _without(iterations: Mapping[int, tuple[tuple[Solution, ...], ...]], kleene: int) -> Mapping[int, tuple[tuple[Solution, ...], ...]]:
+def _without(
+    iterations: Mapping[int, tuple[tuple[Solution, ...], ...]], kleene: int
+) -> Mapping[int, tuple[tuple[Solution, ...], ...]]:
     return {k: i for k, i in iterations.items() if k != kleene}
 
 
@@ -292,11 +298,6 @@ def _merge(left: Solution, right: Solution) -> dict[str, int] | None:
         if left.get(variable, term) != term:
             return None
     return {**left, **right}
-
-
-def _canonical(solutions: list[Solution]) -> tuple[Solution, ...]:
-    """An iteration's solutions in an order that does not depend on how they were found."""
-    return tuple(sorted(solutions, key=lambda s: sorted(s.items())))
 
 
 def _frozen(iterations: Mapping[int, tuple[tuple[Solution, ...], ...]]) -> frozenset[object]:

@@ -24,7 +24,7 @@ class Occurrence:
 
     stamp: Stamp
     position: int
-    solutions: Mapping[str, tuple[Solution, ...]]
+    solutions: Mapping[str, tuple[Solution, ...]] = field(compare=False)
     batch: EventBatch | None = field(default=None, compare=False, repr=False)
     index: int = field(default=0, compare=False, repr=False)
 

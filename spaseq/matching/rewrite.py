@@ -8,9 +8,7 @@ from dataclasses import replace
 from spaseq.language.syntax import Binary, Call, Expression, FunctionCall, In, Unary
 
 
-def substitute(
-    expression: Expression, replacement: Callable[[Expression], Expression | None]
-) -> Expression:
+def substitute(expression: Expression, replacement: Callable[[Expression], Expression | None]) -> Expression:
     """The expression with every part for which ``replacement`` gives something replaced by it.
 
     Outermost parts are asked first; what is inside a replaced part, or inside an EXISTS, is not asked.

@@ -1,0 +1,323 @@
+"""The slow, executable form of the semantics page: the judge of every other evaluator.
+
+``matches`` reads a finite list of events and enumerates, element by element, every choice of events
+that section 4 allows, asking each condition by looking at all events. Nothing is indexed, nothing
+is remembered between two questions. ``Reference`` wraps it as an evaluator that can be pushed to.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from spaseq.automaton.pattern import (
+    Absent,
+    AnyOrder,
+    Atom,
+    Both,
+    Chain,
+    Either,
+    Kleene,
+    Maybe,
+    Node,
+    SequencePattern,
+    starts,
+)
+from spaseq.events import precedes
+from spaseq.language.syntax import Strategy
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.model import Bounds, Choice, Found, Occurrence
+
+#: What ``;`` must not skip: units an element can start with, and the Kleenes entered on the way.
+_Rivals = tuple[tuple[tuple[int, ...], Atom | Both], ...]
+
+Events = Sequence[Occurrence]
+
+
+#: A negation whose gap is still open at its end, and the events that it comes after.
+_Open = tuple[Absent, Events]
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """Where a search may choose: places on the window's axis, and events that must come later."""
+
+    opening: float = -math.inf
+    closing: float = math.inf
+    before: Events = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Leading:
+    """A negation at the beginning, which its match's window bounds: decided when the match is complete."""
+
+    negation: Absent
+    context: _Partial
+    before: Events
+
+
+@dataclass(frozen=True, slots=True)
+class _Partial:
+    """A match so far. ``inside`` are the Kleenes in progress, ``gap`` where it may still choose."""
+
+    events: tuple[Choice, ...]
+    rows: Rows
+    inside: tuple[int, ...] = ()
+    pending: tuple[_Open, ...] = ()
+    leading: tuple[_Leading, ...] = ()
+    gap: _Gap = _Gap()
+
+    @property
+    def chosen(self) -> Events:
+        return tuple(event for _, event in self.events)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """How an element is reached: the operator before it, and what that operator must not skip.
+
+    ``operator`` is None for the first element of the sequence.
+    """
+
+    operator: Strategy | None
+    rivals: _Rivals = ()
+
+
+_FREE = _Entry(Strategy.ANY)
+
+
+def matches(pattern: SequencePattern, context: Context, bounds: Bounds, events: Events) -> list[Found]:
+    """All matches among ``events``, given in processing order, each once; in order of their last event.
+
+    Includes those that a trailing negation holds back: all of them lie in windows taken as ended.
+    """
+    search = _Search(pattern, context, bounds, events)
+    unique: dict[object, Found] = {}
+    for m in search.partials():
+        if not search.broken(m):
+            unique.setdefault(_found(m).chosen, _found(m))
+    return sorted(unique.values(), key=lambda found: found.last.position)
+
+
+class Reference:
+    """The reference as an evaluator: searches its whole window again at every event."""
+
+    def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
+        self._pattern, self._context, self._bounds = pattern, context, bounds
+        self.drop()
+
+    def drop(self) -> None:
+        """See ``Evaluator.drop``: what comes before the next event cannot be part of a match."""
+        self._events: list[Occurrence] = []
+        self._waiting: list[_Partial] = []
+        self._seen: dict[object, int] = {}
+
+    def push(self, occurrence: Occurrence) -> list[Found]:
+        """See ``Evaluator.push``."""
+        self._forget(occurrence)
+        self._events.append(occurrence)
+        search = _Search(self._pattern, self._context, self._bounds, self._events)
+        found = []
+        for m in search.partials():
+            if occurrence not in m.chosen:
+                continue
+            if m.pending:
+                self._waiting.append(m)
+            elif not search.broken(m):
+                found.append(m)
+        return self._emit(found)
+
+    def advance(self, at: int) -> list[Found]:
+        """See ``Evaluator.advance``."""
+        search = _Search(self._pattern, self._context, self._bounds, self._events)
+        due = [m for m in self._waiting if self._closing(m) <= at]
+        self._waiting = [m for m in self._waiting if self._closing(m) > at]
+        return self._emit([m for m in due if not search.broken(m)])
+
+    def _emit(self, partials: Iterable[_Partial]) -> list[Found]:
+        out = []
+        for m in partials:
+            found = _found(m)
+            if found.chosen not in self._seen:
+                self._seen[found.chosen] = self._closing(m)
+                out.append(found)
+        return sorted(out, key=lambda f: f.last.position)
+
+    def _closing(self, m: _Partial) -> int:
+        return self._bounds.closing(_found(m).first)
+
+    def _forget(self, now: Occurrence) -> None:
+        """Drops events that no match can see any more."""
+        at = self._bounds.measure(now)
+        oldest = self._bounds.opening(now, now)
+        for m in self._waiting:
+            first = _found(m)
+            oldest = min(oldest, self._bounds.opening(first.first, first.last))
+        self._events = [e for e in self._events if self._bounds.measure(e) >= oldest]
+        self._seen = {chosen: closing for chosen, closing in self._seen.items() if closing >= at}
+
+
+def _found(m: _Partial) -> Found:
+    return Found(tuple(sorted(m.events, key=lambda choice: choice[1].position)), m.rows)
+
+
+class _Search:
+    def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds, events: Events) -> None:
+        self._root = pattern.root
+        self._context = context
+        self._bounds = bounds
+        self._events = events
+
+    def partials(self) -> Iterator[_Partial]:
+        """Complete matches, but for the negations at their beginning and end (see ``broken``)."""
+        for m in self._element(self._root, _Partial((), self._context.start), _Entry(None)):
+            rows = self._context.complete(m.rows)
+            if m.events and rows:
+                yield replace(m, rows=rows)
+
+    def broken(self, m: _Partial) -> bool:
+        """Whether a negation at the beginning or end of a match finds something in its window."""
+        found = _found(m)
+        opening = self._bounds.opening(found.first, found.last)
+        closing = self._bounds.closing(found.first)
+        return any(
+            self._occurs(item.negation, (), _Gap(opening=opening, before=item.before), item.context)
+            for item in m.leading
+        ) or any(self._occurs(negation, after, _Gap(closing=closing), m) for negation, after in m.pending)
+
+    # --- elements -----------------------------------------------------------------------------
+
+    def _element(self, node: Node, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
+        """Extends ``m`` by a match of ``node``, and decides the negations that waited for it."""
+        for extended in self._node(node, replace(m, pending=()), entry):
+            new = extended.chosen[len(m.events) :]
+            if not new:
+                yield replace(extended, pending=m.pending + extended.pending)
+                continue
+            leading = tuple(_Leading(n, extended, new) for n, after in m.pending if not after)
+            if not any(
+                after and self._occurs(n, after, _Gap(before=new), extended) for n, after in m.pending
+            ):
+                yield replace(extended, leading=extended.leading + leading)
+
+    def _node(self, node: Node, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
+        match node:
+            case Atom():
+                yield from self._atom(node, m, entry)
+            case Chain(items=items, operators=operators):
+                own = [_Entry(op, starts(item)) for op, item in zip(operators, items[1:], strict=True)]
+                yield from self._chain(items, [entry, *own], True, m)
+            case Maybe() | Absent():
+                yield from self._chain((node,), [entry], True, m)
+            case Either(operands=operands):
+                for operand in operands:
+                    yield from self._node(operand, m, entry)
+            case Both() | AnyOrder():
+                yield from self._together(node, m, entry)
+            case Kleene(id=identity):
+                rows = self._context.enter(m.rows, identity)
+                entered = replace(m, rows=rows, inside=(*m.inside, identity))
+                yield from self._iterate(node, 1, entered, entry)
+
+    def _atom(self, node: Atom, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
+        for event in self._events:
+            if node.gpm in event.solutions and self._admits(m, [event], entry):
+                rows = self._context.extend(m.rows, node, event, m.inside)
+                if rows:
+                    yield replace(m, events=(*m.events, (node.gpm, event)), rows=rows)
+
+    def _chain(
+        self, items: Sequence[Node], entries: Sequence[_Entry], inherited: bool, m: _Partial
+    ) -> Iterator[_Partial]:
+        """``entries[i]`` leads to item i; the first one is ``inherited`` from before the group.
+
+        What follows a negation is reached by the operator right before it, but the first positive
+        element of a group always by the operator before the group.
+        """
+        if not items:
+            yield m
+            return
+        item, *rest = items
+        if isinstance(item, Maybe | Absent):
+            after = entries[:1] + entries[2:] if inherited else entries[1:]
+            absent = Absent(item.id, item.element)
+            waiting = replace(m, pending=(*m.pending, (absent, m.chosen)))
+            yield from self._chain(rest, after, inherited, waiting)
+        if isinstance(item, Absent):
+            return
+        element = item.element if isinstance(item, Maybe) else item
+        for extended in self._element(element, m, entries[0]):
+            yield from self._chain(rest, entries[1:], False, extended)
+
+    def _iterate(self, node: Kleene, count: int, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
+        for done in self._element(node.element, m, entry):
+            if count >= node.minimum:
+                rows = self._context.leave(done.rows, node.id, done.inside[:-1])
+                if rows:
+                    yield replace(done, rows=rows, inside=done.inside[:-1])
+            grew = len(done.events) > len(m.events)
+            if grew and (node.maximum is None or count < node.maximum):
+                again = replace(done, rows=self._context.again(done.rows, node.id))
+                reached = _Entry(node.strategy, starts(node.element))
+                yield from self._iterate(node, count + 1, again, reached)
+
+    def _together(self, node: Both | AnyOrder, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
+        """One match of each operand, each reached freely from ``m``; their Ω joined."""
+        marked = replace(m, rows=self._context.mark(m.rows))
+        operands = [list(self._element(operand, marked, _FREE)) for operand in node.operands]
+        for parts in itertools.product(*operands):
+            added = [choice for part in parts for choice in part.events[len(m.events) :]]
+            new = [event for _, event in added]
+            if isinstance(node, Both):
+                fits = len({event.time for event in new}) == 1
+            else:
+                fits = len({event.stamp for event in new}) == len(new)
+            if fits and self._admits(m, new, entry):
+                rows = self._context.join([part.rows for part in parts], node, m.inside)
+                if rows:
+                    yield replace(
+                        m,
+                        events=(*m.events, *dict.fromkeys(added)),
+                        rows=rows,
+                        pending=tuple(itertools.chain.from_iterable(p.pending for p in parts)),
+                        leading=m.leading
+                        + tuple(itertools.chain.from_iterable(p.leading[len(m.leading) :] for p in parts)),
+                    )
+
+    # --- conditions ---------------------------------------------------------------------------
+
+    def _admits(self, m: _Partial, new: Events, entry: _Entry) -> bool:
+        """Whether ``m`` may go on with these events: order, window, and the operator's condition."""
+        if not _follow(m.chosen, new) or not _follow(new, m.gap.before):
+            return False
+        if not all(m.gap.opening <= self._bounds.measure(x) <= m.gap.closing for x in new):
+            return False
+        span = sorted((*m.chosen, *new), key=lambda event: (event.time, event.position))
+        if not self._bounds.together(span[0], span[-1]):
+            return False
+        if entry.operator is Strategy.STRICT:
+            return not any(_follow(m.chosen, [g]) and _follow([g], new) for g in self._events)
+        if entry.operator is Strategy.NEXT:
+            return not any(self._relevant(unit, entered, m, new) for entered, unit in entry.rivals)
+        return True
+
+    def _relevant(self, unit: Atom | Both, entered: tuple[int, ...], m: _Partial, new: Events) -> bool:
+        """Whether something between ``m`` and ``new`` is relevant for ``unit`` in the context of ``m``."""
+        rows, inside = m.rows, m.inside
+        for kleene in entered:
+            rows, inside = self._context.enter(rows, kleene), (*inside, kleene)
+        between = replace(m, rows=rows, inside=inside, gap=replace(m.gap, before=(*m.gap.before, *new)))
+        return any(True for _ in self._node(unit, between, _FREE))
+
+    def _occurs(self, negation: Absent, after: Events, gap: _Gap, m: _Partial) -> bool:
+        """Whether the negated element matches after some of ``m``'s events and in a gap, given ``m``'s Ω."""
+        earlier = tuple(choice for choice in m.events if choice[1] in after)
+        search = _Partial(earlier, m.rows, m.inside, gap=gap)
+        return any(True for _ in self._node(negation.element, search, _FREE))
+
+
+def _follow(earlier: Events, later: Events) -> bool:
+    """Whether each of ``earlier`` precedes each of ``later``."""
+    return all(precedes(e.stamp, f.stamp) for e in earlier for f in later)
