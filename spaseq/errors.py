@@ -9,6 +9,8 @@ SpaseqError
 ├── LateEventError             one event came after the watermark (raised only with ``strict``)
 ├── KnowledgeError             a background graph is missing or cannot be read
 └── EngineError                the engine was used in a way it forbids (pushed to after close, …)
+
+SpaseqWarning                  what is probably not meant, and how it was understood (a UserWarning)
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ __all__ = [
     "QuerySyntaxError",
     "SourceError",
     "SpaseqError",
+    "SpaseqWarning",
 ]
 
 
@@ -107,3 +110,7 @@ class KnowledgeError(SpaseqError):
 
 class EngineError(SpaseqError):
     """The engine was used in a way it forbids."""
+
+
+class SpaseqWarning(UserWarning):
+    """Something that is probably not meant; the message says how it was understood."""

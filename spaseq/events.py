@@ -20,6 +20,9 @@ from spaseq.terms import UNBOUND, Dictionary, Term
 
 Ids = npt.NDArray[np.int64]
 
+#: The terms of a triple, as a parsed ``Triple`` unpacks to. Only triple terms hold a ``Triple``.
+Row = tuple[Term | Triple, Term | Triple, Term | Triple]
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -152,7 +155,7 @@ class BatchBuilder:
         return len(self._time)
 
     def add(
-        self, time: int, n: int, triples: Iterable[Triple], graph: NamedNode | BlankNode | None = None
+        self, time: int, n: int, triples: Iterable[Triple | Row], graph: NamedNode | BlankNode | None = None
     ) -> None:
         """One event more. Its blank nodes become fresh ones; repeated triples count once.
 
@@ -170,9 +173,7 @@ class BatchBuilder:
                 return blank[term]
             return intern(term)
 
-        rows = dict.fromkeys(
-            (identify(t.subject), identify(t.predicate), identify(t.object)) for t in triples
-        )
+        rows = dict.fromkeys((identify(s), identify(p), identify(o)) for s, p, o in triples)
         self._triples.extend(rows)
         self._graph.append(UNBOUND if graph is None else identify(graph))
         self._time.append(time)

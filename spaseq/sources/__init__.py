@@ -1,1 +1,14 @@
-"""."""
+"""Bytes, files and pipes → batches of events: one file per format.
+
+``open_source`` reads TriG, N-Quads, N-Triples, JSON-LD, RDF Messages, Jelly, and rows (CSV, NDJSON)
+lifted by a JSON-LD context. It never holds a whole file, delivers each event as soon as it is
+complete, and reports what is malformed instead of stopping.
+"""
+
+from __future__ import annotations
+
+from spaseq.sources._open import open_source
+from spaseq.sources._options import GENERATED_AT, SourceOptions, parse_source
+from spaseq.sources._sink import BadEvent
+
+__all__ = ["GENERATED_AT", "BadEvent", "SourceOptions", "open_source", "parse_source"]

@@ -1,0 +1,185 @@
+"""Quads or triples as they come → events: which triples belong together, and when an event is complete.
+
+*Named graphs.* A graph begins with its first quad. It is complete, and gets its arrival number, once its
+time is known and another graph has begun, or at the end of the input. A graph whose time is not yet known
+waits for it, while others pass it. Reported instead of delivered: a graph without a time at the end (or
+when ``HELD`` triples wait), one with two different times, with a time that is none, and what continues
+a graph after it was delivered. A time whose graph never comes is metadata. Memory is bounded: triples
+that wait, times that stand before their graphs, and the names that are remembered.
+
+*Triples.* Every ``size`` triples are an event, repeated ones counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+from pyoxigraph import DefaultGraph, Quad, Triple
+
+from spaseq.events import Row
+from spaseq.sources._sink import EventSink, Name
+from spaseq.terms import Term
+
+#: How many triples may wait for the times of their graphs, or belong to one event.
+HELD: Final = 1 << 18
+
+#: How many graph names are remembered: with times before their graphs, and of delivered graphs.
+REMEMBERED: Final = 1 << 18
+
+
+@dataclass(slots=True)
+class _Graph:
+    """A graph that is being read, or waits for its time."""
+
+    number: int
+    rows: list[Row] = field(default_factory=list)
+    times: list[Term] = field(default_factory=list)
+    problem: str = ""
+
+
+class GraphAssembler:
+    """Named graphs → events."""
+
+    def __init__(self, sink: EventSink) -> None:
+        self._sink = sink
+        self._begun = 0
+        self._held = 0
+        self._name: Name | None = None
+        self._current: _Graph | None = None
+        self._open: dict[Name, _Graph] = {}
+        self._early: dict[Name, list[Term]] = {}
+        self._spoiled: dict[Name, str] = {}
+        self._done: dict[Name, list[Term]] = {}
+
+    def quads(self, quads: Iterable[Quad]) -> None:
+        """What comes next in the stream."""
+        predicate = self._sink.predicate
+        for s, p, o, graph in quads:
+            if isinstance(graph, DefaultGraph):
+                if p == predicate and not isinstance(s, Triple) and not isinstance(o, Triple):
+                    self._timed(s, o)
+                continue
+            if graph != self._name:
+                self._begin(graph)
+            assert self._current is not None
+            self._current.rows.append((s, p, o))
+            self._held += 1
+            if self._held > HELD:
+                self._make_room()
+
+    def spoil(self, graph: Name | None, reason: str) -> None:
+        """Something of this graph (None: of the current one) was lost, so that it is no event."""
+        event = self._current if graph is None else self._open.get(graph)
+        if event is not None:
+            event.problem = event.problem or reason
+        elif graph is not None and graph not in self._done:
+            _remember(self._spoiled, graph, reason)
+
+    def close(self) -> None:
+        """The input ended: whatever is open is complete, or bad."""
+        for graph in list(self._open):
+            self._finish(graph)
+        self._name = self._current = None
+
+    def _begin(self, graph: Name) -> None:
+        before, event = self._name, self._current
+        if before is not None and event is not None and self._is_complete(before, event):
+            self._finish(before)
+        if graph not in self._open:
+            self._begun += 1
+            begun = _Graph(self._begun, times=self._early.pop(graph, []))
+            begun.problem = self._spoiled.pop(graph, "")
+            if graph in self._done:
+                begun.problem = f"{graph} goes on after it was complete: a graph's quads must stand together"
+            self._open[graph] = begun
+        self._name, self._current = graph, self._open[graph]
+
+    def _is_complete(self, graph: Name, event: _Graph) -> bool:
+        sink = self._sink
+        known = event.problem or event.times or sink.predicate is None
+        return bool(known or sink.times_inside(event.rows, graph))
+
+    def _timed(self, graph: Any, time: Term) -> None:
+        """The default graph says the time of a graph."""
+        event = self._open.get(graph)
+        if event is not None:
+            if time not in event.times:
+                event.times.append(time)
+            if event is not self._current:
+                self._finish(graph)
+        elif graph not in self._done:
+            times = self._early.get(graph)
+            if times is None:
+                _remember(self._early, graph, [time])
+            elif time not in times:
+                times.append(time)
+        elif time not in self._done[graph]:
+            assert self._sink.predicate is not None
+            line = f"{graph} {self._sink.predicate} {time} ."
+            self._sink.bad(f"event {self._begun}", f"a further time for {graph}, which was complete", line)
+
+    def _finish(self, graph: Name) -> None:
+        event = self._open.pop(graph)
+        self._held -= len(event.rows)
+        times = event.times or self._sink.times_inside(event.rows, graph)
+        _remember(self._done, graph, times)
+        self._sink.add(event.rows, graph, event.times, f"event {event.number}", event.problem)
+
+    def _make_room(self) -> None:
+        """Too much is held: the oldest graph that waits is given up; else the current one is too large."""
+        for name, event in self._open.items():
+            if event is not self._current:
+                event.problem = event.problem or f"no time within the {HELD} triples that may wait for one"
+                self._finish(name)
+                return
+        assert self._current is not None
+        self._current.problem = f"more than {HELD} triples in one event"
+        del self._current.rows[1000:]
+        self._held = len(self._current.rows)
+
+
+class TripleGroups:
+    """Every ``size`` triples → an event."""
+
+    def __init__(self, sink: EventSink, size: int) -> None:
+        self._sink = sink
+        self._size = size
+        self._rows: list[Row] = []
+        self._lost = 0
+        self._number = 1
+        self._problem = ""
+
+    def quads(self, quads: Iterable[Quad]) -> None:
+        """What comes next in the stream."""
+        for s, p, o, _ in quads:
+            self._rows.append((s, p, o))
+            if len(self._rows) + self._lost == self._size:
+                self._finish()
+
+    def spoil(self, _graph: Name | None, reason: str) -> None:
+        """A triple was lost. It counts, so that the events that follow stay whole."""
+        self._problem = self._problem or reason
+        self._lost += 1
+        if len(self._rows) + self._lost == self._size:
+            self._finish()
+
+    def close(self) -> None:
+        """The input ended: an incomplete event is a bad one."""
+        count = len(self._rows) + self._lost
+        if count:
+            self._problem = self._problem or f"the input ends after {count} of its {self._size} triples"
+            self._finish()
+
+    def _finish(self) -> None:
+        self._sink.add(self._rows, None, (), f"event {self._number}", self._problem)
+        self._rows, self._lost, self._problem = [], 0, ""
+        self._number += 1
+
+
+def _remember(memory: dict[Name, Any], name: Name, value: object) -> None:
+    memory[name] = value
+    if len(memory) > REMEMBERED:
+        del memory[next(islice(memory, 1))]

@@ -1,0 +1,140 @@
+"""Bytes in: files, pipes and compressed ones, a block at a time, as they come.
+
+A block is what one read gives: up to ``BLOCK`` bytes of a file, and whatever has arrived on a pipe.
+Readers parse what is complete after each block, so an event on a slow pipe never waits for others.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Final
+
+import zstandard
+
+from spaseq.errors import SourceError
+
+BLOCK: Final = 1 << 18
+
+#: No line, statement or message may be longer: memory stays bounded whatever the input is.
+LONGEST: Final = 1 << 26
+
+_GZIP: Final = b"\x1f\x8b"
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+
+
+class BrokenBytesError(Exception):
+    """The bytes stop making sense after some were good: where, and why."""
+
+    def __init__(self, position: str, reason: str) -> None:
+        super().__init__(f"{position}: {reason}")
+        self.position = position
+        self.reason = reason
+
+
+def check_location(location: str | Path) -> None:
+    """Raise SourceError, now rather than at the first event, for a file that is not there."""
+    if str(location) == "-":
+        return
+    path = Path(location)
+    if path.is_dir():
+        raise SourceError(f"{location} is a directory: name one of its files")
+    if not path.exists():
+        raise SourceError(f"{location}: no such file (relative to {Path.cwd()})")
+
+
+def read_blocks(location: str | Path | IO[bytes]) -> Iterator[bytes]:
+    """The bytes of a source, decompressed; ``-`` is standard input.
+
+    Raises SourceError if it cannot be opened, and BrokenBytesError where compressed data is damaged.
+    """
+    if not isinstance(location, (str, Path)):
+        yield from _plain(location, str(getattr(location, "name", location)))
+    elif str(location) == "-":
+        yield from _plain(sys.stdin.buffer, "standard input")
+    else:
+        try:
+            with open(location, "rb") as file:
+                yield from _plain(file, str(location))
+        except OSError as error:
+            raise SourceError(f"{location} cannot be read: {error.strerror or error}") from error
+
+
+def _plain(file: IO[bytes], name: str) -> Iterator[bytes]:
+    """The blocks of an open file; compressed ones are known by their first bytes, then by name."""
+    # read1 returns what is there; read would wait until a block is full.
+    read: Callable[[int], bytes | None] = getattr(file, "read1", file.read)
+    head = b""
+    while len(head) < len(_ZSTD) and (block := read(BLOCK)):
+        head += block
+    blocks = _blocks(head, read)
+    if head.startswith(_GZIP):
+        return _decompressed(blocks, lambda: zlib.decompressobj(wbits=31), name)
+    if head.startswith(_ZSTD):
+        return _decompressed(blocks, lambda: zstandard.ZstdDecompressor().decompressobj(), name)
+    for suffix in (".gz", ".zst"):
+        if name.endswith(suffix) and head:
+            raise SourceError(f"{name} is not {suffix[1:]}-compressed, whatever its name says: rename it")
+    return blocks
+
+
+def _blocks(head: bytes, read: Callable[[int], bytes | None]) -> Iterator[bytes]:
+    block: bytes | None = head
+    while block:
+        yield block
+        block = read(BLOCK)
+
+
+def _decompressed(blocks: Iterator[bytes], start: Callable[[], object], name: str) -> Iterator[bytes]:
+    """Concatenated members (gzip) or frames (zstd), whatever the block borders."""
+    member = start()
+    at = 0
+    fresh = True
+    for block in blocks:
+        rest = block
+        while rest:
+            if member.eof:  # type: ignore[attr-defined]  # both libraries' objects have these three
+                member, fresh = start(), True
+            try:
+                data = member.decompress(rest)  # type: ignore[attr-defined]
+            except (zlib.error, zstandard.ZstdError) as error:
+                if at == 0:
+                    raise SourceError(f"{name} cannot be decompressed: {error}") from error
+                raise BrokenBytesError(
+                    f"byte {at + len(block) - len(rest)}", f"damaged compression: {error}"
+                ) from error
+            fresh = False
+            if data:
+                yield data
+            rest = member.unused_data  # type: ignore[attr-defined]
+        at += len(block)
+    if not member.eof and not fresh:  # type: ignore[attr-defined]
+        raise BrokenBytesError(f"byte {at}", "the compressed data ends too early: the file was cut")
+
+
+def whole_lines(blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    """(number of the first line, lines) for each block: all that are complete, and the last at the end.
+
+    >>> list(whole_lines(iter([b"a\\nb", b"c\\nd"])))
+    [(1, b'a\\n'), (2, b'bc\\n'), (3, b'd')]
+    """
+    line = 1
+    parts: list[bytes] = []
+    held = 0
+    for block in blocks:
+        cut = block.rfind(b"\n") + 1
+        if not cut:
+            parts.append(block)
+            held += len(block)
+            if held > LONGEST:
+                raise BrokenBytesError(f"line {line}", f"a line of more than {LONGEST} bytes")
+            continue
+        lines = b"".join([*parts, block[:cut]])
+        yield line, lines
+        line += lines.count(b"\n")
+        parts = [block[cut:]] if cut < len(block) else []
+        held = len(block) - cut
+    if parts:
+        yield line, b"".join(parts)

@@ -1,0 +1,70 @@
+"""From a location to batches of events: finds the format's reader and drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from pyoxigraph import NamedNode
+
+from spaseq.events import EventBatch
+from spaseq.sources._assemble import GraphAssembler, TripleGroups
+from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks
+from spaseq.sources._options import SourceOptions, check_options, require_options, resolve_format
+from spaseq.sources._sink import BadEvent, EventSink
+from spaseq.sources.lines import read_lines
+from spaseq.sources.turtle import read_turtle
+from spaseq.terms import Dictionary
+
+
+def open_source(
+    location: str | Path | IO[bytes],
+    stream: NamedNode,
+    dictionary: Dictionary,
+    options: SourceOptions | None = None,
+    *,
+    on_bad: Callable[[BadEvent], None],
+) -> Iterator[EventBatch]:
+    """The events of a source, in order of arrival, in batches as they come.
+
+    ``location``: a path, ``-`` for standard input, or an open binary file. What cannot be an event goes
+    to ``on_bad``, and reading continues. Raises SourceError if the source cannot be read at all: at once
+    for a missing file, an unknown format or a wrong option, at the first batch otherwise.
+    """
+    options = options or SourceOptions()
+    name = str(location if isinstance(location, (str, Path)) else getattr(location, "name", "the open file"))
+    form = resolve_format(name, options)
+    check_options(name, form, options)
+    if isinstance(location, (str, Path)):
+        check_location(location)
+    sink = EventSink(stream, dictionary, options, on_bad)
+    return _batches(_reader(name, form, _until_broken(read_blocks(location), sink), sink, options), sink)
+
+
+def _batches(reader: Iterator[None], sink: EventSink) -> Iterator[EventBatch]:
+    for _ in reader:
+        batch = sink.take()
+        if batch:
+            yield batch
+    batch = sink.take()
+    if batch:
+        yield batch
+
+
+def _until_broken(blocks: Iterator[bytes], sink: EventSink) -> Iterator[bytes]:
+    """Damaged bytes end the input; what was read before them counts."""
+    try:
+        yield from blocks
+    except BrokenBytesError as broken:
+        sink.bad(broken.position, broken.reason)
+
+
+def _reader(
+    name: str, form: str, blocks: Iterator[bytes], sink: EventSink, options: SourceOptions
+) -> Iterator[None]:
+    require_options(name, form, options)
+    assembler = TripleGroups(sink, options.triples) if options.triples else GraphAssembler(sink)
+    if form in ("nq", "nt"):
+        return read_lines(form, blocks, sink, assembler)
+    return read_turtle(form, blocks, sink, assembler)

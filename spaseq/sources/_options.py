@@ -1,0 +1,179 @@
+"""How a source is to be read: what the command line, the catalogue and Python callers say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import unquote
+
+from pyoxigraph import NamedNode
+
+from spaseq.errors import SourceError
+
+GENERATED_AT: Final = NamedNode("http://www.w3.org/ns/prov#generatedAtTime")
+
+FORMATS: Final = ("trig", "nq", "nt", "ttl", "messages", "jsonld", "ndjsonld", "jelly", "csv", "ndjson")
+
+EXTENSIONS: Final = {
+    ".trig": "trig",
+    ".nq": "nq",
+    ".nquads": "nq",
+    ".nt": "nt",
+    ".ntriples": "nt",
+    ".ttl": "ttl",
+    ".n3": "ttl",
+    ".jsonld": "jsonld",
+    ".ndjsonld": "ndjsonld",
+    ".jsonl": "ndjsonld",
+    ".jelly": "jelly",
+    ".csv": "csv",
+    ".ndjson": "ndjson",
+}
+
+COMPRESSED: Final = (".gz", ".zst")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """How the bytes of a source become events.
+
+    ``format``: one of ``FORMATS``; by the file's extension when None.
+    ``time``: the predicate whose object is an event's time. It is looked for in the default graph, about
+    the event's graph name, and where it is not there, inside the event's own graph. ``"arrival"`` makes
+    the arrival number (0 for the first event) the time, in ticks.
+    ``triples``: how many triples make an event (N-Triples and Turtle only).
+    ``context``: a JSON-LD context file that lifts rows (CSV and NDJSON only).
+    ``header``: the names of the columns, for CSV without a header line.
+    ``delimiter``: what separates columns, for CSV (default a comma).
+    """
+
+    format: str | None = None
+    time: NamedNode | Literal["arrival"] = GENERATED_AT
+    triples: int | None = None
+    context: Path | None = None
+    header: tuple[str, ...] | None = None
+    delimiter: str | None = None
+
+
+def parse_source(spec: str) -> tuple[str, SourceOptions]:
+    """A location and its options, as on the command line: ``ticks.nt?triples=2&time=arrival``.
+
+    Values may be percent-encoded; those with ``&`` must be. Raises SourceError for an unknown option or a
+    bad value, naming the allowed ones.
+
+    >>> parse_source("ticks.nt?triples=2&time=arrival")[1].triples
+    2
+    """
+    location, _, query = spec.partition("?")
+    if not location:
+        raise SourceError(f"no location in {spec!r}: give a file, or - for standard input")
+    values: dict[str, object] = {}
+    for part in filter(None, query.split("&")):
+        name, equals, raw = part.partition("=")
+        if name not in _READ:
+            raise SourceError(f"unknown option {name!r} in {spec!r}: one of {', '.join(_READ)}")
+        value = unquote(raw)
+        if not equals or not value:
+            raise SourceError(f"option {name!r} in {spec!r} has no value")
+        if name in values:
+            raise SourceError(f"option {name!r} is given twice in {spec!r}")
+        values[name] = _READ[name](value)
+    return location, SourceOptions(**values)  # type: ignore[arg-type]  # _READ gives each its type
+
+
+def _format(value: str) -> str:
+    if value not in FORMATS:
+        raise SourceError(f"unknown format {value!r}: one of {', '.join(FORMATS)}")
+    return value
+
+
+def _time(value: str) -> NamedNode | str:
+    if value == "arrival":
+        return value
+    try:
+        return NamedNode(value.removeprefix("<").removesuffix(">"))
+    except ValueError as error:
+        raise SourceError(
+            f"time={value!r} is neither 'arrival' nor the IRI of a predicate: {error}"
+        ) from None
+
+
+def _triples(value: str) -> int:
+    if not value.isascii() or not value.isdigit() or int(value) < 1:
+        raise SourceError(f"triples={value!r} is not a number of triples per event: 1, 2, …")
+    return int(value)
+
+
+def _header(value: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in value.split(","))
+    if not all(names) or len(set(names)) != len(names):
+        raise SourceError(f"header={value!r} must name every column once, with commas between")
+    return names
+
+
+def _delimiter(value: str) -> str:
+    if len(value) != 1 or value in '"\r\n':
+        raise SourceError(f"delimiter={value!r} must be one character (a space is %20, a tab %09)")
+    return value
+
+
+_READ: Final[dict[str, Callable[[str], object]]] = {
+    "format": _format,
+    "time": _time,
+    "triples": _triples,
+    "context": Path,
+    "header": _header,
+    "delimiter": _delimiter,
+}
+
+
+#: The options that only some formats understand.
+_ONLY: Final = {
+    "triples": ("nt", "ttl"),
+    "context": ("csv", "ndjson"),
+    "header": ("csv",),
+    "delimiter": ("csv",),
+}
+
+#: The options a format cannot be read without, and what to do then.
+_NEEDED: Final = {
+    "nt": ("triples", "say how many triples make an event with triples=N"),
+    "ttl": ("triples", "say how many triples make an event with triples=N"),
+    "csv": ("context", "give the JSON-LD context that lifts its rows with context=FILE"),
+    "ndjson": ("context", "give the JSON-LD context that lifts its rows with context=FILE"),
+}
+
+
+def resolve_format(location: str, options: SourceOptions) -> str:
+    """The format of a source: its option, or its extension. Raises SourceError if neither says."""
+    path = Path(location)
+    extensions = [suffix.lower() for suffix in path.suffixes[-2:]]
+    if extensions and extensions[-1] in COMPRESSED:
+        extensions.pop()
+    found = options.format or (EXTENSIONS.get(extensions[-1]) if extensions else None)
+    if found is None:
+        raise SourceError(
+            f"{location}: its format cannot be told from its name: add ?format=, one of {', '.join(FORMATS)}"
+        )
+    if found not in FORMATS:
+        raise SourceError(f"unknown format {found!r}: one of {', '.join(FORMATS)}")
+    return found
+
+
+def check_options(location: str, form: str, options: SourceOptions) -> None:
+    """Raise SourceError for an option that ``form`` does not understand."""
+    for field in fields(options):
+        only = _ONLY.get(field.name)
+        if only and form not in only and getattr(options, field.name) is not None:
+            raise SourceError(
+                f"{location}: option {field.name!r} is for {' and '.join(only)}, not for {form}"
+            )
+
+
+def require_options(location: str, form: str, options: SourceOptions) -> None:
+    """Raise SourceError if an option is missing without which ``form`` cannot be read."""
+    name, advice = _NEEDED.get(form, (None, ""))
+    if name and getattr(options, name) is None:
+        raise SourceError(f"{location}: {form} has no events of its own: {advice}")

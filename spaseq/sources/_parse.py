@@ -1,0 +1,82 @@
+"""pyoxigraph's parsers on a piece of text at a time, with what carries over from piece to piece."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, RdfFormat, parse
+
+FORMATS: Final = {
+    "trig": RdfFormat.TRIG,
+    "ttl": RdfFormat.TURTLE,
+    "nq": RdfFormat.N_QUADS,
+    "nt": RdfFormat.N_TRIPLES,
+    "messages": RdfFormat.TRIG,
+}
+
+
+class PieceError(Exception):
+    """A piece that does not parse: the line in it, from 1, and the reason."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
+        self.reason = reason
+
+
+class Pieces:
+    """Parses pieces of one document: prefixes and the base carry over, labels of blank nodes too."""
+
+    def __init__(self, form: str) -> None:
+        self._format = FORMATS[form]
+        self._has_prologue = form not in ("nq", "nt")
+        self._prologue = b""
+        self._prefixes: dict[str, str] = {}
+        self._base: str | None = None
+
+    def parse(self, text: bytes, *, keep: bool = True) -> list[Quad]:
+        """The quads of a piece. Raises PieceError, and then keeps its prefixes only if told so."""
+        parser = parse(self._prologue + text, format=self._format, base_iri=self._base)
+        try:
+            quads = list(parser)
+        except SyntaxError as error:
+            if keep:
+                self._carry(parser.prefixes, parser.base_iri)
+            raise PieceError((error.lineno or 1) - bool(self._prologue), reason_of(error)) from None
+        self._carry(parser.prefixes, parser.base_iri)
+        return quads
+
+    def name(self, label: bytes) -> NamedNode | BlankNode | None:
+        """The graph name that a label of the document means; None if it means none."""
+        try:
+            quads = self.parse(label + b" <x:x> <x:x> .", keep=False)
+        except PieceError:
+            return None
+        subject = quads[0].subject if len(quads) == 1 else None
+        return subject if isinstance(subject, NamedNode | BlankNode) else None
+
+    def _carry(self, prefixes: dict[str, str], base: str | None) -> None:
+        if self._has_prologue and (prefixes != self._prefixes or base != self._base):
+            self._prefixes, self._base = prefixes, base
+            # On a line of its own, so that line numbers differ by one and columns by none.
+            self._prologue = " ".join(f"PREFIX {k}: <{v}>" for k, v in prefixes.items()).encode() + b"\n"
+
+
+def last_graph(line: bytes) -> NamedNode | BlankNode | None:
+    """The graph that an N-Quads line which ends in ``term .`` would be in."""
+    try:
+        quad = next(parse(b"<x:x> <x:x> <x:x> " + line, format=RdfFormat.N_QUADS), None)
+    except SyntaxError:
+        return None
+    return None if quad is None or isinstance(quad.graph_name, DefaultGraph) else quad.graph_name
+
+
+def reason_of(error: SyntaxError) -> str:
+    """pyoxigraph's message without the place, which is reported beside it.
+
+    >>> reason_of(SyntaxError("Parser error at line 3 column 2: Unexpected end"))
+    'Unexpected end'
+    """
+    message = str(error.msg or error)
+    place, colon, reason = message.partition(": ")
+    return reason if colon and place.startswith("Parser error") else message

@@ -1,0 +1,139 @@
+"""Where every format ends: complete events become columns, and what is wrong is reported."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, Triple
+
+from spaseq.errors import SpaseqWarning
+from spaseq.events import BatchBuilder, Clock, EventBatch, Row
+from spaseq.sources._options import SourceOptions
+from spaseq.sources.times import read_time
+from spaseq.terms import Dictionary, Term
+
+Name = NamedNode | BlankNode
+
+
+@dataclass(frozen=True, slots=True)
+class BadEvent:
+    """What could not become an event of its stream.
+
+    ``position`` is ``line 12``, ``event 7``, ``message 3``, ``frame 2`` (all from 1) or ``byte 4096``.
+    ``payload`` is what was read: N-Quads, or the raw text.
+    """
+
+    stream: str
+    position: str
+    reason: str
+    payload: str
+
+
+class EventSink:
+    """The events of one stream, numbered as they become complete, on one clock.
+
+    The first event's time decides the clock; an event on the other one is bad.
+    """
+
+    def __init__(
+        self,
+        stream: NamedNode,
+        dictionary: Dictionary,
+        options: SourceOptions,
+        on_bad: Callable[[BadEvent], None],
+    ) -> None:
+        self._stream = stream
+        self._dictionary = dictionary
+        self._on_bad = on_bad
+        self._builder: BatchBuilder | None = None
+        self._clock: Clock | None = None
+        self._n = 0
+        self._warned = False
+        #: None when the arrival number is the time.
+        self.predicate = None if options.time == "arrival" else options.time
+
+    def bad(self, position: str, reason: str, payload: str = "") -> None:
+        """Report what cannot be an event."""
+        self._on_bad(BadEvent(self._stream.value, position, reason, payload))
+
+    def add(
+        self, rows: Sequence[Row], graph: Name | None, times: Sequence[Term], position: str, problem: str = ""
+    ) -> None:
+        """A complete event: its triples, its name, the times given to it outside of it, where it stands.
+
+        Without times given, those inside it count. A ``problem`` makes it a bad event.
+        """
+        try:
+            if problem:
+                raise ValueError(problem)
+            clock, value = self._time(rows, graph, times)
+            if self._builder is None:
+                self._builder = BatchBuilder(self._dictionary, self._stream, clock)
+                self._clock = clock
+            elif clock is not self._clock:
+                raise ValueError(f"its time is in {clock}, but the stream's first one was in {self._clock}")
+            self._builder.add(value, self._n, rows, graph)
+        except ValueError as error:
+            self.bad(position, str(error), _nquads(rows, graph, times, self.predicate))
+        else:
+            self._n += 1
+
+    def take(self) -> EventBatch | None:
+        """The events added since the last call, if there are any."""
+        return self._builder.build() if self._builder else None
+
+    def times_inside(self, rows: Iterable[Row], graph: Name | None) -> list[Term]:
+        """The distinct times that an event's own triples say: about its name, or else about anything."""
+        found = [(s, o) for s, p, o in rows if p == self.predicate and not isinstance(o, Triple)]
+        return list(dict.fromkeys([o for s, o in found if s == graph] or [o for _, o in found]))
+
+    def _time(self, rows: Sequence[Row], graph: Name | None, times: Sequence[Term]) -> tuple[Clock, int]:
+        if self.predicate is None:
+            return Clock.TICKS, self._n
+        found = [read_time(term) for term in times or self.times_inside(rows, graph)]
+        if not found:
+            raise ValueError(f"no time: nothing says {self.predicate} (option time= names another predicate)")
+        first = found[0]
+        if any(other[:2] != first[:2] for other in found):
+            raise ValueError("it has two different times: " + " and ".join(map(str, times or found)))
+        if first.doubtful and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"{self._stream.value}: an ill-typed time that is an integer counts as ticks, "
+                f"from the event with time {first.value} on",
+                SpaseqWarning,
+                stacklevel=2,
+            )
+        return first.clock, first.value
+
+
+def add_dataset(sink: EventSink, quads: Iterable[Quad], position: str, problem: str = "") -> None:
+    """The events of an atomic dataset: a message, a document of one line, a frame.
+
+    Its named graphs are the events, with their times in the default graph or inside; a dataset with no
+    named graph is one event itself. Other triples of the default graph are metadata.
+    """
+    default: list[Row] = []
+    named: dict[Name, list[Row]] = {}
+    for s, p, o, g in quads:
+        if isinstance(g, DefaultGraph):
+            default.append((s, p, o))
+        else:
+            named.setdefault(g, []).append((s, p, o))
+    if not named and (default or problem):
+        sink.add(default, None, (), position, problem)
+    for graph, rows in named.items():
+        times = [o for s, p, o in default if s == graph and p == sink.predicate and not isinstance(o, Triple)]
+        sink.add(rows, graph, times, position, problem)
+
+
+def _nquads(
+    rows: Iterable[Row], graph: Name | None, times: Iterable[Term], predicate: NamedNode | None
+) -> str:
+    name = "" if graph is None else f"{graph} "
+    lines = [f"{s} {p} {o} {name}." for s, p, o in rows]
+    if predicate is not None:
+        lines += [f"{graph} {predicate} {time} ." for time in times]
+    return "\n".join(lines)
