@@ -1,0 +1,33 @@
+"""Replacing parts of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from spaseq.language.syntax import Binary, Call, Expression, FunctionCall, In, Unary
+
+
+def substitute(expression: Expression, replacement: Callable[[Expression], Expression | None]) -> Expression:
+    """The expression with every part for which ``replacement`` gives something replaced by it.
+
+    Outermost parts are asked first; what is inside a replaced part, or inside an EXISTS, is not asked.
+    """
+    instead = replacement(expression)
+    if instead is not None:
+        return instead
+
+    def inner(part: Expression) -> Expression:
+        return substitute(part, replacement)
+
+    match expression:
+        case Unary(operand=operand):
+            return replace(expression, operand=inner(operand))
+        case Binary(left=left, right=right):
+            return replace(expression, left=inner(left), right=inner(right))
+        case In(operand=operand, items=items):
+            return replace(expression, operand=inner(operand), items=tuple(map(inner, items)))
+        case Call(arguments=arguments) | FunctionCall(arguments=arguments):
+            return replace(expression, arguments=tuple(map(inner, arguments)))
+        case _:
+            return expression
