@@ -7,6 +7,7 @@ SpaseqError
 ├── SourceError                a source cannot be opened or read at all, or an option is unknown
 ├── BadEventError              one event is malformed (raised only with ``strict``)
 ├── LateEventError             one event came after the watermark (raised only with ``strict``)
+├── FormatError                a result format is unknown, or cannot hold what it is given (also a ValueError)
 ├── KnowledgeError             a background graph is missing or cannot be read
 └── EngineError                the engine was used in a way it forbids (pushed to after close, …)
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 __all__ = [
     "BadEventError",
     "EngineError",
+    "FormatError",
     "KnowledgeError",
     "LateEventError",
     "QueryError",
@@ -102,6 +104,10 @@ class BadEventError(_EventError):
 
 class LateEventError(_EventError):
     """One event is older than the watermark: its stream, its position there, and by how much."""
+
+
+class FormatError(SpaseqError, ValueError):
+    """A result format that is unknown, or cannot hold what it is given."""
 
 
 class KnowledgeError(SpaseqError):
