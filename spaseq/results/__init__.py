@@ -1,0 +1,89 @@
+"""Matches → rows, graphs and files.
+
+``writer`` writes the matches of a query in one of eight formats, as a stream: what a match gives is
+written and flushed before the next one is looked for.
+
+| format | holds | source |
+|---|---|---|
+| ``table`` | SELECT, ASK | for people |
+| ``json`` ``xml`` ``csv`` ``tsv`` | SELECT, ASK | the W3C SPARQL 1.1 results formats |
+| ``ndjson`` | everything | one match a line: start, end, partition, events, and bindings or graph |
+| ``trig`` ``nquads`` | CONSTRUCT | one timestamped named graph a match: an event stream again |
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import IO, Final
+
+from spaseq.errors import FormatError
+from spaseq.language.syntax import Construct, Query
+from spaseq.results._base import ResultWriter
+
+__all__ = ["Format", "ResultWriter", "writer"]
+
+
+class Format(StrEnum):
+    """The result formats, by the names the command line gives them."""
+
+    TABLE = "table"
+    JSON = "json"
+    XML = "xml"
+    CSV = "csv"
+    TSV = "tsv"
+    NDJSON = "ndjson"
+    TRIG = "trig"
+    NQUADS = "nquads"
+
+
+_GRAPHS: Final = (Format.TRIG, Format.NQUADS)
+
+
+def writer(format: Format | str, query: Query, out: IO[bytes]) -> ResultWriter:  # noqa: A002  # the field's word
+    """A writer of the query's matches to ``out``, which stays open when the writer is closed.
+
+    Raises FormatError for an unknown format, and for one that cannot hold what the query gives.
+    """
+    if format not in tuple(Format):
+        raise FormatError(f"unknown result format {str(format)!r}: known are {', '.join(Format)}")
+    chosen = Format(format)
+    fitting = _fitting(query)
+    if chosen not in fitting:
+        form = type(query.form).__name__.upper()
+        raise FormatError(f"{chosen} cannot hold the results of {form}: use {', '.join(fitting)}")
+    match chosen:
+        case Format.TABLE:
+            from spaseq.results._table import TableWriter
+
+            return TableWriter(query, out)
+        case Format.JSON:
+            from spaseq.results._json import JsonWriter
+
+            return JsonWriter(query, out)
+        case Format.XML:
+            from spaseq.results._xml import XmlWriter
+
+            return XmlWriter(query, out)
+        case Format.CSV:
+            from spaseq.results._delimited import CsvWriter
+
+            return CsvWriter(query, out)
+        case Format.TSV:
+            from spaseq.results._delimited import TsvWriter
+
+            return TsvWriter(query, out)
+        case Format.NDJSON:
+            from spaseq.results._json import NdjsonWriter
+
+            return NdjsonWriter(query, out)
+        case Format.TRIG | Format.NQUADS:
+            from spaseq.results._graphs import GraphWriter
+
+            return GraphWriter(query, out, prefixed=chosen is Format.TRIG)
+
+
+def _fitting(query: Query) -> tuple[Format, ...]:
+    """The formats that can hold what the query gives."""
+    if isinstance(query.form, Construct):
+        return (*_GRAPHS, Format.NDJSON)
+    return tuple(f for f in Format if f not in _GRAPHS)

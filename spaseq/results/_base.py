@@ -1,0 +1,96 @@
+"""What the writers share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from datetime import datetime
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Self
+
+from spaseq.language.syntax import Ask, Query
+
+if TYPE_CHECKING:
+    from spaseq.results.match import Match
+
+
+class ResultWriter(ABC):
+    """Writes matches as they come, each with one write and flush; ``close`` ends the document."""
+
+    def __init__(self, query: Query, out: IO[bytes]) -> None:
+        self.query = query
+        self._out = out
+
+    @abstractmethod
+    def match(self, match: Match) -> None:
+        """Write one match."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Write what the format ends with. Nothing may be written after it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, text: str) -> None:
+        self._out.write(text.encode())
+        self._out.flush()
+
+
+class RowWriter(ResultWriter):
+    """A format of rows; for ASK of its answer: ``true`` at the first match, or ``false`` at the end."""
+
+    def __init__(self, query: Query, out: IO[bytes]) -> None:
+        super().__init__(query, out)
+        self._started = False
+
+    def match(self, match: Match) -> None:
+        if isinstance(self.query.form, Ask):
+            if not self._started:
+                self._write(self._answer(True))
+        else:
+            rows = self._rows(match)  # before the head: a table's first rows decide how wide it is
+            self._write(self._head_once() + rows)
+        self._started = True
+
+    def close(self) -> None:
+        if not isinstance(self.query.form, Ask):
+            self._write(self._head_once() + self._tail())
+        elif not self._started:
+            self._write(self._answer(False))
+        self._started = True
+
+    def _head_once(self) -> str:
+        return "" if self._started else self._head()
+
+    @abstractmethod
+    def _answer(self, answer: bool) -> str:
+        """The whole document of an ASK."""
+
+    @abstractmethod
+    def _head(self) -> str:
+        """What stands before the rows."""
+
+    @abstractmethod
+    def _rows(self, match: Match) -> str:
+        """The rows of one match."""
+
+    def _tail(self) -> str:
+        """What stands after the rows."""
+        return ""
+
+
+def show_time(time: datetime | int) -> str | int:
+    """A time as it is written: an ``xsd:dateTime``, or the tick itself.
+
+    >>> from datetime import UTC
+    >>> show_time(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)), show_time(7)
+    ('2026-01-02T03:04:05Z', 7)
+    """
+    if isinstance(time, int):
+        return time
+    return time.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,95 @@
+"""SPARQL 1.1 Query Results JSON, and NDJSON with one match a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import IO, TYPE_CHECKING, Any
+
+from rdflib.term import BNode, Literal, Node, URIRef
+
+from spaseq.interop import triples_of
+from spaseq.language.syntax import Construct, Query, Select
+from spaseq.results._base import ResultWriter, RowWriter, show_time
+from spaseq.results._columns import columns
+
+if TYPE_CHECKING:
+    from spaseq.results.match import Event, Match
+
+
+class JsonWriter(RowWriter):
+    """https://www.w3.org/TR/sparql11-results-json/, one row a line."""
+
+    def __init__(self, query: Query, out: IO[bytes]) -> None:
+        super().__init__(query, out)
+        self._separator = "\n"
+
+    def _answer(self, answer: bool) -> str:
+        return _dump({"head": {}, "boolean": answer}) + "\n"
+
+    def _head(self) -> str:
+        return f'{{"head":{_dump({"vars": columns(self.query)})},"results":{{"bindings":['
+
+    def _rows(self, match: Match) -> str:
+        parts = []
+        for row in match.bindings:
+            parts += [self._separator, _dump(_bindings(row))]
+            self._separator = ",\n"
+        return "".join(parts)
+
+    def _tail(self) -> str:
+        return "\n]}}\n"
+
+
+class NdjsonWriter(ResultWriter):
+    """One match a line: ``start``, ``end``, ``partition``, ``events`` per GPM, and what the query asks for.
+
+    That is ``bindings`` for SELECT and ``graph`` (N-Triples) for CONSTRUCT; for ASK the match says it all.
+    Terms are those of SPARQL JSON; times are ``xsd:dateTime`` strings, or integers on streams of ticks.
+    """
+
+    def match(self, match: Match) -> None:
+        line: dict[str, Any] = {
+            "start": show_time(match.start),
+            "end": show_time(match.end),
+            "partition": _bindings(match.partition),
+            "events": {name: [_event(event) for event in events] for name, events in match.events.items()},
+        }
+        if isinstance(self.query.form, Select):
+            line["bindings"] = [_bindings(row) for row in match.bindings]
+        elif isinstance(self.query.form, Construct):
+            line["graph"] = "".join(f"{triple} .\n" for triple in triples_of(match.graph()))
+        self._write(_dump(line) + "\n")
+
+    def close(self) -> None:
+        """Nothing: every line is complete."""
+
+
+def _event(event: Event) -> dict[str, object]:
+    return {
+        "stream": str(event.stream),
+        "graph": f"_:{event.graph}" if isinstance(event.graph, BNode) else event.graph,
+        "time": show_time(event.time),
+        "n": event.n,
+    }
+
+
+def _bindings(row: Mapping[str, Node]) -> dict[str, dict[str, str]]:
+    return {name: _term(term) for name, term in row.items()}
+
+
+def _term(term: Node) -> dict[str, str]:
+    match term:
+        case URIRef():
+            return {"type": "uri", "value": str(term)}
+        case BNode():
+            return {"type": "bnode", "value": str(term)}
+        case Literal() if term.language:
+            return {"type": "literal", "value": str(term), "xml:lang": term.language}
+        case Literal() if term.datatype is not None:
+            return {"type": "literal", "value": str(term), "datatype": str(term.datatype)}
+    return {"type": "literal", "value": str(term)}
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
