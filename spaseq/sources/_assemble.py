@@ -47,6 +47,7 @@ class GraphAssembler:
         self._sink = sink
         self._begun = 0
         self._held = 0
+        self._has_default = False
         self._name: Name | None = None
         self._current: _Graph | None = None
         self._open: dict[Name, _Graph] = {}
@@ -59,6 +60,7 @@ class GraphAssembler:
         predicate = self._sink.predicate
         for s, p, o, graph in quads:
             if isinstance(graph, DefaultGraph):
+                self._has_default = True
                 if p == predicate and not isinstance(s, Triple) and not isinstance(o, Triple):
                     self._timed(s, o)
                 continue
@@ -83,6 +85,8 @@ class GraphAssembler:
         for graph in list(self._open):
             self._finish(graph)
         self._name = self._current = None
+        if self._has_default and not self._begun:
+            self._sink.bad("event 1", "there is no named graph in all of the input: each one is an event")
 
     def _begin(self, graph: Name) -> None:
         before, event = self._name, self._current

@@ -8,12 +8,16 @@ from typing import IO
 
 from pyoxigraph import NamedNode
 
+from spaseq.errors import SourceError
 from spaseq.events import EventBatch
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks
-from spaseq.sources._options import SourceOptions, check_options, require_options, resolve_format
+from spaseq.sources._options import SourceOptions, check_options, resolve_format
 from spaseq.sources._sink import BadEvent, EventSink
+from spaseq.sources.jsonld import read_document, read_documents
 from spaseq.sources.lines import read_lines
+from spaseq.sources.messages import announces_messages, peek, read_messages
+from spaseq.sources.rows import load_context, read_csv, read_ndjson
 from spaseq.sources.turtle import read_turtle
 from spaseq.terms import Dictionary
 
@@ -63,8 +67,40 @@ def _until_broken(blocks: Iterator[bytes], sink: EventSink) -> Iterator[bytes]:
 def _reader(
     name: str, form: str, blocks: Iterator[bytes], sink: EventSink, options: SourceOptions
 ) -> Iterator[None]:
-    require_options(name, form, options)
+    """The format's reader: it feeds the sink, and pauses when all that has arrived is parsed."""
+    if form == "jelly":
+        # Here, because protobuf takes longer to import than everything else together.
+        from spaseq.sources.jelly import read_jelly
+
+        return read_jelly(blocks, sink, options.triples)
+    if form == "jsonld":
+        return read_document(blocks, sink)
+    if form == "ndjsonld":
+        return read_documents(blocks, sink)
+    if form in ("csv", "ndjson"):
+        if options.context is None:
+            raise SourceError(f"{name}: rows need the JSON-LD context that lifts them: add ?context=FILE")
+        context = load_context(options.context)
+        if form == "csv":
+            return read_csv(blocks, sink, context, options)
+        return read_ndjson(blocks, sink, context)
+    return _text_reader(name, form, blocks, sink, options)
+
+
+def _text_reader(
+    name: str, form: str, blocks: Iterator[bytes], sink: EventSink, options: SourceOptions
+) -> Iterator[None]:
+    """The syntaxes in which a document says itself whether it is one of RDF Messages."""
+    head, blocks = peek(blocks)
+    if form == "messages" or announces_messages(head):
+        if options.triples:
+            raise SourceError(f"{name}: in RDF Messages a message is an event: leave triples= out")
+        yield from read_messages(form, blocks, sink)
+        return
+    if form in ("nt", "ttl") and options.triples is None:
+        raise SourceError(
+            f"{name}: {form} has no events of its own: say how many triples make one, triples=N"
+        )
     assembler = TripleGroups(sink, options.triples) if options.triples else GraphAssembler(sink)
-    if form in ("nq", "nt"):
-        return read_lines(form, blocks, sink, assembler)
-    return read_turtle(form, blocks, sink, assembler)
+    read = read_lines if form in ("nq", "nt") else read_turtle
+    yield from read(form, blocks, sink, assembler)

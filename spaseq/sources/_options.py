@@ -43,7 +43,7 @@ class SourceOptions:
     ``time``: the predicate whose object is an event's time. It is looked for in the default graph, about
     the event's graph name, and where it is not there, inside the event's own graph. ``"arrival"`` makes
     the arrival number (0 for the first event) the time, in ticks.
-    ``triples``: how many triples make an event (N-Triples and Turtle only).
+    ``triples``: how many triples make an event (N-Triples, Turtle and flat Jelly only).
     ``context``: a JSON-LD context file that lifts rows (CSV and NDJSON only).
     ``header``: the names of the columns, for CSV without a header line.
     ``delimiter``: what separates columns, for CSV (default a comma).
@@ -131,18 +131,10 @@ _READ: Final[dict[str, Callable[[str], object]]] = {
 
 #: The options that only some formats understand.
 _ONLY: Final = {
-    "triples": ("nt", "ttl"),
+    "triples": ("nt", "ttl", "jelly"),
     "context": ("csv", "ndjson"),
     "header": ("csv",),
     "delimiter": ("csv",),
-}
-
-#: The options a format cannot be read without, and what to do then.
-_NEEDED: Final = {
-    "nt": ("triples", "say how many triples make an event with triples=N"),
-    "ttl": ("triples", "say how many triples make an event with triples=N"),
-    "csv": ("context", "give the JSON-LD context that lifts its rows with context=FILE"),
-    "ndjson": ("context", "give the JSON-LD context that lifts its rows with context=FILE"),
 }
 
 
@@ -170,10 +162,3 @@ def check_options(location: str, form: str, options: SourceOptions) -> None:
             raise SourceError(
                 f"{location}: option {field.name!r} is for {' and '.join(only)}, not for {form}"
             )
-
-
-def require_options(location: str, form: str, options: SourceOptions) -> None:
-    """Raise SourceError if an option is missing without which ``form`` cannot be read."""
-    name, advice = _NEEDED.get(form, (None, ""))
-    if name and getattr(options, name) is None:
-        raise SourceError(f"{location}: {form} has no events of its own: {advice}")

@@ -38,10 +38,12 @@ _TO_STOP: Final = re.compile(
     re.VERBOSE,
 )
 
-_LABEL: Final = re.compile(rb"(\S+)\s*\{")
-_DIRECTIVE: Final = re.compile(
-    rb"(?:\s++|\#[^\n]*+\n|(?i:@?prefix)\s[^<]*<[^>]*>\s*\.?|(?i:@?base)\s*<[^>]*>\s*\.?)*+"
+_LABEL: Final = re.compile(rb"(?:GRAPH\s+)?([^\s{]+)\s*\{", re.IGNORECASE)
+#: White space, comments, prefixes and bases: what may stand before the first statement.
+DIRECTIVES: Final = (
+    rb"(?:\s++|\#[^\n]*+\n|(?i:@?prefix)\s[^<]*<[^>]*>[ \t]*\.?|(?i:@?base)\s*<[^>]*>[ \t]*\.?)*+"
 )
+_BEFORE: Final = re.compile(DIRECTIVES)
 
 
 def statement_ends(text: bytes, *, final: bool) -> list[int]:
@@ -122,8 +124,8 @@ class _Statements:
         if isinstance(self._assembler, TripleGroups):
             self._assembler.spoil(None, reason)
             return
-        directives = _DIRECTIVE.match(statement)
-        label = _LABEL.search(statement, directives.end() if directives else 0)
+        before = _BEFORE.match(statement)
+        label = _LABEL.match(statement, before.end() if before else 0)
         graph = self._pieces.name(label[1]) if label else None
         if graph is not None:
             self._assembler.spoil(graph, reason)
