@@ -7,6 +7,7 @@ correlated filters that need the rest of the match.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -49,13 +50,15 @@ class GpmPart:
 class Atom:
     """One event that is relevant for a GPM.
 
-    ``filters`` are its correlated filters, without those that wait for another operand of an ``&``
-    or ``ALL`` around it: those stand in that node's ``deferred``.
+    ``filters`` are its correlated filters, without those that need a variable which another operand
+    of an ``&`` around it binds: those stand in that node's ``deferred``. ``loose`` are the ones among
+    them that need no variable of another operand of an ``ALL``.
     """
 
     id: int
     gpm: str
     filters: tuple[Filter, ...]
+    loose: tuple[Filter, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,12 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """``X & Y``: at the same time."""
+    """``X & Y``: at the same time. ``deferred`` and ``loose``: the filters that need both, see ``Atom``."""
 
     id: int
     operands: tuple[Node, ...]
     deferred: tuple[Filter, ...]
+    loose: tuple[Filter, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +94,14 @@ class AnyOrder:
 
     id: int
     operands: tuple[Node, ...]
-    deferred: tuple[Filter, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Kleene:
     """``X+``, ``X{n,m}`` with n ≥ 1; ``maximum`` None means unbounded.
 
-    ``own`` are the variables bound anew by every iteration: those of X that occur in no element
-    outside X, the ones of Kleenes inside X included.
+    ``own`` are the variables bound anew by every iteration: those that no other element of the query
+    has, the ones of Kleenes inside X included.
     """
 
     id: int
@@ -170,7 +173,7 @@ def normalise(query: Query) -> SequencePattern:
     references = list(scope.references(query.sequence))
     positive = {ref.name for ref, negated in references if not negated}
     gpms = {gpm.name: _part(query, gpm, positive) for gpm in query.gpms}
-    builder = _Builder(gpms)
+    builder = _Builder(gpms, references)
     root = builder.build(query.sequence, frozenset(), frozenset())
     owners = {node.id: node.own for node in walk(root) if isinstance(node, Kleene)}
     # Kleenes are numbered from the outside in, so the last owner is the innermost.
@@ -203,78 +206,80 @@ def _part(query: Query, gpm: Gpm, positive: set[str]) -> GpmPart:
 class _Builder:
     """Numbers the places of a sequence in the order written and hands filters to their node."""
 
-    def __init__(self, gpms: Mapping[str, GpmPart]) -> None:
+    def __init__(self, gpms: Mapping[str, GpmPart], references: list[tuple[Ref, bool]]) -> None:
         self._gpms = gpms
         self._count = 0
+        # How many elements of the sequence have a variable; one that several have is joined.
+        self._elements = Counter(v for ref, _ in references for v in gpms[ref.name].variables)
 
-    def build(self, seq: Seq, outside: frozenset[str], siblings: frozenset[str]) -> Node:
-        """``outside``: variables bound by elements outside the nearest Kleene's element.
+    def build(self, seq: Seq, simultaneous: frozenset[str], unordered: frozenset[str]) -> Node:
+        """``simultaneous``: variables that only other operands of the ``&`` around bind.
 
-        ``siblings``: variables bound only by other operands of the ``&`` and ``ALL`` around.
+        ``unordered``: the same of the ``ALL`` around.
         """
         identity = self._count
         self._count += 1
+
+        def inner(part: Seq) -> Node:
+            return self.build(part, simultaneous, unordered)
+
         match seq:
             case Ref(name=name):
-                filters = tuple(
-                    f for f in self._gpms[name].correlated if not self._waits(name, f, siblings)
-                )
-                return Atom(identity, name, filters)
+                filters = self._filters(seq, simultaneous)
+                return Atom(identity, name, filters, self._without(filters, seq, unordered))
             case Sequence(elements=elements, operators=operators):
-                items = tuple(
-                    self.build(e, outside | self._others(elements, i), siblings)
-                    for i, e in enumerate(elements)
-                )
-                return Chain(identity, items, operators)
+                return Chain(identity, tuple(map(inner, elements)), operators)
             case Disjunction(operands=operands):
-                return Either(
-                    identity,
-                    tuple(
-                        self.build(o, outside | self._others(operands, i), siblings)
-                        for i, o in enumerate(operands)
-                    ),
+                return Either(identity, tuple(map(inner, operands)))
+            case Conjunction(operands=operands):
+                others = [self._others(operands, i) for i in range(len(operands))]
+                nodes = tuple(
+                    self.build(o, simultaneous | waited, unordered)
+                    for o, waited in zip(operands, others, strict=True)
                 )
-            case Conjunction(operands=operands) | All(operands=operands):
-                nodes = []
                 deferred: dict[Filter, None] = {}
-                for i, operand in enumerate(operands):
-                    own = self._variables(operand)
-                    waited = self._others(operands, i) - own
-                    nodes.append(self.build(operand, outside | self._others(operands, i), siblings | waited))
+                loose: dict[Filter, None] = {}
+                for operand, waited in zip(operands, others, strict=True):
                     for ref, _ in scope.references(operand):
-                        for f in self._gpms[ref.name].correlated:
-                            if self._waits(ref.name, f, waited) and not self._waits(ref.name, f, siblings):
-                                deferred[f] = None
-                kind = Both if isinstance(seq, Conjunction) else AnyOrder
-                return kind(identity, tuple(nodes), tuple(deferred))
-            case Not(element=element):
-                return Absent(identity, self.build(element, outside, siblings))
-            case Repeat(element=element, minimum=0, maximum=1):
-                return Maybe(identity, self.build(element, outside, siblings))
-            case Repeat(element=element, minimum=0, maximum=maximum, strategy=strategy):
-                at_least_one = Repeat(element, 1, maximum, strategy)
-                return Maybe(identity, self.build(at_least_one, outside, siblings))
-            case Repeat(element=element, minimum=minimum, maximum=maximum, strategy=strategy):
-                own = self._variables(element) - outside
-                return Kleene(
-                    identity,
-                    self.build(element, outside, siblings),
-                    minimum,
-                    maximum,
-                    strategy,
-                    own,
+                        here = self._filters(ref, simultaneous)
+                        mine = [f for f in here if self._waits(ref, f, waited)]
+                        deferred.update(dict.fromkeys(mine))
+                        loose.update(dict.fromkeys(self._without(mine, ref, unordered)))
+                return Both(identity, nodes, tuple(deferred), tuple(loose))
+            case All(operands=operands):
+                nodes = tuple(
+                    self.build(o, simultaneous, unordered | self._others(operands, i))
+                    for i, o in enumerate(operands)
                 )
+                return AnyOrder(identity, nodes)
+            case Not(element=element):
+                return Absent(identity, inner(element))
+            case Repeat(element=element, minimum=0, maximum=1):
+                return Maybe(identity, inner(element))
+            case Repeat(element=element, minimum=0, maximum=maximum, strategy=strategy):
+                return Maybe(identity, inner(Repeat(element, 1, maximum, strategy)))
+            case Repeat(element=element, minimum=minimum, maximum=maximum, strategy=strategy):
+                own = frozenset(v for v in self._variables(element) if self._elements[v] == 1)
+                return Kleene(identity, inner(element), minimum, maximum, strategy, own)
+
+    def _filters(self, ref: Ref, waited: frozenset[str]) -> tuple[Filter, ...]:
+        return self._without(self._gpms[ref.name].correlated, ref, waited)
+
+    def _without(self, filters: Iterable[Filter], ref: Ref, waited: frozenset[str]) -> tuple[Filter, ...]:
+        return tuple(f for f in filters if not self._waits(ref, f, waited))
+
+    def _waits(self, ref: Ref, condition: Filter, waited: frozenset[str]) -> bool:
+        """Whether a filter of a GPM needs a variable that only a sibling operand binds."""
+        needed = scope.mentioned(condition.condition) - self._gpms[ref.name].variables
+        return bool(needed & waited)
 
     def _variables(self, seq: Seq) -> frozenset[str]:
         return frozenset().union(*(self._gpms[ref.name].variables for ref, _ in scope.references(seq)))
 
-    def _others(self, elements: tuple[Seq, ...], i: int) -> frozenset[str]:
-        return frozenset().union(*(self._variables(e) for j, e in enumerate(elements) if j != i))
-
-    def _waits(self, gpm: str, condition: Filter, waited: frozenset[str]) -> bool:
-        """Whether a filter of ``gpm`` needs a variable that only a sibling operand binds."""
-        needed = scope.mentioned(condition.condition) - self._gpms[gpm].variables
-        return bool(needed & waited)
+    def _others(self, operands: tuple[Seq, ...], i: int) -> frozenset[str]:
+        """What the other operands bind and operand ``i`` does not."""
+        others = (self._variables(o) for j, o in enumerate(operands) if j != i)
+        return frozenset().union(*others) - self._variables(operands[i])
 
 
 def starts(node: Node) -> tuple[tuple[tuple[int, ...], Atom | Both], ...]:
@@ -304,6 +309,13 @@ def _first_of_chain(items: Iterable[Node]) -> Iterator[tuple[tuple[int, ...], At
             return
 
 
+def units(node: Node) -> tuple[Atom | Both, ...]:
+    """What an event can be relevant for inside a node: its atoms, and conjunctions as a whole."""
+    if isinstance(node, Atom | Both):
+        return (node,)
+    return tuple(unit for child in children(node) for unit in units(child))
+
+
 def may_trail(node: Node) -> bool:
     """Whether a match may have to wait for the end of its window (a negation or ``?`` comes last)."""
     match node:
@@ -317,4 +329,3 @@ def may_trail(node: Node) -> bool:
             return True
         case Atom() | Both():
             return False
-

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spaseq.automaton.pattern import AnyOrder, Atom, Both, Kleene, SequencePattern, walk
-from spaseq.gpm.expressions import ExpressionError, aggregate, compile_filter
+from spaseq.gpm.aggregates import aggregate
+from spaseq.gpm.expressions import ExpressionError, compile_filter
 from spaseq.language import scope
+from spaseq.language.rewrite import substitute
 from spaseq.language.syntax import Aggregate, Expression, Filter, Group, Prev, Var
 from spaseq.matching.model import Occurrence, Row, Solution
-from spaseq.matching.rewrite import substitute
 from spaseq.terms import Dictionary
 
 Rows = tuple[Row, ...]
@@ -48,13 +49,13 @@ class Context:
         # Set around each test of a filter, for its EXISTS.
         self._asked: tuple[str, Occurrence] | None = None
         self._exists = exists
-        self._atoms: dict[int, tuple[_Condition, ...]] = {}
-        self._joins: dict[int, tuple[_Condition, ...]] = {}
+        # By node, and whether read loosely.
+        self._conditions: dict[tuple[int, bool], tuple[_Condition, ...]] = {}
         for node in walk(pattern.root):
-            if isinstance(node, Atom):
-                self._atoms[node.id] = tuple(self._condition(f) for f in node.filters)
-            elif isinstance(node, Both | AnyOrder):
-                self._joins[node.id] = tuple(self._condition(f) for f in node.deferred)
+            if isinstance(node, Atom | Both):
+                strict = node.filters if isinstance(node, Atom) else node.deferred
+                self._conditions[node.id, False] = tuple(self._condition(f) for f in strict)
+                self._conditions[node.id, True] = tuple(self._condition(f) for f in node.loose)
         self._where = tuple(self._condition(f) for f in pattern.where)
 
     @property
@@ -62,15 +63,18 @@ class Context:
         """Ω before anything has matched: the one empty solution."""
         return (Row({}),)
 
-    def extend(self, rows: Rows, atom: Atom, event: Occurrence, inside: tuple[int, ...]) -> Rows:
+    def extend(
+        self, rows: Rows, atom: Atom, event: Occurrence, inside: tuple[int, ...], loose: bool = False
+    ) -> Rows:
         """``X(e, Ω)``: empty iff the event is not relevant in this context.
 
-        ``inside`` are the Kleenes whose iteration is in progress, outermost first.
+        ``inside`` are the Kleenes whose iteration is in progress, outermost first. ``loose`` leaves out
+        the filters that need what another operand of an ``ALL`` binds.
         """
         solutions = event.solutions.get(atom.gpm, ())
         if not solutions:
             return ()
-        conditions = self._atoms[atom.id]
+        conditions = self._conditions[atom.id, loose]
         out = []
         for row in rows:
             for solution in solutions:
@@ -82,8 +86,17 @@ class Context:
                     out.append(joined)
         return self._settle(tuple(out), inside)
 
-    def join(self, operands: Sequence[Rows], node: Both | AnyOrder, inside: tuple[int, ...]) -> Rows:
+    def join(
+        self, operands: Sequence[Rows], node: Both | AnyOrder, inside: tuple[int, ...], loose: bool = False
+    ) -> Rows:
         """Ω of an ``&`` or ``ALL``: its operands' rows, all made from one ``mark``ed Ω, joined."""
+        joined = self.compatible(operands)
+        conditions = self._conditions[node.id, loose] if isinstance(node, Both) else ()
+        kept = (Row(r.binding, r.iterations, r.origin[:-1]) for r in joined)
+        return self._settle(tuple(r for r in kept if self._holds(conditions, r, inside)), inside)
+
+    def compatible(self, operands: Sequence[Rows]) -> Rows:
+        """The join of rows that were all made from one ``mark``ed Ω; the marks stay."""
         joined = operands[0]
         for rows in operands[1:]:
             pairs = []
@@ -95,9 +108,12 @@ class Context:
                     if binding is not None:
                         pairs.append(Row(binding, {**left.iterations, **right.iterations}, left.origin))
             joined = tuple(pairs)
-        conditions = self._joins[node.id]
-        kept = (Row(r.binding, r.iterations, r.origin[:-1]) for r in joined)
-        return self._settle(tuple(r for r in kept if self._holds(conditions, r, inside)), inside)
+        return joined
+
+    def common(self, results: Sequence[Rows]) -> Rows:
+        """The rows that are in every one of these results."""
+        keys = [{_key(row) for row in rows} for rows in results[1:]]
+        return tuple(row for row in results[0] if all(_key(row) in known for known in keys))
 
     def mark(self, rows: Rows) -> Rows:
         """Tells rows apart by their origin, so that what is made from them can be put together."""
@@ -298,6 +314,10 @@ def _merge(left: Solution, right: Solution) -> dict[str, int] | None:
         if left.get(variable, term) != term:
             return None
     return {**left, **right}
+
+
+def _key(row: Row) -> object:
+    return (frozenset(row.binding.items()), _frozen(row.iterations), row.origin)
 
 
 def _frozen(iterations: Mapping[int, tuple[tuple[Solution, ...], ...]]) -> frozenset[object]:

@@ -24,6 +24,7 @@ from spaseq.automaton.pattern import (
     Node,
     SequencePattern,
     starts,
+    units,
 )
 from spaseq.events import precedes
 from spaseq.language.syntax import Strategy
@@ -60,7 +61,10 @@ class _Leading:
 
 @dataclass(frozen=True, slots=True)
 class _Partial:
-    """A match so far. ``inside`` are the Kleenes in progress, ``gap`` where it may still choose."""
+    """A match so far. ``inside`` are the Kleenes in progress, ``gap`` where it may still choose.
+
+    ``loose`` leaves out what depends on other operands of an ``ALL``: its filters, ``;``, negation.
+    """
 
     events: tuple[Choice, ...]
     rows: Rows
@@ -68,6 +72,7 @@ class _Partial:
     pending: tuple[_Open, ...] = ()
     leading: tuple[_Leading, ...] = ()
     gap: _Gap = _Gap()
+    loose: bool = False
 
     @property
     def chosen(self) -> Events:
@@ -106,13 +111,15 @@ class Reference:
 
     def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
         self._pattern, self._context, self._bounds = pattern, context, bounds
-        self.drop()
-
-    def drop(self) -> None:
-        """See ``Evaluator.drop``: what comes before the next event cannot be part of a match."""
         self._events: list[Occurrence] = []
         self._waiting: list[_Partial] = []
         self._seen: dict[object, int] = {}
+        self._dropped = -1
+
+    def drop(self) -> None:
+        """See ``Evaluator.drop``. The events stay: negations at a match's beginning must see them."""
+        self._waiting = []
+        self._dropped = self._events[-1].position if self._events else -1
 
     def push(self, occurrence: Occurrence) -> list[Found]:
         """See ``Evaluator.push``."""
@@ -121,7 +128,7 @@ class Reference:
         search = _Search(self._pattern, self._context, self._bounds, self._events)
         found = []
         for m in search.partials():
-            if occurrence not in m.chosen:
+            if occurrence not in m.chosen or _found(m).first.position <= self._dropped:
                 continue
             if m.pending:
                 self._waiting.append(m)
@@ -197,7 +204,7 @@ class _Search:
                 yield replace(extended, pending=m.pending + extended.pending)
                 continue
             leading = tuple(_Leading(n, extended, new) for n, after in m.pending if not after)
-            if not any(
+            if m.loose or not any(
                 after and self._occurs(n, after, _Gap(before=new), extended) for n, after in m.pending
             ):
                 yield replace(extended, leading=extended.leading + leading)
@@ -214,8 +221,10 @@ class _Search:
             case Either(operands=operands):
                 for operand in operands:
                     yield from self._node(operand, m, entry)
-            case Both() | AnyOrder():
-                yield from self._together(node, m, entry)
+            case Both():
+                yield from self._both(node, m, entry)
+            case AnyOrder():
+                yield from self._any_order(node, m, entry)
             case Kleene(id=identity):
                 rows = self._context.enter(m.rows, identity)
                 entered = replace(m, rows=rows, inside=(*m.inside, identity))
@@ -224,7 +233,7 @@ class _Search:
     def _atom(self, node: Atom, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
         for event in self._events:
             if node.gpm in event.solutions and self._admits(m, [event], entry):
-                rows = self._context.extend(m.rows, node, event, m.inside)
+                rows = self._context.extend(m.rows, node, event, m.inside, m.loose)
                 if rows:
                     yield replace(m, events=(*m.events, (node.gpm, event)), rows=rows)
 
@@ -263,28 +272,62 @@ class _Search:
                 reached = _Entry(node.strategy, starts(node.element))
                 yield from self._iterate(node, count + 1, again, reached)
 
-    def _together(self, node: Both | AnyOrder, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
-        """One match of each operand, each reached freely from ``m``; their Ω joined."""
+    def _both(self, node: Both, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
+        """One match of each operand, all at the same time; one event may serve several."""
         marked = replace(m, rows=self._context.mark(m.rows))
         operands = [list(self._element(operand, marked, _FREE)) for operand in node.operands]
         for parts in itertools.product(*operands):
             added = [choice for part in parts for choice in part.events[len(m.events) :]]
             new = [event for _, event in added]
-            if isinstance(node, Both):
-                fits = len({event.time for event in new}) == 1
-            else:
-                fits = len({event.stamp for event in new}) == len(new)
-            if fits and self._admits(m, new, entry):
-                rows = self._context.join([part.rows for part in parts], node, m.inside)
+            if len({event.time for event in new}) == 1 and self._admits(m, new, entry):
+                rows = self._context.join([part.rows for part in parts], node, m.inside, m.loose)
+                if rows:
+                    yield replace(m, events=(*m.events, *dict.fromkeys(added)), rows=rows)
+
+    def _any_order(self, node: AnyOrder, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
+        """One match of each operand, of distinct events, each under its own operators.
+
+        They are first found loosely; then each must be a match in the context of all the others, since
+        the filters of one may need what another one binds, in whatever order they occur.
+        """
+        marked = replace(m, rows=self._context.mark(m.rows))
+        free = replace(marked, loose=True)
+        operands = [list(self._element(operand, free, _FREE)) for operand in node.operands]
+        for parts in itertools.product(*operands):
+            added = [choice for part in parts for choice in part.events[len(m.events) :]]
+            new = [event for _, event in added]
+            if len({event.stamp for event in new}) < len(new) or not self._admits(m, new, entry):
+                continue
+            strict = parts if m.loose else self._in_context(node, marked, parts)
+            if strict:
+                if m.loose:
+                    rows = self._context.join([part.rows for part in strict], node, m.inside, True)
+                else:
+                    common = self._context.common([part.rows for part in strict])
+                    rows = self._context.join([common], node, m.inside)
                 if rows:
                     yield replace(
                         m,
-                        events=(*m.events, *dict.fromkeys(added)),
+                        events=(*m.events, *added),
                         rows=rows,
-                        pending=tuple(itertools.chain.from_iterable(p.pending for p in parts)),
+                        pending=tuple(itertools.chain.from_iterable(p.pending for p in strict)),
                         leading=m.leading
-                        + tuple(itertools.chain.from_iterable(p.leading[len(m.leading) :] for p in parts)),
+                        + tuple(itertools.chain.from_iterable(p.leading[len(m.leading) :] for p in strict)),
                     )
+
+    def _in_context(
+        self, node: AnyOrder, marked: _Partial, parts: tuple[_Partial, ...]
+    ) -> tuple[_Partial, ...]:
+        """Each operand's match of the same events, given the others; empty if one of them is none."""
+        strict = []
+        for i, (operand, part) in enumerate(zip(node.operands, parts, strict=True)):
+            others = self._context.compatible([p.rows for j, p in enumerate(parts) if j != i])
+            given = replace(marked, rows=others)
+            same = [p for p in self._element(operand, given, _FREE) if p.events == part.events]
+            if not same:
+                return ()
+            strict.append(same[0])
+        return tuple(strict)
 
     # --- conditions ---------------------------------------------------------------------------
 
@@ -299,7 +342,7 @@ class _Search:
             return False
         if entry.operator is Strategy.STRICT:
             return not any(_follow(m.chosen, [g]) and _follow([g], new) for g in self._events)
-        if entry.operator is Strategy.NEXT:
+        if entry.operator is Strategy.NEXT and not m.loose:
             return not any(self._relevant(unit, entered, m, new) for entered, unit in entry.rivals)
         return True
 
@@ -312,10 +355,13 @@ class _Search:
         return any(True for _ in self._node(unit, between, _FREE))
 
     def _occurs(self, negation: Absent, after: Events, gap: _Gap, m: _Partial) -> bool:
-        """Whether the negated element matches after some of ``m``'s events and in a gap, given ``m``'s Ω."""
+        """Whether something after ``after`` and in a gap is relevant for the negated element, given ``m``.
+
+        It is relevant for a group iff it is for one of the group's GPMs (or conjunctions as a whole).
+        """
         earlier = tuple(choice for choice in m.events if choice[1] in after)
         search = _Partial(earlier, m.rows, m.inside, gap=gap)
-        return any(True for _ in self._node(negation.element, search, _FREE))
+        return any(True for unit in units(negation.element) for _ in self._node(unit, search, _FREE))
 
 
 def _follow(earlier: Events, later: Events) -> bool:

@@ -1,0 +1,96 @@
+"""From several streams to one: time order, the watermark, and what comes too late (semantics, 7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.events import EventBatch, Ids, concatenate
+
+
+@dataclass(slots=True)
+class StreamClock:
+    """How far one stream of a query has come.
+
+    ``newest`` is the largest time seen (−∞ before the first event). A stream ``holds`` the others
+    back while the engine pulls it (or derives it) and it has neither ended nor gone idle; a stream
+    that is only pushed to does not.
+    """
+
+    rank: int
+    newest: float = -math.inf
+    holds: bool = False
+
+
+class Reorder:
+    """The events of one query's streams, held until its watermark reaches them."""
+
+    def __init__(self, streams: Mapping[int, int], lateness: int) -> None:
+        """``streams``: the id of each stream, and its rank in the order of simultaneous events."""
+        self.clocks = {stream: StreamClock(rank) for stream, rank in streams.items()}
+        self._lateness = lateness
+        self._held: list[EventBatch] = []
+        self.watermark: float = -math.inf
+
+    def add(self, batch: EventBatch, at: float | None = None) -> Ids:
+        """Takes events of one stream in arrival order; returns the indices of those that are late.
+
+        ``at`` is how far the stream is known to have come beside these events (a derived stream's).
+        """
+        clock = self.clocks[int(batch.stream[0])]
+        seen = np.concatenate(([clock.newest], np.maximum.accumulate(batch.time.astype(np.float64))))
+        clock.newest = float(seen[-1])
+        if at is not None:
+            clock.newest = max(clock.newest, at)
+        reached = np.minimum(seen[:-1] - self._lateness, self._others(clock))
+        late = batch.time < np.maximum(reached, self.watermark)
+        if late.any():
+            kept = batch.take(np.flatnonzero(~late))
+            if len(kept):
+                self._held.append(kept)
+        else:
+            self._held.append(batch)
+        return np.flatnonzero(late)
+
+    def release(self) -> EventBatch | None:
+        """The events that the watermark has reached, in order; moves the watermark."""
+        holding = [clock for clock in self.clocks.values() if clock.holds]
+        if holding:
+            reached = min(clock.newest for clock in holding) - self._lateness
+        else:
+            reached = max(clock.newest for clock in self.clocks.values()) - self._lateness
+        self.watermark = max(self.watermark, reached)
+        # While several streams are pulled, one may still bring events simultaneous with another's.
+        return self._take(lambda time: time < self.watermark if len(holding) > 1 else time <= self.watermark)
+
+    def drain(self) -> EventBatch | None:
+        """All events that are held: their streams have ended."""
+        return self._take(lambda time: np.ones(len(time), dtype=bool))
+
+    def _others(self, clock: StreamClock) -> float:
+        """How far the other streams let the watermark come while ``clock``'s events arrive."""
+        return min(
+            (other.newest - self._lateness for other in self.clocks.values() if other.holds and other is not clock),
+            default=math.inf,
+        )
+
+    def _take(self, due: Callable[[Ids], npt.NDArray[np.bool_]]) -> EventBatch | None:
+        if not self._held:
+            return None
+        batch = concatenate(self._held)
+        ranks = np.array([self.clocks[s].rank for s in batch.stream.tolist()], dtype=np.int64)
+        order = np.lexsort((batch.n, ranks, batch.time))
+        ready = due(batch.time[order])
+        count = int(np.count_nonzero(ready))
+        self._held = [batch.take(order[count:])] if count < len(batch) else []
+        if count == 0:
+            return None
+        return batch if count == len(batch) and _sorted(order) else batch.take(order[:count])
+
+
+def _sorted(order: Ids) -> bool:
+    return bool((order[1:] > order[:-1]).all())

@@ -1,0 +1,172 @@
+"""One registered query: events in time order → GPM solutions → matches → rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from spaseq.automaton.pattern import SequencePattern, normalise
+from spaseq.events import BatchBuilder, Clock, EventBatch
+from spaseq.gpm.evaluator import GpmEvaluator
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.interop import to_rdflib
+from spaseq.language.syntax import Ask, Construct, Group, Query, Register, RegisterKind
+from spaseq.matching import plan
+from spaseq.matching.context import Context
+from spaseq.matching.host import Key, Matcher
+from spaseq.matching.model import Evaluator, Found, Occurrence, Solution, bounds
+from spaseq.results.match import Event, Match, event
+from spaseq.results.select import Projector
+from spaseq.terms import Dictionary
+
+
+@dataclass(slots=True)
+class Stats:
+    """What a registered query has seen and done. ``watermark`` is in the streams' own time."""
+
+    events: int = 0
+    relevant: int = 0
+    matches: int = 0
+    rows: int = 0
+    late: int = 0
+    watermark: int | None = None
+
+
+class Pipeline:
+    """A query on its way through the engine; ``stats`` counts, ``done`` says that it wants no more."""
+
+    def __init__(
+        self, query: Query, dictionary: Dictionary, kb: KnowledgeBase, evaluator: str | None = None
+    ) -> None:
+        self.query = query
+        self.pattern: SequencePattern = normalise(query)
+        self.stats = Stats()
+        self.done = False
+        self._dictionary = dictionary
+        self._gpms = {
+            name: GpmEvaluator(
+                part.gpm,
+                part.stateless,
+                dictionary,
+                kb,
+                frozenset(dictionary.intern(stream) for stream in part.streams),
+            )
+            for name, part in self.pattern.gpms.items()
+        }
+        self._context = Context(self.pattern, dictionary, self._exists)
+        self._projector = Projector(self.pattern, self._context, dictionary)
+        self._chosen = evaluator or plan.choose(self.pattern)[0]
+        self._matcher: Matcher | None = None
+        self._clock: Clock | None = None
+        self._position = 0
+        self._left = query.modifiers.limit
+        if self._left == 0:
+            self.done = True
+        match query.register:
+            case Register(kind=RegisterKind.STREAM, iri=iri):
+                self.output = iri
+            case _:
+                self.output = None
+        self._derived: BatchBuilder | None = None
+        self._emitted = 0
+
+    def process(self, batch: EventBatch) -> Iterator[Match]:
+        """Takes events in processing order; yields matches as soon as their last event is there."""
+        matcher = self._matcher or self._start(batch)
+        solutions = {name: gpm.evaluate(batch).by_event() for name, gpm in self._gpms.items()}
+        self.stats.events += len(batch)
+        for index in range(len(batch)):
+            seen = {name: rows[index] for name, rows in solutions.items() if index in rows}
+            occurrence = Occurrence(batch.stamp(index), self._position, seen, batch, index)
+            self._position += 1
+            self.stats.relevant += bool(seen)
+            yield from self._matches(matcher.push(occurrence))
+            if self.done:
+                return
+
+    def advance(self, time: int) -> Iterator[Match]:
+        """The watermark has come to ``time``: yields the matches that waited for it."""
+        self.stats.watermark = time
+        if self._matcher is not None and not self.done:
+            yield from self._matches(self._matcher.advance(time))
+
+    def close(self) -> Iterator[Match]:
+        """No event will come any more: yields the matches that waited for the end of a window."""
+        if self._matcher is not None and not self.done:
+            yield from self._matches(self._matcher.close())
+
+    def derived(self) -> EventBatch | None:
+        """The events of REGISTER STREAM since the last call."""
+        return self._derived.build() if self._derived is not None and len(self._derived) else None
+
+    def settled(self, time: float) -> float:
+        """Up to what time all derived events are there, when the query's watermark is ``time``."""
+        if self._matcher is None or time in (float("inf"), float("-inf")):
+            return time
+        return self._matcher.settled(int(time))
+
+    def _start(self, batch: EventBatch) -> Matcher:
+        self._clock = batch.clock
+        window = bounds(self.query.window, batch.clock is Clock.TICKS, int(batch.time[0]))
+
+        def make() -> Evaluator:
+            return plan.evaluator(self._chosen, self.pattern, self._context, window)
+
+        self._matcher = Matcher(self.pattern, window, make)
+        return self._matcher
+
+    def _matches(self, found: Iterable[tuple[Key, Found]]) -> Iterator[Match]:
+        for key, item in found:
+            match = self._match(key, item)
+            self.stats.matches += 1
+            self.stats.rows += len(match.bindings)
+            if isinstance(self.query.form, Ask) or self._left == 0:
+                self.done = True
+            yield match
+            if self.done:
+                return
+
+    def _match(self, key: Key, found: Found) -> Match:
+        clock = self._clock or Clock.INSTANTS
+        term = self._dictionary.term
+        rows = self._projector.rows(found)
+        if self._left is not None:
+            rows = rows[: self._left]
+            self._left -= len(rows)
+        constructed = self._projector.construct(found)
+        if self.output is not None and isinstance(self.query.form, Construct):
+            self._derive(found, constructed, clock)
+        events: dict[str, list[Event]] = {n: [] for n in self.pattern.gpms if n not in self.pattern.negated}
+        for name, occurrence in found.events:
+            assert occurrence.batch is not None
+            events[name].append(event(occurrence.batch, occurrence.index))
+        return Match(
+            query=self.query,
+            start=clock.show(found.first.time),
+            end=clock.show(found.last.time),
+            events=events,
+            variables=self._projector.variables,
+            bindings=[{v: to_rdflib(term(t)) for v, t in row.items()} for row in rows],
+            partition={
+                v.name: to_rdflib(term(t)) for v, t in zip(self.query.partition, key, strict=True)
+            },
+            constructed=constructed,
+        )
+
+    def _derive(self, found: Found, constructed: Iterable[tuple[object, object, object]], clock: Clock) -> None:
+        assert self.output is not None
+        if self._derived is None:
+            self._derived = BatchBuilder(self._dictionary, self.output, clock)
+        self._derived.add(found.last.time, self._emitted, constructed)  # type: ignore[arg-type]  # rows of terms
+        self._emitted += 1
+
+    def _exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
+        assert occurrence.batch is not None
+        return self._gpms[gpm].exists(occurrence.batch, occurrence.index)(pattern, solution)
+
+
+#: Called with every match of a registered query.
+OnMatch = Callable[[Match], None]
+
+#: Background graphs: name → file, rdflib graph or Turtle text.
+Knowledge = Mapping[str, object]

@@ -1,0 +1,53 @@
+"""rdflib's terms, which users see, to and from pyoxigraph's, which the engine holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyoxigraph as ox
+import rdflib
+from rdflib.term import Node
+
+from spaseq.terms import Term
+
+RdflibTerm = rdflib.URIRef | rdflib.BNode | rdflib.Literal
+
+
+def to_rdflib(term: Term) -> RdflibTerm:
+    """The same term for rdflib; a literal keeps its lexical form as written."""
+    match term:
+        case ox.NamedNode():
+            return rdflib.URIRef(term.value)
+        case ox.BlankNode():
+            return rdflib.BNode(term.value)
+        case ox.Literal() if term.language:
+            return rdflib.Literal(term.value, lang=term.language)
+        case ox.Literal() if term.datatype == _STRING:
+            return rdflib.Literal(term.value)
+        case ox.Literal():
+            return rdflib.Literal(term.value, datatype=rdflib.URIRef(term.datatype.value), normalize=False)
+
+
+def from_rdflib(term: Node) -> Term:
+    """The same term for pyoxigraph; TypeError for what is no RDF 1.1 term."""
+    match term:
+        case rdflib.URIRef():
+            return ox.NamedNode(str(term))
+        case rdflib.BNode():
+            return ox.BlankNode(str(term))
+        case rdflib.Literal() if term.language:
+            return ox.Literal(str(term), language=term.language)
+        case rdflib.Literal() if term.datatype is None:
+            return ox.Literal(str(term))
+        case rdflib.Literal():
+            return ox.Literal(str(term), datatype=ox.NamedNode(str(term.datatype)))
+    raise TypeError(f"not an RDF term: {term!r}")
+
+
+def triples_of(graph: Iterable[tuple[Node, Node, Node]]) -> Iterable[ox.Triple]:
+    """An rdflib graph's triples, for pyoxigraph."""
+    for s, p, o in graph:
+        yield ox.Triple(from_rdflib(s), from_rdflib(p), from_rdflib(o))  # type: ignore[arg-type]  # Triple checks the kinds itself
+
+
+_STRING = ox.NamedNode("http://www.w3.org/2001/XMLSchema#string")

@@ -1,0 +1,183 @@
+"""One query's matching: its partitions, EMIT and CONSUME, around an evaluator for each partition."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cmp_to_key
+
+from spaseq.automaton.pattern import SequencePattern, may_trail
+from spaseq.events import Stamp
+from spaseq.language.syntax import Consume, Emit
+from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution
+
+#: The values of the PARTITION BY variables, as term ids; empty without PARTITION BY.
+Key = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Partition:
+    evaluator: Evaluator
+    newest: Occurrence
+    # Matches that EMIT cannot judge yet, since more with the same last event may come.
+    held: list[Found]
+
+
+class Matcher:
+    """Routes occurrences to the evaluators of their partitions and selects among the matches found.
+
+    ``make`` builds an evaluator for one partition.
+    """
+
+    def __init__(self, pattern: SequencePattern, bounds: Bounds, make: Callable[[], Evaluator]) -> None:
+        query = pattern.query
+        self._variables = tuple(v.name for v in query.partition)
+        self._emit = query.emit
+        self._consume = query.consume is Consume.ANY
+        self._trails = may_trail(pattern.root)
+        self._bounds = bounds
+        self._make = make
+        self._partitions: OrderedDict[Key, _Partition] = OrderedDict()
+        self._open: deque[Occurrence] = deque()
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions are alive."""
+        return len(self._partitions)
+
+    def push(self, occurrence: Occurrence) -> Iterator[tuple[Key, Found]]:
+        """Takes the next event; yields the matches that are now certain, each with its partition."""
+        yield from self._advance(self._bounds.measure(occurrence) - 1)
+        if self._trails:
+            self._open.append(occurrence)
+        for key, seen in self._split(occurrence):
+            partition = self._partition(key, seen)
+            found = partition.evaluator.push(seen)
+            if found:
+                yield from self._deliver(key, partition, found, self._hold)
+
+    def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
+        """Time has come to ``time``: yields the matches whose windows have thereby ended."""
+        if not self._bounds.counted:
+            yield from self._advance(time - 1)
+
+    def close(self) -> Iterator[tuple[Key, Found]]:
+        """No event will come any more: every window ends."""
+        last = max((self._bounds.closing(p.newest) for p in self._partitions.values()), default=None)
+        if last is not None:
+            yield from self._advance(last)
+
+    def settled(self, time: int) -> int:
+        """The time up to which all matches were delivered, when the query's time has come to ``time``.
+
+        A match that waits for its window's end may still appear with a last event since then.
+        """
+        return min(time, self._open[0].time) if self._open else time
+
+    @property
+    def _hold(self) -> bool:
+        return self._trails and self._emit is not Emit.ALL
+
+    def _advance(self, at: int) -> Iterator[tuple[Key, Found]]:
+        if self._trails:
+            for key, partition in list(self._partitions.items()):
+                found = partition.evaluator.advance(at)
+                yield from self._deliver(key, partition, found, self._hold)
+                due = [f for f in partition.held if self._bounds.closing(f.last) <= at]
+                if due:
+                    partition.held = [f for f in partition.held if self._bounds.closing(f.last) > at]
+                    yield from self._deliver(key, partition, due, hold=False)
+            while self._open and self._bounds.closing(self._open[0]) <= at:
+                self._open.popleft()
+        # Partitions stand in the order of their newest event, so the idle ones are in front.
+        while self._partitions:
+            key, partition = next(iter(self._partitions.items()))
+            if self._bounds.closing(partition.newest) > at:
+                break
+            del self._partitions[key]
+
+    def _deliver(
+        self, key: Key, partition: _Partition, found: Sequence[Found], hold: bool
+    ) -> Iterator[tuple[Key, Found]]:
+        if hold:
+            partition.held.extend(found)
+            return
+        for chosen in _by_last_event(found):
+            for match in select(self._emit, chosen):
+                yield key, match
+        if found and self._consume:
+            partition.evaluator.drop()
+            partition.held.clear()
+
+    def _partition(self, key: Key, occurrence: Occurrence) -> _Partition:
+        partition = self._partitions.get(key)
+        if partition is None:
+            partition = self._partitions[key] = _Partition(self._make(), occurrence, [])
+        partition.newest = occurrence
+        self._partitions.move_to_end(key)
+        return partition
+
+    def _split(self, occurrence: Occurrence) -> Iterator[tuple[Key, Occurrence]]:
+        """The event as each of its partitions sees it."""
+        if not self._variables:
+            yield (), occurrence
+            return
+        keys = {
+            tuple(solution[v] for v in self._variables)
+            for solutions in occurrence.solutions.values()
+            for solution in solutions
+            if all(v in solution for v in self._variables)
+        }
+        if len(keys) == 1:
+            # The usual case; only solutions of another key or of none would have to go.
+            (key,) = keys
+            yield key, self._restrict(occurrence, key)
+            return
+        for key in sorted(keys):
+            yield key, self._restrict(occurrence, key)
+
+    def _restrict(self, occurrence: Occurrence, key: Key) -> Occurrence:
+        def belongs(solution: Solution) -> bool:
+            return all(solution.get(v, k) == k for v, k in zip(self._variables, key, strict=True))
+
+        kept = {
+            gpm: tuple(s for s in solutions if belongs(s)) for gpm, solutions in occurrence.solutions.items()
+        }
+        return replace(occurrence, solutions={gpm: solutions for gpm, solutions in kept.items() if solutions})
+
+
+def _by_last_event(found: Iterable[Found]) -> list[list[Found]]:
+    groups: dict[Stamp, list[Found]] = {}
+    for match in found:
+        groups.setdefault(match.last.stamp, []).append(match)
+    return [groups[stamp] for stamp in sorted(groups)]
+
+
+def select(emit: Emit, found: Sequence[Found]) -> list[Found]:
+    """EMIT: which of the matches with the same last event are kept (semantics, section 6)."""
+    if emit is Emit.ALL or len(found) < 2:
+        return list(found)
+    if emit is Emit.MAX:
+        events = [frozenset(event.stamp for _, event in match.events) for match in found]
+        return [match for match, own in zip(found, events, strict=True) if not any(own < e for e in events)]
+    prefer = _earliest_first if emit is Emit.NEXT else _latest_first
+    ordered = sorted(found, key=cmp_to_key(prefer))
+    return [match for match in ordered if prefer(match, ordered[0]) == 0]
+
+
+def _earliest_first(left: Found, right: Found) -> int:
+    """Negative if the smallest event in which they differ is in ``left``."""
+    return _prefer(left, right, min)
+
+
+def _latest_first(left: Found, right: Found) -> int:
+    return _prefer(left, right, max)
+
+
+def _prefer(left: Found, right: Found, pick: Callable[[Iterable[Stamp]], Stamp]) -> int:
+    a = {event.stamp for _, event in left.events}
+    b = {event.stamp for _, event in right.events}
+    if a == b:
+        return 0
+    return -1 if pick(a ^ b) in a else 1

@@ -1,0 +1,180 @@
+"""From a match's solutions Ω to the rows of SELECT and the triples of CONSTRUCT (semantics, 6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyoxigraph as ox
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.gpm.comparison import sort_key
+from spaseq.gpm.expressions import ExpressionError, compile_filter, compile_value
+from spaseq.language.printer import print_group
+from spaseq.language.rewrite import substitute
+from spaseq.language.syntax import Aggregate, Construct, Expression, Select, TriplePattern, Var
+from spaseq.matching.context import Context
+from spaseq.matching.model import Found, Row, Solution
+from spaseq.results.match import ConstructedTriple
+from spaseq.terms import Dictionary, Term
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """An expression of SELECT, HAVING or ORDER BY; its aggregates stand in it as variables."""
+
+    evaluate: Callable[[Solution], int]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+
+class Projector:
+    """SELECT, its aggregates and modifiers, or CONSTRUCT, applied to one match at a time."""
+
+    def __init__(self, pattern: SequencePattern, context: Context, dictionary: Dictionary) -> None:
+        query = pattern.query
+        self._context = context
+        self._dictionary = dictionary
+        self._form = query.form
+        self._modifiers = query.modifiers
+        self._aggregates = 0
+        everything = bound_variables(pattern)
+        select = query.form if isinstance(query.form, Select) else Select(None)
+        self.variables = (
+            everything if select.items is None else tuple(item.variable.name for item in select.items)
+        )
+        self._select = select
+        self._computed = [
+            (item.variable.name, self._value(item.expression))
+            for item in select.items or ()
+            if item.expression is not None
+        ]
+        self._keys = [
+            (c.variable.name if c.variable else None, self._value(c.expression)) for c in self._modifiers.group_by
+        ]
+        self._having = [self._test(condition) for condition in self._modifiers.having]
+        self._order = [(self._value(c.expression), c.descending) for c in self._modifiers.order_by]
+        self._grouped = bool(self._keys) or self._aggregates > 0
+
+    def rows(self, found: Found) -> list[Solution]:
+        """The rows of one match, DISTINCT, ORDER BY and OFFSET applied; LIMIT is not."""
+        groups = self._groups(found.rows) if self._grouped else [(row.binding, (row,)) for row in found.rows]
+        extended: list[tuple[Solution, Sequence[Row]]] = []
+        for binding, members in groups:
+            solution = dict(binding)
+            for name, value in self._computed:
+                term = self._evaluate(value, solution, members)
+                if term is not None:
+                    solution[name] = term
+            if all(self._passes(value, test, solution, members) for value, test in self._having):
+                extended.append((solution, members))
+        for value, descending in reversed(self._order):
+            extended.sort(key=lambda pair, v=value: self._sort_key(v, *pair), reverse=descending)  # type: ignore[misc]  # mypy cannot type the bound default
+        projected: list[Solution] = [{v: s[v] for v in self.variables if v in s} for s, _ in extended]
+        if self._select.distinct or self._select.reduced:
+            projected = list({tuple(sorted(row.items())): row for row in projected}.values())
+        return projected[self._modifiers.offset :]
+
+    def construct(self, found: Found) -> list[ConstructedTriple]:
+        """The triples of CONSTRUCT for one match, each once; impossible ones are left out."""
+        if not isinstance(self._form, Construct):
+            return []
+        triples: dict[ConstructedTriple, None] = {}
+        for solution in self.rows(found):
+            blank: dict[ox.BlankNode, ox.BlankNode] = {}
+            for pattern in self._form.template:
+                triple = self._instantiate(pattern, solution, blank)
+                if triple is not None:
+                    triples[triple] = None
+        return list(triples)
+
+    def _instantiate(
+        self, pattern: TriplePattern, solution: Solution, blank: dict[ox.BlankNode, ox.BlankNode]
+    ) -> ConstructedTriple | None:
+        def fill(part: object) -> Term | None:
+            if isinstance(part, Var):
+                return self._dictionary.term(solution[part.name]) if part.name in solution else None
+            if isinstance(part, ox.BlankNode):
+                return blank.setdefault(part, ox.BlankNode())
+            return part if isinstance(part, ox.NamedNode | ox.Literal) else None
+
+        s, p, o = fill(pattern.subject), fill(pattern.predicate), fill(pattern.object)
+        if s is None or o is None or isinstance(s, ox.Literal) or not isinstance(p, ox.NamedNode):
+            return None
+        return (s, p, o)
+
+    def _groups(self, rows: Sequence[Row]) -> list[tuple[Solution, Sequence[Row]]]:
+        """The groups of GROUP BY, or all rows as one: the values of its keys, and its rows."""
+        if not self._keys:
+            return [({}, rows)]
+        groups: dict[tuple[int | None, ...], tuple[dict[str, int], list[Row]]] = {}
+        for row in rows:
+            values = [self._evaluate(value, row.binding, (row,)) for _, value in self._keys]
+            key = tuple(values)
+            if key not in groups:
+                named = zip(self._key_names(), values, strict=True)
+                groups[key] = ({name: v for name, v in named if name and v is not None}, [])
+            groups[key][1].append(row)
+        return list(groups.values())
+
+    def _key_names(self) -> list[str | None]:
+        plain = [c.expression.name if isinstance(c.expression, Var) else None for c in self._modifiers.group_by]
+        return [given or own for (given, _), own in zip(self._keys, plain, strict=True)]
+
+    def _value(self, expression: Expression) -> _Value:
+        plain, aggregates = self._take_out(expression)
+        return _Value(compile_value(plain, self._dictionary), aggregates)
+
+    def _test(self, expression: Expression) -> tuple[_Value, Callable[[Solution], bool]]:
+        plain, aggregates = self._take_out(expression)
+        return _Value(lambda _: 0, aggregates), compile_filter(plain, self._dictionary)
+
+    def _take_out(self, expression: Expression) -> tuple[Expression, tuple[tuple[str, Aggregate], ...]]:
+        aggregates: list[tuple[str, Aggregate]] = []
+
+        def replacement(node: Expression) -> Expression | None:
+            if not isinstance(node, Aggregate):
+                return None
+            self._aggregates += 1
+            aggregates.append((f" {self._aggregates}aggregate", node))
+            return Var(aggregates[-1][0])
+
+        return substitute(expression, replacement), tuple(aggregates)
+
+    def _summarised(self, value: _Value, solution: Solution, members: Sequence[Row]) -> Solution:
+        if not value.aggregates:
+            return solution
+        extended = dict(solution)
+        for name, node in value.aggregates:
+            try:
+                extended[name] = self._context.summarise(node, members)
+            except ExpressionError:
+                continue
+        return extended
+
+    def _evaluate(self, value: _Value, solution: Solution, members: Sequence[Row]) -> int | None:
+        try:
+            return value.evaluate(self._summarised(value, solution, members))
+        except ExpressionError:
+            return None
+
+    def _passes(
+        self, value: _Value, test: Callable[[Solution], bool], solution: Solution, members: Sequence[Row]
+    ) -> bool:
+        return test(self._summarised(value, solution, members))
+
+    def _sort_key(self, value: _Value, solution: Solution, members: Sequence[Row]) -> object:
+        term = self._evaluate(value, solution, members)
+        return sort_key(None if term is None else self._dictionary.value(term))
+
+
+def bound_variables(pattern: SequencePattern) -> tuple[str, ...]:
+    """What ``SELECT *`` means: the variables bound outside negations, in the order written."""
+    names: dict[str, None] = {}
+    for part in pattern.gpms.values():
+        if part.name in pattern.negated:
+            continue
+        written = re.findall(r"[?$](\w+)", print_group(part.gpm.pattern))
+        extra = [v.name for v in (part.gpm.time, part.gpm.graph) if v is not None]
+        names.update(dict.fromkeys(name for name in (*written, *extra) if name in part.variables))
+    return tuple(names)
