@@ -1,0 +1,162 @@
+"""NFA_scep, the automaton of a sequence (SPAseq paper, section 6): plain, immutable data.
+
+It is the position automaton of the sequence: a state is "after this place of the sequence", so
+there are no empty edges, and one edge is one step of a run: an event for a GPM, the simultaneous
+events of an ``&``, or a whole ``ALL``. Four things go beyond a textbook automaton:
+
+- *Operators* stand on the edges, as state-transition predicates ``(U, op, P)``, together with the
+  *rivals* of P: all that the element after the operator can start with.
+- *Kleene bounds* are counters: ``Enter``, ``Again`` and ``Leave`` guard an edge, so that ``X{2,500}``
+  needs no 500 copies of X, and tell Ω where an iteration begins and ends.
+- *Negations* open a gap (``Forbid``) that the next element closes (``Await`` … ``Decide``), or the end
+  of the window if no element follows.
+- Each operand of an ``ALL`` has an automaton of its own (``parts``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pyoxigraph import NamedNode
+
+from spaseq.automaton.pattern import AnyOrder, Atom, Both, Node, SequencePattern
+from spaseq.language.syntax import Filter, Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Enter:
+    """A Kleene begins: its counter becomes 1."""
+
+    kleene: int
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """An iteration ends and another one is wanted: possible while the counter is below ``maximum``."""
+
+    kleene: int
+    maximum: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A Kleene ends: possible from ``minimum`` iterations on. ``inside`` are the Kleenes around it."""
+
+    kleene: int
+    minimum: int
+    inside: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forbid:
+    """From here on no event may be relevant for one of these units of a negated element."""
+
+    units: tuple[Atom | Both, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Element ``owner`` begins: it closes the gaps that are open."""
+
+    owner: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Element ``owner`` is complete: what was forbidden before it must not have happened.
+
+    ``inside`` are the Kleenes in progress.
+    """
+
+    owner: int
+    inside: tuple[int, ...]
+
+
+Action = Enter | Again | Leave | Forbid | Await | Decide
+
+#: What one edge consumes.
+Unit = Atom | Both | AnyOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Something that ``;`` must not skip, and the Kleenes that are entered on the way to it."""
+
+    entered: tuple[int, ...]
+    unit: Atom | Both
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A state-transition predicate ``(U, op, P)``.
+
+    ``strategy`` is None where a sequence begins: nothing is before it. ``rivals`` is empty unless
+    the strategy is ``;``. ``inside`` are the Kleenes in progress where the operator stands.
+    """
+
+    streams: frozenset[NamedNode]
+    strategy: Strategy | None
+    unit: Unit
+    rivals: tuple[Rival, ...]
+    inside: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A step: ``ends`` what the source state completes, reads a unit, ``begins`` what the unit is in.
+
+    ``ends`` acts on the match so far, before the operator is asked; ``begins`` between the operator
+    and the unit. ``key`` are variables that the match so far surely binds and every rival and
+    the unit surely bind too: runs can be found by their values. ``filters`` are those of WHERE and
+    of the GPM that become decidable here and not before.
+    """
+
+    source: int
+    target: int
+    ends: tuple[Action, ...]
+    predicate: Predicate
+    begins: tuple[Action, ...]
+    key: tuple[str, ...] = ()
+    filters: tuple[Filter, ...] = ()
+
+    @property
+    def inside(self) -> tuple[int, ...]:
+        """The Kleenes in progress while the unit is read, outermost first."""
+        entered = (action.kleene for action in self.begins if isinstance(action, Enter))
+        return (*self.predicate.inside, *entered)
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """The state may end the match, after these actions."""
+
+    state: int
+    ends: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NFA:
+    """The automaton of ``root``. States are numbered from 0, the initial one.
+
+    ``parts`` has the automata of the operands of each ALL on an edge, by node id. ``shared`` are the
+    variables that every GPM which is not only negated surely binds: natural partition keys,
+    recorded and never used on their own account.
+    """
+
+    pattern: SequencePattern = field(repr=False)
+    root: Node = field(repr=False)
+    size: int
+    edges: tuple[Edge, ...]
+    accepts: tuple[Accept, ...]
+    parts: Mapping[int, NFA]
+    shared: tuple[str, ...] = ()
+
+    def leaving(self, state: int) -> tuple[Edge, ...]:
+        """The edges out of a state."""
+        return tuple(edge for edge in self.edges if edge.source == state)
+
+    def everywhere(self, change: Callable[[NFA], NFA]) -> NFA:
+        """This automaton and all parts inside it, changed."""
+        parts = {identity: part.everywhere(change) for identity, part in self.parts.items()}
+        return change(replace(self, parts=parts))

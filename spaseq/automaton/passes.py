@@ -1,0 +1,252 @@
+"""What is done to an automaton after its construction: each pass a function NFA → NFA.
+
+No pass changes which matches there are, nor when they are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from spaseq.automaton.nfa import NFA, Action, Again, Await, Decide, Forbid, Unit
+from spaseq.automaton.pattern import (
+    Absent,
+    AnyOrder,
+    Atom,
+    Both,
+    Chain,
+    Either,
+    Kleene,
+    Maybe,
+    Node,
+    SequencePattern,
+    walk,
+)
+from spaseq.language import scope
+from spaseq.language.syntax import Filter, Group, Strategy, Triples
+
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+def drop_vacuous_negations(nfa: NFA) -> NFA:
+    """Between neighbours (``,``) there is no gap, so nothing can happen in it."""
+
+    def change(part: NFA) -> NFA:
+        edges = (
+            replace(edge, ends=_without(edge.ends, Forbid))
+            if edge.predicate.strategy is Strategy.STRICT
+            else edge
+            for edge in part.edges
+        )
+        part = replace(part, edges=tuple(edges))
+        if _forbids(part):
+            return part
+        return replace(
+            part,
+            edges=tuple(
+                replace(
+                    edge,
+                    ends=_without(edge.ends, Decide),
+                    begins=_without(edge.begins, Await),
+                )
+                for edge in part.edges
+            ),
+            accepts=tuple(replace(accept, ends=_without(accept.ends, Decide)) for accept in part.accepts),
+        )
+
+    return nfa.everywhere(change)
+
+
+def merge_states(nfa: NFA) -> NFA:
+    """States from which the same is possible become one (partition refinement, as for DFAs)."""
+
+    def change(part: NFA) -> NFA:
+        block = dict.fromkeys(range(part.size), 0)
+        while True:
+            signatures = {state: _future(part, state, block) for state in block}
+            numbers = {signature: i for i, signature in enumerate(dict.fromkeys(signatures.values()))}
+            refined = {state: numbers[signature] for state, signature in signatures.items()}
+            if len(numbers) == len(set(block.values())):
+                break
+            block = refined
+        edges = (replace(e, source=refined[e.source], target=refined[e.target]) for e in part.edges)
+        accepts = (replace(accept, state=refined[accept.state]) for accept in part.accepts)
+        return replace(
+            part,
+            size=len(numbers),
+            edges=tuple(dict.fromkeys(edges)),
+            accepts=tuple(dict.fromkeys(accepts)),
+        )
+
+    return nfa.everywhere(change)
+
+
+def place_filters(nfa: NFA) -> NFA:
+    """Notes on each edge the filters that become decidable there.
+
+    Correlated filters stand at their GPM, or at the ``&`` or ``ALL`` that binds their variables; those
+    of WHERE at the earliest edges that bind their last variable outside the Kleene it belongs to.
+    """
+
+    def change(part: NFA) -> NFA:
+        known = _known(part)
+        edges = []
+        for edge in part.edges:
+            before = _acted(part.pattern, edge.ends, known.get(edge.source, _NONE))
+            after = before | _bound(part.pattern, edge.predicate.unit)
+            own = [f for node in walk(edge.predicate.unit) for f in _filters(node)]
+            where = [
+                f
+                for f in part.pattern.where
+                if not scope.mentioned(f.condition) <= before and scope.mentioned(f.condition) <= after
+            ]
+            edges.append(replace(edge, filters=(*own, *where)))
+        return replace(part, edges=tuple(edges))
+
+    return nfa.everywhere(change)
+
+
+def derive_keys(nfa: NFA) -> NFA:
+    """Finds the variables by whose values the runs that wait at an edge can be looked up.
+
+    They are bound by the run, by the unit, and by every rival. Also notes which variables all GPMs
+    share: without PARTITION BY they stay a note, since ``,`` speaks of the whole streamset.
+    """
+
+    def change(part: NFA) -> NFA:
+        known = _known(part)
+        edges = []
+        for edge in part.edges:
+            key = _acted(part.pattern, edge.ends, known.get(edge.source, _NONE))
+            for unit in (edge.predicate.unit, *(rival.unit for rival in edge.predicate.rivals)):
+                key &= _bound(part.pattern, unit)
+            edges.append(replace(edge, key=tuple(sorted(key))))
+        return replace(part, edges=tuple(edges))
+
+    pattern = nfa.pattern
+    positive = [g for name, g in pattern.gpms.items() if name not in pattern.negated]
+    shared = frozenset.intersection(*(scope.gpm_certain(part.gpm) for part in positive))
+    return replace(nfa.everywhere(change), shared=tuple(sorted(shared)))
+
+
+def order_by_cost(nfa: NFA) -> NFA:
+    """Disjuncts and conjuncts with the fewest triple patterns and filters first (paper, 7.3)."""
+
+    def change(part: NFA) -> NFA:
+        edges = (
+            replace(edge, predicate=replace(edge.predicate, unit=_ordered(part.pattern, edge.predicate.unit)))
+            for edge in part.edges
+        )
+        return replace(
+            part,
+            edges=tuple(sorted(edges, key=lambda e: (e.source, _cost(part.pattern, e.predicate.unit)))),
+        )
+
+    return nfa.everywhere(change)
+
+
+passes: Final[tuple[Callable[[NFA], NFA], ...]] = (
+    drop_vacuous_negations,
+    merge_states,
+    place_filters,
+    derive_keys,
+    order_by_cost,
+)
+
+
+def _without(actions: tuple[Action, ...], kind: type) -> tuple[Action, ...]:
+    return tuple(action for action in actions if not isinstance(action, kind))
+
+
+def _forbids(nfa: NFA) -> bool:
+    """Whether a gap may be open somewhere; an operand of ALL leaves its gaps to what comes after."""
+    edges = (action for edge in nfa.edges for action in (*edge.ends, *edge.begins))
+    accepts = (action for accept in nfa.accepts for action in accept.ends)
+    if any(isinstance(action, Forbid) for action in (*edges, *accepts)):
+        return True
+    units = (edge.predicate.unit for edge in nfa.edges)
+    return any(
+        _forbids(nfa.parts[operand.id]) for u in units if isinstance(u, AnyOrder) for operand in u.operands
+    )
+
+
+def _future(nfa: NFA, state: int, block: Mapping[int, int]) -> object:
+    """What a state allows, up to the given partition of states; the initial state stays alone."""
+    edges = frozenset(
+        (e.ends, e.predicate, e.begins, block[e.target]) for e in nfa.edges if e.source == state
+    )
+    return state == 0, frozenset(a.ends for a in nfa.accepts if a.state == state), edges
+
+
+def _known(nfa: NFA) -> dict[int, frozenset[str]]:
+    """The variables surely bound in each state: the greatest fixpoint over all ways to reach it."""
+    known: dict[int, frozenset[str]] = {0: _NONE}
+    changed = True
+    while changed:
+        changed = False
+        for edge in nfa.edges:
+            if edge.source not in known:
+                continue
+            arriving = _acted(nfa.pattern, edge.ends, known[edge.source])
+            arriving |= _bound(nfa.pattern, edge.predicate.unit)
+            found = arriving & known.get(edge.target, arriving)
+            if known.get(edge.target) != found:
+                known[edge.target] = found
+                changed = True
+    return known
+
+
+def _acted(pattern: SequencePattern, actions: Iterable[Action], bound: frozenset[str]) -> frozenset[str]:
+    """What is still bound after some actions: an iteration's end takes its own variables away."""
+    for action in actions:
+        if isinstance(action, Again):
+            bound -= _own(pattern, action.kleene)
+    return bound
+
+
+def _own(pattern: SequencePattern, kleene: int) -> frozenset[str]:
+    owners = (node.own for node in walk(pattern.root) if isinstance(node, Kleene) and node.id == kleene)
+    return next(owners)
+
+
+def _bound(pattern: SequencePattern, node: Node) -> frozenset[str]:
+    """The variables that every match of a node binds."""
+    match node:
+        case Atom(gpm=name):
+            return scope.gpm_certain(pattern.gpms[name].gpm)
+        case Chain(items=parts) | Both(operands=parts) | AnyOrder(operands=parts):
+            return _NONE.union(*(_bound(pattern, part) for part in parts))
+        case Either(operands=operands):
+            return frozenset.intersection(*(_bound(pattern, operand) for operand in operands))
+        case Kleene(element=element):
+            return _bound(pattern, element)
+        case Maybe() | Absent():
+            return _NONE
+
+
+def _filters(node: Node) -> tuple[Filter, ...]:
+    match node:
+        case Atom(filters=filters) | Both(deferred=filters):
+            return filters
+        case _:
+            return ()
+
+
+def _ordered(pattern: SequencePattern, node: Unit) -> Unit:
+    if not isinstance(node, Both):
+        return node
+    return replace(node, operands=tuple(sorted(node.operands, key=lambda o: _cost(pattern, o))))
+
+
+def _cost(pattern: SequencePattern, node: Node) -> int:
+    """How much there is to evaluate in a node, counted in triple patterns and filters."""
+    return sum(
+        len(atom.filters) + _size(pattern.gpms[atom.gpm].stateless)
+        for atom in walk(node)
+        if isinstance(atom, Atom)
+    )
+
+
+def _size(pattern: Group) -> int:
+    return sum(len(p.patterns) if isinstance(p, Triples) else 1 for p in pattern.elements)
