@@ -10,5 +10,16 @@ from __future__ import annotations
 from spaseq.sources._open import open_source
 from spaseq.sources._options import GENERATED_AT, SourceOptions, parse_source
 from spaseq.sources._sink import BadEvent
+from spaseq.sources.catalog import CatalogEntry, load_catalog
+from spaseq.sources.message_writer import write_messages
 
-__all__ = ["GENERATED_AT", "BadEvent", "SourceOptions", "open_source", "parse_source"]
+__all__ = [
+    "GENERATED_AT",
+    "BadEvent",
+    "CatalogEntry",
+    "SourceOptions",
+    "load_catalog",
+    "open_source",
+    "parse_source",
+    "write_messages",
+]

@@ -27,6 +27,7 @@ EXTENSIONS: Final = {
     ".jsonld": "jsonld",
     ".ndjsonld": "ndjsonld",
     ".jsonl": "ndjsonld",
+    ".messages": "messages",
     ".jelly": "jelly",
     ".csv": "csv",
     ".ndjson": "ndjson",
@@ -72,15 +73,20 @@ def parse_source(spec: str) -> tuple[str, SourceOptions]:
     values: dict[str, object] = {}
     for part in filter(None, query.split("&")):
         name, equals, raw = part.partition("=")
-        if name not in _READ:
-            raise SourceError(f"unknown option {name!r} in {spec!r}: one of {', '.join(_READ)}")
         value = unquote(raw)
         if not equals or not value:
             raise SourceError(f"option {name!r} in {spec!r} has no value")
         if name in values:
             raise SourceError(f"option {name!r} is given twice in {spec!r}")
-        values[name] = _READ[name](value)
-    return location, SourceOptions(**values)  # type: ignore[arg-type]  # _READ gives each its type
+        values[name] = read_option(name, value)
+    return location, SourceOptions(**values)  # type: ignore[arg-type]  # see read_option
+
+
+def read_option(name: str, value: str) -> object:
+    """The value of an option, in the type of its field, from text. Raises SourceError."""
+    if name not in _READ:
+        raise SourceError(f"unknown option {name!r}: one of {', '.join(_READ)}")
+    return _READ[name](value)
 
 
 def _format(value: str) -> str:

@@ -1,0 +1,128 @@
+"""A stream catalogue: what ``FROM STREAM <iri>`` means, written in RDF.
+
+The terms are those of VoCaLS (streams and their endpoints), DCAT (``dcat:accessURL``,
+``dcat:mediaType``), RDF-STaX (the stream's type) and our own ``vocab/spaseq.ttl``. The shapes in
+``vocab/catalog-shapes.ttl`` say what a catalogue must look like.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
+
+from spaseq.errors import SourceError
+from spaseq.sources._options import SourceOptions, read_option
+from spaseq.terms import Term
+
+_RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_VOCALS: Final = "http://w3id.org/rsp/vocals#"
+_DCAT: Final = "http://www.w3.org/ns/dcat#"
+_DCTERMS: Final = "http://purl.org/dc/terms/"
+_OURS: Final = "https://w3id.org/spaseq#"
+_IANA: Final = "https://www.iana.org/assignments/media-types/"
+
+#: Media types whose format they name without doubt; ``dcterms:format`` and extensions say the others.
+_MEDIA_TYPES: Final = {
+    "application/trig": "trig",
+    "application/n-quads": "nq",
+    "application/n-triples": "nt",
+    "text/turtle": "ttl",
+    "application/ld+json": "jsonld",
+    "application/x-jelly-rdf": "jelly",
+    "text/csv": "csv",
+    "application/x-ndjson": "ndjson",
+}
+
+_Description = dict[tuple[Term, str], list[Term]]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """One stream: its title, the file where its events are, and how to read them."""
+
+    stream: NamedNode
+    title: str
+    location: Path
+    options: SourceOptions
+
+
+def load_catalog(path: str | Path) -> dict[NamedNode, CatalogEntry]:
+    """The streams of a catalogue in Turtle; relative locations are relative to its file.
+
+    Raises SourceError if it cannot be read, or does not say where a stream is and how to read it.
+    """
+    path = Path(path)
+    description: _Description = defaultdict(list)
+    streams: list[NamedNode] = []
+    try:
+        for s, p, o, _ in parse(path=path, format=RdfFormat.TURTLE, base_iri=path.absolute().as_uri()):
+            if not isinstance(s, NamedNode | BlankNode) or not isinstance(o, NamedNode | BlankNode | Literal):
+                continue
+            description[s, p.value].append(o)
+            if isinstance(s, NamedNode) and (p.value, o) == (_RDF + "type", NamedNode(_VOCALS + "RDFStream")):
+                streams.append(s)
+    except OSError as error:
+        raise SourceError(f"the catalogue {path} cannot be read: {error.strerror or error}") from error
+    except SyntaxError as error:
+        raise SourceError(f"the catalogue {path} is not Turtle: {error.msg}") from error
+    try:
+        return {stream: _entry(stream, description) for stream in streams}
+    except SourceError as error:
+        raise SourceError(f"the catalogue {path}: {error}") from None
+
+
+def _entry(stream: NamedNode, description: _Description) -> CatalogEntry:
+    endpoint = _one(description, stream, _VOCALS + "hasEndpoint")
+    location = _file(stream, _one(description, endpoint, _DCAT + "accessURL") if endpoint else None)
+    if endpoint is None or location is None:
+        raise SourceError(f"{stream} has no vocals:hasEndpoint with a dcat:accessURL")
+
+    def text(node: Term, term: str) -> str | None:
+        value = _one(description, node, term)
+        return None if value is None else value.value
+
+    time = text(stream, _OURS + "timePredicate")
+    media = text(endpoint, _DCAT + "mediaType")
+    values = {
+        "format": text(endpoint, _DCTERMS + "format") or _media_format(stream, media),
+        "time": "arrival" if time == _OURS + "arrival" else time,
+        "triples": text(endpoint, _OURS + "triplesPerEvent"),
+        "header": text(endpoint, _OURS + "header"),
+        "delimiter": text(endpoint, _OURS + "delimiter"),
+    }
+    read = {name: read_option(name, value) for name, value in values.items() if value is not None}
+    context = _file(stream, _one(description, endpoint, _OURS + "context"))
+    if context is not None:
+        read["context"] = context
+    title = text(stream, _DCTERMS + "title") or stream.value
+    return CatalogEntry(stream, title, location, SourceOptions(**read))  # type: ignore[arg-type]  # see read_option
+
+
+def _one(description: _Description, node: Term, predicate: str) -> Term | None:
+    values = description.get((node, predicate), [])
+    if len(values) > 1 and not predicate.startswith(_DCTERMS + "title"):
+        raise SourceError(f"{node} has {len(values)} values for <{predicate}>: one is needed")
+    return values[0] if values else None
+
+
+def _file(stream: NamedNode, location: Term | None) -> Path | None:
+    if location is None:
+        return None
+    parts = urlsplit(location.value)
+    if not isinstance(location, NamedNode) or parts.scheme != "file":
+        raise SourceError(f"{stream}: {location} is not a file")
+    return Path(unquote(parts.path))
+
+
+def _media_format(stream: NamedNode, media: str | None) -> str | None:
+    if media is None:
+        return None
+    name = media.removeprefix(_IANA)
+    if name not in _MEDIA_TYPES:
+        raise SourceError(f"{stream}: unknown media type {name}: one of {', '.join(_MEDIA_TYPES)}")
+    return _MEDIA_TYPES[name]
