@@ -1,0 +1,192 @@
+"""The background knowledge base: named graphs that do not change while a query runs.
+
+They are events too: one per graph, so that GRAPH patterns are evaluated by the routes that evaluate
+GPMs, once per pattern.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+import rdflib
+import zstandard
+from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat, Triple, parse
+
+from spaseq.errors import KnowledgeError
+from spaseq.events import BatchBuilder, Clock, EventBatch
+from spaseq.gpm.expressions import Solution
+from spaseq.gpm.routes import prepare
+from spaseq.gpm.solutions import Solutions
+from spaseq.gpm.spectra import NO_CONTEXT
+from spaseq.gpm.walk import patterns
+from spaseq.language.syntax import Graph, Pattern, Query, Var
+from spaseq.terms import UNBOUND, Dictionary
+
+Source = PathLike[str] | rdflib.Graph | str
+
+_FORMATS = {"xml": RdfFormat.RDF_XML, "owl": RdfFormat.RDF_XML}
+
+
+class KnowledgeBase:
+    """Named graphs, by IRI: a file, a ``rdflib.Graph``, or Turtle text.
+
+    A string is Turtle if it has a ``<`` or a line break, else the name of a file. The format of a file
+    is told by its extension, ``.gz`` and ``.zst`` are unpacked. Raises ``KnowledgeError`` for what cannot
+    be read, with file and line.
+
+    >>> kb = KnowledgeBase({"http://example.org/kb": "<http://e.org/a> <http://e.org/p> 1 ."})
+    >>> kb.names
+    ('http://example.org/kb',)
+    """
+
+    def __init__(self, graphs: Mapping[str, Source] | Mapping[NamedNode, Source]) -> None:
+        self._graphs: dict[NamedNode, list[Triple]] = {}
+        for name, source in graphs.items():
+            iri = name if isinstance(name, NamedNode) else _named(name)
+            self._graphs[iri] = list(_read(iri, source))
+        self._visible = frozenset(self._graphs)
+        self._loaded: tuple[Dictionary, EventBatch] | None = None
+        self._cache: dict[Graph, Solutions] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The IRIs of the named graphs."""
+        return tuple(name.value for name in self._graphs)
+
+    def restrict(self, named: Iterable[NamedNode]) -> KnowledgeBase:
+        """The same graphs for a query with ``FROM NAMED``: a variable in GRAPH ranges over those only."""
+        wanted = frozenset(named)
+        if not wanted:
+            return self
+        other = KnowledgeBase({})
+        other._graphs, other._visible, other._loaded = self._graphs, wanted & self._visible, self._loaded
+        return other
+
+    def missing(self, query: Query) -> tuple[NamedNode, ...]:
+        """The graphs that a query names and that are not here, in the order of their names."""
+        wanted = {*query.knowledge}
+        parts: list[Pattern] = [gpm.pattern for gpm in query.gpms]
+        parts += query.filters
+        for part in parts:
+            wanted |= {
+                p.name for p in patterns(part) if isinstance(p, Graph) and isinstance(p.name, NamedNode)
+            }
+        return tuple(sorted(wanted - self._graphs.keys(), key=lambda name: name.value))
+
+    def require(self, query: Query) -> None:
+        """Raises ``KnowledgeError`` if the query names a graph that is not here."""
+        missing = self.missing(query)
+        if missing:
+            known = ", ".join(f"<{name}>" for name in self.names) or "none"
+            raise KnowledgeError(
+                f"the query names a background graph that was not supplied: {missing[0]}; supplied: {known}"
+            )
+
+    def batch(self, dictionary: Dictionary) -> EventBatch:
+        """The graphs as events, in the order of ``names``; ``graph`` is their name."""
+        if self._loaded is None or self._loaded[0] is not dictionary:
+            builder = BatchBuilder(dictionary, NamedNode("urn:spaseq:kb"), Clock.TICKS)
+            for n, (name, triples) in enumerate(self._graphs.items()):
+                builder.add(0, n, triples, name)
+            self._loaded = dictionary, builder.build()
+            self._cache.clear()
+        return self._loaded[1]
+
+    def visible(self, dictionary: Dictionary) -> list[int]:
+        """The ids of the graphs over which a variable in GRAPH ranges."""
+        return [dictionary.intern(name) for name in self._graphs if name in self._visible]
+
+    def solutions(self, graph: Graph, dictionary: Dictionary, context: Solution = NO_CONTEXT) -> Solutions:
+        """The solutions of a GRAPH pattern, the same in every event; evaluated once.
+
+        ``context`` replaces variables (and is then evaluated each time).
+        """
+        batch = self.batch(dictionary)
+        if context:
+            return self._evaluate(graph, batch, dictionary, context)
+        found = self._cache.get(graph)
+        if found is None:
+            found = self._cache[graph] = self._evaluate(graph, batch, dictionary, context)
+        return found
+
+    def _evaluate(
+        self, graph: Graph, batch: EventBatch, dictionary: Dictionary, context: Solution
+    ) -> Solutions:
+        name = graph.name
+        if isinstance(name, NamedNode):
+            wanted = [dictionary.intern(name)]
+        elif name.name in context:
+            wanted = [context[name.name]]
+        else:
+            wanted = self.visible(dictionary)
+        part = batch.take(np.flatnonzero(np.isin(batch.graph, wanted)))
+        found = prepare(graph.pattern, dictionary, self).evaluate(part, context)
+        found = found.everywhere(np.arange(len(part)))
+        assert found.event is not None
+        if isinstance(name, Var) and name.name not in context:
+            names = part.graph[found.event]
+            bound = found.column(name.name)
+            found = found.extend(name.name, names).take((bound == UNBOUND) | (bound == names))
+        return Solutions(len(found), None, found.columns)
+
+
+def _named(name: str) -> NamedNode:
+    try:
+        return NamedNode(name)
+    except ValueError as error:
+        raise KnowledgeError(f"not an IRI: {name!r}: {error}") from None
+
+
+def _read(name: NamedNode, source: Source) -> Iterator[Triple]:
+    """The triples of a source; in a dataset, those of the default graph and of the graph ``name``."""
+    if isinstance(source, rdflib.Graph):
+        text = source.serialize(format="nt", encoding="utf-8")
+        return _triples(name, io.BytesIO(text), RdfFormat.N_TRIPLES, f"<{name.value}>")
+    if isinstance(source, str) and ("<" in source or "\n" in source):
+        return _triples(name, io.BytesIO(source.encode()), RdfFormat.TURTLE, f"Turtle of <{name.value}>")
+    path = Path(fspath(source))
+    return _file(name, path)
+
+
+def _file(name: NamedNode, path: Path) -> Iterator[Triple]:
+    suffixes = [suffix[1:].lower() for suffix in path.suffixes]
+    packing = suffixes.pop() if suffixes and suffixes[-1] in ("gz", "zst") else None
+    extension = suffixes[-1] if suffixes else ""
+    rdf_format = _FORMATS.get(extension) or RdfFormat.from_extension(extension)
+    if rdf_format is None:
+        raise KnowledgeError(f"{path}: no RDF format has the extension {extension!r}")
+    try:
+        with path.open("rb") as raw, _unpacked(raw, packing) as stream:
+            yield from _triples(name, stream, rdf_format, str(path))
+    except (OSError, zstandard.ZstdError, EOFError) as error:
+        raise KnowledgeError(f"{path}: {error}") from error
+
+
+def _unpacked(raw: IO[bytes], packing: str | None) -> IO[bytes]:
+    match packing:
+        case "gz":
+            return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
+        case "zst":
+            return cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(raw))
+        case _:
+            return raw
+
+
+def _triples(name: NamedNode, stream: IO[bytes], rdf_format: RdfFormat, place: str) -> Iterator[Triple]:
+    quads: Iterator[Quad] = iter(parse(stream, rdf_format, base_iri=name.value))
+    try:
+        for quad in quads:
+            if quad.graph_name not in (name, DefaultGraph()):
+                raise KnowledgeError(
+                    f"{place}: has a graph {quad.graph_name}; only <{name.value}> can be read"
+                )
+            yield quad.triple
+    except SyntaxError as error:
+        line = f", line {error.lineno}" if error.lineno else ""
+        raise KnowledgeError(f"{place}{line}: {error.msg}") from error

@@ -1,0 +1,15 @@
+"""Which route evaluates a pattern."""
+
+from __future__ import annotations
+
+from spaseq.gpm.general import Background, General
+from spaseq.gpm.spectra import Route, Spectra, covers
+from spaseq.language.syntax import Group
+from spaseq.terms import Dictionary
+
+
+def prepare(pattern: Group, dictionary: Dictionary, kb: Background | None) -> Route:
+    """The pattern on the SPECTRA route if that covers it, else on the general one."""
+    if covers(pattern) is None:
+        return Spectra(pattern, dictionary, kb)
+    return General(pattern, dictionary, kb)

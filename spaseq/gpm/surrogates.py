@@ -1,0 +1,301 @@
+"""Patterns as SPARQL text over surrogates: what the general route hands to Oxigraph.
+
+The term of id 7 stands as ``<u:7>``, an unbound argument as ``<u:0>``. Every expression becomes a
+custom function of its variables, ``<f:0>(COALESCE(?a, <u:0>), …)``; an EXISTS in it becomes one more
+argument, and an aggregate the ids of its argument's values, joined by GROUP_CONCAT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pyoxigraph import BlankNode, Literal, NamedNode, Triple
+
+from spaseq.gpm.aggregates import aggregate_ids
+from spaseq.gpm.expressions import ExpressionError, Solution, compile_filter, compile_value
+from spaseq.gpm.walk import conjuncts
+from spaseq.language.rewrite import substitute
+from spaseq.language.scope import mentioned
+from spaseq.language.syntax import (
+    Aggregate,
+    Bind,
+    Exists,
+    Expression,
+    Filter,
+    Graph,
+    Group,
+    Minus,
+    Optional,
+    Path,
+    PathAlternative,
+    PathInverse,
+    PathNegated,
+    PathRepeat,
+    PathSequence,
+    Pattern,
+    SubSelect,
+    TriplePattern,
+    Triples,
+    Unary,
+    Union,
+    Values,
+    Var,
+)
+from spaseq.terms import UNBOUND, Dictionary, Term
+from spaseq.values import BOOLEAN_TYPE
+
+Answer = NamedNode | BlankNode | Literal
+Function = Callable[..., Answer | Triple | None]
+
+_TRUE: Final = Literal("true", datatype=BOOLEAN_TYPE)
+_FALSE: Final = Literal("false", datatype=BOOLEAN_TYPE)
+
+
+def surrogate(identifier: int) -> NamedNode:
+    """The IRI that stands for a term."""
+    return NamedNode(f"u:{identifier}")
+
+
+def identify(term: NamedNode | BlankNode | Literal | Triple | None) -> int:
+    """The id that a surrogate stands for; ``UNBOUND`` for None."""
+    return UNBOUND if term is None else int(term.value[2:])  # type: ignore[union-attr]  # an IRI
+
+
+class Writer:
+    """Writes patterns, and gathers the functions that their text calls.
+
+    ``context`` replaces variables; ``graphs`` are the names over which ``GRAPH ?g`` ranges.
+    """
+
+    def __init__(self, dictionary: Dictionary, context: Solution, graphs: Sequence[int]) -> None:
+        self._dictionary = dictionary
+        self._context = context
+        self._graphs = graphs
+        self.functions: dict[NamedNode, Function] = {}
+
+    # --- patterns -----------------------------------------------------------------------------
+
+    def group(self, group: Group) -> str:
+        """``{ … }``"""
+        return "{ " + " ".join(map(self._element, group.elements)) + " }"
+
+    def _element(self, element: Pattern) -> str:
+        match element:
+            case Triples(triples):
+                return " ".join(map(self._triple, triples))
+            case Group():
+                return self.group(element)
+            case Filter(condition):
+                return " ".join(map(self._filter, conjuncts(condition)))
+            case Bind(expression, variable):
+                return f"BIND({self._call(expression)} AS {variable})"
+            case Values():
+                return self._values(element)
+            case Optional(inner):
+                return f"OPTIONAL {self.group(inner)}"
+            case Minus(inner):
+                return f"MINUS {self.group(inner)}"
+            case Union(branches):
+                return " UNION ".join(map(self.group, branches))
+            case Graph(name, inner):
+                return self._graph(name, inner)
+            case SubSelect():
+                return self._subselect(element)
+        raise ValueError(f"{type(element).__name__} reaches beyond the event and the knowledge base")
+
+    def _graph(self, name: NamedNode | Var, inner: Group) -> str:
+        if isinstance(name, Var) and name.name not in self._context:
+            # Events are named graphs as well: only the knowledge base's may be seen.
+            seen = " ".join(str(surrogate(identifier)) for identifier in self._graphs)
+            return f"{{ VALUES {name} {{ {seen} }} GRAPH {name} {self.group(inner)} }}"
+        return f"GRAPH {self._term(name)} {self.group(inner)}"
+
+    def _values(self, values: Values) -> str:
+        names = [v.name for v in values.variables]
+        kept = [i for i, name in enumerate(names) if name not in self._context]
+        rows = [
+            [UNBOUND if term is None else self._dictionary.intern(term) for term in row]
+            for row in values.rows
+        ]
+        lines = [
+            "(" + " ".join(str(surrogate(row[i])) if row[i] else "UNDEF" for i in kept) + ")"
+            for row in rows
+            if all(i in kept or row[i] in (UNBOUND, self._context[names[i]]) for i in range(len(names)))
+        ]
+        return f"VALUES ({' '.join('?' + names[i] for i in kept)}) {{ {' '.join(lines)} }}"
+
+    def _triple(self, triple: TriplePattern) -> str:
+        predicate = triple.predicate
+        middle = self._term(predicate) if isinstance(predicate, Var) else self._path(predicate)
+        return f"{self._term(triple.subject)} {middle} {self._term(triple.object)} ."
+
+    def _term(self, term: Term | Var) -> str:
+        if isinstance(term, Var):
+            identifier = self._context.get(term.name)
+            return str(term) if identifier is None else str(surrogate(identifier))
+        if isinstance(term, BlankNode):
+            return str(term)
+        return str(surrogate(self._dictionary.intern(term)))
+
+    def _path(self, path: Path) -> str:
+        match path:
+            case NamedNode():
+                return self._term(path)
+            case PathInverse(inner):
+                return f"(^{self._path(inner)})"
+            case PathSequence(parts):
+                return "(" + "/".join(map(self._path, parts)) + ")"
+            case PathAlternative(parts):
+                return "(" + "|".join(map(self._path, parts)) + ")"
+            case PathRepeat(inner, minimum, maximum):
+                sign = "?" if maximum == 1 else "+" if minimum == 1 else "*"
+                return f"({self._path(inner)}{sign})"
+            case PathNegated(forward, inverse):
+                steps = [self._term(p) for p in forward] + [f"^{self._term(p)}" for p in inverse]
+                return "!(" + "|".join(steps) + ")"
+
+    # --- subqueries ---------------------------------------------------------------------------
+
+    def _subselect(self, query: SubSelect) -> str:
+        """A subquery sees nothing of what is around it; what it projects must agree with the context."""
+        alone = Writer(self._dictionary, {}, self._graphs)
+        alone.functions = self.functions
+        text = alone._select(query)
+        projected = (
+            None if query.select.items is None else {item.variable.name for item in query.select.items}
+        )
+        agreed = [
+            f"VALUES ?{name} {{ {surrogate(identifier)} }}"
+            for name, identifier in self._context.items()
+            if projected is None or name in projected
+        ]
+        return " ".join([f"{{ {text} }}", *agreed])
+
+    def _select(self, query: SubSelect) -> str:
+        modifiers = query.modifiers
+        parts = ["SELECT"]
+        if query.select.distinct:
+            parts.append("DISTINCT")
+        if query.select.items is None:
+            parts.append("*")
+        else:
+            parts += [
+                str(item.variable)
+                if item.expression is None
+                else f"({self._call(item.expression)} AS {item.variable})"
+                for item in query.select.items
+            ]
+        parts.append(self.group(query.pattern))
+        if modifiers.group_by:
+            parts.append("GROUP BY")
+            for condition in modifiers.group_by:
+                call = self._call(condition.expression)
+                parts.append(call if condition.variable is None else f"({call} AS {condition.variable})")
+        if modifiers.having:
+            parts.append("HAVING")
+            parts += [f"({self._test(condition)})" for condition in modifiers.having]
+        if modifiers.order_by and (modifiers.limit is not None or modifiers.offset):
+            parts.append("ORDER BY")
+            for order in modifiers.order_by:
+                parts.append(f"{'DESC' if order.descending else 'ASC'}({self._real(order.expression)})")
+        if modifiers.limit is not None:
+            parts.append(f"LIMIT {modifiers.limit}")
+        if modifiers.offset:
+            parts.append(f"OFFSET {modifiers.offset}")
+        if query.values is not None:
+            parts.append(self._values(query.values))
+        return " ".join(parts)
+
+    # --- expressions --------------------------------------------------------------------------
+
+    def _filter(self, condition: Expression) -> str:
+        if isinstance(condition, Exists):
+            return f"FILTER {self._exists(condition.pattern, condition.negated)}"
+        return f"FILTER({self._test(condition)})"
+
+    def _exists(self, pattern: Group, negated: bool = False) -> str:
+        return f"{'NOT ' if negated else ''}EXISTS {self.group(pattern)}"
+
+    def _test(self, expression: Expression) -> str:
+        """A call that is true, false or an error."""
+        expression, names, arguments = self._flatten(expression)
+        keep = compile_filter(expression, self._dictionary)
+        return self._function(names, arguments, lambda solution: _TRUE if keep(solution) else _FALSE)
+
+    def _call(self, expression: Expression) -> str:
+        """A call whose answer is a surrogate."""
+        if isinstance(expression, Var) and expression.name not in self._context:
+            return str(expression)
+        expression, names, arguments = self._flatten(expression)
+        evaluate = compile_value(expression, self._dictionary)
+        return self._function(names, arguments, lambda solution: surrogate(evaluate(solution)))
+
+    def _real(self, expression: Expression) -> str:
+        """A call whose answer is the term itself, which ORDER BY needs."""
+        expression, names, arguments = self._flatten(expression)
+        evaluate = compile_value(expression, self._dictionary)
+        return self._function(names, arguments, lambda solution: self._dictionary.term(evaluate(solution)))
+
+    def _flatten(self, expression: Expression) -> tuple[Expression, list[str], list[str]]:
+        """The expression without EXISTS and aggregates, its variables, and the text of each."""
+        names: list[str] = []
+        arguments: list[str] = []
+
+        def replacement(part: Expression) -> Expression | None:
+            if isinstance(part, Exists):
+                arguments.append(self._exists(part.pattern))
+                flag = Var(f" {len(names)}")  # no written name has a space
+                names.append(flag.name)
+                return Unary("!", flag) if part.negated else flag
+            if isinstance(part, Aggregate):
+                arguments.append(self._aggregate(part))
+                value = Var(f" {len(names)}")
+                names.append(value.name)
+                return value
+            return None
+
+        flat = substitute(expression, replacement)
+        for name in sorted(mentioned(flat) - {*names} - self._context.keys()):
+            names.append(name)
+            arguments.append(f"COALESCE(?{name}, {surrogate(UNBOUND)})")
+        return flat, names, arguments
+
+    def _aggregate(self, node: Aggregate) -> str:
+        distinct = "DISTINCT " if node.distinct else ""
+        if node.argument is None:
+            return f"COUNT({distinct}*)"
+        value = f"STR(COALESCE({self._call(node.argument)}, {surrogate(UNBOUND)}))"
+        name = self._register(lambda joined: self._over(node, joined))
+        return f'COALESCE({name}(GROUP_CONCAT({distinct}{value}; SEPARATOR=" ")), {surrogate(UNBOUND)})'
+
+    def _over(self, node: Aggregate, joined: Term) -> NamedNode | None:
+        ids = [int(text[2:]) for text in joined.value.split()]
+        known = [identifier for identifier in ids if identifier != UNBOUND]
+        try:
+            return surrogate(aggregate_ids(node, known, len(known) == len(ids), self._dictionary))
+        except ExpressionError:
+            return None
+
+    def _function(
+        self, names: Sequence[str], arguments: Sequence[str], compute: Callable[[Solution], Answer]
+    ) -> str:
+        def function(*terms: Term) -> Answer | None:
+            solution = dict(self._context)
+            for name, term in zip(names, terms, strict=True):
+                solution[name] = self._argument(term)
+            try:
+                return compute(solution)
+            except ExpressionError:
+                return None
+
+        return f"{self._register(function)}({', '.join(arguments)})"
+
+    def _argument(self, term: Term) -> int:
+        """An id from a surrogate, or that of the literal which EXISTS or COUNT made."""
+        return identify(term) if isinstance(term, NamedNode) else self._dictionary.intern(term)
+
+    def _register(self, function: Function) -> NamedNode:
+        name = NamedNode(f"f:{len(self.functions)}")
+        self.functions[name] = function
+        return name

@@ -1,0 +1,65 @@
+"""What both routes ask about expressions and patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from spaseq.language.scope import walk
+from spaseq.language.syntax import (
+    Binary,
+    Bind,
+    Call,
+    Exists,
+    Expression,
+    Filter,
+    Graph,
+    Group,
+    Minus,
+    Optional,
+    Pattern,
+    Service,
+    SubSelect,
+    Union,
+)
+
+_VOLATILE: Final = frozenset({"RAND", "UUID", "STRUUID", "BNODE", "NOW"})
+
+
+def exists_in(expression: Expression) -> list[Exists]:
+    """The EXISTS of an expression, those in their own patterns aside."""
+    return [inner for inner in walk(expression) if isinstance(inner, Exists)]
+
+
+def volatile(expression: Expression) -> bool:
+    """Whether two evaluations on the same solution may differ."""
+    return any(isinstance(inner, Call) and inner.name in _VOLATILE for inner in walk(expression))
+
+
+def conjuncts(expression: Expression) -> Iterator[Expression]:
+    """The operands of the outermost ``&&``: a filter on it keeps what all of them keep."""
+    if isinstance(expression, Binary) and expression.operator == "&&":
+        yield from conjuncts(expression.left)
+        yield from conjuncts(expression.right)
+    else:
+        yield expression
+
+
+def children(pattern: Pattern) -> Iterator[Pattern]:
+    """The patterns that stand directly in a pattern, also in the EXISTS of its expressions."""
+    match pattern:
+        case Group(parts) | Union(parts):
+            yield from parts
+        case Optional(inner) | Minus(inner) | Graph(_, inner) | Service(_, inner):
+            yield inner
+        case SubSelect():
+            yield pattern.pattern
+        case Filter(expression) | Bind(expression):
+            yield from (exists.pattern for exists in exists_in(expression))
+
+
+def patterns(pattern: Pattern) -> Iterator[Pattern]:
+    """A pattern and all those in it."""
+    yield pattern
+    for child in children(pattern):
+        yield from patterns(child)
