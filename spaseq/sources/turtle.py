@@ -11,10 +11,10 @@ from spaseq.sources._bytes import LONGEST
 from spaseq.sources._parse import PieceError, Pieces
 from spaseq.sources._sink import EventSink
 
-#: What a scanner must step over whole, since delimiters inside it mean nothing. A string that the text
-#: does not end is one up to the end of the text, or up to the end of its line if it is a short one.
+#: What a scanner must step over whole, since delimiters inside it mean nothing. An IRI or a string that
+#: is open at the end of the text goes up to there: the next block may close it.
 OPAQUE: Final = rb"""
-    <[^\x00-\x20<>"{}|^`]*+> | <
+    <[^\x00-\x20<>"{}|^`]*+(?:>|\Z) | <
   | (?: \"{3} [^"\\]*+ (?: (?: \\. | "(?!"") ) [^"\\]*+ )*+ (?: \"{3} | \\?\Z )
       | '{3}  [^'\\]*+ (?: (?: \\. | '(?!'') ) [^'\\]*+ )*+ (?: '{3}  | \\?\Z )
       | "  [^"\\\r\n]*+ (?: \\. [^"\\\r\n]*+ )*+ (?: " | \\?\Z )
