@@ -7,7 +7,7 @@ numbers on a stream of *ticks* (``WITHIN 10 SECONDS`` counts 10 ticks). Semantic
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -31,6 +31,11 @@ class Clock(StrEnum):
 
     INSTANTS = "instants"
     TICKS = "ticks"
+
+    @property
+    def unit(self) -> timedelta:
+        """The duration that adds one to a time: on ticks, a second counts one tick."""
+        return timedelta(seconds=1) if self is Clock.TICKS else timedelta(microseconds=1)
 
     def show(self, time: int) -> datetime | int:
         """A time as users see it: a UTC datetime, or the tick itself."""
@@ -92,6 +97,10 @@ class EventBatch:
         """The triples of one event, as ids."""
         rows = slice(int(self.offset[event]), int(self.offset[event + 1]))
         yield from zip(self.s[rows].tolist(), self.p[rows].tolist(), self.o[rows].tolist(), strict=True)
+
+    def renumber(self, start: int) -> EventBatch:
+        """The same events, their arrival numbers moved up by ``start``."""
+        return self if start == 0 else replace(self, n=self.n + start)
 
     def take(self, events: Ids) -> EventBatch:
         """The events at these positions, in this order."""

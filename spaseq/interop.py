@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pyoxigraph as ox
 import rdflib
 from rdflib.term import Node
@@ -44,10 +42,12 @@ def from_rdflib(term: Node) -> Term:
     raise TypeError(f"not an RDF term: {term!r}")
 
 
-def triples_of(graph: Iterable[tuple[Node, Node, Node]]) -> Iterable[ox.Triple]:
-    """An rdflib graph's triples, for pyoxigraph."""
-    for s, p, o in graph:
-        yield ox.Triple(from_rdflib(s), from_rdflib(p), from_rdflib(o))  # type: ignore[arg-type]  # Triple checks the kinds itself
+def to_triple(triple: tuple[Node, Node, Node]) -> ox.Triple:
+    """An rdflib triple, for pyoxigraph; TypeError if it is none in RDF 1.1."""
+    s, p, o = map(from_rdflib, triple)
+    if isinstance(s, ox.Literal) or not isinstance(p, ox.NamedNode):
+        raise TypeError(f"not an RDF triple: {triple!r}")
+    return ox.Triple(s, p, o)
 
 
 _STRING = ox.NamedNode("http://www.w3.org/2001/XMLSchema#string")

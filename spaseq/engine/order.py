@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import EventBatch, Ids, concatenate
+from spaseq.events import Clock, EventBatch, Ids, concatenate
 
 
 @dataclass(slots=True)
@@ -29,23 +30,27 @@ class StreamClock:
 class Reorder:
     """The events of one query's streams, held until its watermark reaches them."""
 
-    def __init__(self, streams: Mapping[int, int], lateness: int) -> None:
+    def __init__(self, streams: Mapping[int, int], lateness: timedelta) -> None:
         """``streams``: the id of each stream, and its rank in the order of simultaneous events."""
         self.clocks = {stream: StreamClock(rank) for stream, rank in streams.items()}
-        self._lateness = lateness
-        self._held: list[EventBatch] = []
+        self.clock: Clock | None = None
         self.watermark: float = -math.inf
+        self._allowed = lateness
+        self._lateness = 0
+        self._held: list[EventBatch] = []
 
-    def add(self, batch: EventBatch, at: float | None = None) -> Ids:
-        """Takes events of one stream in arrival order; returns the indices of those that are late.
+    def fits(self, batch: EventBatch) -> bool:
+        """Whether a batch is on the clock of the query's other events; the first one decides it."""
+        if self.clock is None:
+            self.clock = batch.clock
+            self._lateness = self._allowed // batch.clock.unit
+        return batch.clock is self.clock
 
-        ``at`` is how far the stream is known to have come beside these events (a derived stream's).
-        """
+    def add(self, batch: EventBatch) -> Ids:
+        """Takes events of one stream in arrival order; returns the indices of those that are late."""
         clock = self.clocks[int(batch.stream[0])]
         seen = np.concatenate(([clock.newest], np.maximum.accumulate(batch.time.astype(np.float64))))
         clock.newest = float(seen[-1])
-        if at is not None:
-            clock.newest = max(clock.newest, at)
         reached = np.minimum(seen[:-1] - self._lateness, self._others(clock))
         late = batch.time < np.maximum(reached, self.watermark)
         if late.any():
@@ -74,7 +79,11 @@ class Reorder:
     def _others(self, clock: StreamClock) -> float:
         """How far the other streams let the watermark come while ``clock``'s events arrive."""
         return min(
-            (other.newest - self._lateness for other in self.clocks.values() if other.holds and other is not clock),
+            (
+                other.newest - self._lateness
+                for other in self.clocks.values()
+                if other.holds and other is not clock
+            ),
             default=math.inf,
         )
 

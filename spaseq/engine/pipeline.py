@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from spaseq.automaton.pattern import SequencePattern, normalise
@@ -10,12 +10,12 @@ from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.interop import to_rdflib
-from spaseq.language.syntax import Ask, Construct, Group, Query, Register, RegisterKind
+from spaseq.language.syntax import Ask, Construct, Group, Query, RegisterKind
 from spaseq.matching import plan
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Matcher
 from spaseq.matching.model import Evaluator, Found, Occurrence, Solution, bounds
-from spaseq.results.match import Event, Match, event
+from spaseq.results.match import ConstructedTriple, Event, Match, event
 from spaseq.results.select import Projector
 from spaseq.terms import Dictionary
 
@@ -62,11 +62,9 @@ class Pipeline:
         self._left = query.modifiers.limit
         if self._left == 0:
             self.done = True
-        match query.register:
-            case Register(kind=RegisterKind.STREAM, iri=iri):
-                self.output = iri
-            case _:
-                self.output = None
+        register = query.register
+        is_stream = register is not None and register.kind is RegisterKind.STREAM
+        self.output = register.iri if register is not None and is_stream else None
         self._derived: BatchBuilder | None = None
         self._emitted = 0
 
@@ -147,26 +145,19 @@ class Pipeline:
             events=events,
             variables=self._projector.variables,
             bindings=[{v: to_rdflib(term(t)) for v, t in row.items()} for row in rows],
-            partition={
-                v.name: to_rdflib(term(t)) for v, t in zip(self.query.partition, key, strict=True)
-            },
+            partition={v.name: to_rdflib(term(t)) for v, t in zip(self.query.partition, key, strict=True)},
             constructed=constructed,
         )
 
-    def _derive(self, found: Found, constructed: Iterable[tuple[object, object, object]], clock: Clock) -> None:
+    def _derive(
+        self, found: Found, constructed: Iterable[tuple[object, object, object]], clock: Clock
+    ) -> None:
         assert self.output is not None
         if self._derived is None:
             self._derived = BatchBuilder(self._dictionary, self.output, clock)
-        self._derived.add(found.last.time, self._emitted, constructed)  # type: ignore[arg-type]  # rows of terms
+        self._derived.add(found.last.time, self._emitted, constructed)
         self._emitted += 1
 
     def _exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
         assert occurrence.batch is not None
         return self._gpms[gpm].exists(occurrence.batch, occurrence.index)(pattern, solution)
-
-
-#: Called with every match of a registered query.
-OnMatch = Callable[[Match], None]
-
-#: Background graphs: name → file, rdflib graph or Turtle text.
-Knowledge = Mapping[str, object]

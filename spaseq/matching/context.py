@@ -179,15 +179,11 @@ class Context:
         kleene = self._kleene_of(scope.mentioned(node.argument) if node.argument is not None else frozenset())
         if kleene is None:
             return aggregate(node, [row.binding for row in rows], self._dictionary)
-        seen: dict[object, list[Solution]] = {}
+        histories: dict[object, list[Solution]] = {}
         for row in rows:
-            rest = {v: t for v, t in row.binding.items() if v not in self._kleenes[kleene].own}
-            key = (_frozen({kleene: row.iterations.get(kleene, ())}), frozenset(rest.items()))
-            seen.setdefault(key, self._range(row, kleene, ()))
-        unique: dict[object, list[Solution]] = {}
-        for (history, _), solutions in seen.items():  # type: ignore[misc]  # keys are the pairs made above
-            unique.setdefault(history, solutions)
-        return aggregate(node, [s for solutions in unique.values() for s in solutions], self._dictionary)
+            history = _frozen({kleene: row.iterations.get(kleene, ())})
+            histories.setdefault(history, self._range(row, kleene, ()))
+        return aggregate(node, [s for solutions in histories.values() for s in solutions], self._dictionary)
 
     # --- filters ------------------------------------------------------------------------------
 
@@ -265,7 +261,9 @@ class Context:
         """The solutions an aggregate ranges over: all iterations so far, with the one in progress."""
         own = self._kleenes[kleene].own
         shared = {v: t for v, t in row.binding.items() if v not in own}
-        done = [{**shared, **s} for iteration in row.iterations.get(kleene, ()) for s in iteration]
+        done: list[Solution] = [
+            {**shared, **s} for iteration in row.iterations.get(kleene, ()) for s in iteration
+        ]
         return [*done, row.binding] if kleene in inside else done
 
     def _settle(self, rows: Rows, inside: tuple[int, ...]) -> Rows:

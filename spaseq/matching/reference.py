@@ -250,7 +250,7 @@ class _Search:
             return
         item, *rest = items
         if isinstance(item, Maybe | Absent):
-            after = entries[:1] + entries[2:] if inherited else entries[1:]
+            after = [entries[0], *entries[2:]] if inherited else entries[1:]
             absent = Absent(item.id, item.element)
             waiting = replace(m, pending=(*m.pending, (absent, m.chosen)))
             yield from self._chain(rest, after, inherited, waiting)

@@ -37,8 +37,8 @@ class Event:
         """The event's graph."""
         graph = rdflib.Graph(identifier=self.graph)
         term = self._batch.dictionary.term
-        for triple in self._batch.triples(self._index):
-            graph.add(tuple(to_rdflib(term(part)) for part in triple))  # type: ignore[arg-type]  # mypy sees no 3-tuple here
+        for s, p, o in self._batch.triples(self._index):
+            graph.add((to_rdflib(term(s)), to_rdflib(term(p)), to_rdflib(term(o))))
         return graph
 
 
@@ -48,7 +48,7 @@ def event(batch: EventBatch, index: int) -> Event:
     graph = int(batch.graph[index])
     stamp: Stamp = batch.stamp(index)
     return Event(
-        stream=rdflib.URIRef(term(stamp.stream).value),  # type: ignore[union-attr]  # a stream is an IRI
+        stream=rdflib.URIRef(term(stamp.stream).value),
         graph=None if graph == UNBOUND else to_rdflib(term(graph)),
         time=batch.clock.show(stamp.time),
         n=stamp.n,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import pyoxigraph as ox
 
@@ -50,7 +52,8 @@ class Projector:
             if item.expression is not None
         ]
         self._keys = [
-            (c.variable.name if c.variable else None, self._value(c.expression)) for c in self._modifiers.group_by
+            (c.variable.name if c.variable else None, self._value(c.expression))
+            for c in self._modifiers.group_by
         ]
         self._having = [self._test(condition) for condition in self._modifiers.having]
         self._order = [(self._value(c.expression), c.descending) for c in self._modifiers.order_by]
@@ -69,7 +72,7 @@ class Projector:
             if all(self._passes(value, test, solution, members) for value, test in self._having):
                 extended.append((solution, members))
         for value, descending in reversed(self._order):
-            extended.sort(key=lambda pair, v=value: self._sort_key(v, *pair), reverse=descending)  # type: ignore[misc]  # mypy cannot type the bound default
+            extended.sort(key=partial(self._sort_key, value), reverse=descending)
         projected: list[Solution] = [{v: s[v] for v in self.variables if v in s} for s, _ in extended]
         if self._select.distinct or self._select.reduced:
             projected = list({tuple(sorted(row.items())): row for row in projected}.values())
@@ -118,7 +121,9 @@ class Projector:
         return list(groups.values())
 
     def _key_names(self) -> list[str | None]:
-        plain = [c.expression.name if isinstance(c.expression, Var) else None for c in self._modifiers.group_by]
+        plain = [
+            c.expression.name if isinstance(c.expression, Var) else None for c in self._modifiers.group_by
+        ]
         return [given or own for (given, _), own in zip(self._keys, plain, strict=True)]
 
     def _value(self, expression: Expression) -> _Value:
@@ -163,8 +168,8 @@ class Projector:
     ) -> bool:
         return test(self._summarised(value, solution, members))
 
-    def _sort_key(self, value: _Value, solution: Solution, members: Sequence[Row]) -> object:
-        term = self._evaluate(value, solution, members)
+    def _sort_key(self, value: _Value, group: tuple[Solution, Sequence[Row]]) -> tuple[Any, ...]:
+        term = self._evaluate(value, *group)
         return sort_key(None if term is None else self._dictionary.value(term))
 
 

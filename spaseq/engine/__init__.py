@@ -1,0 +1,9 @@
+"""The embedded host: ordering, pipelines, and the engine that holds them."""
+
+from __future__ import annotations
+
+from spaseq.engine.engine import Engine, Handle, Source
+from spaseq.engine.pipeline import Stats
+from spaseq.engine.run import Progress, run
+
+__all__ = ["Engine", "Handle", "Progress", "Source", "Stats", "run"]

@@ -1,0 +1,434 @@
+"""The embedded engine: registered queries, events pushed or pulled, matches delivered."""
+
+from __future__ import annotations
+
+import difflib
+import io
+import json
+import math
+import warnings
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import IO
+
+import pyoxigraph as ox
+import rdflib
+from rdflib.term import Node
+
+from spaseq.engine.order import Reorder
+from spaseq.engine.pipeline import Pipeline, Stats
+from spaseq.engine.pull import IDLE, in_turn, with_idle
+from spaseq.errors import BadEventError, EngineError, LateEventError, SpaseqWarning
+from spaseq.events import BatchBuilder, Clock, EventBatch, microseconds
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.kb import Source as Knowledge
+from spaseq.interop import from_rdflib, to_triple
+from spaseq.language import prepare
+from spaseq.language.syntax import Query
+from spaseq.results.match import Match
+from spaseq.sources import BadEvent, SourceOptions, open_source
+from spaseq.terms import Dictionary
+
+#: Something that says a stream: an IRI as text, or as rdflib's or pyoxigraph's term.
+StreamName = str | rdflib.URIRef | ox.NamedNode
+
+#: An event's graph: an rdflib graph, triples of rdflib or pyoxigraph, or Turtle or N-Triples text.
+EventGraph = rdflib.Graph | Iterable[ox.Triple | tuple[Node, Node, Node]] | str
+
+#: Called with every bad or late event.
+DeadLetters = Callable[[BadEvent], None]
+
+#: How many bad and late events an engine keeps when it has no sink for them.
+KEPT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream and where to read it: a path, ``-`` for standard input, or an open binary file."""
+
+    stream: StreamName
+    location: str | Path | IO[bytes]
+    options: SourceOptions = field(default_factory=SourceOptions)
+
+
+class Handle:
+    """A query in an engine. ``matches`` drains what it has found, if ``on_match`` does not get it."""
+
+    def __init__(self, pipeline: Pipeline, on_match: Callable[[Match], None] | None) -> None:
+        self._pipeline = pipeline
+        self._on_match = on_match
+        self._found: deque[Match] = deque()
+        self._cancelled = False
+
+    @property
+    def query(self) -> Query:
+        """The query, as prepared."""
+        return self._pipeline.query
+
+    @property
+    def stats(self) -> Stats:
+        """What the query has seen and found so far."""
+        return self._pipeline.stats
+
+    @property
+    def done(self) -> bool:
+        """Whether the query is over: cancelled, its LIMIT reached, or its ASK answered."""
+        return self._cancelled or self._pipeline.done
+
+    def matches(self) -> Iterator[Match]:
+        """The matches found since they were last asked for, each once, in the order of delivery."""
+        while self._found:
+            yield self._found.popleft()
+
+    def cancel(self) -> None:
+        """Takes the query out of the engine; what it has found can still be drained."""
+        self._cancelled = True
+
+    def _deliver(self, match: Match) -> None:
+        if self._on_match is None:
+            self._found.append(match)
+        else:
+            self._on_match(match)
+
+
+class _Registered:
+    """A query's place in the engine: what orders its input, and what computes its matches."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        handle: Handle,
+        streams: Mapping[int, int],
+        lateness: timedelta,
+        output: int | None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.handle = handle
+        self.order = Reorder(streams, lateness)
+        self.output = output
+
+
+class Engine:
+    """Runs SPAseq queries over streams of events, in this process.
+
+    ``kb`` names background graphs: IRI → file, rdflib graph or Turtle text. ``lateness`` is how far
+    behind the newest event another may come and still count. ``idle``: a pulled stream that brings
+    nothing for so long no longer holds the others back. With ``strict``, the first bad or late event
+    raises; otherwise each goes to ``dead_letters`` (a callable, or the path of an NDJSON file; the
+    newest are kept in ``rejected`` when it is None) and is counted in ``bad`` or ``late``.
+    ``evaluator`` names the evaluator to use instead of the planned one.
+
+    >>> engine = Engine()
+    >>> handle = engine.register('''
+    ...     SELECT ?x WITHIN 10 SECONDS FROM STREAM S <http://example.org/s>
+    ...     WHERE { SEQ(A) DEFINE GPM A ON S { ?x <http://example.org/v> 1 } }''')
+    >>> engine.push("http://example.org/s", "<http://example.org/a> <http://example.org/v> 1 .", 7)
+    >>> [match.start for match in handle.matches()]
+    [7]
+    """
+
+    def __init__(
+        self,
+        kb: Mapping[str, Knowledge] | KnowledgeBase | None = None,
+        *,
+        lateness: timedelta = timedelta(0),
+        idle: timedelta | None = None,
+        strict: bool = False,
+        dead_letters: DeadLetters | str | Path | None = None,
+        evaluator: str | None = None,
+    ) -> None:
+        self.bad = 0
+        self.late = 0
+        self.events = 0
+        self.rejected: deque[BadEvent] = deque(maxlen=KEPT)
+        self._kb = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase(kb or {})
+        self._lateness = lateness
+        self._idle = idle
+        self._strict = strict
+        self._evaluator = evaluator
+        self._letters: IO[str] | None = None
+        self._dead_letters = self._sink(dead_letters)
+        self._dictionary = Dictionary()
+        self._queries: list[_Registered] = []
+        self._arrivals: Counter[int] = Counter()
+        self._unread: set[int] = set()
+        self._closed = False
+
+    # --- queries ------------------------------------------------------------------------------
+
+    def register(self, query: Query | str, on_match: Callable[[Match], None] | None = None) -> Handle:
+        """Adds a query; it sees the events from now on.
+
+        Raises ``QueryError``; ``KnowledgeError`` for a background graph that the engine does not have;
+        ``EngineError`` if its stream would, by REGISTER STREAM, feed itself.
+        """
+        self._check_open()
+        prepared = prepare(query) if isinstance(query, str) else query
+        self._kb.require(prepared)
+        pipeline = Pipeline(
+            prepared, self._dictionary, self._kb.restrict(prepared.knowledge), self._evaluator
+        )
+        intern = self._dictionary.intern
+        # Simultaneous events of different streams are processed in the order of the streams' IRIs.
+        iris = sorted({declaration.iri.value for declaration in prepared.streams})
+        streams = {intern(ox.NamedNode(iri)): rank for rank, iri in enumerate(iris)}
+        output = intern(pipeline.output) if pipeline.output is not None else None
+        registered = _Registered(pipeline, Handle(pipeline, on_match), streams, self._lateness, output)
+        self._queries = _producers_first([*self._queries, registered])
+        for query_ in self._queries:
+            for other in self._queries:
+                if other.output is not None and other.output in query_.order.clocks:
+                    query_.order.clocks[other.output].holds = True
+        return registered.handle
+
+    # --- events -------------------------------------------------------------------------------
+
+    def push(
+        self,
+        stream: StreamName,
+        graph: EventGraph,
+        time: datetime | int,
+        name: rdflib.URIRef | rdflib.BNode | str | None = None,
+    ) -> None:
+        """Adds one event; what it completes is delivered before the call returns.
+
+        ``time``: a datetime (without a timezone: UTC), or an int, a tick. ``name`` is the name of the
+        event's graph, if it has one. Events are trusted to come in order, up to ``lateness``.
+        """
+        self._check_open()
+        identity = self._dictionary.intern(_iri(stream))
+        clock, value = (Clock.TICKS, time) if isinstance(time, int) else (Clock.INSTANTS, microseconds(time))
+        builder = BatchBuilder(self._dictionary, _iri(stream), clock)
+        try:
+            builder.add(value, 0, _triples(graph), _name(name, graph))
+        except (ValueError, SyntaxError, TypeError) as error:
+            position = f"event {self._arrivals[identity] + 1}"
+            self._reject(BadEvent(_iri(stream).value, position, str(error), str(graph)))
+            return
+        self._take(identity, builder.build())
+        self._pump()
+
+    def feed(self, *sources: Source) -> None:
+        """Reads sources to their end, merged by time, and delivers what they complete.
+
+        Sources given in one call are read side by side. Raises ``SourceError`` for one that cannot be read.
+        """
+        for _ in self.pull(*sources):
+            pass
+
+    def pull(self, *sources: Source) -> Iterator[None]:
+        """As ``feed``, step by step: yields after each batch of events, its matches delivered."""
+        self._check_open()
+        opened: dict[int, Iterator[EventBatch]] = {}
+        for source in sources:
+            stream = _iri(source.stream)
+            identity = self._dictionary.intern(stream)
+            if identity in opened:
+                raise EngineError(f"two sources for stream {stream} in one call: feed one after the other")
+            opened[identity] = open_source(
+                source.location, stream, self._dictionary, source.options, on_bad=self._reject
+            )
+        for identity in opened:
+            self._hold(identity, True)
+        steps = in_turn(opened) if self._idle is None else with_idle(opened, self._idle)
+        for identity, batch in steps:
+            if isinstance(batch, EventBatch):
+                self._hold(identity, True)
+                if len(batch):
+                    self._take(identity, batch)
+            elif batch is None or batch is IDLE:
+                self._hold(identity, False)
+            self._pump()
+            yield
+            if self._queries and all(q.handle.done for q in self._queries):
+                return
+
+    def close(self) -> None:
+        """Says that no event will come: ends every window, delivers the rest, closes the dead letters."""
+        if self._closed:
+            return
+        self._closed = True
+        for query in self._queries:
+            if not query.handle.done:
+                batch = query.order.drain()
+                if batch is not None:
+                    self._run(query, query.pipeline.process(batch))
+                self._run(query, query.pipeline.close())
+                self._pass_on(query, math.inf)
+        if self._letters is not None:
+            self._letters.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def watermark(self) -> datetime | int | None:
+        """Up to where time is complete for the slowest query; None before the first event."""
+        reached = [
+            (q.order.watermark, q.order.clock) for q in self._queries if math.isfinite(q.order.watermark)
+        ]
+        if not reached:
+            return None
+        time, clock = min(reached, key=lambda pair: pair[0])
+        return (clock or Clock.TICKS).show(int(time))
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _take(self, stream: int, batch: EventBatch) -> None:
+        """Hands a stream's events to the queries that read it; rejects what comes too late."""
+        numbered = batch.renumber(self._arrivals[stream])
+        self._arrivals[stream] += len(batch)
+        self.events += len(batch)
+        readers = [q for q in self._queries if stream in q.order.clocks and not q.handle.done]
+        if not readers:
+            self._warn_unread(stream)
+        late: set[int] = set()
+        for query in readers:
+            if not query.order.fits(numbered):
+                self._reject_clock(stream, numbered, query)
+                continue
+            indices = query.order.add(numbered).tolist()
+            query.pipeline.stats.late += len(indices)
+            late.update(indices)
+        for index in sorted(late):
+            self._reject_late(numbered, index, readers)
+
+    def _pump(self) -> None:
+        """Moves every query to its watermark, producers of streams before their readers."""
+        for query in self._queries:
+            if query.handle.done:
+                continue
+            batch = query.order.release()
+            if batch is not None:
+                self._run(query, query.pipeline.process(batch))
+            if math.isfinite(query.order.watermark) and not query.handle.done:
+                self._run(query, query.pipeline.advance(int(query.order.watermark)))
+            self._pass_on(query, query.order.watermark)
+
+    def _run(self, query: _Registered, matches: Iterable[Match]) -> None:
+        for match in matches:
+            query.handle._deliver(match)
+            if query.handle.done:
+                return
+
+    def _pass_on(self, query: _Registered, watermark: float) -> None:
+        """Gives the events of REGISTER STREAM to the queries that read that stream."""
+        if query.output is None:
+            return
+        derived = query.pipeline.derived()
+        settled = query.pipeline.settled(watermark)
+        if derived is not None:
+            self._take(query.output, derived)
+        for reader in self._queries:
+            clock = reader.order.clocks.get(query.output)
+            if clock is not None:
+                clock.newest = max(clock.newest, settled)
+
+    def _hold(self, stream: int, holds: bool) -> None:
+        for query in self._queries:
+            if stream in query.order.clocks:
+                query.order.clocks[stream].holds = holds
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EngineError("the engine is closed: make a new one")
+
+    # --- what is not an event -----------------------------------------------------------------
+
+    def _sink(self, dead_letters: DeadLetters | str | Path | None) -> DeadLetters:
+        if dead_letters is None:
+            return self.rejected.append
+        if callable(dead_letters):
+            return dead_letters
+        self._letters = open(dead_letters, "a", encoding="utf-8")  # noqa: SIM115  # close() closes it
+        return self._write_letter
+
+    def _write_letter(self, letter: BadEvent) -> None:
+        if self._letters is not None:
+            self._letters.write(json.dumps(asdict(letter), ensure_ascii=False) + "\n")
+            self._letters.flush()
+
+    def _reject(self, letter: BadEvent) -> None:
+        self.bad += 1
+        self._dead_letters(letter)
+        if self._strict:
+            raise BadEventError(letter.reason, stream=letter.stream, position=letter.position)
+
+    def _reject_clock(self, stream: int, batch: EventBatch, query: _Registered) -> None:
+        iri = self._iri_of(stream)
+        reason = f"its time is in {batch.clock}, but the query's first event was in {query.order.clock}"
+        for index in range(len(batch)):
+            self._reject(BadEvent(iri, f"event {batch.n[index] + 1}", reason, _nquads(batch, index)))
+
+    def _reject_late(self, batch: EventBatch, index: int, readers: list[_Registered]) -> None:
+        reached = max(q.order.watermark for q in readers)
+        shown = batch.clock.show(int(reached)) if math.isfinite(reached) else "the newest event"
+        reason = f"late: its time {batch.clock.show(int(batch.time[index]))} is before the watermark, {shown}"
+        stream = self._iri_of(int(batch.stream[index]))
+        position = f"event {batch.n[index] + 1}"
+        self.late += 1
+        self._dead_letters(BadEvent(stream, position, reason, _nquads(batch, index)))
+        if self._strict:
+            raise LateEventError(reason, stream=stream, position=position)
+
+    def _warn_unread(self, stream: int) -> None:
+        if stream in self._unread or any(stream in q.order.clocks for q in self._queries):
+            return
+        self._unread.add(stream)
+        iri = self._iri_of(stream)
+        known = [self._iri_of(s) for q in self._queries for s in q.order.clocks]
+        near = difflib.get_close_matches(iri, known, 1)
+        hint = f"; did you mean <{near[0]}>?" if near else ""
+        warnings.warn(f"no registered query reads stream <{iri}>{hint}", SpaseqWarning, stacklevel=4)
+
+    def _iri_of(self, stream: int) -> str:
+        return self._dictionary.term(stream).value
+
+
+def _producers_first(queries: list[_Registered]) -> list[_Registered]:
+    """The queries so that each comes after those whose REGISTER STREAM it reads."""
+    ordered: list[_Registered] = []
+    left = list(queries)
+    while left:
+        made = {q.output for q in left if q.output is not None}
+        ready = [q for q in left if not made & q.order.clocks.keys()]
+        if not ready:
+            raise EngineError("a query's registered stream would feed itself, directly or through others")
+        ordered += ready
+        left = [q for q in left if q not in ready]
+    return ordered
+
+
+def _iri(name: StreamName) -> ox.NamedNode:
+    return name if isinstance(name, ox.NamedNode) else ox.NamedNode(str(name))
+
+
+def _name(name: object, graph: EventGraph) -> ox.NamedNode | ox.BlankNode | None:
+    if isinstance(name, rdflib.URIRef | rdflib.BNode):
+        term = from_rdflib(name)
+        return None if isinstance(term, ox.Literal) else term
+    if name is not None:
+        return ox.NamedNode(str(name))
+    if isinstance(graph, rdflib.Graph) and isinstance(graph.identifier, rdflib.URIRef):
+        return ox.NamedNode(str(graph.identifier))
+    return None
+
+
+def _triples(graph: EventGraph) -> Iterable[ox.Triple]:
+    if isinstance(graph, str):
+        quads = ox.parse(io.BytesIO(graph.encode()), format=ox.RdfFormat.TURTLE)
+        return [quad.triple for quad in quads]
+    return [triple if isinstance(triple, ox.Triple) else to_triple(triple) for triple in graph]
+
+
+def _nquads(batch: EventBatch, index: int) -> str:
+    term = batch.dictionary.term
+    graph = int(batch.graph[index])
+    name = f" {term(graph)}" if graph else ""
+    return "\n".join(f"{term(s)} {term(p)} {term(o)}{name} ." for s, p, o in batch.triples(index))

@@ -1,0 +1,118 @@
+"""``run``: one query over sources, from the first event to the last."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import IO
+
+from spaseq.engine.engine import DeadLetters, Engine, Source
+from spaseq.errors import SourceError
+from spaseq.gpm.kb import Source as Knowledge
+from spaseq.language import prepare
+from spaseq.language.syntax import Query
+from spaseq.results.match import Match
+from spaseq.sources import SourceOptions, parse_source
+
+#: How a stream is given: a location with options (``ticks.nt?triples=2``), a path, a file, or a Source.
+StreamSource = str | Path | IO[bytes] | Source
+
+#: Seconds between two reports of progress.
+_REPORT_EVERY = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come. ``watermark`` is None before the first event."""
+
+    events: int
+    matches: int
+    rows: int
+    late: int
+    bad: int
+    watermark: datetime | int | None
+
+
+def run(
+    query: Query | str,
+    streams: Mapping[str, StreamSource],
+    kb: Mapping[str, Knowledge] | None = None,
+    *,
+    lateness: timedelta = timedelta(0),
+    idle: timedelta | None = None,
+    strict: bool = False,
+    dead_letters: DeadLetters | str | Path | None = None,
+    evaluator: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Iterator[Match]:
+    """The matches of a query over streams that are read to their end, as they are found.
+
+    ``streams``: for each stream of the query, by its name there or its IRI, where to read it. ``kb``:
+    background graphs by IRI. ``progress`` is called a few times a second, and at the end. The other
+    parameters are ``Engine``'s. Raises ``QueryError``, ``KnowledgeError`` and ``SourceError`` at once,
+    before the first match is asked for.
+    """
+    prepared = prepare(query) if isinstance(query, str) else query
+    engine = Engine(
+        kb, lateness=lateness, idle=idle, strict=strict, dead_letters=dead_letters, evaluator=evaluator
+    )
+    handle = engine.register(prepared)
+    sources = _sources(prepared, streams)
+
+    def report() -> None:
+        if progress is not None:
+            stats = handle.stats
+            progress(
+                Progress(engine.events, stats.matches, stats.rows, engine.late, engine.bad, engine.watermark)
+            )
+
+    def matches() -> Iterator[Match]:
+        reported = time.monotonic()
+        try:
+            for _ in engine.pull(*sources):
+                yield from handle.matches()
+                if time.monotonic() - reported >= _REPORT_EVERY:
+                    reported = time.monotonic()
+                    report()
+            engine.close()
+            yield from handle.matches()
+        finally:
+            engine.close()
+            report()
+
+    return matches()
+
+
+def _sources(query: Query, streams: Mapping[str, StreamSource]) -> list[Source]:
+    """A source for every stream of the query; SourceError for one too many or too few."""
+    declared = {d.name: d.iri.value for d in query.streams}
+    by_iri: dict[str, StreamSource] = {}
+    for key, source in streams.items():
+        iri = declared.get(str(key), str(key))
+        if iri not in declared.values():
+            near = difflib.get_close_matches(str(key), [*declared, *declared.values()], 1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise SourceError(f"the query has no stream {key}{hint}: it reads {_list(declared)}")
+        if iri in by_iri:
+            raise SourceError(f"two sources for stream {key}")
+        by_iri[iri] = source
+    missing = {name: iri for name, iri in declared.items() if iri not in by_iri}
+    if missing:
+        raise SourceError(f"no source for {_list(missing)}")
+    return [_source(iri, source) for iri, source in by_iri.items()]
+
+
+def _list(declared: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} <{iri}>" for name, iri in declared.items())
+
+
+def _source(iri: str, source: StreamSource) -> Source:
+    if isinstance(source, Source):
+        return Source(iri, source.location, source.options)
+    if isinstance(source, str):
+        return Source(iri, *parse_source(source))
+    return Source(iri, source, SourceOptions())
