@@ -85,11 +85,15 @@ class SampleEvent:
 
 @dataclass(frozen=True, slots=True)
 class SampleStream:
-    """A stream: its IRI, the file it is written to, and its events in order of arrival."""
+    """A stream: its IRI, the file it is written to, and its events in order of arrival.
+
+    ``options`` is what a reader of the file must be told beside its name (``triples=4``), if anything.
+    """
 
     iri: str
     file: str
     events: tuple[SampleEvent, ...]
+    options: str = ""
 
 
 @dataclass(frozen=True, slots=True)

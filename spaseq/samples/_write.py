@@ -1,4 +1,7 @@
-"""Streams and background graphs as text: the same events always give the same bytes."""
+"""Streams and background graphs as text: the same events always give the same bytes.
+
+The file's extension decides the format: TriG, N-Quads, N-Triples, JSON-LD, RDF Messages.
+"""
 
 from __future__ import annotations
 

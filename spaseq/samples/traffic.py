@@ -270,6 +270,7 @@ def traffic(seed: int, events: int) -> UseCase:
                 f"{stream}incidents",
                 "traffic-incidents.nt",
                 tuple(_incident(step, segment) for step, segment in sorted(city.incidents)),
+                "triples=4",
             ),
         ),
         f"{EXAMPLE}traffic/kb",
