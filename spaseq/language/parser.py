@@ -7,7 +7,7 @@ import sys
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from lark import Lark
 from lark.exceptions import UnexpectedInput, VisitError
@@ -25,8 +25,8 @@ _GRAMMAR: Final = "spaseq.lark"
 def parse(text: str, filename: str = "<query>") -> s.Query:
     """The query that ``text`` says; QuerySyntaxError, with its place, where it says none.
 
-    >>> query = parse("ASK WITHIN 5 SECONDS FROM STREAM S <http://example.org/s> { SEQ(A) DEFINE GPM A ON S {} }")
-    >>> query.window.size, query.sequence
+    >>> query = parse("ASK WITHIN 5 DAYS FROM STREAM S <urn:s> { SEQ(A+) DEFINE GPM A ON S {} }")
+    >>> query.window.size, query.sequence.element
     (5, Ref(name='A'))
     """
     query: s.Query = _build(Source(text, filename), "query")
@@ -43,7 +43,7 @@ def parse_group(text: str, filename: str = "<pattern>") -> s.Group:
     return group
 
 
-def _build(source: Source, start: _Start) -> object:
+def _build(source: Source, start: _Start) -> Any:
     lark = _lark()
     try:
         tree = lark.parse(source.expanded, start=start)

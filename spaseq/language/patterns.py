@@ -204,8 +204,9 @@ class PatternBuilder(Transformer[Token, Any]):
 
     def collection(self, meta: Meta, children: list[_Node]) -> _Node:
         cells = [self._fresh() for _ in children]
+        rests: list[BlankNode | NamedNode] = [*cells[1:], RDF_NIL]
         triples: list[s.TriplePattern] = []
-        for cell, rest, node in zip(cells, [*cells[1:], RDF_NIL], children, strict=True):
+        for cell, rest, node in zip(cells, rests, children, strict=True):
             span = self._source.span(node.start, node.end)
             triples.append(s.TriplePattern(cell, RDF_FIRST, node.term, span=span))
             triples += node.triples
@@ -323,7 +324,7 @@ class PatternBuilder(Transformer[Token, Any]):
         columns, rows = children[0]
         for row in rows:
             if len(row.terms) != len(columns):
-                message = f"this row has {len(row.terms)} values for {len(columns)} variables"
+                message = f"a row needs a value for each of {len(columns)} variables, not {len(row.terms)}"
                 raise self._source.error(QuerySyntaxError, message, row.span.start)
         return s.Values(tuple(columns), tuple(row.terms for row in rows), span=self._span(meta))
 

@@ -1,0 +1,317 @@
+"""Syntax tree → text. The text of a query parses to an equal query.
+
+Whatever is printed on its own is SPARQL with absolute IRIs, fit for a SPARQL engine, except where
+SPAseq has more (PREV, FIRST, LAST).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode
+
+from spaseq.language import syntax as s
+from spaseq.language.patterns import RDF_TYPE
+from spaseq.terms import Term
+
+_XSD: Final = "http://www.w3.org/2001/XMLSchema#"
+
+#: Lexical forms that need neither quotes nor a datatype.
+_PLAIN: Final = {
+    NamedNode(_XSD + "integer"): re.compile(r"[+-]?[0-9]+"),
+    NamedNode(_XSD + "decimal"): re.compile(r"[+-]?[0-9]*\.[0-9]+"),
+    NamedNode(_XSD + "double"): re.compile(r"[+-]?([0-9]+\.[0-9]*|\.?[0-9]+)[eE][+-]?[0-9]+"),
+    NamedNode(_XSD + "boolean"): re.compile(r"true|false"),
+}
+
+_LOCAL: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_-]*)?")
+
+_INDENT: Final = "  "
+
+# How tightly operators bind, from the loosest.
+_LEVELS: Final = {"||": 1, "&&": 2, "+": 4, "-": 4, "*": 5, "/": 5}
+_COMPARISON: Final = 3
+_UNARY: Final = 6
+_PRIMARY: Final = 7
+
+
+def print_query(query: s.Query) -> str:
+    """The canonical text of a query; its prefixes are kept and used."""
+    printer = _Printer(query.prefixes)
+    return "\n".join(printer.query(query)) + "\n"
+
+
+def print_group(group: s.Group) -> str:
+    """``{ … }`` as SPARQL."""
+    return _Printer().group(group, "")
+
+
+def print_expression(expression: s.Expression) -> str:
+    """
+    >>> print_expression(s.Binary("*", s.Binary("+", s.Var("a"), s.Var("b")), s.Var("c")))
+    '(?a + ?b) * ?c'
+    """
+    return _Printer().expression(expression)
+
+
+def print_path(path: s.Path | s.Var) -> str:
+    """
+    >>> print_path(s.PathRepeat(s.PathInverse(NamedNode("http://example.org/p")), 0, None))
+    '(^<http://example.org/p>)*'
+    """
+    return _Printer().path(path)
+
+
+def print_sequence(seq: s.Seq) -> str:
+    """
+    >>> print_sequence(s.Sequence((s.Ref("A"), s.Repeat(s.Ref("B"), 1, None)), (s.Strategy.NEXT,)))
+    'A ; B+'
+    """
+    return _seq(seq, 0)
+
+
+class _Printer:
+    def __init__(self, prefixes: Iterable[tuple[str, str]] = ()) -> None:
+        # The longest namespace that fits is the best.
+        self._prefixes = sorted(prefixes, key=lambda item: -len(item[1]))
+
+    # --- the query
+
+    def query(self, query: s.Query) -> Iterator[str]:
+        for name, iri in query.prefixes:
+            yield f"PREFIX {name}: <{iri}>"
+        if query.register is not None:
+            yield f"REGISTER {query.register.kind} {self.term(query.register.iri)} AS"
+        yield self._form(query.form)
+        yield f"WITHIN {query.window.size} {query.window.unit} {query.window.kind}"
+        if query.partition:
+            yield f"PARTITION BY {' '.join(map(str, query.partition))}"
+        for stream in query.streams:
+            yield f"FROM STREAM {stream.name} {self.term(stream.iri)}"
+        for graph in query.knowledge:
+            yield f"FROM NAMED {self.term(graph)}"
+        yield "WHERE {"
+        yield f"{_INDENT}SEQ({print_sequence(query.sequence)})"
+        for gpm in query.gpms:
+            yield _INDENT + self._gpm(gpm)
+        for condition in query.filters:
+            yield _INDENT + self._element(condition, _INDENT)
+        yield "}"
+        if query.emit is not s.Emit.ALL:
+            yield f"EMIT {query.emit}"
+        if query.consume is not s.Consume.NONE:
+            yield f"CONSUME {query.consume}"
+        yield from self._modifiers(query.modifiers)
+
+    def _form(self, form: s.Select | s.Ask | s.Construct) -> str:
+        match form:
+            case s.Select():
+                return self._select(form)
+            case s.Ask():
+                return "ASK"
+            case s.Construct(template):
+                lines = (f"{_INDENT}{self._triple(triple)}\n" for triple in template)
+                return f"CONSTRUCT {{\n{''.join(lines)}}}"
+
+    def _select(self, select: s.Select) -> str:
+        how = " DISTINCT" if select.distinct else " REDUCED" if select.reduced else ""
+        items = "*" if select.items is None else " ".join(map(self._projection, select.items))
+        return f"SELECT{how} {items}"
+
+    def _projection(self, item: s.Projection) -> str:
+        if item.expression is None:
+            return str(item.variable)
+        return f"({self.expression(item.expression)} AS {item.variable})"
+
+    def _gpm(self, gpm: s.Gpm) -> str:
+        time = "" if gpm.time is None else f" AT {gpm.time}"
+        graph = "" if gpm.graph is None else f" AS {gpm.graph}"
+        head = f"DEFINE GPM {gpm.name} ON {', '.join(gpm.streams)}{time}{graph}"
+        return f"{head} {self.group(gpm.pattern, _INDENT)}"
+
+    def _modifiers(self, modifiers: s.Modifiers) -> Iterator[str]:
+        if modifiers.group_by:
+            yield f"GROUP BY {' '.join(map(self._group_condition, modifiers.group_by))}"
+        if modifiers.having:
+            yield f"HAVING {' '.join(f'({self.expression(e)})' for e in modifiers.having)}"
+        if modifiers.order_by:
+            yield f"ORDER BY {' '.join(map(self._order_condition, modifiers.order_by))}"
+        if modifiers.limit is not None:
+            yield f"LIMIT {modifiers.limit}"
+        if modifiers.offset:
+            yield f"OFFSET {modifiers.offset}"
+
+    def _group_condition(self, condition: s.GroupCondition) -> str:
+        if condition.variable is not None:
+            return f"({self.expression(condition.expression)} AS {condition.variable})"
+        if isinstance(condition.expression, s.Var):
+            return str(condition.expression)
+        return f"({self.expression(condition.expression)})"
+
+    def _order_condition(self, condition: s.OrderCondition) -> str:
+        if not condition.descending and isinstance(condition.expression, s.Var):
+            return str(condition.expression)
+        return f"{'DESC' if condition.descending else 'ASC'}({self.expression(condition.expression)})"
+
+    # --- patterns
+
+    def group(self, group: s.Group, margin: str) -> str:
+        if not group.elements:
+            return "{ }"
+        inner = margin + _INDENT
+        lines = (f"{inner}{self._element(element, inner)}\n" for element in group.elements)
+        return f"{{\n{''.join(lines)}{margin}}}"
+
+    def _element(self, element: s.Pattern, margin: str) -> str:
+        match element:
+            case s.Triples(patterns):
+                return f"\n{margin}".join(map(self._triple, patterns))
+            case s.Filter(condition):
+                return f"FILTER({self.expression(condition, margin)})"
+            case s.Bind(expression, variable):
+                return f"BIND({self.expression(expression, margin)} AS {variable})"
+            case s.Values():
+                return self._values(element)
+            case s.Optional(pattern):
+                return f"OPTIONAL {self.group(pattern, margin)}"
+            case s.Union(branches):
+                return " UNION ".join(self.group(branch, margin) for branch in branches)
+            case s.Minus(pattern):
+                return f"MINUS {self.group(pattern, margin)}"
+            case s.Graph(name, pattern):
+                return f"GRAPH {self.term(name)} {self.group(pattern, margin)}"
+            case s.Service(name, pattern, silent):
+                how = "SERVICE SILENT" if silent else "SERVICE"
+                return f"{how} {self.term(name)} {self.group(pattern, margin)}"
+            case s.SubSelect():
+                return f"\n{margin}".join(self._sub_select(element, margin))
+            case s.Group():
+                return self.group(element, margin)
+
+    def _triple(self, triple: s.TriplePattern) -> str:
+        verb = "a" if triple.predicate == RDF_TYPE else self.path(triple.predicate)
+        return f"{self.term(triple.subject)} {verb} {self.term(triple.object)} ."
+
+    def _values(self, values: s.Values) -> str:
+        rows = (
+            f"({' '.join('UNDEF' if term is None else self.term(term) for term in row)})"
+            for row in values.rows
+        )
+        return f"VALUES ({' '.join(map(str, values.variables))}) {{ {' '.join(rows)} }}"
+
+    def _sub_select(self, query: s.SubSelect, margin: str) -> Iterator[str]:
+        yield self._select(query.select)
+        yield f"WHERE {self.group(query.pattern, margin)}"
+        yield from self._modifiers(query.modifiers)
+        if query.values is not None:
+            yield self._values(query.values)
+
+    # --- expressions
+
+    def expression(self, expression: s.Expression, margin: str = "", level: int = 0) -> str:
+        """The expression, in parentheses if it binds more loosely than ``level``."""
+
+        def inside(operand: s.Expression, level: int = 0) -> str:
+            return self.expression(operand, margin, level)
+
+        match expression:
+            case s.Var():
+                return str(expression)
+            case s.Constant(term):
+                return self.term(term)
+            case s.Unary(operator, operand):
+                # A sign must not run into a number: -(5) is not the literal -5.
+                signed = operator in "+-" and isinstance(operand, s.Constant)
+                text = operator + (f"({inside(operand)})" if signed else inside(operand, _PRIMARY))
+                own = _UNARY
+            case s.Binary(operator, left, right):
+                own = _LEVELS.get(operator, _COMPARISON)
+                left_level = own + 1 if own == _COMPARISON else own
+                text = f"{inside(left, left_level)} {operator} {inside(right, own + 1)}"
+            case s.In(operand, items, negated):
+                own = _COMPARISON
+                word = "NOT IN" if negated else "IN"
+                text = f"{inside(operand, own + 1)} {word} ({', '.join(map(inside, items))})"
+            case s.Call(name, arguments):
+                return f"{name}({', '.join(map(inside, arguments))})"
+            case s.FunctionCall(function, arguments, distinct):
+                how = "DISTINCT " if distinct else ""
+                return f"{self.term(function)}({how}{', '.join(map(inside, arguments))})"
+            case s.Exists(pattern, negated):
+                return f"{'NOT ' if negated else ''}EXISTS {self.group(pattern, margin)}"
+            case s.Aggregate(name, argument, distinct, separator):
+                how = "DISTINCT " if distinct else ""
+                what = "*" if argument is None else inside(argument)
+                end = "" if separator is None else f" ; SEPARATOR = {Literal(separator)}"
+                return f"{name}({how}{what}{end})"
+            case s.Prev(variable):
+                return f"PREV({variable})"
+        return f"({text})" if own < level else text
+
+    # --- terms and paths
+
+    def term(self, term: Term | s.Var) -> str:
+        if isinstance(term, Literal) and term.language is None:
+            plain = _PLAIN.get(term.datatype)
+            return term.value if plain is not None and plain.fullmatch(term.value) else str(term)
+        if isinstance(term, NamedNode):
+            for name, namespace in self._prefixes:
+                local = term.value[len(namespace) :]
+                if term.value.startswith(namespace) and _LOCAL.fullmatch(local):
+                    return f"{name}:{local}"
+        return str(term)
+
+    def path(self, path: s.Path | s.Var, level: int = 0) -> str:
+        """The path, in parentheses if it binds more loosely than ``level``."""
+        match path:
+            case s.Var() | NamedNode():
+                return self.term(path)
+            case s.PathNegated(forward, inverse):
+                steps = [*map(self.term, forward), *(f"^{self.term(p)}" for p in inverse)]
+                return f"!({'|'.join(steps)})"
+            case s.PathAlternative(parts):
+                own, text = 1, "|".join(self.path(part, 2) for part in parts)
+            case s.PathSequence(parts):
+                own, text = 2, "/".join(self.path(part, 3) for part in parts)
+            case s.PathInverse(inner):
+                own, text = 3, f"^{self.path(inner, 4)}"
+            case s.PathRepeat(inner, minimum, maximum):
+                sign = {(0, None): "*", (1, None): "+", (0, 1): "?"}[minimum, maximum]
+                own, text = 4, f"{self.path(inner, 5)}{sign}"
+        return f"({text})" if own < level else text
+
+
+# --- sequences
+
+
+def _seq(seq: s.Seq, level: int) -> str:
+    """The sequence, in parentheses if it binds more loosely than ``level``."""
+    match seq:
+        case s.Ref(name):
+            return name
+        case s.All(operands):
+            return f"ALL({', '.join(_seq(operand, 4) for operand in operands)})"
+        case s.Disjunction(operands):
+            own, text = 1, " | ".join(_seq(operand, 2) for operand in operands)
+        case s.Conjunction(operands):
+            own, text = 2, " & ".join(_seq(operand, 3) for operand in operands)
+        case s.Sequence(elements, operators):
+            rest = zip(operators, elements[1:], strict=True)
+            own, text = 3, _seq(elements[0], 4) + "".join(f" {op} {_seq(e, 4)}" for op, e in rest)
+        case s.Not(element):
+            own, text = 4, f"!{_seq(element, 5)}"
+        case s.Repeat(element, minimum, maximum, strategy):
+            inside = "" if strategy is s.Strategy.NEXT else f"[{strategy}]"
+            own, text = 5, f"{_seq(element, 6)}{_bounds(minimum, maximum)}{inside}"
+    return f"({text})" if own < level else text
+
+
+def _bounds(minimum: int, maximum: int | None) -> str:
+    sign = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((minimum, maximum))
+    if sign is not None:
+        return sign
+    if maximum is None:
+        return f"{{{minimum},}}"
+    return f"{{{minimum}}}" if minimum == maximum else f"{{{minimum},{maximum}}}"
