@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from itertools import combinations, groupby
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import pyoxigraph as ox
 import pytest
 
-import spaseq
 from spaseq.samples import EVENTS, SEED, USE_CASES, SampleStream, UseCase, files, use_case
 
 ROOT = Path(__file__).parents[1]
@@ -141,11 +140,11 @@ def chains(last: Record, events: list[Record]) -> Iterator[list[Record]]:
 
 def by(events: Iterable[Record], key: str) -> list[list[Record]]:
     """The events that have the property, a list for each value (in the order of the input)."""
-    having = [e for e in events if getattr(e, key) is not None]
-    return [
-        list(group)
-        for _, group in groupby(sorted(having, key=lambda e: getattr(e, key)), lambda e: getattr(e, key))
-    ]
+    groups: dict[Any, list[Record]] = {}
+    for event in events:
+        if (value := getattr(event, key)) is not None:
+            groups.setdefault(value, []).append(event)
+    return list(groups.values())
 
 
 # --- a plain search for each query ------------------------------------------------------------
@@ -205,9 +204,8 @@ def trajectories(streams: dict[str, list[Record]], kb: Knowledge) -> Iterator[An
                 and b
                 and c.time - a.time <= timedelta(hours=6)
                 and all(r.speed >= 6 for r in b)
-                and all(
-                    abs(q.course - p.course) <= 10 and abs(q.speed - p.speed) <= 2 for p, q in zip(b, b[1:])
-                )
+                and all(abs(q.course - p.course) <= 10 for p, q in pairwise(b))
+                and all(abs(q.speed - p.speed) <= 2 for p, q in pairwise(b))
             ):
                 yield found(A=a, B=b, C=c)
 
@@ -254,7 +252,7 @@ def card_fraud_travel(streams: dict[str, list[Record]], kb: Knowledge) -> Iterat
 
     for payments in by(streams["payments"], "card"):
         present = [p for p in payments if p.channel == "Present"]
-        for a, b in zip(present, present[1:], strict=False):
+        for a, b in pairwise(present):
             one, two = place(a), place(b)
             apart = (two[1] - one[1]) ** 2 + (two[2] - one[2]) ** 2
             if b.time - a.time <= timedelta(hours=2) and one[0] != two[0] and apart > 400:
@@ -312,9 +310,10 @@ def stocks_head_and_shoulders(streams: dict[str, list[Record]], kb: Knowledge) -
             for name, step in zip("BCDEFG", steps, strict=True):
                 prices = {gpm: t.price for gpm, t in match.items()}
                 last = list(match.values())[-1]
-                match |= {name: t for t in nexts(last, (t for t in trades if step(prices, t.price)))}
-                if name not in match:
+                following = nexts(last, (t for t in trades if step(prices, t.price)))
+                if not following:
                     break
+                (match[name],) = following
             else:
                 f, g, head = match["F"], match["G"], match["D"].price
                 higher = (t for t in trades if f.precedes(t) and t.precedes(g) and t.price > head)
