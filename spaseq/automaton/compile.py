@@ -41,6 +41,7 @@ from spaseq.automaton.pattern import (
     Maybe,
     Node,
     SequencePattern,
+    may_trail,
     starts,
     units,
     walk,
@@ -161,7 +162,8 @@ class _Compiler:
             for operand in unit.operands:
                 if operand.id not in self._parts:
                     self._parts[operand.id] = _part(self._pattern, operand, inside, Strategy.ANY)
-        return _Tail(state, inside)
+        # An operand of ALL that ends with a negation leaves its gap to what comes after the ALL.
+        return _Tail(state, inside, open=may_trail(unit))
 
     def _streams(self, unit: Unit) -> frozenset[NamedNode]:
         names = (node.gpm for node in walk(unit) if isinstance(node, Atom))

@@ -1,0 +1,81 @@
+"""Sequences and edges in words, as drawings and ``explain`` show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spaseq.automaton.nfa import Accept, Action, Again, Edge, Forbid, Leave
+from spaseq.automaton.pattern import Absent, AnyOrder, Atom, Both, Chain, Either, Kleene, Maybe, Node
+from spaseq.language.syntax import Strategy
+
+
+def show(node: Node) -> str:
+    """A node of the sequence as it is written in SEQ.
+
+    >>> show(Maybe(0, Kleene(1, Atom(2, "A", (), ()), 2, None, Strategy.ANY, frozenset())))
+    '(A{2,}[:])?'
+    """
+    match node:
+        case Atom(gpm=gpm):
+            return gpm
+        case Chain(items=items, operators=operators):
+            first, *others = map(_item, items)
+            return first + "".join(f" {op} {item}" for op, item in zip(operators, others, strict=True))
+        case Both(operands=operands):
+            return " & ".join(map(_item, operands))
+        case Either(operands=operands):
+            return " | ".join(map(_item, operands))
+        case AnyOrder(operands=operands):
+            return f"ALL({', '.join(map(_item, operands))})"
+        case Maybe(element=Kleene(element=element, minimum=1, maximum=maximum, strategy=strategy)):
+            return _repeated(element, 0, maximum, strategy)
+        case Kleene(element=element, minimum=minimum, maximum=maximum, strategy=strategy):
+            return _repeated(element, minimum, maximum, strategy)
+        case Maybe(element=element):
+            return f"{_unit(element)}?"
+        case Absent(element=element):
+            return f"!{_unit(element)}"
+
+
+def label(edge: Edge) -> str:
+    """What an edge takes: negations, the operator, the unit, and the bounds it depends on."""
+    strategy = edge.predicate.strategy
+    parts = [*_negations((*edge.ends, *edge.begins)), f"{strategy} " if strategy else ""]
+    guards = _guards(edge.ends)
+    return "".join(parts) + show(edge.predicate.unit) + (f" ({', '.join(guards)})" if guards else "")
+
+
+def ending(accept: Accept) -> str:
+    """What must hold for a match to end in a state; empty if nothing does."""
+    return " ".join([*map(str.strip, _negations(accept.ends)), *_guards(accept.ends)])
+
+
+def _unit(node: Node) -> str:
+    return show(node) if isinstance(node, Atom | AnyOrder) else f"({show(node)})"
+
+
+def _item(node: Node) -> str:
+    return f"({show(node)})" if isinstance(node, Chain | Both | Either) else show(node)
+
+
+def _repeated(element: Node, minimum: int, maximum: int | None, strategy: Strategy) -> str:
+    inner = "" if strategy is Strategy.NEXT else f"[{strategy}]"
+    if maximum is None:
+        return _unit(element) + {0: "*", 1: "+"}.get(minimum, f"{{{minimum},}}") + inner
+    return _unit(element) + (f"{{{minimum}}}" if minimum == maximum else f"{{{minimum},{maximum}}}") + inner
+
+
+def _negations(actions: Iterable[Action]) -> list[str]:
+    forbidden = (unit for action in actions if isinstance(action, Forbid) for unit in action.units)
+    return [f"!{_unit(unit)} " for unit in dict.fromkeys(forbidden)]
+
+
+def _guards(actions: Iterable[Action]) -> list[str]:
+    guards = []
+    for action in actions:
+        match action:
+            case Again(maximum=maximum) if maximum is not None:
+                guards.append(f"<{maximum}×")
+            case Leave(minimum=minimum) if minimum > 1:
+                guards.append(f"≥{minimum}×")
+    return guards
