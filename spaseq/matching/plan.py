@@ -1,0 +1,190 @@
+"""Which evaluator runs a query and why, and the whole plan in words (``explain``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from spaseq.automaton.compile import compile_pattern
+from spaseq.automaton.draw import as_json
+from spaseq.automaton.nfa import NFA
+from spaseq.automaton.pattern import AnyOrder, GpmPart, SequencePattern, normalise
+from spaseq.automaton.show import ending, label, show
+from spaseq.gpm.spectra import covers
+from spaseq.language.printer import print_expression
+from spaseq.language.syntax import Filter, Group, Query, Window
+from spaseq.matching.context import Context
+from spaseq.matching.model import Bounds, Evaluator
+from spaseq.matching.reference import Reference
+
+
+def choose(pattern: SequencePattern) -> tuple[str, str]:
+    """The name of the evaluator for a query, and the reason."""
+    return "reference", "the executable semantics"
+
+
+def maker(name: str, pattern: SequencePattern, context: Context, bounds: Bounds) -> Callable[[], Evaluator]:
+    """Makes evaluators of that name, one per partition; what they share is prepared once.
+
+    Raises ValueError for a name that is none.
+    """
+    if name == "reference":
+        return lambda: Reference(pattern, context, bounds)
+    raise ValueError(f"no evaluator is called {name!r}")
+
+
+def evaluator(name: str, pattern: SequencePattern, context: Context, bounds: Bounds) -> Evaluator:
+    """A single evaluator, see ``maker``."""
+    return maker(name, pattern, context, bounds)()
+
+
+@dataclass(frozen=True, slots=True)
+class GpmPlan:
+    """How a GPM is evaluated: its route and why, the filters one event decides, those of the match."""
+
+    name: str
+    streams: tuple[str, ...]
+    route: str
+    reason: str
+    stateless: tuple[str, ...]
+    correlated: tuple[str, ...]
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A query's plan. ``str`` shows it to people, ``as_json`` to programs."""
+
+    sequence: str
+    streams: tuple[tuple[str, str], ...]
+    window: str
+    partition: tuple[str, ...]
+    gpms: tuple[GpmPlan, ...]
+    where: tuple[tuple[str, str], ...]
+    nfa: NFA
+    evaluator: str
+    reason: str
+    warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        return {
+            "sequence": self.sequence,
+            "streams": dict(self.streams),
+            "window": self.window,
+            "partition": {"by": list(self.partition), "shared": list(self.nfa.shared)},
+            "gpms": [
+                {
+                    "name": gpm.name,
+                    "streams": list(gpm.streams),
+                    "route": gpm.route,
+                    "reason": gpm.reason,
+                    "stateless": list(gpm.stateless),
+                    "correlated": list(gpm.correlated),
+                    "negated": gpm.negated,
+                }
+                for gpm in self.gpms
+            ],
+            "where": [{"filter": text, "at": place} for text, place in self.where],
+            "automaton": as_json(self.nfa),
+            "evaluator": {"name": self.evaluator, "reason": self.reason},
+            "warnings": list(self.warnings),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"sequence   {self.sequence}"
+        for name, iri in self.streams:
+            yield f"stream     {name} <{iri}>"
+        yield f"window     {self.window}"
+        yield f"partition  {self._partition()}"
+        for gpm in self.gpms:
+            negated = ", only negated" if gpm.negated else ""
+            yield f"GPM {gpm.name} on {', '.join(gpm.streams)}: {gpm.route} ({gpm.reason}){negated}"
+            for text in gpm.stateless:
+                yield f"    per event  FILTER({text})"
+            for text in gpm.correlated:
+                yield f"    per run    FILTER({text})"
+        for text, place in self.where:
+            yield f"WHERE FILTER({text}) {place}"
+        yield from _automaton(self.nfa, "automaton")
+        yield f"evaluator  {self.evaluator}: {self.reason}"
+        for warning in self.warnings:
+            yield f"warning    {warning}"
+
+    def _partition(self) -> str:
+        if self.partition:
+            return "by " + " ".join(f"?{name}" for name in self.partition)
+        if not self.nfa.shared:
+            return "none: the query runs as one group"
+        shared = " ".join(f"?{name}" for name in self.nfa.shared)
+        return f"none: the query runs as one group (all GPMs bind {shared}: PARTITION BY is possible)"
+
+
+def explain(query: Query) -> Explanation:
+    """The plan of a checked query."""
+    pattern = normalise(query)
+    nfa = compile_pattern(pattern)
+    name, reason = choose(pattern)
+    return Explanation(
+        sequence=show(pattern.root),
+        streams=tuple((stream.name, stream.iri.value) for stream in query.streams),
+        window=_window(query.window),
+        partition=tuple(variable.name for variable in query.partition),
+        gpms=tuple(_gpm(part, gpm in pattern.negated) for gpm, part in pattern.gpms.items()),
+        where=tuple((print_expression(f.condition), _place(f, nfa)) for f in pattern.where),
+        nfa=nfa,
+        evaluator=name,
+        reason=reason,
+        warnings=query.warnings,
+    )
+
+
+def _gpm(part: GpmPart, negated: bool) -> GpmPlan:
+    missing = covers(part.stateless)
+    return GpmPlan(
+        name=part.name,
+        streams=part.gpm.streams,
+        route="SPECTRA" if missing is None else "general",
+        reason="summary graph, views and joins over whole batches"
+        if missing is None
+        else f"it has {missing}",
+        stateless=tuple(_filters(part.stateless)),
+        correlated=tuple(print_expression(f.condition) for f in part.correlated),
+        negated=negated,
+    )
+
+
+def _filters(group: Group) -> Iterator[str]:
+    for element in group.elements:
+        if isinstance(element, Filter):
+            yield print_expression(element.condition)
+
+
+def _window(window: Window) -> str:
+    unit = window.unit.lower()
+    if window.kind == "SLIDING":
+        return f"sliding: a match spans at most {window.size} {unit}"
+    return f"tumbling: a match lies in one of the windows of {window.size} {unit}"
+
+
+def _place(item: Filter, nfa: NFA) -> str:
+    edges = [f"{e.source} → {e.target}" for e in nfa.edges if item in e.filters]
+    return f"as soon as its variables are bound, from {', '.join(edges)}" if edges else "when the match ends"
+
+
+def _automaton(nfa: NFA, title: str) -> Iterator[str]:
+    yield f"{title:<11}{nfa.size} states, {len(nfa.edges)} edges"
+    for edge in nfa.edges:
+        key = f"   runs found by {' '.join('?' + name for name in edge.key)}" if edge.key else ""
+        yield f"    {edge.source} → {edge.target}  {label(edge)}{key}"
+    for accept in nfa.accepts:
+        condition = ending(accept)
+        yield f"    {accept.state} ends a match" + (f" if {condition}" if condition else "")
+    for unit in dict.fromkeys(edge.predicate.unit for edge in nfa.edges):
+        if isinstance(unit, AnyOrder):
+            for operand in unit.operands:
+                yield from _automaton(nfa.parts[operand.id], f"  {show(operand)}: ")
