@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import pyoxigraph as ox
 import rdflib
 from rdflib.term import Node
@@ -48,6 +50,11 @@ def to_triple(triple: tuple[Node, Node, Node]) -> ox.Triple:
     if isinstance(s, ox.Literal) or not isinstance(p, ox.NamedNode):
         raise TypeError(f"not an RDF triple: {triple!r}")
     return ox.Triple(s, p, o)
+
+
+def triples_of(graph: Iterable[tuple[Node, Node, Node]]) -> Iterator[ox.Triple]:
+    """The triples of an rdflib graph, for pyoxigraph."""
+    return map(to_triple, graph)
 
 
 _STRING = ox.NamedNode("http://www.w3.org/2001/XMLSchema#string")

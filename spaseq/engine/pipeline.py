@@ -149,9 +149,7 @@ class Pipeline:
             constructed=constructed,
         )
 
-    def _derive(
-        self, found: Found, constructed: Iterable[tuple[object, object, object]], clock: Clock
-    ) -> None:
+    def _derive(self, found: Found, constructed: Sequence[ConstructedTriple], clock: Clock) -> None:
         assert self.output is not None
         if self._derived is None:
             self._derived = BatchBuilder(self._dictionary, self.output, clock)
