@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import IO
 
 from spaseq.engine.engine import DeadLetters, Engine, Source
 from spaseq.errors import SourceError
+from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
@@ -40,7 +41,7 @@ class Progress:
 def run(
     query: Query | str,
     streams: Mapping[str, StreamSource],
-    kb: Mapping[str, Knowledge] | None = None,
+    kb: Mapping[str, Knowledge] | KnowledgeBase | None = None,
     *,
     lateness: timedelta = timedelta(0),
     idle: timedelta | None = None,
@@ -48,7 +49,7 @@ def run(
     dead_letters: DeadLetters | str | Path | None = None,
     evaluator: str | None = None,
     progress: Callable[[Progress], None] | None = None,
-) -> Iterator[Match]:
+) -> Generator[Match, None, None]:
     """The matches of a query over streams that are read to their end, as they are found.
 
     ``streams``: for each stream of the query, by its name there or its IRI, where to read it. ``kb``:
@@ -70,7 +71,7 @@ def run(
                 Progress(engine.events, stats.matches, stats.rows, engine.late, engine.bad, engine.watermark)
             )
 
-    def matches() -> Iterator[Match]:
+    def matches() -> Generator[Match, None, None]:
         reported = time.monotonic()
         try:
             for _ in engine.pull(*sources):
