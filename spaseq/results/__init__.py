@@ -20,7 +20,7 @@ from spaseq.errors import FormatError
 from spaseq.language.syntax import Construct, Query
 from spaseq.results._base import ResultWriter
 
-__all__ = ["Format", "ResultWriter", "writer"]
+__all__ = ["Format", "ResultWriter", "check_format", "writer"]
 
 
 class Format(StrEnum):
@@ -39,18 +39,23 @@ class Format(StrEnum):
 _GRAPHS: Final = (Format.TRIG, Format.NQUADS)
 
 
+def check_format(format: Format | str, query: Query) -> Format:  # noqa: A002  # the field's word
+    """The format of that name, if it can hold what the query gives; FormatError otherwise."""
+    if format not in tuple(Format):
+        raise FormatError(f"unknown result format {str(format)!r}: known are {', '.join(Format)}")
+    fitting = _fitting(query)
+    if format not in fitting:
+        form = type(query.form).__name__.upper()
+        raise FormatError(f"{format} cannot hold the results of {form}: use {', '.join(fitting)}")
+    return Format(format)
+
+
 def writer(format: Format | str, query: Query, out: IO[bytes]) -> ResultWriter:  # noqa: A002  # the field's word
     """A writer of the query's matches to ``out``, which stays open when the writer is closed.
 
     Raises FormatError for an unknown format, and for one that cannot hold what the query gives.
     """
-    if format not in tuple(Format):
-        raise FormatError(f"unknown result format {str(format)!r}: known are {', '.join(Format)}")
-    chosen = Format(format)
-    fitting = _fitting(query)
-    if chosen not in fitting:
-        form = type(query.form).__name__.upper()
-        raise FormatError(f"{chosen} cannot hold the results of {form}: use {', '.join(fitting)}")
+    chosen = check_format(format, query)
     match chosen:
         case Format.TABLE:
             from spaseq.results._table import TableWriter

@@ -1,0 +1,117 @@
+"""What the command line says, as values: durations, sources per stream, background graphs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import typer
+from pyoxigraph import NamedNode
+
+from spaseq.errors import SourceError, SpaseqError
+from spaseq.language.hints import nearest
+from spaseq.language.syntax import Query
+from spaseq.sources import SourceOptions, parse_source
+from spaseq.sources.catalog import CatalogEntry
+
+#: Where a stream comes from, and how it is read.
+Source = tuple[str | Path, SourceOptions]
+
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+class UsageError(SpaseqError):
+    """The command line asks for something that cannot be done; exit status 2."""
+
+
+def duration(text: str) -> timedelta:
+    """A length of time such as ``5s``.
+
+    >>> duration("1.5m"), duration("250ms")
+    (datetime.timedelta(seconds=90), datetime.timedelta(microseconds=250000))
+    """
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is not a duration: write a number and ms, s, m, h or d, as in 5s")
+    try:
+        return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    except OverflowError:
+        raise typer.BadParameter(f"{text!r} is too long a duration") from None
+
+
+def knowledge(assignments: Iterable[str]) -> dict[str, Path]:
+    """The values of ``--kb``: graph IRI → file."""
+    graphs: dict[str, Path] = {}
+    for assignment in assignments:
+        iri, equals, file = assignment.rpartition("=")  # IRIs have "=" more often than file names
+        iri = iri.removeprefix("<").removesuffix(">")
+        if not equals or not iri or not file:
+            raise UsageError(f"--kb {assignment!r} is not IRI=FILE")
+        if iri in graphs:
+            raise UsageError(f"--kb gives <{iri}> twice")
+        graphs[iri] = Path(file)
+    return graphs
+
+
+def stream_sources(
+    query: Query, assignments: Iterable[str], catalog: Mapping[NamedNode, CatalogEntry] | None
+) -> dict[str, Source]:
+    """Stream IRI → source, for every stream that the query declares.
+
+    ``assignments`` are the values of ``-s``; what they leave out comes from the catalogue. Raises
+    UsageError for a name the query does not declare, a stream given twice, and one without a source.
+    """
+    given: dict[str, Source] = {}
+    for assignment in assignments:
+        iri, spec = _split(query, assignment)
+        if iri in given:
+            raise UsageError(f"-s {assignment}: this stream has a source already")
+        try:
+            given[iri] = parse_source(spec)
+        except SourceError as error:
+            raise UsageError(f"-s {assignment}: {error}") from None
+    for stream in query.streams:
+        entry = catalog.get(stream.iri) if catalog else None
+        if stream.iri.value not in given and entry is not None:
+            given[stream.iri.value] = (entry.location, entry.options)
+    missing = [f"{s.name} {s.iri}" for s in query.streams if s.iri.value not in given]
+    if missing:
+        raise UsageError(_missing(missing, catalog))
+    if sum(location == "-" for location, _ in given.values()) > 1:
+        raise UsageError("standard input (-) can be one stream only")
+    return given
+
+
+def _split(query: Query, assignment: str) -> tuple[str, str]:
+    """``NAME=SOURCE`` or ``IRI=SOURCE`` → the IRI of a stream of the query, and its source.
+
+    An IRI may itself contain ``=``, so what the query declares is looked for first.
+    """
+    streams = {text: s.iri.value for s in query.streams for text in (s.name, s.iri.value, f"<{s.iri.value}>")}
+    for text in sorted(streams, key=len, reverse=True):
+        if assignment.startswith(f"{text}="):
+            return streams[text], assignment[len(text) + 1 :]
+    name, equals, _ = assignment.partition("=")
+    if not equals:
+        raise UsageError(f"-s {assignment!r} is not NAME=SOURCE or IRI=SOURCE")
+    alike = nearest(name, streams)
+    hint = f"did you mean {alike}?" if alike else f"it declares {_listed(s.name for s in query.streams)}"
+    raise UsageError(f"-s {assignment}: the query declares no stream {name}: {hint}")
+
+
+def _missing(missing: Sequence[str], catalog: Mapping[NamedNode, CatalogEntry] | None) -> str:
+    lines = [f"no source for stream {_listed(missing)}"]
+    if catalog is None:
+        lines.append("hint: give each one with -s NAME=FILE, or a catalogue that has it with --catalog FILE")
+    else:
+        known = _listed(sorted(str(iri) for iri in catalog)) or "no streams"
+        lines.append(f"hint: give each one with -s NAME=FILE; the catalogue has {known}")
+    return "\n".join(lines)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)

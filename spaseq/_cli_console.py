@@ -1,0 +1,137 @@
+"""Standard error and Ctrl-C: messages, one line of progress, and interrupts that wait for a write."""
+
+from __future__ import annotations
+
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
+
+import typer
+from rich.console import Console
+from rich.control import Control
+from rich.segment import ControlType
+
+from spaseq.errors import QueryError, SpaseqWarning
+from spaseq.results._base import show_time
+
+if TYPE_CHECKING:
+    from spaseq.engine import Progress
+
+
+def say(text: str) -> None:
+    """A message on standard error."""
+    typer.echo(text, err=True)
+
+
+def warn(text: str) -> None:
+    """A warning on standard error."""
+    say(f"{typer.style('warning:', fg='yellow')} {text}")
+
+
+def complain(error: BaseException) -> None:
+    """An error on standard error; one in a query says itself where it is."""
+    say(str(error) if isinstance(error, QueryError) else f"{typer.style('error:', fg='red')} {error}")
+
+
+class StatusLine:
+    """The progress of a run, on the last line of a terminal; nothing anywhere else."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._shown = False
+        self._began = time.monotonic()
+
+    def show(self, progress: Progress) -> None:
+        """Replace the line."""
+        if self._console.is_terminal:
+            self.clear()
+            self._console.print(self._text(progress), end="", overflow="ellipsis", no_wrap=True, style="dim")
+            self._shown = True
+
+    def clear(self) -> None:
+        """Make room for something else."""
+        if self._shown:
+            self._console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
+            self._shown = False
+
+    def close(self, progress: Progress | None) -> None:
+        """Leave the last figures on a line of their own."""
+        self.clear()
+        if progress is not None and self._console.is_terminal:
+            self._console.print(self._text(progress), style="dim")
+
+    def _text(self, progress: Progress) -> str:
+        rate = progress.events / max(time.monotonic() - self._began, 1e-9)
+        parts = [f"{progress.events:,} events", f"{rate:,.0f} events/s", f"{progress.matches:,} matches"]
+        if progress.watermark is not None:
+            parts.append(f"watermark {show_time(progress.watermark)}")
+        return "  ".join(parts)
+
+
+class Interrupts:
+    """Ctrl-C raises KeyboardInterrupt, but never inside ``held``: there it waits for the end.
+
+    So a row is written whole or not at all. A second Ctrl-C does not wait.
+    """
+
+    def __init__(self) -> None:
+        self._holding = False
+        self._pending = False
+
+    def __enter__(self) -> Self:
+        self._before = signal.getsignal(signal.SIGINT)
+        if self._before is not signal.SIG_IGN:  # a background job of a shell stays one
+            signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep Ctrl-C waiting until the block ends."""
+        self._holding = True
+        try:
+            yield
+        finally:
+            self._holding = False
+        if self._pending:
+            self._pending = False
+            raise KeyboardInterrupt
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  # a signal handler's arguments
+        if self._holding and not self._pending:
+            self._pending = True
+        else:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def warnings_on_stderr(status: StatusLine) -> Iterator[None]:
+    """Show what spaseq warns about as plain messages, above the progress."""
+    show = warnings.showwarning
+
+    def plainly(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, SpaseqWarning):
+            status.clear()
+            warn(str(message))
+        else:
+            show(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SpaseqWarning)
+        warnings.showwarning = plainly
+        yield

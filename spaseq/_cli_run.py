@@ -1,0 +1,111 @@
+"""``spaseq run``: matches from the engine to a file or standard output, whatever ends them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+
+from spaseq._cli_console import Interrupts, StatusLine, say, warnings_on_stderr
+from spaseq.engine import Progress
+from spaseq.results import ResultWriter
+from spaseq.results.match import Match
+from spaseq.sources import BadEvent
+
+#: How many reasons of bad and late events are shown.
+_REASONS: Final = 5
+
+
+class _ReaderGoneError(Exception):
+    """Nobody reads the results any more, as after ``| head``."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run says at its end: its last progress, and the first events it had to refuse."""
+
+    status: StatusLine
+    last: Progress | None = None
+    refused: list[BadEvent] = field(default_factory=list)
+
+    def progress(self, progress: Progress) -> None:
+        """Called by the engine every now and then, and at the end."""
+        self.last = progress
+        self.status.show(progress)
+
+    def refuse(self, event: BadEvent) -> None:
+        """Called by the engine with every bad or late event; the first few are kept."""
+        if len(self.refused) < _REASONS:
+            self.refused.append(event)
+
+    def close(self, dead_letters: Path | None) -> None:
+        """The last figures on a terminal; bad and late events everywhere."""
+        self.status.close(self.last)
+        if self.last is None or not (self.last.bad or self.last.late):
+            return
+        where = f" (in {dead_letters})" if dead_letters else ""
+        say(f"{self.last.bad} bad and {self.last.late} late events were left out{where}")
+        for event in self.refused:
+            say(f"  {event.stream}, {event.position}: {event.reason}")
+        if self.refused and self.last.bad + self.last.late > len(self.refused):
+            say("  … (--dead-letters FILE keeps them all)")
+
+
+def deliver(
+    start: Callable[[Report], Generator[Match, None, None]],
+    results: ResultWriter,
+    dead_letters: Path | None,
+) -> None:
+    """Write the matches as they come, until they end, Ctrl-C, or nobody reads them; then end the document.
+
+    Ctrl-C is the normal end of an endless stream: what was found is complete. What the engine raises
+    passes through, after the document was ended and the report was given.
+    """
+    report = Report(StatusLine())
+    with Interrupts() as interrupts, warnings_on_stderr(report.status):
+        try:
+            try:
+                with closing(start(report)) as matches:
+                    for match in matches:
+                        with interrupts.held(), _reader_gone():
+                            report.status.clear()
+                            results.match(match)
+            except KeyboardInterrupt:
+                pass
+            finally:
+                with interrupts.held(), _reader_gone():
+                    report.close(dead_letters)
+                    results.close()
+        except _ReaderGoneError:
+            _silence_stdout()
+        except KeyboardInterrupt:
+            pass  # it came while the document was being ended
+
+
+@contextmanager
+def output(path: Path | None) -> Iterator[IO[bytes]]:
+    """The file of ``-o``, or standard output."""
+    if path is None:
+        yield sys.stdout.buffer
+    else:
+        with suppress(BrokenPipeError), path.open("wb") as file:  # closing a pipe that broke fails again
+            yield file
+
+
+@contextmanager
+def _reader_gone() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise _ReaderGoneError from None
+
+
+def _silence_stdout() -> None:
+    """Point standard output nowhere, so that Python's last flush does not fail in its turn."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

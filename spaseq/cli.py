@@ -1,0 +1,256 @@
+"""The command line: ``spaseq run``, ``spaseq check``, ``spaseq explain``.
+
+Results go to standard output, everything else to standard error. Exit status: 0, also when Ctrl-C ended
+an endless stream or the reader of a pipe went away; 1 when something failed while running (a source that
+cannot be read; with ``--strict`` a bad or late event); 2 when the query or the command line is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spaseq._cli_arguments import UsageError, duration, knowledge, stream_sources
+from spaseq._cli_console import complain, warn
+from spaseq.errors import FormatError, QueryError, SpaseqError
+from spaseq.language import prepare
+from spaseq.language.syntax import Query
+from spaseq.results import Format, check_format, writer
+
+if TYPE_CHECKING:
+    from spaseq._cli_run import Report
+    from spaseq.results.match import Match
+
+app = typer.Typer(
+    name="spaseq",
+    help="Find sequences of graph patterns in streams of RDF graphs.",
+    epilog="spaseq COMMAND --help has examples.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # the examples in the help keep their lines
+)
+
+
+class Explanation(StrEnum):
+    """How ``explain`` answers."""
+
+    TEXT = "text"
+    DOT = "dot"
+    SVG = "svg"
+    JSON = "json"
+
+
+QueryFile = Annotated[
+    Path, typer.Argument(metavar="QUERY", help="A file with a SPAseq query.", show_default=False)
+]
+OutputFile = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here, not to standard output.")
+]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"spaseq {version('spaseq')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    query: QueryFile,
+    streams: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-s",
+            "--stream",
+            metavar="NAME_OR_IRI=SOURCE",
+            help="Where a stream comes from: a file or - (standard input), and ?option=value&…",
+        ),
+    ] = None,
+    kb: Annotated[
+        list[str] | None, typer.Option(metavar="IRI=FILE", help="A background graph, in any RDF format.")
+    ] = None,
+    catalog: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A catalogue that says where the streams left out of -s come from."
+        ),
+    ] = None,
+    format_: Annotated[
+        Format, typer.Option("-f", "--format", help="How results are written.")
+    ] = Format.TABLE,
+    out: OutputFile = None,
+    lateness: Annotated[
+        timedelta,
+        typer.Option(metavar="DURATION", parser=duration, help="How late an event may come and still count."),
+    ] = "0s",  # type: ignore[assignment]  # typer parses it as if it was given
+    idle: Annotated[
+        timedelta | None,
+        typer.Option(
+            metavar="DURATION",
+            parser=duration,
+            help="A stream silent for so long no longer holds the others back.",
+        ),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad or late event.")] = False,
+    dead_letters: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Append bad and late events here, one JSON object a line."),
+    ] = None,
+) -> None:
+    """Run a query over streams and write the matches as they are found.
+
+    Ctrl-C ends it with what was found so far.
+
+    \b
+    Examples:
+      spaseq run vshape.rq -s S1=ticks.trig
+      spaseq run q.rq -s S1=a.nq.gz -s "S2=b.nt?triples=2" -f ndjson -o matches.ndjson
+      sensors | spaseq run q.rq -s "S1=-?format=nq" --lateness 5s --dead-letters bad.ndjson
+      spaseq run q.rq --catalog catalog.ttl --kb http://example.org/kb=kb.ttl -f json
+
+    \b
+    Source options (?option=value, joined by &):
+      format     trig nq nt ttl messages jsonld ndjsonld jelly csv ndjson; else by extension
+      time       the IRI of the time's predicate (prov:generatedAtTime), or arrival
+      triples    triples per event, for files without named graphs
+      context    the JSON-LD context that lifts csv or ndjson rows
+      header, delimiter   for csv
+
+    Durations are numbers with ms, s, m, h or d; on a stream of ticks a second is one tick.
+    SELECT and ASK go into table, json, xml, csv, tsv, ndjson; CONSTRUCT into trig, nquads, ndjson.
+    Exit status: 0, 1 if the run failed, 2 if the query or the command line is wrong.
+    """
+    with _reporting():
+        prepared = _read(query)
+        for warning in prepared.warnings:
+            warn(warning)
+        from spaseq._cli_run import deliver, output
+        from spaseq.engine import Source
+        from spaseq.engine import run as start
+        from spaseq.gpm.kb import KnowledgeBase
+        from spaseq.sources.catalog import load_catalog
+
+        sources = stream_sources(prepared, streams or (), load_catalog(catalog) if catalog else None)
+        graphs = KnowledgeBase(knowledge(kb or ()))
+        missing = graphs.missing(prepared)
+        if missing:
+            raise UsageError(f"no file for background graph {missing[0]}: give it with --kb IRI=FILE")
+
+        def matches(report: Report) -> Generator[Match, None, None]:
+            return start(
+                prepared,
+                {iri: Source(iri, location, options) for iri, (location, options) in sources.items()},
+                graphs,
+                lateness=lateness,
+                idle=idle,
+                strict=strict,
+                dead_letters=dead_letters or report.refuse,
+                progress=report.progress,
+            )
+
+        try:
+            check_format(format_, prepared)
+        except FormatError as error:
+            raise UsageError(f"-f {error}") from None
+        with output(out) as file:
+            deliver(matches, writer(format_, prepared, file), dead_letters)
+
+
+@app.command()
+def check(query: QueryFile) -> None:
+    """Say whether a query is well-formed, and what is doubtful about it.
+
+    \b
+    Example:
+      spaseq check vshape.rq
+    """
+    with _reporting():
+        prepared = _read(query)
+        for warning in prepared.warnings:
+            warn(warning)
+        typer.echo("ok")
+
+
+@app.command()
+def explain(
+    query: QueryFile,
+    format_: Annotated[
+        Explanation, typer.Option("-f", "--format", help="Words, or a drawing of the automaton, or JSON.")
+    ] = Explanation.TEXT,
+    out: OutputFile = None,
+) -> None:
+    """Say how a query will be run: what is pushed where, the automaton, the evaluator and why.
+
+    \b
+    Examples:
+      spaseq explain vshape.rq
+      spaseq explain vshape.rq -f svg -o automaton.svg
+    """
+    with _reporting():
+        text = _explained(_read(query), format_)
+        if out is None:
+            typer.echo(text)
+        else:
+            out.write_text(f"{text}\n", encoding="utf-8")
+
+
+def main() -> None:
+    """The entry point of the ``spaseq`` command."""
+    app()
+
+
+def _read(path: Path) -> Query:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"the query {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"the query {path} is not UTF-8 text") from None
+    return prepare(text, str(path))
+
+
+def _explained(query: Query, form: Explanation) -> str:
+    from spaseq.automaton import draw
+    from spaseq.matching.plan import explain as plan
+
+    plan_ = plan(query)
+    match form:
+        case Explanation.TEXT:
+            return str(plan_)
+        case Explanation.DOT:
+            return draw.dot(plan_.nfa)
+        case Explanation.SVG:
+            return draw.svg(plan_.nfa)
+        case Explanation.JSON:
+            return json.dumps(plan_.as_json(), ensure_ascii=False, indent=2)
+
+
+@contextmanager
+def _reporting() -> Iterator[None]:
+    """Errors as messages with an exit status; only a bug shows a traceback."""
+    try:
+        yield
+    except (QueryError, UsageError) as error:
+        complain(error)
+        raise typer.Exit(2) from None
+    except (SpaseqError, OSError) as error:
+        complain(error)
+        raise typer.Exit(1) from None
