@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from spaseq.language.checks import check
 from spaseq.language.parser import parse
 from spaseq.language.syntax import Query
 
@@ -9,5 +12,9 @@ __all__ = ["prepare"]
 
 
 def prepare(text: str, filename: str = "<query>") -> Query:
-    """Parse and check a query."""
-    return parse(text, filename)
+    """Parse and check a query; its ``warnings`` are what the checks found and let pass.
+
+    Raises QuerySyntaxError or QueryMeaningError, with the place, what was expected, and a hint.
+    """
+    query = parse(text, filename)
+    return replace(query, warnings=check(query))

@@ -26,7 +26,7 @@ def check_rules(query: s.Query, source: Source) -> None:
         rules.expression(condition.condition, aggregates=True)
     in_scope = frozenset[str]().union(*map(gpm_variables, query.gpms))
     if isinstance(query.form, s.Select):
-        rules.select(query.form, query.modifiers, in_scope)
+        rules.select(query.form, query.modifiers, in_scope, implicit=False)
     else:
         rules.modifiers(query.modifiers, in_scope)
 
@@ -125,7 +125,13 @@ class _Rules:
         for expression in (*modifiers.having, *(order.expression for order in modifiers.order_by)):
             self.expression(expression, aggregates=True)
 
-    def select(self, select: s.Select, modifiers: s.Modifiers, in_scope: frozenset[str]) -> None:
+    def select(
+        self, select: s.Select, modifiers: s.Modifiers, in_scope: frozenset[str], implicit: bool = True
+    ) -> None:
+        """``implicit``: without GROUP BY, aggregates make one group of all rows, which hides variables.
+
+        A SPAseq query has no need of that: there the match is the row (semantics, section 6).
+        """
         self.modifiers(modifiers, in_scope)
         groups = bool(modifiers.group_by) or _aggregates(select, modifiers)
         if select.items is None:
@@ -139,7 +145,7 @@ class _Rules:
             if item.expression is not None:
                 self.expression(item.expression, aggregates=True)
                 self._fresh(item.variable, taken)
-            if groups:
+            if modifiers.group_by or (groups and implicit):
                 self._grouped(item.variable if item.expression is None else item.expression, grouped)
             if item.expression is not None:
                 grouped.add(item.variable.name)

@@ -325,7 +325,11 @@ class SubSelect:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """``{ … }``: its elements in the order written."""
+    """``{ … }``: its elements in the order written.
+
+    A FILTER does not end a basic graph pattern (SPARQL 1.1, section 5.1.1): triples before and after
+    one are a single ``Triples``, at the place of the first.
+    """
 
     elements: tuple[Pattern, ...]
     span: Span | None = _span()

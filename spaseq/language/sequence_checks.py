@@ -1,0 +1,145 @@
+"""Static checks of SEQ alone: names, bounds, where a negation may stand, what can match nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spaseq.language import syntax as s
+from spaseq.language.findings import Findings
+from spaseq.language.hints import nearest
+from spaseq.language.scope import references
+
+
+def check_sequence(query: s.Query, findings: Findings) -> None:
+    """Raise QueryMeaningError at the first thing in SEQ that cannot mean anything."""
+    _names(query, findings)
+    for node in inside(query.sequence):
+        match node:
+            case s.Repeat():
+                _repeat(node, findings)
+            case s.Not():
+                _negation(node, findings)
+            case s.Conjunction():
+                for operand in node.operands:
+                    _simultaneous(operand, findings)
+            case s.All(operands):
+                for operand in operands:
+                    if matches_nothing(operand):
+                        raise findings.error("an operand of ALL must match an event", operand.span)
+            case s.Sequence():
+                _vacuous(node, findings)
+            case s.Ref() | s.Disjunction():
+                pass
+    if matches_nothing(query.sequence):
+        hint = "a match needs an event: at least one GPM that is neither optional nor negated"
+        raise findings.error(
+            "this sequence also matches where no event does", _empty(query.sequence).span, hint
+        )
+
+
+def inside(seq: s.Seq) -> Iterator[s.Seq]:
+    """``seq`` and every sequence inside it, outermost first."""
+    yield seq
+    for part in parts(seq):
+        yield from inside(part)
+
+
+def parts(seq: s.Seq) -> tuple[s.Seq, ...]:
+    """The sequences directly inside ``seq``."""
+    match seq:
+        case s.Ref():
+            return ()
+        case s.Not(element) | s.Repeat(element):
+            return (element,)
+        case s.Sequence(elements):
+            return elements
+        case s.Conjunction(operands) | s.Disjunction(operands) | s.All(operands):
+            return operands
+
+
+def matches_nothing(seq: s.Seq) -> bool:
+    """Whether ``seq`` has a match without any event.
+
+    >>> matches_nothing(s.Disjunction((s.Ref("A"), s.Not(s.Ref("B")))))
+    True
+    """
+    match seq:
+        case s.Ref():
+            return False
+        case s.Not():
+            return True
+        case s.Repeat(element, minimum):
+            return minimum == 0 or matches_nothing(element)
+        case s.Disjunction(operands):
+            return any(map(matches_nothing, operands))
+        case s.Sequence() | s.Conjunction() | s.All():
+            return all(map(matches_nothing, parts(seq)))
+
+
+def _empty(seq: s.Seq) -> s.Seq:
+    """The innermost alternative that matches nothing: what an error should point at."""
+    if isinstance(seq, s.Disjunction):
+        return _empty(next(operand for operand in seq.operands if matches_nothing(operand)))
+    return seq
+
+
+def _names(query: s.Query, findings: Findings) -> None:
+    defined = [gpm.name for gpm in query.gpms]
+    used = set()
+    for ref, _ in references(query.sequence):
+        if ref.name not in defined:
+            alike = nearest(ref.name, defined)
+            hint = f"did you mean {alike}?" if alike else f"the query defines {', '.join(defined)}"
+            raise findings.error(f"no GPM is called {ref.name}", ref.span, hint)
+        used.add(ref.name)
+    for gpm in query.gpms:
+        if gpm.name not in used:
+            place = findings.word(gpm.name, gpm.span, after="GPM")
+            findings.warn(f"GPM {gpm.name} is never used in SEQ", place)
+
+
+def _repeat(node: s.Repeat, findings: Findings) -> None:
+    if node.maximum == 0:
+        raise findings.error("at most 0 times is never", node.span, "leave it out, or negate it: !A")
+    if node.maximum is not None and node.minimum > node.maximum:
+        hint = f"the least comes first: {{{node.maximum},{node.minimum}}}"
+        raise findings.error(f"at least {node.minimum} and at most {node.maximum} times", node.span, hint)
+    if node.maximum != 1 and matches_nothing(node.element):
+        hint = "what is repeated must match an event; (A?)+ is A*"
+        raise findings.error("a repetition of what can match nothing", node.span, hint)
+
+
+def _negation(node: s.Not, findings: Findings) -> None:
+    for part in inside(node.element):
+        if isinstance(part, s.Not):
+            raise findings.error("a negation inside a negation", part.span)
+        if isinstance(part, s.Sequence | s.Repeat | s.All):
+            hint = "!A says that no single event matches A: !(A | B), !(A & B)"
+            raise findings.error("a negation takes a GPM, or GPMs joined by | or &", part.span, hint)
+
+
+def _simultaneous(operand: s.Seq, findings: Findings) -> None:
+    match operand:
+        case s.Ref():
+            return
+        case s.Conjunction(operands) | s.Disjunction(operands):
+            for inner in operands:
+                _simultaneous(inner, findings)
+        case s.Not():
+            hint = "a negation stands between other elements: A ; !B ; C"
+            raise findings.error("'&' cannot have a negation in it", operand.span, hint)
+        case s.Sequence():
+            hint = "',' ';' ':' bind more tightly than '&': write A ; (B & C)"
+            raise findings.error("'&' joins GPMs, not sequences", operand.span, hint)
+        case s.Repeat() | s.All():
+            hint = "its operands are GPMs, & and | of them"
+            raise findings.error("'&' joins GPMs that match at the same time", operand.span, hint)
+
+
+def _vacuous(node: s.Sequence, findings: Findings) -> None:
+    around = zip(node.operators, node.elements[1:-1], node.operators[1:], strict=False)
+    for before, element, after in around:
+        if isinstance(element, s.Not) and before == after == s.Strategy.STRICT:
+            findings.warn(
+                "this negation says nothing: between two ',' no event can stand anyway; use ';'", element.span
+            )
