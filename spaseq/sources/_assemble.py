@@ -34,6 +34,7 @@ REMEMBERED: Final = 1 << 18
 class _Graph:
     """A graph that is being read, or waits for its time."""
 
+    name: Name
     number: int
     rows: list[Row] = field(default_factory=list)
     times: list[Term] = field(default_factory=list)
@@ -48,7 +49,8 @@ class GraphAssembler:
         self._begun = 0
         self._held = 0
         self._has_default = False
-        self._name: Name | None = None
+        self._lost = ""
+        self._name: Name | None = None  # of the current graph, unless something was lost after it
         self._current: _Graph | None = None
         self._open: dict[Name, _Graph] = {}
         self._early: dict[Name, list[Term]] = {}
@@ -72,12 +74,25 @@ class GraphAssembler:
             if self._held > HELD:
                 self._make_room()
 
-    def spoil(self, graph: Name | None, reason: str) -> None:
-        """Something of this graph (None: of the current one) was lost, so that it is no event."""
-        event = self._current if graph is None else self._open.get(graph)
+    def spoil(self, graph: Name | None, reason: str, *, certain: bool) -> None:
+        """Something of this graph was lost, so that it is no event.
+
+        Unless that is certain, it may as well have been of the current graph; and if ``graph`` is not
+        known either, of the one that begins with the next quad.
+        """
+        if graph is not None:
+            self._spoil(graph, reason)
+        if not certain and self._current is not None:
+            self._spoil(self._current.name, reason)
+        if not certain and graph not in self._open and graph not in self._early:
+            self._lost = reason
+            self._name = None  # so that the next quad comes to _begin
+
+    def _spoil(self, graph: Name, reason: str) -> None:
+        event = self._open.get(graph)
         if event is not None:
             event.problem = event.problem or reason
-        elif graph is not None and graph not in self._done:
+        elif graph not in self._done:
             _remember(self._spoiled, graph, reason)
 
     def close(self) -> None:
@@ -85,26 +100,27 @@ class GraphAssembler:
         for graph in list(self._open):
             self._finish(graph)
         self._name = self._current = None
-        if self._has_default and not self._begun:
+        if self._has_default and not self._begun and not self._spoiled and not self._lost:
             self._sink.bad("event 1", "there is no named graph in all of the input: each one is an event")
 
     def _begin(self, graph: Name) -> None:
-        before, event = self._name, self._current
-        if before is not None and event is not None and self._is_complete(before, event):
-            self._finish(before)
+        before, lost, self._lost = self._current, self._lost, ""
+        if before is not None and before.name != graph and self._is_complete(before):
+            self._finish(before.name)
         if graph not in self._open:
             self._begun += 1
-            begun = _Graph(self._begun, times=self._early.pop(graph, []))
+            begun = _Graph(graph, self._begun, times=self._early.pop(graph, []))
             begun.problem = self._spoiled.pop(graph, "")
             if graph in self._done:
                 begun.problem = f"{graph} goes on after it was complete: a graph's quads must stand together"
             self._open[graph] = begun
         self._name, self._current = graph, self._open[graph]
+        self._current.problem = self._current.problem or lost
 
-    def _is_complete(self, graph: Name, event: _Graph) -> bool:
+    def _is_complete(self, event: _Graph) -> bool:
         sink = self._sink
         known = event.problem or event.times or sink.predicate is None
-        return bool(known or sink.times_inside(event.rows, graph))
+        return bool(known or sink.times_inside(event.rows, event.name))
 
     def _timed(self, graph: Any, time: Term) -> None:
         """The default graph says the time of a graph."""
@@ -163,8 +179,9 @@ class TripleGroups:
             if len(self._rows) + self._lost == self._size:
                 self._finish()
 
-    def spoil(self, _graph: Name | None, reason: str) -> None:
+    def spoil(self, _graph: Name | None, reason: str, *, certain: bool) -> None:
         """A triple was lost. It counts, so that the events that follow stay whole."""
+        del certain  # whose it was is plain here: it comes next
         self._problem = self._problem or reason
         self._lost += 1
         if len(self._rows) + self._lost == self._size:

@@ -114,10 +114,12 @@ def _decompressed(blocks: Iterator[bytes], start: Callable[[], object], name: st
         raise BrokenBytesError(f"byte {at}", "the compressed data ends too early: the file was cut")
 
 
-def whole_lines(blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+def whole_lines(blocks: Iterator[bytes], too_long: Callable[[str, str], None]) -> Iterator[tuple[int, bytes]]:
     """(number of the first line, lines) for each block: all that are complete, and the last at the end.
 
-    >>> list(whole_lines(iter([b"a\\nb", b"c\\nd"])))
+    A line of more than ``LONGEST`` bytes is left out: ``too_long`` gets its position and the reason.
+
+    >>> list(whole_lines(iter([b"a\\nb", b"c\\nd"]), print))
     [(1, b'a\\n'), (2, b'bc\\n'), (3, b'd')]
     """
     line = 1
@@ -125,16 +127,21 @@ def whole_lines(blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
     held = 0
     for block in blocks:
         cut = block.rfind(b"\n") + 1
-        if not cut:
+        if cut and held > LONGEST:  # the rest of a line that is left out
+            start = block.index(b"\n") + 1
+            line += 1
+        else:
+            start = 0
+        if cut:
+            lines = b"".join([*parts, block[start:cut]])
+            yield line, lines
+            line += lines.count(b"\n")
+            parts, held, block = [], 0, block[cut:]
+        if held <= LONGEST:
             parts.append(block)
             held += len(block)
             if held > LONGEST:
-                raise BrokenBytesError(f"line {line}", f"a line of more than {LONGEST} bytes")
-            continue
-        lines = b"".join([*parts, block[:cut]])
-        yield line, lines
-        line += lines.count(b"\n")
-        parts = [block[cut:]] if cut < len(block) else []
-        held = len(block) - cut
-    if parts:
+                too_long(f"line {line}", f"a line of more than {LONGEST} bytes")
+                parts = []
+    if any(parts):
         yield line, b"".join(parts)

@@ -62,10 +62,10 @@ class Pieces:
             self._prologue = " ".join(f"PREFIX {k}: <{v}>" for k, v in prefixes.items()).encode() + b"\n"
 
 
-def last_graph(line: bytes) -> NamedNode | BlankNode | None:
-    """The graph that an N-Quads line which ends in ``term .`` would be in."""
+def graph_name(label: bytes) -> NamedNode | BlankNode | None:
+    """The graph name that a term of N-Quads means; None if it means none."""
     try:
-        quad = next(parse(b"<x:x> <x:x> <x:x> " + line, format=RdfFormat.N_QUADS), None)
+        quad = next(parse(b"<x:x> <x:x> <x:x> " + label + b" .", format=RdfFormat.N_QUADS), None)
     except SyntaxError:
         return None
     return None if quad is None or isinstance(quad.graph_name, DefaultGraph) else quad.graph_name

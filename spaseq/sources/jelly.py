@@ -136,7 +136,7 @@ class _Reader:
             return
         self._assembler.quads(quads)
         if problem:
-            self._assembler.spoil(None, f"incomplete: {position} could not be read")
+            self._assembler.spoil(None, f"incomplete: {position} could not be read", certain=False)
 
     def close(self) -> None:
         if self._assembler is not None:

@@ -41,7 +41,7 @@ def read_document(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
 
 def read_documents(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
     """A document a line; pause after each block."""
-    for first, text in whole_lines(blocks):
+    for first, text in whole_lines(blocks, sink.bad):
         for number, line in enumerate(text.split(b"\n"), first):
             if not line.strip():
                 continue

@@ -8,10 +8,16 @@ from typing import Final
 
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._bytes import whole_lines
-from spaseq.sources._parse import PieceError, Pieces, last_graph
+from spaseq.sources._parse import PieceError, Pieces, graph_name
 from spaseq.sources._sink import EventSink
 
-_LAST_TERM: Final = re.compile(rb"(?:<[^<>\"\s]*>|_:[^\s<>\"]+)\s*\.\s*(?:#.*)?$")
+#: A line that has the shape of a quad, whatever is wrong with its terms; what it is in comes last.
+_QUAD: Final = re.compile(
+    rb"""\s* (?: (?: <[^<>]*> | "(?:[^"\\]|\\.)*"\S* | [^\s<"]+ ) \s* ){3}
+    (?P<graph> <[^<>"\s]*> | _:[^\s<>"]+ ) \s* \. \s* (?:\#.*)?""",
+    re.VERBOSE,
+)
+_LAST: Final = re.compile(rb"(?P<graph><[^<>\"\s]*>|_:[^\s<>\"]+)\s*\.?\s*$")
 _VERSION: Final = re.compile(rb"\s*@?VERSION\b", re.IGNORECASE)
 
 
@@ -21,10 +27,16 @@ def read_lines(
     """Parse a block at a time; pause after each one.
 
     A whole block is parsed at once. Only if that fails it is parsed line by line. The event of a bad
-    line is the graph that the line ends with, if it can be read, and else the one being read.
+    line is the graph that the line ends with. Where the line has lost its shape, no event that it may
+    have been part of is delivered: the graph being read, the one it seems to end with, the next one.
     """
     pieces = Pieces(form)
-    for first, text in whole_lines(blocks):
+
+    def too_long(position: str, reason: str) -> None:
+        sink.bad(position, reason)
+        assembler.spoil(None, f"incomplete: {position} could not be read", certain=False)
+
+    for first, text in whole_lines(blocks, too_long):
         try:
             assembler.quads(pieces.parse(text))
         except PieceError:
@@ -43,6 +55,8 @@ def _read_line(
         assembler.quads(pieces.parse(line))
     except PieceError as bad:
         sink.bad(f"line {number}", bad.reason, line.decode(errors="replace"))
-        last = _LAST_TERM.search(line)
-        graph = last_graph(last[0]) if last else None
-        assembler.spoil(graph, f"incomplete: line {number} could not be read")
+        reason = f"incomplete: line {number} could not be read"
+        quad = _QUAD.fullmatch(line)
+        last = quad or _LAST.search(line)
+        graph = graph_name(last["graph"]) if last else None
+        assembler.spoil(graph, reason, certain=quad is not None)

@@ -23,6 +23,7 @@ from spaseq.sources.turtle import DIRECTIVES, OPAQUE
 _VERSION: Final = rb"@?(?i:version)\s*+(?:\"[^\"\n]*-messages\"|'[^'\n]*-messages')[ \t]*\.?"
 _ANNOUNCEMENT: Final = re.compile(DIRECTIVES + _VERSION)
 _PROLOGUE: Final = re.compile(DIRECTIVES)
+_DIRECTIVE_STARTS: Final = b"@#vVpPbB"
 _VERSION_LINE: Final = re.compile(rb"^[ \t]*" + _VERSION, re.MULTILINE)
 
 _DELIMITER: Final = rb"(?: (?i:message) (?=[\s\#]|\Z) | @message \s*+ (?: \. | \Z ) )"
@@ -63,7 +64,8 @@ def peek(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     for block in blocks:
         head += block
         prologue = _PROLOGUE.match(head)
-        if (prologue and b"\n" in head[prologue.end() :]) or len(head) > LONGEST:
+        rest = head[prologue.end() :] if prologue else head
+        if b"\n" in rest or (rest and rest[:1] not in _DIRECTIVE_STARTS) or len(head) > LONGEST:
             break
     return head, chain([head] if head else [], blocks)
 

@@ -73,7 +73,7 @@ def _remote(context: object) -> str | None:
 
 def read_ndjson(blocks: Iterator[bytes], sink: EventSink, context: str) -> Iterator[None]:
     """JSON objects, one a line; pause after each block."""
-    for first, text in whole_lines(blocks):
+    for first, text in whole_lines(blocks, sink.bad):
         _lift(_ndjson_rows(first, text, sink), context, sink)
         yield
 
@@ -103,17 +103,17 @@ def read_csv(
     """CSV rows, with a header line unless ``header`` names the columns; pause after each block."""
     header = list(options.header or ())
     delimiter = options.delimiter or ","
-    for records in _records(blocks):
+    for records in _records(blocks, sink):
         rows = [row for line, raw in records for row in _csv_rows(line, raw, delimiter, header, sink)]
         _lift(rows, context, sink)
         yield
 
 
-def _records(blocks: Iterator[bytes]) -> Iterator[list[tuple[int, str]]]:
+def _records(blocks: Iterator[bytes], sink: EventSink) -> Iterator[list[tuple[int, str]]]:
     """(line, text) of the records that each block completes: a quoted cell may span lines."""
     held: list[str] = []
     start, size, is_open = 1, 0, False
-    for first, text in whole_lines(blocks):
+    for first, text in whole_lines(blocks, sink.bad):
         records: list[tuple[int, str]] = []
         for number, line in enumerate(text.split(b"\n"), first):
             if not held:

@@ -122,10 +122,10 @@ class _Statements:
     def _spoil(self, statement: bytes, reason: str) -> None:
         """Other parts of a broken graph make no event; a broken triple spoils its group."""
         if isinstance(self._assembler, TripleGroups):
-            self._assembler.spoil(None, reason)
+            self._assembler.spoil(None, reason, certain=True)
             return
         before = _BEFORE.match(statement)
         label = _LABEL.match(statement, before.end() if before else 0)
         graph = self._pieces.name(label[1]) if label else None
         if graph is not None:
-            self._assembler.spoil(graph, reason)
+            self._assembler.spoil(graph, reason, certain=True)

@@ -1,0 +1,95 @@
+"""A fixed number of triples per event: the original engine's convention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spaseq.errors import SourceError, SpaseqWarning
+from spaseq.events import Clock
+
+from .reading import PREFIXES, Trickle, pieces, read
+
+AT = "time=http://example/occursat"
+
+
+def test_every_n_triples() -> None:
+    text = (
+        "#### first\n<s:1> <p:p> <o:1> .\n\n<s:1> <p:q> <o:1> .\n#### second\n" + "<s:2> <p:p> <o:1> .\n" * 2
+    )
+    for size in (1, 1 << 18):
+        reading = read(Trickle(pieces(text.encode(), size)), "format=nt&triples=2&time=arrival")
+        assert reading.times == [0, 1]
+        assert reading.bad == []
+        assert reading.graphs == [None, None]
+    assert len(reading.triples(0)) == 2
+    assert len(reading.triples(1)) == 1, (
+        "a repeated triple counts for the event's size, and is one in its graph"
+    )
+
+
+def test_time_is_one_of_the_triples_and_stays() -> None:
+    text = PREFIXES + ":x :p 1 ; <http://example/occursat> 5 . :y <http://example/occursat> 6 ; :p 1 ."
+    reading = read(text, f"format=ttl&triples=2&{AT}")
+    assert reading.times == [5, 6]
+    assert len(reading.triples()) == 2
+
+
+def test_an_incomplete_last_event() -> None:
+    reading = read(
+        "<s:1> <p:p> <o:1> .\n<s:2> <p:p> <o:1> .\n<s:3> <p:p> <o:1> .", "format=nt&triples=2&time=arrival"
+    )
+    assert reading.times == [0]
+    assert reading.positions == ["event 2"]
+    assert "after 1 of its 2 triples" in reading.reasons[0]
+
+
+def test_a_bad_line_counts_as_a_triple() -> None:
+    text = "<s:1> <p:p> <o:1> .\noops\n<s:2> <p:p> <o:1> .\n<s:2> <p:p> <o:2> .\n"
+    reading = read(text, "format=nt&triples=2&time=arrival")
+    assert reading.times == [0]
+    assert reading.positions == ["line 2", "event 1"]
+    assert reading.triples(0) == {"<s:2> <p:p> <o:1>", "<s:2> <p:p> <o:2>"}
+
+
+def test_no_time_says_what_to_do() -> None:
+    reading = read("<s:1> <p:p> <o:1> .\n", "format=nt&triples=1")
+    assert "time=" in reading.reasons[0]
+
+
+@pytest.mark.parametrize("form", ["nt", "ttl"])
+def test_the_number_must_be_given(form: str) -> None:
+    with pytest.raises(SourceError, match="triples=N"):
+        read("<s:1> <p:p> <o:1> .\n", f"format={form}")
+
+
+def test_integers_typed_as_dates_are_ticks_with_one_warning() -> None:
+    text = "".join(
+        f'<s:1> <http://example/occursat> "{n}"^^<http://www.w3.org/2001/XMLSchema#date> .\n'
+        for n in (10, 20)
+    )
+    with pytest.warns(SpaseqWarning, match="counts as ticks") as caught:
+        reading = read(text, f"format=nt&triples=1&{AT}")
+    assert len(caught) == 1
+    assert reading.times == [10, 20]
+    assert reading.clocks == {Clock.TICKS}
+
+
+@pytest.mark.parametrize(
+    ("file", "size"),
+    [
+        ("optional/dataOptional.nt", 2),
+        ("kleeneplus/dataKleene.nt", 2),
+        ("credit-card/card10k.n3", 2),
+        ("skip-till-next/dataFB.nt", 2),
+        ("multistreams-powergeneration/power1.nt", 5),
+    ],
+)
+def test_files_of_the_original_engine(shared: Callable[[str], Path], file: str, size: int) -> None:
+    path = shared("spaseq-original-tests") / "tests-jar" / file
+    lines = [line for line in path.read_text().splitlines() if line.strip() and not line.startswith("#")]
+    reading = read(path, f"triples={size}&time=arrival")
+    assert reading.bad == []
+    assert reading.times == list(range(len(lines) // size))
