@@ -1,1 +1,108 @@
-"""."""
+"""RDF stream processing: sequences of SPARQL graph patterns over streams of RDF graphs.
+
+>>> import spaseq
+>>> query = spaseq.prepare('''
+...     PREFIX : <http://example.org/>
+...     SELECT ?p1 ?p2 WITHIN 10 SECONDS
+...     FROM STREAM S <http://example.org/trades>
+...     WHERE { SEQ(A , B)
+...       DEFINE GPM A ON S { ?company :price ?p1 }
+...       DEFINE GPM B ON S { ?company :price ?p2 . FILTER(?p2 < ?p1) } }''')
+>>> engine = spaseq.Engine()
+>>> handle = engine.register(query)
+>>> for tick, price in enumerate([14, 12, 16, 15]):
+...     engine.push("http://example.org/trades", f"<urn:x> <http://example.org/price> {price} .", tick)
+>>> for match in handle.matches():
+...     print(match.start, match.end, *match.bindings[0].values())
+0 1 14 12
+2 3 16 15
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spaseq.engine import Engine, Handle, Progress, Source, Stats, run
+    from spaseq.errors import (
+        BadEventError,
+        EngineError,
+        FormatError,
+        KnowledgeError,
+        LateEventError,
+        QueryError,
+        QueryMeaningError,
+        QuerySyntaxError,
+        SourceError,
+        SpaseqError,
+        SpaseqWarning,
+    )
+    from spaseq.gpm.kb import KnowledgeBase
+    from spaseq.language import prepare
+    from spaseq.language.syntax import Query
+    from spaseq.matching.plan import explain
+    from spaseq.results.match import Event, Match
+    from spaseq.sources import BadEvent, SourceOptions
+
+__all__ = [
+    "BadEvent",
+    "BadEventError",
+    "Engine",
+    "EngineError",
+    "Event",
+    "FormatError",
+    "Handle",
+    "KnowledgeBase",
+    "KnowledgeError",
+    "LateEventError",
+    "Match",
+    "Progress",
+    "Query",
+    "QueryError",
+    "QueryMeaningError",
+    "QuerySyntaxError",
+    "Source",
+    "SourceError",
+    "SourceOptions",
+    "SpaseqError",
+    "SpaseqWarning",
+    "Stats",
+    "__version__",
+    "explain",
+    "prepare",
+    "run",
+]
+
+__version__ = "0.1.0"
+
+# Where each public name lives. They are imported when first asked for, so that `import spaseq` costs
+# nothing to a program that only wants one of them.
+_HOMES = {
+    "BadEvent": "spaseq.sources",
+    "Engine": "spaseq.engine",
+    "Event": "spaseq.results.match",
+    "Handle": "spaseq.engine",
+    "KnowledgeBase": "spaseq.gpm.kb",
+    "Match": "spaseq.results.match",
+    "Progress": "spaseq.engine",
+    "Query": "spaseq.language.syntax",
+    "Source": "spaseq.engine",
+    "SourceOptions": "spaseq.sources",
+    "Stats": "spaseq.engine",
+    "explain": "spaseq.matching.plan",
+    "prepare": "spaseq.language",
+    "run": "spaseq.engine",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'spaseq' has no attribute {name!r}")
+    value: object = getattr(import_module(_HOMES.get(name, "spaseq.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

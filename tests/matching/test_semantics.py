@@ -1,0 +1,261 @@
+"""The semantics page, operator by operator, through the public API and on every evaluator.
+
+The first table is the page's own worked examples; the others were worked out by hand from its text.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.streams import found, query
+
+EVALUATORS = ["reference", "runs"]
+
+
+@pytest.fixture(params=EVALUATORS)
+def evaluator(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+WORKED = [
+    ("a1 b2 a3 b4", "A ; B", "", ["a1b2", "a3b4"]),
+    ("a1 a2 b3 b4", "A ; B", "", ["a1b3", "a2b3"]),
+    ("a1 a2 b3 b4", "A : B", "", ["a1b3", "a2b3", "a1b4", "a2b4"]),
+    ("a1 a2 b3 b4", "A , B", "", ["a2b3"]),
+    ("a1 b2 b3 c4", "A ; B+ ; C", "", ["a1b2c4", "a1b2b3c4"]),
+    ("a1 b2 b3 c4", "A ; B+[:] ; C", "", ["a1b2c4", "a1b2b3c4"]),
+    ("a1 b2 b3 c4", "A : B+[:] : C", "", ["a1b2c4", "a1b3c4", "a1b2b3c4"]),
+    ("a1 b2 d3 c4", "A ; B? ; C", "", ["a1b2c4"]),
+    ("a1 d2 c3", "A ; B? ; C", "", ["a1c3"]),
+    ("a1 b2 c3 a4 c5", "A ; !B ; C", "", ["a4c5"]),
+    ("a1 b2 c3", "A , (B | C)", "", ["a1b2"]),
+    ("a1 b2 c3", "A ; (B & C)", "", []),
+    ("c1 a2 b3", "ALL(A, B, C)", "", ["c1a2b3"]),
+    ("a1 a2 b3", "A : B", "EMIT LAST", ["a2b3"]),
+    ("a1 a2 b3", "A : B", "EMIT NEXT", ["a1b3"]),
+]
+
+STRATEGIES = [
+    ("a1 x2 b3", "A , B", "", []),
+    ("a1 x2 b3", "A ; B", "", ["a1b3"]),
+    ("a1 b2 c3 b4 c5", "A ; B ; C", "", ["a1b2c3"]),
+    ("a1 b2 c3 b4 c5", "A : B : C", "", ["a1b2c3", "a1b2c5", "a1b4c5"]),
+    ("a1 b2 c3 b4 c5", "A : B , C", "", ["a1b2c3", "a1b4c5"]),
+    ("a1 b2 x3 c4", "A ; B , C", "", []),
+    ("a1 b2 c3", "A", "", ["a1"]),
+    ("b1 a2", "A ; B", "", []),
+    ("a1 a2 a3", "A ; A2", "", ["a1a2", "a2a3"]),
+]
+
+KLEENE = [
+    ("a1 a2 a3", "A+", "", ["a1", "a1a2", "a2", "a1a2a3", "a2a3", "a3"]),
+    ("a1 x2 a3", "A+[,]", "", ["a1", "a3"]),
+    ("a1 a2 a3", "A+[:]", "", ["a1", "a1a2", "a2", "a1a2a3", "a1a3", "a2a3", "a3"]),
+    ("a1 a2 a3", "A{2}", "", ["a1a2", "a2a3"]),
+    ("a1 a2 a3", "A{2,}", "", ["a1a2", "a1a2a3", "a2a3"]),
+    ("a1 a2 a3 a4", "A{2,3}[,]", "", ["a1a2", "a1a2a3", "a2a3", "a2a3a4", "a3a4"]),
+    ("a1 b2 c3", "A ; B* ; C", "", ["a1b2c3"]),
+    ("a1 x2 c3", "A ; B* ; C", "", ["a1c3"]),
+    ("a1 b2 a3 b4", "(A ; B)+", "", ["a1b2", "a1b2a3b4", "a3b4"]),
+    ("a1 b2 x3 a4 b5", "(A , B)+[,]", "", ["a1b2", "a4b5"]),
+    ("a1 b2 b3 a4 b5", "(A ; B+)+", "", ["a1b2", "a1b2b3", "a1b2b3b5", "a1b2a4b5", "a1b2b3a4b5", "a4b5"]),
+    # The wait for a further iteration and the wait for what follows are independent.
+    ("a1 b2 c3 b4 c5", "A ; B+ ; C", "", ["a1b2c3", "a1b2b4c5"]),
+]
+
+NEGATION = [
+    ("b1 a2 c3", "A ; !B ; C", "", ["a2c3"]),
+    ("a1 b2 c3", "A ; !B : C", "", []),
+    ("a1 c2 b3 c4", "A : !B : C", "", ["a1c2"]),
+    # Leading: none since the window began (ticks 1 to 10), trailing: none until it ends.
+    ("b1 a2 c3", "!B ; A ; C", "", []),
+    ("c1 a2 c3", "!B ; A ; C", "", ["a2c3"]),
+    ("a1 b2", "A ; !B", "", []),
+    ("a1 c2 b12", "A ; !B", "", ["a1"]),
+    ("a1 c2", "A ; !(B | C)", "", []),
+    ("a1 x2", "A ; !(B | C)", "", ["a1"]),
+    # A negated group is broken by an event that is relevant for one of its parts.
+    ("a1 c2 d3", "A ; !(B ; C) ; D", "", []),
+    ("a1 x2 d3", "A ; !(B ; C) ; D", "", ["a1d3"]),
+    # A negation at the end of a group speaks of the gap up to what comes next.
+    ("a1 b2 c3", "(A ; !B) ; C", "", []),
+    ("a1 c2 b3 a4 c5", "(A ; !B) ; C", "", ["a1c2", "a4c5"]),
+    ("a1 b2 a3 a4", "(A ; !B){2}", "", ["a3a4"]),
+    # A leading negation restarts with the window.
+    ("b1 a12", "!B ; A", "", ["a12"]),
+]
+
+OPTIONAL = [
+    ("a1 b2 c3", "A? ; B ; C", "", ["a1b2c3"]),
+    ("x1 b2 c3", "A? ; B ; C", "", ["b2c3"]),
+    ("a1 b2", "A ; B ; C?", "", ["a1b2"]),
+    ("a1 b2 c3", "A ; B ; C?", "", ["a1b2c3"]),
+    ("a1 b2 c3 d4", "A ; (B ; C)? ; D", "", ["a1b2c3d4"]),
+    # B alone makes "no B;C in the gap" false, and there is no whole B ; C.
+    ("a1 b2 d3", "A ; (B ; C)? ; D", "", []),
+    ("a1 c2", "A , B? , C", "", ["a1c2"]),
+]
+
+BOOLEAN = [
+    ("a1 c2 b3", "A ; (B | C)", "", ["a1c2"]),
+    ("a1 b2", "(A | B) ; (A2 | B2)", "", ["a1b2"]),
+    ("a1 b2 c3 d4", "(A ; B) | (C , D)", "", ["a1b2", "c3d4"]),
+    ("a1 b2 c3", "A ; (B , C)", "", ["a1b2c3"]),
+    ("a1 b2 x3 c4", "A ; (B , C)", "", []),
+    # B is what the group can start with: the first B is taken, and does not lead to a match.
+    ("a1 b2 x3 b4 c5", "A ; (B , C)", "", []),
+    ("a1 b2 x3 b4 c5", "A : (B , C)", "", ["a1b4c5"]),
+    ("b1 a2 b3", "ALL(A, B)", "", ["b1a2", "a2b3"]),
+    ("b1 c2 a3", "ALL(A, (B ; C))", "", ["b1c2a3"]),
+    ("c1 b2 a3", "ALL(A, (B ; C))", "", []),
+    ("d1 b2 a3 c4", "D ; ALL(A, B) ; C", "", ["d1b2a3c4"]),
+    ("a1 a2", "ALL(A, A2)", "", ["a1a2", "a1a2"]),
+]
+
+EMIT = [
+    ("a1 a2 b3", "A+ ; B", "EMIT MAX", ["a1a2b3"]),
+    ("a1 b2 b3 c4", "A : B+[:] : C", "EMIT MAX", ["a1b2b3c4"]),
+    ("a1 a2 b3 b4", "A : B", "EMIT LAST", ["a2b3", "a2b4"]),
+    ("a1 a2 b3 b4", "A : B", "EMIT NEXT", ["a1b3", "a1b4"]),
+    ("a1 a2 b3 b4", "A : B", "EMIT ALL", ["a1b3", "a2b3", "a1b4", "a2b4"]),
+    ("a1 b2 a3 b4", "A : B", "CONSUME ANY", ["a1b2", "a3b4"]),
+    ("a1 b2 a3 b4", "A : B", "CONSUME NONE", ["a1b2", "a1b4", "a3b4"]),
+    ("a1 a2 b3 b4", "A : B", "EMIT LAST CONSUME ANY", ["a2b3"]),
+    # What waits for its window's end is a partial match too, and is dropped.
+    ("a1 b2 c3", "(A ; !D) | (B ; C)", "CONSUME ANY", ["b2c3"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("events", "seq", "tail", "expected"),
+    WORKED + STRATEGIES + KLEENE + NEGATION + OPTIONAL + BOOLEAN + EMIT,
+)
+def test_sequences(evaluator: str, events: str, seq: str, tail: str, expected: list[str]) -> None:
+    result = found(query(seq, tail=tail), events, evaluator=evaluator)
+    assert sorted(result) == sorted(expected)
+
+
+WINDOWS = [
+    # Tumbling windows begin at the first event; a match lies in one of them.
+    ("5 SECONDS", "a1 b5 b6", "A : B", ["a1b5"]),
+    ("5 SECONDS", "x1 a5 b6", "A ; B", []),
+    ("5 SECONDS TUMBLING", "a1 a7 b10", "A ; B", ["a7b10"]),
+    # Sliding: last - first ≤ 5, inclusive.
+    ("5 SECONDS SLIDING", "a1 b5 b6 b7", "A : B", ["a1b5", "a1b6"]),
+    ("5 SECONDS SLIDING", "x1 a5 b6", "A ; B", ["a5b6"]),
+    # Counted in events of the streamset, relevant or not.
+    ("3 EVENTS", "a1 x20 b300 b4000", "A : B", ["a1b300"]),
+    ("2 EVENTS SLIDING", "a1 x20 b300 b4000", "A : B", ["a1b300"]),
+    ("2 EVENTS SLIDING", "a1 x2 x3 b4", "A ; B", []),
+    # Negation at the end of a window.
+    ("3 SECONDS SLIDING", "a1 b5", "A ; !B", ["a1"]),
+    ("3 SECONDS SLIDING", "a1 b4", "A ; !B", []),
+    ("3 EVENTS", "a1 x2 x3 b4", "A ; !B", ["a1"]),
+    ("3 EVENTS", "a1 x2 b3", "A ; !B", []),
+    # Negation at the beginning of a sliding window: since 3 ticks before the match's last event.
+    ("3 SECONDS SLIDING", "b1 x2 a4", "!B ; A", []),
+    ("3 SECONDS SLIDING", "b1 x2 a5", "!B ; A", ["a5"]),
+    ("3 SECONDS SLIDING", "b1 a3 c5", "!B ; A ; C", ["a3c5"]),
+    ("1 MINUTES", "a1 b60 b61", "A : B", ["a1b60"]),
+    ("1 DAY", "a0 b86399 b86400", "A : B", ["a0b86399"]),
+]
+
+
+@pytest.mark.parametrize(("window", "events", "seq", "expected"), WINDOWS)
+def test_windows(evaluator: str, window: str, events: str, seq: str, expected: list[str]) -> None:
+    assert sorted(found(query(seq, window), events, evaluator=evaluator)) == sorted(expected)
+
+
+TWO_STREAMS = [
+    # Events of different streams with equal time are simultaneous.
+    ("S.a1 T.b1", "A : B", []),
+    ("S.a1 T.b1", "A & B", ["a1T.b1"]),
+    ("S.a1 T.b2", "A & B", []),
+    ("S.a1 T.b2 S.c2", "A , B", ["a1T.b2"]),
+    ("S.a1 T.x1 S.b2", "A , B", ["a1b2"]),
+    ("S.a1 T.x2 S.b3", "A , B", []),
+    ("S.a1 S.b2 T.b2", "A ; B", ["a1b2", "a1T.b2"]),
+    ("S.a1 S.b2 T.c2", "A ; (B & C)", ["a1b2T.c2"]),
+    ("S.a1 S.b2 S.b3 T.c3", "A ; (B & C)", ["a1b3T.c3"]),
+    ("S.a1 S.b1 T.b1", "A ; B", ["a1b1"]),
+]
+
+
+@pytest.mark.parametrize(("events", "seq", "expected"), TWO_STREAMS)
+def test_two_streams(evaluator: str, events: str, seq: str, expected: list[str]) -> None:
+    text = query(seq, streams=["S", "T"])
+    assert sorted(found(text, events, evaluator=evaluator)) == sorted(expected)
+
+
+CORRELATED = [
+    # Joins and correlated filters decide relevance, and so what ; may skip.
+    ("a1=5 b2=7 b3=3", "A ; B", {"B": "FILTER(?bv < ?av)"}, ["a1b3"]),
+    ("a1=5 b2=7 b3=3", "A , B", {"B": "FILTER(?bv < ?av)"}, []),
+    ("a1=5 b2=4 b3=3", "A : B", {"B": "FILTER(?bv < ?av)"}, ["a1b2", "a1b3"]),
+    ("a1/x b2/y b3/x", "A ; B", {"A": "?a :k ?k", "B": "?b :k ?k"}, ["a1b3"]),
+    # A negation's filter may use what comes after it.
+    ("a1=1 b2=5 c3=7", "A ; !B ; C", {"B": "FILTER(?bv < ?cv)"}, []),
+    ("a1=1 b2=9 c3=7", "A ; !B ; C", {"B": "FILTER(?bv < ?cv)"}, ["a1c3"]),
+    # An unbound variable is an error, hence false.
+    ("a1=1 b2=5", "(A | C) ; B", {"B": "FILTER(?bv > ?cv)"}, []),
+    ("a1=1 b2=5", "(A | C) ; B", {"B": "FILTER(!BOUND(?cv) || ?bv > ?cv)"}, ["a1b2"]),
+    # Inside a Kleene: the current iteration, the one before, the iterations so far.
+    ("b1=1 b2=3 b3=2 b4=5", "B{3,}", {"B": "FILTER(?bv > PREV(?bv))"}, ["b1b2b4"]),
+    ("b1=1 b2=3 b3=9", "B{2,}", {"B": "FILTER(SUM(?bv) < 10)"}, ["b1b2"]),
+    ("b1=1 b2=3 b3=2", "B{2,}", {"B": "FILTER(?bv >= MAX(?bv))"}, ["b1b2"]),
+    ("b1 b2 b3", "B+", {"B": "FILTER(COUNT(?bv) <= 2)"}, ["b1", "b1b2", "b2", "b2b3", "b3"]),
+    ("b1=4 b2=4 b3=4", "B{2,}", {"B": "FILTER(FIRST(?bv) = ?bv && COUNT(?b) < 3)"}, ["b1b2", "b2b3"]),
+    # After it: all iterations, or some iteration.
+    ("b1=1 b2=5 c3=4", "B+ ; C", {"C": "FILTER(?cv > AVG(?bv))"}, ["b1b2c3", "b1c3"]),
+    ("b1=1 b2=5 c3=4", "B+ ; C", {"C": "FILTER(?cv < ?bv)"}, ["b1b2c3", "b2c3"]),
+    ("b1=1 b2=5 c3=4", "B+ ; C", {"C": "FILTER(?cv < LAST(?bv))"}, ["b1b2c3", "b2c3"]),
+    ("b1=1 b2=5 c3=4", "B+ ; C", {"C": "FILTER(?cv < FIRST(?bv))"}, ["b2c3"]),
+    ("b1=1 b2=5 c3=4", "B+ ; C", {"C": "FILTER(MIN(?bv) = 1 && MAX(?bv) = 5)"}, ["b1b2c3"]),
+    # Filters across the operands of ALL and & hold for the joined match, in any order.
+    ("a1=1 b2=5 a3=9", "ALL(A, B)", {"A": "FILTER(?av > ?bv)"}, ["b2a3"]),
+    ("a1=1 b2=5 a3=9", "ALL(A, B)", {"B": "FILTER(?av < ?bv)"}, ["a1b2"]),
+]
+
+
+@pytest.mark.parametrize(("events", "seq", "gpms", "expected"), CORRELATED)
+def test_context(evaluator: str, events: str, seq: str, gpms: dict[str, str], expected: list[str]) -> None:
+    assert sorted(found(query(seq, gpms=gpms), events, evaluator=evaluator)) == sorted(expected)
+
+
+def test_simultaneous_conjunction_with_a_filter(evaluator: str) -> None:
+    text = query("A & B", gpms={"A": "FILTER(?av > ?bv)"}, streams=["S", "T"])
+    assert found(text, "S.a1=1 T.b1=5 S.a2=5 T.b2=1", evaluator=evaluator) == ["a2T.b2"]
+
+
+def test_where_filters_apply_as_soon_as_their_variables_are_bound(evaluator: str) -> None:
+    """So they decide what is relevant, just as a correlated filter does."""
+    text = query("A ; B", where="FILTER(?bv < ?av)")
+    assert found(text, "a1=5 b2=7 b3=3", evaluator=evaluator) == ["a1b3"]
+
+
+def test_where_filter_over_a_whole_kleene(evaluator: str) -> None:
+    text = query("B+ ; C", where="FILTER(COUNT(?b) = 2)")
+    assert sorted(found(text, "b1 b2 b3 c4", evaluator=evaluator)) == ["b1b2c4", "b2b3c4"]
+
+
+PARTITIONED = [
+    ("a1/x a2/y b3/x b4/y", "A , B", ["a1b3", "a2b4"]),
+    ("a1/x b2/y a3/y b4/x", "A ; B", ["a1b4"]),
+    ("a1/x b2/y c3/x", "A ; !B ; C", ["a1c3"]),
+    ("a1/x b2/x c3/x", "A ; !B ; C", []),
+    ("a1/x a2/y a3/x", "A{2}[,]", ["a1a3"]),
+]
+
+
+@pytest.mark.parametrize(("events", "seq", "expected"), PARTITIONED)
+def test_partitions(evaluator: str, events: str, seq: str, expected: list[str]) -> None:
+    gpms = {n: f"?{n.lower()} :k ?k" for n in "ABC"}
+    text = query(seq, gpms=gpms, partition="?k")
+    assert sorted(found(text, events, evaluator=evaluator)) == sorted(expected)
+
+
+def test_emit_and_consume_are_per_partition(evaluator: str) -> None:
+    gpms = {n: f"?{n.lower()} :k ?k" for n in "AB"}
+    text = query("A : B", gpms=gpms, partition="(?k)", tail="EMIT LAST CONSUME ANY")
+    events = "a1/x a2/y a3/x b4/x b5/y b6/x"
+    assert sorted(found(text, events, evaluator=evaluator)) == ["a2b5", "a3b4"]
