@@ -17,11 +17,13 @@ from spaseq.language.syntax import Filter, Group, Query, Window
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds, Evaluator
 from spaseq.matching.reference import Reference
+from spaseq.matching.runs import Runs
+from spaseq.matching.runs_program import Program
 
 
 def choose(pattern: SequencePattern) -> tuple[str, str]:
     """The name of the evaluator for a query, and the reason."""
-    return "reference", "the executable semantics"
+    return "runs", f"eager NFA_scep, every partial match of {show(pattern.root)} kept as a run"
 
 
 def maker(name: str, pattern: SequencePattern, context: Context, bounds: Bounds) -> Callable[[], Evaluator]:
@@ -29,6 +31,9 @@ def maker(name: str, pattern: SequencePattern, context: Context, bounds: Bounds)
 
     Raises ValueError for a name that is none.
     """
+    if name == "runs":
+        program = Program(compile_pattern(pattern))
+        return lambda: Runs(program, pattern, context, bounds)
     if name == "reference":
         return lambda: Reference(pattern, context, bounds)
     raise ValueError(f"no evaluator is called {name!r}")

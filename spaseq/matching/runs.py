@@ -1,0 +1,98 @@
+"""The runs evaluator: eager interpretation of NFA_scep, every partial match kept (SPAseq paper, 6.3)."""
+
+from __future__ import annotations
+
+import heapq
+from itertools import count
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.model import Bounds, Found, Occurrence
+from spaseq.matching.runs_machine import Machine
+from spaseq.matching.runs_program import Program
+from spaseq.matching.runs_state import Run
+
+#: A match that waits for its window's end: its runs (other ways to the same match) and their Ω.
+_Waiting = list[tuple[Run, Rows]]
+
+
+class Runs:
+    """Finds the matches of one sequence in one partition, see ``Evaluator``.
+
+    ``program`` is shared by the partitions of a query.
+    """
+
+    def __init__(self, program: Program, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
+        self._context = context
+        self._bounds = bounds
+        self._machine = Machine(program, context, bounds, len(set(pattern.streams)) == 1, self._complete)
+        self._complete_runs: list[tuple[Run, Rows]] = []
+        self._numbers = count()
+        # By the end of their window.
+        self._waiting: list[tuple[int, int, _Waiting]] = []
+        self._machine.start(Run(), context.start)
+
+    def push(self, occurrence: Occurrence) -> list[Found]:
+        """See ``Evaluator.push``."""
+        opening = self._bounds.opening(occurrence, occurrence)
+        if self._waiting:
+            opening = min(opening, self._waiting[0][0] - self._bounds.size)
+        self._machine.memory.clear(opening)
+        self._machine.push(occurrence)
+        if not self._complete_runs:
+            return []
+        found: dict[object, Found] = {}
+        waiting: dict[object, _Waiting] = {}
+        for run, rows in self._complete_runs:
+            match = Found(tuple(sorted(run.choices, key=lambda choice: choice[1].position)), rows)
+            if self._led(run, match):
+                continue
+            if run.gaps:
+                waiting.setdefault(match.chosen, []).append((run, rows))
+            else:
+                found.setdefault(match.chosen, match)
+        self._complete_runs.clear()
+        for chosen, runs in waiting.items():
+            first = runs[0][0].first
+            if chosen not in found and first is not None:
+                heapq.heappush(self._waiting, (self._bounds.closing(first), next(self._numbers), runs))
+        return list(found.values())
+
+    def advance(self, at: int) -> list[Found]:
+        """See ``Evaluator.advance``."""
+        found = []
+        while self._waiting and self._waiting[0][0] <= at:
+            closing, _, runs = heapq.heappop(self._waiting)
+            held = next(((run, rows) for run, rows in runs if not self._trailed(run, rows, closing)), None)
+            if held is not None:
+                run, rows = held
+                found.append(Found(tuple(sorted(run.choices, key=lambda choice: choice[1].position)), rows))
+        return sorted(found, key=lambda match: match.last.position)
+
+    def drop(self) -> None:
+        """See ``Evaluator.drop``."""
+        self._waiting.clear()
+        self._machine.reset()
+        self._machine.start(Run(), self._context.start)
+
+    def _complete(self, run: Run, rows: Rows) -> None:
+        complete = self._context.complete(rows)
+        if complete and run.history is not None:
+            self._complete_runs.append((run, complete))
+
+    def _led(self, run: Run, match: Found) -> bool:
+        """Whether something forbidden precedes the match in its window."""
+        if not run.leading:
+            return False
+        opening = self._bounds.opening(match.first, match.last)
+        return any(
+            self._machine.occurs(item.units, item.rows, item.inside, opening, item.before)
+            for item in run.leading
+        )
+
+    def _trailed(self, run: Run, rows: Rows, closing: int) -> bool:
+        """Whether something forbidden follows the match in its window."""
+        return any(
+            gap.after is not None and self._machine.occurs(gap.units, rows, (), gap.after, closing)
+            for gap in run.gaps
+        )

@@ -1,0 +1,98 @@
+"""``ALL``: gathers the matches of its operands, in whatever order they occur.
+
+They are first found loosely, each by itself. When all are there, each must be a match in the context
+of all the others, since the filters of one may need what another one binds.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, product
+from typing import TYPE_CHECKING
+
+from spaseq.automaton.pattern import AnyOrder
+from spaseq.matching.context import Rows
+from spaseq.matching.runs_program import Way
+from spaseq.matching.runs_state import Run, Wait
+
+if TYPE_CHECKING:
+    from spaseq.matching.runs_machine import Machine
+
+_Part = tuple[Run, Rows]
+
+
+class Gathering:
+    """One ``ALL`` behind one waiting run."""
+
+    def __init__(self, machine: Machine, wait: Wait, way: Way, run: Run, rows: Rows) -> None:
+        if not isinstance(way.unit, AnyOrder):
+            raise TypeError(f"not an ALL: {way.unit}")
+        self._machine = machine
+        self._node = way.unit
+        self._wait = wait
+        self._way = way
+        self._run = run
+        self._marked = machine.context.mark(rows)
+        self._found: list[dict[int, _Part]] = [{} for _ in way.operands]
+
+    def start(self) -> None:
+        """Lets every operand begin, right after the run."""
+        for i, operand in enumerate(self._way.operands):
+            begun = Run(first=self._run.first, frontier=self._run.frontier, home=(self, i))
+            self._machine.arrive(operand.start, begun, self._marked)
+
+    def offer(self, operand: int, run: Run, rows: Rows) -> None:
+        """Takes a match of an operand, and joins it with those of the others that are there."""
+        options = [list(parts.values()) for parts in self._found]
+        options[operand] = [(run, rows)]
+        for parts in product(*options):
+            self._join(parts)
+        number = self._machine.number()
+        self._found[operand][number] = (run, rows)
+        self._machine.remember(number, run, lambda: self._found[operand].pop(number, None))
+
+    def _join(self, parts: tuple[_Part, ...]) -> None:
+        added = tuple(chain.from_iterable(run.choices for run, _ in parts))
+        stamps = [event.stamp for _, event in added]
+        if not stamps or len(set(stamps)) < len(stamps) or self._wait.bars(stamps):
+            return
+        took = self._run.took(added)
+        last = max((event for _, event in added), key=lambda event: event.position)
+        if took.first is None or not self._machine.bounds.together(took.first, last):
+            return
+        # Inside another ALL, its operands are found loosely, too.
+        if self._run.home is not None or self._way.independent:
+            loose = self._run.home is not None
+            rows = self._machine.context.join(
+                [rows for _, rows in parts], self._node, self._way.inside, loose
+            )
+        else:
+            parts = self._in_context(parts)
+            if not parts:
+                return
+            common = self._machine.context.common([rows for _, rows in parts])
+            rows = self._machine.context.join([common], self._node, self._way.inside)
+        if rows:
+            gaps = chain(took.gaps, *(run.gaps for run, _ in parts))
+            leading = chain(took.leading, *(run.leading for run, _ in parts))
+            done = Run(
+                took.history,
+                took.first,
+                took.frontier,
+                took.counts,
+                tuple(gaps),
+                tuple(leading),
+                took.home,
+            )
+            self._machine.arrive(self._way.target, done, rows)
+
+    def _in_context(self, parts: tuple[_Part, ...]) -> tuple[_Part, ...]:
+        """Each operand's match of the same events, given the others; empty if one of them is none."""
+        found = []
+        for i, (operand, (run, _)) in enumerate(zip(self._way.operands, parts, strict=True)):
+            others = self._machine.context.compatible([rows for j, (_, rows) in enumerate(parts) if j != i])
+            begun = Run(first=self._run.first, frontier=self._run.frontier)
+            again = self._machine.reread(operand.strict, begun, others, run.choices)
+            if again is None:
+                return ()
+            found.append(again)
+        return tuple(found)

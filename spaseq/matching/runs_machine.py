@@ -1,0 +1,307 @@
+"""Interprets the automaton: which runs an event extends, blocks, completes (SPAseq paper, 6.3).
+
+An event is shown only to the runs it can change: those that wait at a gate whose operator reads one of
+its GPMs, found by the values of the gate's key, and those behind ``,``, which every event changes.
+
+Events of different streams at one time are simultaneous, in whatever order they come. So what ``;`` or
+``,`` must not skip does not end a run at once: it bars the events that it precedes, and only
+when time goes on the run can never go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
+
+from spaseq.automaton.nfa import Action, Again, Await, Decide, Enter, Forbid, Leave, Unit
+from spaseq.automaton.pattern import AnyOrder, Atom
+from spaseq.events import Stamp
+from spaseq.language.syntax import Strategy
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.model import Bounds, Choice, Occurrence
+from spaseq.matching.runs_gathering import Gathering
+from spaseq.matching.runs_memory import Memory, simultaneous
+from spaseq.matching.runs_program import Gate, Place, Program, Way
+from spaseq.matching.runs_state import (
+    Frontier,
+    Gap,
+    Index,
+    Leading,
+    Run,
+    Wait,
+)
+
+#: What happens to a complete match.
+Sink = Callable[[Run, Rows], None]
+
+
+class Machine:
+    """The runs of one automaton over the events of one partition.
+
+    ``single``: all events are of one stream. ``allowed``: the only events that may be chosen, by
+    position; None means all.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        context: Context,
+        bounds: Bounds,
+        single: bool,
+        sink: Sink,
+        allowed: frozenset[int] | None = None,
+    ) -> None:
+        self.memory = Memory(program, bounds)
+        self._program = program
+        self.context = context
+        self.bounds = bounds
+        self._single = single
+        self._sink = sink
+        self._allowed = allowed
+        self._numbers = count()
+        self._time: int | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets every run, but not the events that negations look back at."""
+        self._indices = {id(gate): Index(gate) for gate in self._program.gates}
+        self._neighbours: dict[int, Wait] = {}
+        self._barred: dict[int, Wait] = {}
+        self._now: list[Occurrence] = []
+        # Per first event, by position: what ends when no window holds that event any more.
+        self._families: dict[int, tuple[Occurrence, dict[int, Callable[[], object]]]] = {}
+
+    def start(self, run: Run, rows: Rows) -> None:
+        """Sets a run at the beginning of the automaton."""
+        self.arrive(self._program.start, run, rows)
+
+    def push(self, event: Occurrence) -> None:
+        """Takes the next event."""
+        if event.time != self._time:
+            self._time = event.time
+            self._now.clear()
+            for wait in self._barred.values():
+                self._remove(wait)
+            self._barred.clear()
+        self._expire(event)
+        self.memory.add(event)
+        if self._program.simultaneous:
+            self._now.append(event)
+        for wait in self._concerned(event):
+            if wait.run.frontier is None or wait.run.frontier.precedes(event.stamp):
+                self._show(wait, event)
+
+    # --- which runs an event concerns ---------------------------------------------------------
+
+    def _concerned(self, event: Occurrence) -> list[Wait]:
+        found = dict(self._neighbours)
+        for gpm in event.solutions:
+            for gate in self._program.woken.get(gpm, ()):
+                for wait in self._indices[id(gate)].concerned(gpm, event):
+                    found[wait.number] = wait
+        return list(found.values())
+
+    def _expire(self, event: Occurrence) -> None:
+        while self._families:
+            position, (first, members) = next(iter(self._families.items()))
+            if self.bounds.together(first, event):
+                return
+            for forget in list(members.values()):
+                forget()
+            del self._families[position]
+
+    def remember(self, number: int, run: Run, forget: Callable[[], object]) -> None:
+        """Lets something expire with the run's first event."""
+        if run.first is not None:
+            family = self._families.setdefault(run.first.position, (run.first, {}))
+            family[1][number] = forget
+
+    def _remove(self, wait: Wait) -> None:
+        self._discard(wait)
+        if wait.run.first is not None:
+            family = self._families.get(wait.run.first.position)
+            if family is not None:
+                family[1].pop(wait.number, None)
+
+    def _discard(self, wait: Wait) -> None:
+        self._neighbours.pop(wait.number, None)
+        self._barred.pop(wait.number, None)
+        self._indices[id(wait.gate)].discard(wait)
+
+    def number(self) -> int:
+        """A number that nothing else has."""
+        return next(self._numbers)
+
+    # --- what an event does to a run ----------------------------------------------------------
+
+    def _show(self, wait: Wait, event: Occurrence) -> None:
+        """Lets an event extend a waiting run, and bar what comes after it if it must not be skipped."""
+        gate = wait.gate
+        relevant: dict[int, list[tuple[tuple[Choice, ...], Rows]]] = {}
+        for way, run, rows in wait.begun:
+            if isinstance(way.unit, AnyOrder):
+                continue
+            found = self._relevant(way.unit, rows, way.inside, run.frontier, event, gate.loose)
+            relevant[way.unit.id] = found
+            for choices, extended in found:
+                if not wait.bars([e.stamp for _, e in choices]) and self._may_take(choices):
+                    self._step(way, run.took(choices), extended, event)
+        if gate.strategy is Strategy.STRICT:
+            self._bar(wait, (event.stamp,))
+            return
+        for rival in gate.rivals:
+            found_rivals = relevant.get(rival.unit.id)
+            if found_rivals is None:
+                rows = wait.rows
+                for kleene in rival.entered:
+                    rows = self.context.enter(rows, kleene)
+                inside = (*gate.inside, *rival.entered)
+                found_rivals = self._relevant(rival.unit, rows, inside, wait.run.frontier, event, False)
+            for choices, _ in found_rivals:
+                self._bar(wait, tuple(e.stamp for _, e in choices))
+
+    def _relevant(
+        self,
+        unit: Unit,
+        rows: Rows,
+        inside: tuple[int, ...],
+        after: Frontier | None,
+        event: Occurrence,
+        loose: bool,
+    ) -> list[tuple[tuple[Choice, ...], Rows]]:
+        """The matches of a GPM or ``&`` after a run that this event completes."""
+        if isinstance(unit, Atom):
+            extended = self.context.extend(rows, unit, event, inside, loose)
+            return [(((unit.gpm, event),), extended)] if extended else []
+        now = [e for e in self._now if after is None or after.precedes(e.stamp)]
+        found = simultaneous(self.context, unit, rows, inside, now, loose)
+        return [(choices, joined) for choices, joined in found if any(e is event for _, e in choices)]
+
+    def _may_take(self, choices: Sequence[Choice]) -> bool:
+        return self._allowed is None or all(e.position in self._allowed for _, e in choices)
+
+    def _bar(self, wait: Wait, blocker: tuple[Stamp, ...]) -> None:
+        if wait.bars(blocker):
+            return
+        wait.blockers.append(blocker)
+        if self._single and wait.gate.plain:
+            # Everything that is still to come is after it.
+            self._remove(wait)
+        else:
+            self._barred[wait.number] = wait
+
+    def _step(self, way: Way, run: Run, rows: Rows, last: Occurrence) -> None:
+        if run.first is None or self.bounds.together(run.first, last):
+            self.arrive(way.target, run, rows)
+
+    def arrive(self, place: Place, run: Run, rows: Rows) -> None:
+        """A run is in a state: it ends there if it may, and waits at the gates out of it."""
+        for ends in place.accepts:
+            acted = self._act(run, rows, ends)
+            if acted is not None:
+                self._end(*acted)
+        for gate in place.gates:
+            acted = self._act(run, rows, gate.ends)
+            if acted is not None:
+                self._wait(gate, *acted)
+
+    def _end(self, run: Run, rows: Rows) -> None:
+        if run.home is None:
+            self._sink(run, rows)
+        else:
+            home, operand = run.home
+            home.offer(operand, run, rows)
+
+    def _wait(self, gate: Gate, run: Run, rows: Rows) -> None:
+        wait = Wait(self.number(), gate, run, rows)
+        for way in gate.ways:
+            begun = self._act(run, rows, way.begins)
+            if begun is not None:
+                wait.begun.append((way, *begun))
+        if gate.strategy is Strategy.STRICT:
+            self._neighbours[wait.number] = wait
+        else:
+            self._indices[id(gate)].add(wait)
+        self.remember(wait.number, run, lambda: self._discard(wait))
+        for way, begun_run, begun_rows in wait.begun:
+            if way.operands:
+                Gathering(self, wait, way, begun_run, begun_rows).start()
+
+    def reread(
+        self, program: Program, run: Run, rows: Rows, choices: Sequence[Choice]
+    ) -> tuple[Run, Rows] | None:
+        """The match of just these events that a program finds after a run, or None if it finds none."""
+        found: list[tuple[Run, Rows]] = []
+        events = [event for _, event in choices]
+        allowed = frozenset(event.position for event in events)
+        again = Machine(
+            program, self.context, self.bounds, self._single, lambda *match: found.append(match), allowed
+        )
+        again.start(run, rows)
+        if events:
+            events.sort(key=lambda event: event.position)
+            for event in self.memory.log(run.frontier, events[0], events[-1]):
+                again.push(event)
+        return next((match for match in found if match[0].choices == tuple(choices)), None)
+
+    # --- actions ------------------------------------------------------------------------------
+
+    def _act(self, run: Run, rows: Rows, actions: tuple[Action, ...]) -> tuple[Run, Rows] | None:
+        """A run and its Ω after some actions, or None if one of them forbids to go on."""
+        for action in actions:
+            match action:
+                case Enter(kleene=kleene):
+                    rows = self.context.enter(rows, kleene)
+                    run = replace(run, counts={**run.counts, kleene: 1})
+                case Again(kleene=kleene, maximum=maximum):
+                    iterations = run.counts[kleene]
+                    if maximum is not None and iterations >= maximum:
+                        return None
+                    rows = self.context.again(rows, kleene)
+                    run = replace(run, counts={**run.counts, kleene: iterations + 1})
+                case Leave(kleene=kleene, minimum=minimum, inside=inside):
+                    if run.counts[kleene] < minimum:
+                        return None
+                    rows = self.context.leave(rows, kleene, inside)
+                    if not rows:
+                        return None
+                case Forbid(units=units):
+                    run = replace(run, gaps=(*run.gaps, Gap(units, run.frontier)))
+                case Await(owner=owner):
+                    gaps = (gap._replace(owner=owner) if gap.owner is None else gap for gap in run.gaps)
+                    run = replace(run, gaps=tuple(gaps))
+                case Decide(owner=owner, inside=inside):
+                    decided = self._decide(run, rows, owner, inside)
+                    if decided is None:
+                        return None
+                    run = decided
+        return run, rows
+
+    def _decide(self, run: Run, rows: Rows, owner: int, inside: tuple[int, ...]) -> Run | None:
+        """Closes the gaps before a complete element; None if something forbidden is in one of them."""
+        closed = [gap for gap in run.gaps if gap.owner == owner]
+        if not closed:
+            return run
+        leading = list(run.leading)
+        for gap in closed:
+            if gap.after is None:
+                leading.append(Leading(gap.units, gap.before, rows, inside))
+            elif run.home is None and self.occurs(gap.units, rows, inside, gap.after, gap.before):
+                return None
+        return replace(run, gaps=tuple(gap for gap in run.gaps if gap.owner != owner), leading=tuple(leading))
+
+    def occurs(
+        self,
+        units: Sequence[Unit],
+        rows: Rows,
+        inside: tuple[int, ...],
+        after: Frontier | int,
+        before: Sequence[Stamp] | int,
+    ) -> bool:
+        """Whether something forbidden lies in a gap (see ``Memory.between`` for its ends)."""
+        return any(
+            self.memory.has(self.context, unit, rows, inside, after, before)
+            for unit in units
+            if not isinstance(unit, AnyOrder)
+        )

@@ -1,0 +1,182 @@
+"""What a run is, and where runs wait: by gate, by the values of their key, by the event they began with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
+
+from spaseq.automaton.pattern import Atom, Both
+from spaseq.events import Stamp, precedes
+from spaseq.matching.context import Rows
+from spaseq.matching.model import Choice, Occurrence
+from spaseq.matching.runs_program import Gate, Way
+
+#: A run's choices, newest first, shared between the runs that branched off each other.
+History = tuple["History", Choice] | None
+
+_SEVERAL: Final = -1
+
+
+class Frontier(NamedTuple):
+    """The end of a match so far: what every further event must follow. ``stream`` -1: of several."""
+
+    time: int
+    stream: int
+    n: int
+
+    def precedes(self, stamp: Stamp) -> bool:
+        """Whether every event of the match precedes an event."""
+        if stamp.time != self.time:
+            return stamp.time > self.time
+        return stamp.stream == self.stream and stamp.n > self.n
+
+
+def frontier(stamps: Iterable[Stamp]) -> Frontier:
+    """The end of some events: those of the latest time are all that matters."""
+    stamps = list(stamps)
+    time = max(stamp.time for stamp in stamps)
+    last = [stamp for stamp in stamps if stamp.time == time]
+    if len({stamp.stream for stamp in last}) > 1:
+        return Frontier(time, _SEVERAL, 0)
+    return Frontier(time, last[0].stream, max(stamp.n for stamp in last))
+
+
+def head(stamps: Sequence[Stamp]) -> tuple[Stamp, ...]:
+    """The beginning of some events: what precedes these precedes all of them."""
+    time = min(stamp.time for stamp in stamps)
+    return tuple(stamp for stamp in stamps if stamp.time == time)
+
+
+def all_precede(earlier: Iterable[Stamp], later: Sequence[Stamp]) -> bool:
+    """Whether each of ``earlier`` precedes each of ``later``."""
+    return all(precedes(e, f) for e in earlier for f in later)
+
+
+class Gap(NamedTuple):
+    """A negation that waits for its end: what it forbids, after what (None: the window's beginning).
+
+    ``owner`` is the element whose events close it, ``before`` the first of these.
+    """
+
+    units: tuple[Atom | Both, ...]
+    after: Frontier | None
+    owner: int | None = None
+    before: tuple[Stamp, ...] = ()
+
+
+class Leading(NamedTuple):
+    """A negation at the beginning: decided when the window of the match is known, in this context."""
+
+    units: tuple[Atom | Both, ...]
+    before: tuple[Stamp, ...]
+    rows: Rows
+    inside: tuple[int, ...]
+
+
+class Home(Protocol):
+    """Where sub-matches of an ``ALL`` are brought to."""
+
+    def offer(self, operand: int, run: Run, rows: Rows) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A match so far, without its Ω.
+
+    ``counts`` are the counters of the Kleenes in progress. ``home`` is the ``ALL`` whose operand this run
+    is a match of, and which one; such a run is *loose*.
+    """
+
+    history: History = None
+    first: Occurrence | None = None
+    frontier: Frontier | None = None
+    counts: Mapping[int, int] = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()
+    leading: tuple[Leading, ...] = ()
+    home: tuple[Home, int] | None = None
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The chosen events, in the order in which they were taken."""
+        found = []
+        link = self.history
+        while link is not None:
+            link, choice = link
+            found.append(choice)
+        return tuple(reversed(found))
+
+    def took(self, choices: Sequence[Choice]) -> Run:
+        """The run, one step on: events at one time, or those of an ``ALL``."""
+        stamps = [event.stamp for _, event in choices]
+        history = self.history
+        for choice in choices:
+            history = (history, choice)
+        gaps = self.gaps
+        if gaps:
+            begun = head(stamps)
+            gaps = tuple(
+                g._replace(before=begun) if g.owner is not None and not g.before else g for g in gaps
+            )
+        first = self.first or min((event for _, event in choices), key=lambda event: event.position)
+        return Run(history, first, frontier(stamps), self.counts, gaps, self.leading, self.home)
+
+
+class Wait:
+    """A run in front of a gate, with the Ω it has there.
+
+    ``blockers`` are what its operator must not skip, each a set of events, all at one time
+    (later ones are no further hindrance).
+    """
+
+    __slots__ = ("begun", "blockers", "gate", "number", "rows", "run")
+
+    def __init__(self, number: int, gate: Gate, run: Run, rows: Rows) -> None:
+        self.number = number
+        self.gate = gate
+        self.run = run
+        self.rows = rows
+        self.blockers: list[tuple[Stamp, ...]] = []
+        # Per way, the run and its Ω behind the operator.
+        self.begun: list[tuple[Way, Run, Rows]] = []
+
+    def bars(self, stamps: Sequence[Stamp]) -> bool:
+        """Whether these events come too late: something in between must not be skipped."""
+        return any(all_precede(blocker, stamps) for blocker in self.blockers)
+
+
+class Index:
+    """The runs that wait at a gate, by the values of its key."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._key = gate.key
+        self._all: dict[int, Wait] = {}
+        self._buckets: dict[tuple[int, ...], dict[int, Wait]] = {}
+
+    def add(self, wait: Wait) -> None:
+        """Lets a run wait."""
+        if not self._key:
+            self._all[wait.number] = wait
+        for values in self._values(wait):
+            self._buckets.setdefault(values, {})[wait.number] = wait
+
+    def discard(self, wait: Wait) -> None:
+        """Lets a run wait no longer."""
+        self._all.pop(wait.number, None)
+        for values in self._values(wait):
+            bucket = self._buckets.get(values)
+            if bucket is not None and bucket.pop(wait.number, None) is not None and not bucket:
+                del self._buckets[values]
+
+    def concerned(self, gpm: str, event: Occurrence) -> Iterator[Wait]:
+        """The runs that an event with solutions of ``gpm`` may concern."""
+        if not self._key:
+            yield from self._all.values()
+            return
+        key = self._key
+        for values in {tuple(solution[v] for v in key) for solution in event.solutions[gpm]}:
+            yield from self._buckets.get(values, {}).values()
+
+    def _values(self, wait: Wait) -> Iterable[tuple[int, ...]]:
+        key = self._key
+        return {tuple(row.binding[v] for v in key) for row in wait.rows} if key else ()
