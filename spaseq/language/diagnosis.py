@@ -17,6 +17,7 @@ from spaseq.language.hints import nearest
 from spaseq.language.source import Source
 
 _TERM: Final = {"VAR", "IRIREF", "PNAME", "STRING", "INTEGER", "DECIMAL", "DOUBLE", "SIGNED", "BOOLEAN"}
+_OBJECT: Final = _TERM | {"BLANK_NODE_LABEL", "LPAR", "LSQB"}
 _CALL: Final = {"BUILTIN", "AGGREGATE", "COUNT", "GROUP_CONCAT", "_PREV", "_EXISTS", "_NOT", "LPAR"}
 _STEP: Final = {"COMMA", "SEMICOLON", "COLON", "VBAR", "_AMPERSAND"}
 
@@ -31,8 +32,13 @@ _PHRASES: Final[tuple[tuple[set[str], set[str], str], ...]] = (
         {"OR", "AND", "COMPARE", "_IN", "_NOT", "PLUS", "MINUS", "STAR", "SLASH", "SIGNED"},
         "an operator",
     ),
-    ({"_FILTER", "VAR"}, _TERM | {"BLANK_NODE_LABEL", "LPAR", "LSQB", "LBRACE"}, "a triple pattern"),
-    ({"VAR", "BLANK_NODE_LABEL"}, _TERM | {"BLANK_NODE_LABEL", "LPAR", "LSQB"}, "a term"),
+    ({"_FILTER", "VAR"}, _OBJECT | {"LBRACE"}, "a triple pattern"),
+    (
+        {"VAR", "BLANK_NODE_LABEL", "SLASH"},
+        _OBJECT | {"PLUS", "STAR", "QUESTION", "SLASH", "VBAR"},
+        "an object",
+    ),
+    ({"VAR", "BLANK_NODE_LABEL"}, _OBJECT, "a term"),
     ({"VAR", "_A"}, {"VAR", "_A", "IRIREF", "PNAME", "BANG", "CIRCUMFLEX", "LPAR"}, "a predicate"),
     ({"_A"}, {"_A", "IRIREF", "PNAME", "BANG", "CIRCUMFLEX", "LPAR"}, "a predicate"),
     ({"INTEGER", "DECIMAL"}, {"INTEGER", "DECIMAL", "DOUBLE", "SIGNED"}, "a number"),
@@ -133,7 +139,7 @@ def _broken_token(source: Source, failure: int, accepted: set[str]) -> QuerySynt
             return source.error(QuerySyntaxError, message, source.origin(escape), hint)
         lines = None if len(quote) == 3 else "a string of several lines stands between three quotes"
         return source.error(QuerySyntaxError, "this string is not closed", source.origin(failure), lines)
-    if text[failure] == "<" and "IRIREF" in accepted and "COMPARE" not in accepted:
+    if text[failure] == "<" and "IRIREF" in accepted and not _slip(text, failure, accepted):
         stop = re.compile(r'<[^\x00-\x20<>"{}|^`\\]*').match(text, failure)
         end = stop.end() if stop else failure
         if text[end : end + 1].strip() and text[end] != "<":

@@ -1,0 +1,252 @@
+"""Every kind of syntax error: its exact place, what was found and expected, the hint."""
+
+from __future__ import annotations
+
+import pytest
+
+from spaseq.errors import QuerySyntaxError, SpaseqError
+from spaseq.language import prepare
+from spaseq.language.parser import parse, parse_group
+from tests.language.marked import HEAD, assert_points_at, asked, place
+
+
+def syntax_error(marked: str) -> QuerySyntaxError:
+    """The error of a marked text, which points at the mark."""
+    text, line, column = place(marked)
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse(text, "q.rq")
+    assert_points_at(caught.value, text, line, column)
+    return caught.value
+
+
+def body(text: str) -> str:
+    """A query whose only GPM has this pattern."""
+    return asked(f"WHERE {{\n  SEQ(A)\n  DEFINE GPM A ON S {{ {text} }}\n}}\n")
+
+
+# --- what was found, what was expected
+
+UNEXPECTED = [
+    (body("?x :p ?y ‸FILTR(?y > 3)"), "expected '}' or FILTER, found 'FILTR'", "did you mean FILTER?"),
+    (body("‸OPTINAL { ?x :p ?y }"), "expected '}' or OPTIONAL, found 'OPTINAL'", "did you mean OPTIONAL?"),
+    (body("?x ‸5 ?y"), "expected a predicate, found '5'", None),
+    (body("?x :p ‸."), "expected an object, found '.'", None),
+    (body("FILTER ‸?x > 5"), "expected a condition in parentheses, found '?x'", None),
+    (body("FILTER(?x > ‸)"), "expected an expression, found ')'", None),
+    (body("FILTER(?x ‸?y)"), "expected ')' or an operator, found '?y'", None),
+    (body("FILTER(‸STRLN(?x) > 1)"), "expected an expression, found 'STRLN'", "did you mean STRLEN?"),
+    (body("FILTER(?x =‸> 5)"), "expected an expression, found '>'", "write >= for =>"),
+    (body("FILTER(?x =‸< 5)"), "expected an expression, found '<'", "write <= for =<"),
+    (body("FILTER(?x =‸= 5)"), "expected an expression, found '='", "write = for =="),
+    (body("FILTER(?x <‸> 5)"), "expected an expression, found '>'", "write != for <>"),
+    (body("FILTER(?x ‸& ?y)"), "expected ')' or an operator, found '&'", "write && for &"),
+    (body("FILTER(?x ‸| ?y)"), "expected ')' or an operator, found '|'", "write || for |"),
+    (body("BIND(?x + 1 ‸?y)"), "expected an operator or AS, found '?y'", None),
+    (body("VALUES ?x ‸(1 2)"), "expected '{', found '('", None),
+    (body("GRAPH ‸{ ?x :p ?y }"), "expected an IRI or a variable, found '{'", None),
+    (asked("WHERE { SEQ(A ‸B) DEFINE GPM A ON S {} }"), "expected ')' or an operator, found 'B'", None),
+    (asked("WHERE { SEQ(A ‸-> B) DEFINE GPM A ON S {} }"), "expected ')' or an operator, found '-'", "write ; for ->"),
+    (asked("WHERE { SEQ(A;‸) DEFINE GPM A ON S {} }"), "expected '(', '!', ALL or a name, found ')'", None),
+    (
+        asked("WHERE { SEQ(A‸[,] ; B) DEFINE GPM A ON S {} }"),
+        "expected ')' or an operator, found '['",
+        "[,] [;] [:] say how a Kleene goes on: they follow +, *, or {n,m}",
+    ),
+    (asked("WHERE { SEQ(A{‸x}) DEFINE GPM A ON S {} }"), "expected a whole number, found 'x'", None),
+    (asked("WHERE { SEQ(A) ‸?x :p ?y }"), "expected DEFINE, found '?x'", "patterns stand in GPMs: DEFINE GPM A ON S { … }"),
+    (asked("WHERE { SEQ(A) DEFINE GPM A ‸{ } }"), "expected ON, found '{'", None),
+    (asked("WHERE { SEQ(A) DEFINE ‸GMP A ON S { } }"), "expected GPM, found 'GMP'", "did you mean GPM?"),
+    (asked("‸WHER { SEQ(A) DEFINE GPM A ON S { } }"), "expected WHERE, found 'WHER'", "did you mean WHERE?"),
+    ("‸SELEC * WITHIN 5 SECONDS", "expected SELECT, found 'SELEC'", "did you mean SELECT?"),
+    ("PREFIX ‸e <http://e/> ASK", "expected a prefix such as 'ex:', found 'e'", None),
+    (
+        "SELECT ?x ‸AS ?y WITHIN 5 SECONDS",
+        "expected '(', a variable or WITHIN, found 'AS'",
+        "an expression and its name stand in parentheses: (?a + ?b AS ?sum)",
+    ),
+    ("SELECT ‸WITHIN 5 SECONDS", "expected '(', '*', a variable, DISTINCT or REDUCED, found 'WITHIN'", None),
+    (
+        "SELECT *\n‸FROM STREAM S <urn:s>",
+        "expected WITHIN, found 'FROM'",
+        "a query says how long a match may take: WITHIN 10 SECONDS, before FROM STREAM",
+    ),
+    ("ASK WITHIN ‸ten SECONDS", "expected a whole number, found 'ten'", None),
+    ("ASK WITHIN 5 ‸FROM STREAM S <urn:s>", "expected a unit such as SECONDS, found 'FROM'", None),
+    (
+        "ASK WITHIN 5 SECONDS\n‸WHERE { }",
+        "expected FROM, PARTITION, SLIDING or TUMBLING, found 'WHERE'",
+        "a query names its streams: FROM STREAM S <…>, before WHERE",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("marked", "message", "hint"), UNEXPECTED)
+def test_unexpected(marked: str, message: str, hint: str | None) -> None:
+    problem = syntax_error(marked)
+    assert problem.msg == message
+    assert problem.hint == hint
+
+
+def test_a_long_list_of_what_was_expected_is_cut() -> None:
+    problem = syntax_error(body("?x :p ?y ‸?z"))
+    assert problem.msg.endswith(", …, found '?z'")
+    assert problem.msg.startswith("expected '}', '.', ';', ','")
+
+
+# --- the end of the text
+
+
+def test_the_end_of_the_query_is_after_its_last_character() -> None:
+    problem = syntax_error(asked("WHERE { SEQ(A)\n  DEFINE GPM A ON S { ?x :p ?y }‸\n\n"))
+    assert problem.msg == "expected '}', DEFINE or FILTER, found the end of the query"
+    assert problem.hint == "the '{' at line 5, column 7 is not closed"
+
+
+def test_the_innermost_open_bracket_is_named() -> None:
+    problem = syntax_error(asked("WHERE { SEQ(A) DEFINE GPM A ON S { FILTER(?x > (?y‸"))
+    assert problem.msg == "expected ')' or an operator, found the end of the query"
+    assert problem.hint == "the '(' at line 5, column 48 is not closed"
+
+
+def test_nothing_at_all() -> None:
+    problem = syntax_error("‸")
+    assert (
+        problem.msg == "expected ASK, BASE, CONSTRUCT, PREFIX, REGISTER or SELECT, found the end of the query"
+    )
+    assert problem.hint is None
+
+
+# --- tokens that begin well
+
+BROKEN = [
+    (body("?x :p ‸'a"), "this string is not closed", "a string of several lines stands between three quotes"),
+    (body('?x :p ‸"a\n b"'), "this string is not closed", "a string of several lines stands between three quotes"),
+    (body('?x :p ‸"""a"'), "this string is not closed", None),
+    (body(r"?x :p 'a‸\q'"), r"'\q' is not an escape in a string", r"write '\\' for a backslash"),
+    (body("?x ‸<http://a b> ?y"), "this IRI is not closed by '>'", None),
+    (body("?x <http://a‸{b}> ?y"), "an IRI cannot have '{' in it", None),
+    (body(r"?x :p '‸\uD800'"), r"\uD800 is not a character", None),
+    (body(r"?x :p '‸\U00110000'"), r"\U00110000 is not a character", None),
+    (
+        body("?x ‸<p> ?y"),
+        "<p> is relative, and the query has no BASE",
+        "write the whole IRI, or say BASE <…> before the query",
+    ),
+    (body("?x ‸xsd:p ?y"), "the prefix 'xsd:' is not declared", "add PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>"),
+    (body("?x ‸nix:p ?y"), "the prefix 'nix:' is not declared", "add PREFIX nix: <…> before the query"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("marked", "message", "hint"), BROKEN)
+def test_broken_tokens(marked: str, message: str, hint: str | None) -> None:
+    problem = syntax_error(marked)
+    assert problem.msg == message
+    assert problem.hint == hint
+
+
+def test_a_misspelt_prefix() -> None:
+    problem = syntax_error(
+        "PREFIX stock: <urn:s#> ASK WITHIN 1 HOUR FROM STREAM S ‸stok:s { SEQ(A) DEFINE GPM A ON S {} }"
+    )
+    assert problem.msg == "the prefix 'stok:' is not declared"
+    assert problem.hint == "did you mean 'stock:'?"
+
+
+def test_a_language_tag_that_is_none() -> None:
+    assert "is not a language tag" in syntax_error(body("?x :p 'a'‸@en-abcdefghij")).msg
+
+
+# --- what the grammar lets pass and the tree cannot hold
+
+MISBUILT = [
+    (body("FILTER(‸STRLEN(?x, 2) > 3)"), "STRLEN takes one argument, not 2"),
+    (body("FILTER(‸NOW(1) > 3)"), "NOW takes no argument, not 1"),
+    (body("FILTER(‸if(?x, 2) > 3)"), "IF takes 3 arguments, not 2"),
+    (body("FILTER(‸REGEX(?x))"), "REGEX takes 2 to 3 arguments, not 1"),
+    (body("FILTER(‸BOUND(3))"), "BOUND takes a variable, nothing else"),
+    (body("VALUES (?a ?b) { (1 2) ‸(3) }"), "a row needs a value for each of 2 variables, not 1"),
+    (HEAD.replace("SELECT *", "CONSTRUCT { ‸?x :p/:q 5 }") + "{ SEQ(A) DEFINE GPM A ON S {} }",
+     "a template cannot have a property path: which triples would it build?"),
+    (asked("‸WHERE { DEFINE GPM A ON S { } }"), "this WHERE has no SEQ"),
+    (asked("‸{ DEFINE GPM A ON S { } }"), "this WHERE has no SEQ"),
+    (asked("WHERE SEQ(A) { ‸SEQ(A) DEFINE GPM A ON S { } }"), "a second SEQ: a query has exactly one"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("marked", "message"), MISBUILT)
+def test_what_cannot_be_built(marked: str, message: str) -> None:
+    assert syntax_error(marked).msg == message
+
+
+def test_a_second_seq_in_the_braces() -> None:
+    problem = syntax_error(asked("WHERE { SEQ(A) ‸SEQ(A) DEFINE GPM A ON S { } }"))
+    assert problem.hint == "a query has exactly one SEQ, directly before or after the '{' of WHERE"
+
+
+# --- rules of SPARQL that are no grammar
+
+RULES = [
+    (body("?x :p _:b OPTIONAL { ?x :q ‸_:b }"), "_:b stands for another blank node already"),
+    (body("?x :p ?y BIND(1 AS ‸?y)"), "?y has a value already before this BIND"),
+    (body("{ SELECT (1 AS ‸?y) { ?x :p ?y } }"), "?y has a meaning already"),
+    (body("{ SELECT (1 AS ?z) (2 AS ‸?z) { ?x :p ?y } }"), "?z has a meaning already"),
+    (body("{ SELECT ‸?x (COUNT(?y) AS ?n) { ?x :p ?y } }"), "?x is neither grouped nor aggregated"),
+    (body("{ SELECT (?x + ‸?y AS ?n) { ?x :p ?y } GROUP BY ?x }"), "?y is neither grouped nor aggregated"),
+    (body("{ ‸SELECT * { ?x :p ?y } GROUP BY ?x }"), "SELECT * cannot be grouped"),
+    (body("{ SELECT (SUM(‸COUNT(?x)) AS ?n) { ?x :p ?y } }"), "COUNT inside SUM: aggregates do not nest"),
+    (body("BIND(‸COUNT(?x) AS ?n)"), "COUNT cannot stand here: there are no groups"),
+    (body("OPTIONAL { FILTER(‸MAX(?x) > 1) }"), "MAX cannot stand here: there are no groups"),
+    (body("FILTER EXISTS { ?x :p ?y BIND(1 AS ‸?y) }"), "?y has a value already before this BIND"),
+]
+
+
+@pytest.mark.parametrize(("marked", "message"), RULES)
+def test_rules(marked: str, message: str) -> None:
+    text, line, column = place(marked)
+    parse(text)
+    with pytest.raises(QuerySyntaxError) as caught:
+        prepare(text)
+    assert caught.value.msg == message
+    assert_points_at(caught.value, text, line, column)
+
+
+ALLOWED = [
+    body("?x :p _:b FILTER(?x != 1) _:b :q ?y"),
+    body("FILTER(?y > 1) BIND(1 AS ?y)"),
+    body("{ SELECT ?x (COUNT(?y) AS ?n) (?n + 1 AS ?m) { ?x :p ?y } GROUP BY ?x }"),
+    body("{ SELECT (MAX(?x) AS ?n) { ?x :p ?y } GROUP BY (STR(?y) AS ?z) HAVING (COUNT(*) > 1) }"),
+]
+
+
+@pytest.mark.parametrize("text", ALLOWED)
+def test_what_the_rules_allow(text: str) -> None:
+    assert prepare(text).warnings == ()
+
+
+# --- the error itself
+
+
+def test_it_is_pythons_syntax_error_too() -> None:
+    problem = syntax_error(body("?x :p ?y ‸FILTR(?y > 3)"))
+    assert isinstance(problem, SyntaxError)
+    assert isinstance(problem, SpaseqError)
+    assert (problem.filename, problem.lineno, problem.offset) == ("q.rq", 7, 32)
+    assert problem.text == "  DEFINE GPM A ON S { ?x :p ?y FILTR(?y > 3) }"
+    assert str(problem) == (
+        "q.rq:7:32: expected '}' or FILTER, found 'FILTR'\n"
+        "      DEFINE GPM A ON S { ?x :p ?y FILTR(?y > 3) }\n"
+        "                                   ^\n"
+        "hint: did you mean FILTER?"
+    )
+
+
+def test_places_count_characters_of_the_text_as_written() -> None:
+    """Codepoint escapes, tabs, and letters beyond ASCII before the place do not move it."""
+    syntax_error(body("\t?\\u0078 :p '\\U0001F600é' ‸FILTR(?y > 3)"))
+    syntax_error(asked("WHERE {\r\n  SEQ(A ‸B)\r\n DEFINE GPM A ON S {} }"))
+
+
+def test_groups_say_where_too() -> None:
+    with pytest.raises(QuerySyntaxError, match="expected a predicate") as caught:
+        parse_group("{ ?x\n  5 ?y }")
+    assert (caught.value.lineno, caught.value.offset) == (2, 3)
