@@ -53,7 +53,8 @@ def read_blocks(location: str | Path | IO[bytes]) -> Iterator[bytes]:
     if not isinstance(location, (str, Path)):
         yield from _plain(location, str(getattr(location, "name", location)))
     elif str(location) == "-":
-        yield from _plain(sys.stdin.buffer, "standard input")
+        # Unbuffered: a thread that waits inside the buffer holds its lock, and Python then dies at exit.
+        yield from _plain(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer), "standard input")
     else:
         try:
             with open(location, "rb") as file:
