@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -42,12 +43,13 @@ class StatusLine:
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False)
+        self._terminal = sys.stderr.isatty()  # what rich calls a terminal, FORCE_COLOR can make of a file
         self._shown = False
         self._began = time.monotonic()
 
     def show(self, progress: Progress) -> None:
         """Replace the line."""
-        if self._console.is_terminal:
+        if self._terminal:
             self.clear()
             self._console.print(self._text(progress), end="", overflow="ellipsis", no_wrap=True, style="dim")
             self._shown = True
@@ -61,7 +63,7 @@ class StatusLine:
     def close(self, progress: Progress | None) -> None:
         """Leave the last figures on a line of their own."""
         self.clear()
-        if progress is not None and self._console.is_terminal:
+        if progress is not None and self._terminal:
             self._console.print(self._text(progress), style="dim")
 
     def _text(self, progress: Progress) -> str:

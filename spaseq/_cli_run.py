@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,9 +26,10 @@ class _ReaderGoneError(Exception):
 
 @dataclass(slots=True)
 class Report:
-    """What a run says at its end: its last progress, and the first events it had to refuse."""
+    """What a run says on standard error: its progress, and in the end which events it had to refuse."""
 
-    status: StatusLine
+    dead_letters: Path | None
+    status: StatusLine = field(default_factory=StatusLine)
     last: Progress | None = None
     refused: list[BadEvent] = field(default_factory=list)
 
@@ -42,12 +43,15 @@ class Report:
         if len(self.refused) < _REASONS:
             self.refused.append(event)
 
-    def close(self, dead_letters: Path | None) -> None:
-        """The last figures on a terminal; bad and late events everywhere."""
+    def close(self) -> None:
+        """The last figures, on a terminal."""
         self.status.close(self.last)
+
+    def summarise(self) -> None:
+        """The bad and late events, if there were any."""
         if self.last is None or not (self.last.bad or self.last.late):
             return
-        where = f" (in {dead_letters})" if dead_letters else ""
+        where = f" (in {self.dead_letters})" if self.dead_letters else ""
         say(f"{self.last.bad} bad and {self.last.late} late events were left out{where}")
         for event in self.refused:
             say(f"  {event.stream}, {event.position}: {event.reason}")
@@ -55,35 +59,36 @@ class Report:
             say("  … (--dead-letters FILE keeps them all)")
 
 
-def deliver(
-    start: Callable[[Report], Generator[Match, None, None]],
-    results: ResultWriter,
-    dead_letters: Path | None,
-) -> None:
+def deliver(matches: Generator[Match, None, None], results: ResultWriter, report: Report) -> None:
     """Write the matches as they come, until they end, Ctrl-C, or nobody reads them; then end the document.
 
     Ctrl-C is the normal end of an endless stream: what was found is complete. What the engine raises
-    passes through, after the document was ended and the report was given.
+    passes through, after the document was ended.
     """
-    report = Report(StatusLine())
-    with Interrupts() as interrupts, warnings_on_stderr(report.status):
+    with warnings_on_stderr(report.status):
         try:
-            try:
-                with closing(start(report)) as matches:
-                    for match in matches:
-                        with interrupts.held(), _reader_gone():
-                            report.status.clear()
-                            results.match(match)
-            except KeyboardInterrupt:
-                pass
-            finally:
-                with interrupts.held(), _reader_gone():
-                    report.close(dead_letters)
-                    results.close()
+            _write(matches, results, report)
         except _ReaderGoneError:
             _silence_stdout()
         except KeyboardInterrupt:
-            pass  # it came while the document was being ended
+            pass
+        finally:
+            report.close()
+    report.summarise()
+
+
+def _write(matches: Generator[Match, None, None], results: ResultWriter, report: Report) -> None:
+    with Interrupts() as interrupts:
+        try:
+            with closing(matches):
+                for match in matches:
+                    with interrupts.held(), _reader_gone():
+                        report.status.clear()
+                        results.match(match)
+        finally:
+            with interrupts.held(), _reader_gone():
+                report.status.clear()
+                results.close()
 
 
 @contextmanager

@@ -8,13 +8,13 @@ cannot be read; with ``--strict`` a bad or late event); 2 when the query or the 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -24,10 +24,6 @@ from spaseq.errors import FormatError, QueryError, SpaseqError
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
 from spaseq.results import Format, check_format, writer
-
-if TYPE_CHECKING:
-    from spaseq._cli_run import Report
-    from spaseq.results.match import Match
 
 app = typer.Typer(
     name="spaseq",
@@ -142,7 +138,7 @@ def run(
         prepared = _read(query)
         for warning in prepared.warnings:
             warn(warning)
-        from spaseq._cli_run import deliver, output
+        from spaseq._cli_run import Report, deliver, output
         from spaseq.engine import Source
         from spaseq.engine import run as start
         from spaseq.gpm.kb import KnowledgeBase
@@ -154,24 +150,23 @@ def run(
         if missing:
             raise UsageError(f"no file for background graph {missing[0]}: give it with --kb IRI=FILE")
 
-        def matches(report: Report) -> Generator[Match, None, None]:
-            return start(
-                prepared,
-                {iri: Source(iri, location, options) for iri, (location, options) in sources.items()},
-                graphs,
-                lateness=lateness,
-                idle=idle,
-                strict=strict,
-                dead_letters=dead_letters or report.refuse,
-                progress=report.progress,
-            )
-
         try:
             check_format(format_, prepared)
         except FormatError as error:
             raise UsageError(f"-f {error}") from None
+        report = Report(dead_letters)
+        matches = start(
+            prepared,
+            {iri: Source(iri, location, options) for iri, (location, options) in sources.items()},
+            graphs,
+            lateness=lateness,
+            idle=idle,
+            strict=strict,
+            dead_letters=dead_letters or report.refuse,
+            progress=report.progress,
+        )
         with output(out) as file:
-            deliver(matches, writer(format_, prepared, file), dead_letters)
+            deliver(matches, writer(format_, prepared, file), report)
 
 
 @app.command()

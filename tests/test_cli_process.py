@@ -1,0 +1,221 @@
+"""The command line as a process of its own: slow pipes, Ctrl-C, readers that go away, terminals."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import spaseq as package
+
+from .test_cli import CONSTRUCT, EX, QUERY, STREAM, event
+
+COMMAND = (sys.executable, "-c", "from spaseq.cli import main; main()")
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A working directory with a query and a stream, and a plain environment."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.rq").write_text(QUERY)
+    (tmp_path / "construct.rq").write_text(CONSTRUCT)
+    (tmp_path / "s.nq").write_text(STREAM)
+    (tmp_path / "many.nq").write_text("".join(event(n, n, "vw"[n % 2], n) for n in range(20_000)))
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    return plain | {"PYTHONPATH": str(Path(package.__file__).parents[1]), "TERM": "xterm", "COLUMNS": "100"}
+
+
+class Slow:
+    """``spaseq run`` on a pipe that stays open."""
+
+    def __init__(self, environment: dict[str, str], *arguments: str, query: str = "q.rq") -> None:
+        self.process = subprocess.Popen(
+            [*COMMAND, "run", query, "-s", "S1=-?format=nq", *arguments],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert self.process.stdout is not None
+        self._out = self.process.stdout
+        self.seen = b""
+
+    def feed(self, text: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(text.encode())
+        self.process.stdin.flush()
+
+    def read_until(self, text: bytes) -> None:
+        """Wait until standard output has this text."""
+        os.set_blocking(self._out.fileno(), False)
+        deadline = time.monotonic() + PATIENCE
+        while text not in self.seen:
+            assert time.monotonic() < deadline, self.seen
+            assert self.process.poll() is None, self.seen
+            self.seen += self._out.read() or b""
+            time.sleep(0.01)
+
+    def interrupt(self) -> tuple[str, str, int]:
+        """Ctrl-C, and what ``rest`` gives."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(PATIENCE)
+        return self.rest()
+
+    def rest(self) -> tuple[str, str, int]:
+        """What an ended process wrote, what it said, and its exit status."""
+        os.set_blocking(self._out.fileno(), True)
+        assert self.process.stderr is not None
+        return (
+            (self.seen + self._out.read()).decode(),
+            self.process.stderr.read().decode(),
+            self.process.returncode,
+        )
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+@pytest.fixture
+def slow(environment: dict[str, str], request: pytest.FixtureRequest) -> Iterator[Slow]:
+    name, query = getattr(request, "param", ("table", "q.rq"))
+    run = Slow(environment, "-f", name, query=query)
+    yield run
+    run.stop()
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [(name, "q.rq") for name in ("table", "json", "xml", "csv", "tsv", "ndjson")]
+    + [(name, "construct.rq") for name in ("trig", "nquads")],
+    indirect=True,
+    ids=lambda pair: str(pair[0]),
+)
+def test_ctrl_c_ends_with_what_was_found(slow: Slow, request: pytest.FixtureRequest) -> None:
+    slow.feed(STREAM)
+    slow.read_until(b"20")  # the first match, long before the pipe is closed
+    out, err, status = slow.interrupt()
+    assert (err, status) == ("", 0)
+    match request.node.callspec.id:
+        case "json":
+            assert json.loads(out)["results"]["bindings"][0]["w"]["value"] == "20"
+        case "xml":
+            assert len(ElementTree.fromstring(out)) == 2
+        case "ndjson":
+            assert json.loads(out.splitlines()[0])["end"] == 2
+        case _:
+            assert out.endswith("\n")
+
+
+@pytest.mark.parametrize(
+    "idle", [(), ("--idle", "100ms")], ids=["", "idle"]
+)  # idle streams are read by threads
+def test_ctrl_c_before_anything_was_found(environment: dict[str, str], idle: tuple[str, ...]) -> None:
+    slow = Slow(environment, "-f", "json", *idle)
+    try:
+        slow.feed(event(0, 1, "v", 1))
+        time.sleep(2)  # until it waits for the pipe
+        out, err, status = slow.interrupt()
+    finally:
+        slow.stop()
+    assert json.loads(out)["results"]["bindings"] == []
+    assert (err, status) == ("", 0)
+
+
+@pytest.mark.parametrize("idle", [(), ("--idle", "100ms")], ids=["", "idle"])
+def test_a_run_that_wants_no_more_ends_although_its_stream_does_not(
+    environment: dict[str, str], idle: tuple[str, ...]
+) -> None:
+    Path("first.rq").write_text(f"{QUERY} LIMIT 1")
+    slow = Slow(environment, "-f", "csv", *idle, query="first.rq")
+    try:
+        slow.feed(STREAM)
+        slow.process.wait(PATIENCE)
+        out, err, status = slow.rest()
+    finally:
+        slow.stop()
+    assert out.splitlines() == ["x,v,w", f"{EX}x,10,20"]
+    assert (err, status) == ("", 0)
+
+
+@pytest.mark.parametrize("name", ["table", "json", "ndjson", "csv"])
+def test_a_reader_that_goes_away_ends_the_run_quietly(environment: dict[str, str], name: str) -> None:
+    """As with ``| head -n 1``: far more is found than a pipe holds."""
+    run = subprocess.Popen(
+        [*COMMAND, "run", "q.rq", "-s", "S1=many.nq", "-f", name],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert run.stdout is not None
+    assert run.stderr is not None
+    assert run.stdout.readline()
+    run.stdout.close()
+    assert run.wait(PATIENCE) == 0
+    assert run.stderr.read() == b""
+    run.stderr.close()
+
+
+def on_a_terminal(environment: dict[str, str], *arguments: str) -> tuple[bytes, bytes]:
+    """What a command writes to standard output, a pipe, and to standard error, a terminal."""
+    terminal, side = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, *arguments], env=environment, stdout=subprocess.PIPE, stderr=side
+    ) as process:
+        os.close(side)
+        shown = b""
+        try:
+            while block := os.read(terminal, 65536):
+                shown += block
+        except OSError:  # how the end of a terminal reads
+            pass
+        assert process.stdout is not None
+        out = process.stdout.read()
+    os.close(terminal)
+    return out, shown
+
+
+def test_progress_is_shown_on_terminals_only(environment: dict[str, str]) -> None:
+    out, shown = on_a_terminal(environment, "run", "q.rq", "-s", "S1=s.nq", "-f", "csv")
+    assert b"4 events" in shown
+    assert b"2 matches" in shown
+    assert b"watermark 4" in shown
+    assert b"\x1b" not in out
+    done = subprocess.run(
+        [*COMMAND, "run", "q.rq", "-s", "S1=s.nq"], env=environment, capture_output=True, check=True
+    )
+    assert done.stderr == b""
+
+
+def test_errors_are_coloured_on_terminals_only(environment: dict[str, str]) -> None:
+    _, shown = on_a_terminal(environment, "run", "q.rq")
+    assert b"\x1b[31merror:\x1b[0m no source" in shown
+    piped = subprocess.run([*COMMAND, "run", "q.rq"], env=environment, capture_output=True, check=False)
+    assert piped.stderr.startswith(b"error: no source")
+    assert piped.returncode == 2
+
+
+def test_a_missing_source_shows_no_traceback(environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [*COMMAND, "run", "q.rq", "-s", "S1=none.nq"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: none.nq")
+    assert EX not in done.stderr
