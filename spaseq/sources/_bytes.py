@@ -10,7 +10,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import zstandard
 
@@ -21,6 +21,7 @@ BLOCK: Final = 1 << 18
 #: No line, statement or message may be longer: memory stays bounded whatever the input is.
 LONGEST: Final = 1 << 26
 
+_PART: Final = 1 << 14
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 
@@ -88,30 +89,30 @@ def _blocks(head: bytes, read: Callable[[int], bytes | None]) -> Iterator[bytes]
         block = read(BLOCK)
 
 
-def _decompressed(blocks: Iterator[bytes], start: Callable[[], object], name: str) -> Iterator[bytes]:
+def _decompressed(blocks: Iterator[bytes], start: Callable[[], Any], name: str) -> Iterator[bytes]:
     """Concatenated members (gzip) or frames (zstd), whatever the block borders."""
     member = start()
     at = 0
-    fresh = True
+    found = False
     for block in blocks:
-        rest = block
-        while rest:
-            if member.eof:  # type: ignore[attr-defined]  # both libraries' objects have these three
-                member, fresh = start(), True
-            try:
-                data = member.decompress(rest)  # type: ignore[attr-defined]
-            except (zlib.error, zstandard.ZstdError) as error:
-                if at == 0:
-                    raise SourceError(f"{name} cannot be decompressed: {error}") from error
-                raise BrokenBytesError(
-                    f"byte {at + len(block) - len(rest)}", f"damaged compression: {error}"
-                ) from error
-            fresh = False
-            if data:
-                yield data
-            rest = member.unused_data  # type: ignore[attr-defined]
+        # Small parts, since what a part gives is lost if the part is damaged, and to bound its size.
+        for begin in range(0, len(block), _PART):
+            rest = block[begin : begin + _PART]
+            while rest:
+                if member.eof:
+                    member = start()
+                try:
+                    data = member.decompress(rest)
+                except (zlib.error, zstandard.ZstdError) as error:
+                    if not found:
+                        raise SourceError(f"{name} cannot be decompressed: {error}") from error
+                    raise BrokenBytesError(f"byte {at + begin}", f"damaged compression: {error}") from error
+                if data:
+                    found = True
+                    yield data
+                rest = member.unused_data
         at += len(block)
-    if not member.eof and not fresh:  # type: ignore[attr-defined]
+    if not member.eof:
         raise BrokenBytesError(f"byte {at}", "the compressed data ends too early: the file was cut")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator
+from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -115,7 +116,7 @@ def _records(blocks: Iterator[bytes], sink: EventSink) -> Iterator[list[tuple[in
     start, size, is_open = 1, 0, False
     for first, text in whole_lines(blocks, sink.bad):
         records: list[tuple[int, str]] = []
-        for number, line in enumerate(text.split(b"\n"), first):
+        for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), first):
             if not held:
                 start, size = number, 0
             held.append(line.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace"))
@@ -131,7 +132,7 @@ def _records(blocks: Iterator[bytes], sink: EventSink) -> Iterator[list[tuple[in
 
 def _csv_rows(line: int, raw: str, delimiter: str, header: list[str], sink: EventSink) -> Iterator[_Object]:
     """The row of a record (more than one if quotes misled). Fills ``header`` from the first line."""
-    reader = csv.reader(raw.splitlines(keepends=True), delimiter=delimiter, strict=True)
+    reader = csv.reader(StringIO(raw, newline=""), delimiter=delimiter, strict=True)
     try:
         for cells in reader:
             if not cells:
