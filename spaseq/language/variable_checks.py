@@ -222,12 +222,19 @@ class VariableChecks:
                 )
 
     def _sub_select(self, query: s.SubSelect, outside: frozenset[str], gpm: s.Gpm | None) -> None:
-        names = outside | variables(query.pattern) | (variables(query.values) if query.values else _NONE)
-        self._pattern(query.pattern, names, gpm)
-        names |= {c.variable.name for c in query.modifiers.group_by if c.variable}
+        inner = variables(query.pattern) | (variables(query.values) if query.values else _NONE)
+        self._pattern(query.pattern, outside | inner, gpm)
+        inner |= {c.variable.name for c in query.modifiers.group_by if c.variable}
+        names = outside | inner
         asked: list[s.Expression] = [c.expression for c in query.modifiers.group_by]
         for item in query.select.items or ():
-            asked.append(item.variable if item.expression is None else item.expression)
+            if item.expression is not None:
+                asked.append(item.expression)
+            elif item.variable.name not in inner:
+                alike = nearest(item.variable.name, inner)
+                hint = f"did you mean ?{alike}?" if alike else None
+                message = f"this subquery does not bind {item.variable}"
+                raise self._findings.error(message, item.variable.span, hint)
         after = [*query.modifiers.having, *(order.expression for order in query.modifiers.order_by)]
         computed = {item.variable.name for item in query.select.items or () if item.expression is not None}
         for expression in (*asked, *after):

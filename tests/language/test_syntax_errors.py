@@ -7,7 +7,7 @@ import pytest
 from spaseq.errors import QuerySyntaxError, SpaseqError
 from spaseq.language import prepare
 from spaseq.language.parser import parse, parse_group
-from tests.language.marked import HEAD, assert_points_at, asked, place
+from tests.language.marked import HEAD, asked, assert_points_at, place
 
 
 def syntax_error(marked: str) -> QuerySyntaxError:
@@ -45,7 +45,11 @@ UNEXPECTED = [
     (body("VALUES ?x ‸(1 2)"), "expected '{', found '('", None),
     (body("GRAPH ‸{ ?x :p ?y }"), "expected an IRI or a variable, found '{'", None),
     (asked("WHERE { SEQ(A ‸B) DEFINE GPM A ON S {} }"), "expected ')' or an operator, found 'B'", None),
-    (asked("WHERE { SEQ(A ‸-> B) DEFINE GPM A ON S {} }"), "expected ')' or an operator, found '-'", "write ; for ->"),
+    (
+        asked("WHERE { SEQ(A ‸-> B) DEFINE GPM A ON S {} }"),
+        "expected ')' or an operator, found '-'",
+        "write ; for ->",
+    ),
     (asked("WHERE { SEQ(A;‸) DEFINE GPM A ON S {} }"), "expected '(', '!', ALL or a name, found ')'", None),
     (
         asked("WHERE { SEQ(A‸[,] ; B) DEFINE GPM A ON S {} }"),
@@ -53,7 +57,11 @@ UNEXPECTED = [
         "[,] [;] [:] say how a Kleene goes on: they follow +, *, or {n,m}",
     ),
     (asked("WHERE { SEQ(A{‸x}) DEFINE GPM A ON S {} }"), "expected a whole number, found 'x'", None),
-    (asked("WHERE { SEQ(A) ‸?x :p ?y }"), "expected DEFINE, found '?x'", "patterns stand in GPMs: DEFINE GPM A ON S { … }"),
+    (
+        asked("WHERE { SEQ(A) ‸?x :p ?y }"),
+        "expected DEFINE, found '?x'",
+        "patterns stand in GPMs: DEFINE GPM A ON S { … }",
+    ),
     (asked("WHERE { SEQ(A) DEFINE GPM A ‸{ } }"), "expected ON, found '{'", None),
     (asked("WHERE { SEQ(A) DEFINE ‸GMP A ON S { } }"), "expected GPM, found 'GMP'", "did you mean GPM?"),
     (asked("‸WHER { SEQ(A) DEFINE GPM A ON S { } }"), "expected WHERE, found 'WHER'", "did you mean WHERE?"),
@@ -77,7 +85,7 @@ UNEXPECTED = [
         "expected FROM, PARTITION, SLIDING or TUMBLING, found 'WHERE'",
         "a query names its streams: FROM STREAM S <…>, before WHERE",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("marked", "message", "hint"), UNEXPECTED)
@@ -120,7 +128,11 @@ def test_nothing_at_all() -> None:
 
 BROKEN = [
     (body("?x :p ‸'a"), "this string is not closed", "a string of several lines stands between three quotes"),
-    (body('?x :p ‸"a\n b"'), "this string is not closed", "a string of several lines stands between three quotes"),
+    (
+        body('?x :p ‸"a\n b"'),
+        "this string is not closed",
+        "a string of several lines stands between three quotes",
+    ),
     (body('?x :p ‸"""a"'), "this string is not closed", None),
     (body(r"?x :p 'a‸\q'"), r"'\q' is not an escape in a string", r"write '\\' for a backslash"),
     (body("?x ‸<http://a b> ?y"), "this IRI is not closed by '>'", None),
@@ -132,9 +144,13 @@ BROKEN = [
         "<p> is relative, and the query has no BASE",
         "write the whole IRI, or say BASE <…> before the query",
     ),
-    (body("?x ‸xsd:p ?y"), "the prefix 'xsd:' is not declared", "add PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>"),
+    (
+        body("?x ‸xsd:p ?y"),
+        "the prefix 'xsd:' is not declared",
+        "add PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>",
+    ),
     (body("?x ‸nix:p ?y"), "the prefix 'nix:' is not declared", "add PREFIX nix: <…> before the query"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("marked", "message", "hint"), BROKEN)
@@ -165,12 +181,14 @@ MISBUILT = [
     (body("FILTER(‸REGEX(?x))"), "REGEX takes 2 to 3 arguments, not 1"),
     (body("FILTER(‸BOUND(3))"), "BOUND takes a variable, nothing else"),
     (body("VALUES (?a ?b) { (1 2) ‸(3) }"), "a row needs a value for each of 2 variables, not 1"),
-    (HEAD.replace("SELECT *", "CONSTRUCT { ‸?x :p/:q 5 }") + "{ SEQ(A) DEFINE GPM A ON S {} }",
-     "a template cannot have a property path: which triples would it build?"),
+    (
+        HEAD.replace("SELECT *", "CONSTRUCT { ‸?x :p/:q 5 }") + "{ SEQ(A) DEFINE GPM A ON S {} }",
+        "a template cannot have a property path: which triples would it build?",
+    ),
     (asked("‸WHERE { DEFINE GPM A ON S { } }"), "this WHERE has no SEQ"),
     (asked("‸{ DEFINE GPM A ON S { } }"), "this WHERE has no SEQ"),
     (asked("WHERE SEQ(A) { ‸SEQ(A) DEFINE GPM A ON S { } }"), "a second SEQ: a query has exactly one"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("marked", "message"), MISBUILT)
