@@ -19,6 +19,8 @@ from typing import Any
 import pyoxigraph as ox
 import pytest
 
+import spaseq
+from spaseq.results.match import Event
 from spaseq.samples import EVENTS, SEED, USE_CASES, SampleStream, UseCase, files, use_case
 
 ROOT = Path(__file__).parents[1]
@@ -117,10 +119,10 @@ class Knowledge:
         return value
 
 
-def found(**gpms: Record | Iterable[Record]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def found(**gpms: Record | Iterable[Record | Event]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """A match in a form that sets can hold."""
     return tuple(
-        (gpm, (events.graph,) if isinstance(events, Record) else tuple(e.graph for e in events))
+        (gpm, tuple(str(e.graph) for e in ([events] if isinstance(events, Record) else events)))
         for gpm, events in sorted(gpms.items())
     )
 
@@ -384,6 +386,50 @@ def test_planted_matches_are_all_matches(name: str, seed: int, events: int) -> N
     assert set(case.queries) == set(case.planted)
     for query in case.queries:
         assert sorted(SEARCHES[query](streams, kb)) == planted(case, query), query
+
+
+def answers(case: UseCase, query: str) -> list[spaseq.Match]:
+    """The engine's matches over the committed files."""
+    text = case.queries[query]
+    streams = {
+        stream.iri: str(ROOT / "streams" / stream.file) + (f"?{stream.options}" if stream.options else "")
+        for stream in case.streams
+        if f"<{stream.iri}>" in text
+    }
+    kb = {case.knowledge_iri: str(ROOT / "kb" / f"{case.name}.ttl")}
+    return list(spaseq.run(spaseq.prepare(text), streams=streams, kb=kb))
+
+
+@pytest.mark.parametrize(("name", "query"), [(name, q) for name in USE_CASES for q in use_case(name).queries])
+def test_the_engine_finds_the_planted_matches(name: str, query: str) -> None:
+    case = use_case(name)
+    time = {e.graph.value: e.time for stream in case.streams for e in stream.events}
+    matches = answers(case, query)
+    chosen = [{gpm: events for gpm, events in match.events.items() if events} for match in matches]
+    assert sorted(found(**events) for events in chosen) == planted(case, query)
+    for match, events in zip(matches, chosen, strict=True):
+        times = [time[str(event.graph)] for gpm in events.values() for event in gpm]
+        assert (match.start, match.end) == (min(times), max(times))
+        assert match.bindings
+
+
+def test_rows_join_events_and_background() -> None:
+    (row,) = answers(use_case("stocks"), "stocks-head-and-shoulders")[0].bindings
+    assert str(row["name"]) == "Brightwell"
+    assert row["head"].toPython() > row["shoulder"].toPython() > row["base"].toPython()
+    for match in answers(use_case("card-fraud"), "card-fraud"):
+        (row,) = match.bindings
+        assert row["probes"].toPython() == len(match.events["A"])
+        assert str(row["holderName"]).removeprefix("Cardholder ") == str(row["card"]).rpartition("-")[2]
+
+
+def test_constructed_streams_tell_each_match() -> None:
+    case = use_case("trajectories")
+    for match in answers(case, "trajectories"):
+        graph = match.graph()
+        (trip,) = set(graph.subjects())
+        assert str(trip) == f"{match.events['C'][0].graph}-report"
+        assert len(graph) == 5
 
 
 @pytest.mark.parametrize("name", USE_CASES)

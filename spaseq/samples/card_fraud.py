@@ -77,6 +77,7 @@ WHERE {
   }
 }
 EMIT MAX
+GROUP BY ?card ?holderName ?bank ?large
 """
 
 TRAVEL: Final = """\

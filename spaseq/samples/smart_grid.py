@@ -79,6 +79,7 @@ WHERE {
     FILTER(?storagePrice < ?fuelPrice)
   }
 }
+GROUP BY ?house ?ownerName ?fuelPrice ?storagePrice
 """
 
 ADVICE: Final = """\

@@ -75,6 +75,7 @@ WHERE {
   FILTER(MIN(?p2) <= 0.97 * ?p1)
   FILTER(LAST(?p3) >= ?p1)
 }
+GROUP BY ?company ?name ?sector ?p1
 """
 
 HEAD_AND_SHOULDERS: Final = """\

@@ -63,6 +63,7 @@ WHERE {
     GRAPH <https://w3id.org/spaseq/example/traffic/kb> { ?neighbour traffic:flowsInto ?segment }
   }
 }
+GROUP BY ?segment ?speed
 """
 
 UNEXPLAINED: Final = """\
