@@ -380,6 +380,8 @@ class Engine:
     def _warn_unread(self, stream: int) -> None:
         if stream in self._unread or any(stream in q.order.clocks for q in self._queries):
             return
+        if any(stream == q.output for q in self._queries):  # nobody has to read what REGISTER STREAM makes
+            return
         self._unread.add(stream)
         iri = self._iri_of(stream)
         known = [self._iri_of(s) for q in self._queries for s in q.order.clocks]
