@@ -98,7 +98,7 @@ def equal(a: Value, b: Value) -> bool:
             return bool(library("{} = {}", a, b).data)
         raise ExpressionError(f"cannot tell whether {a} and {b} are equal")
     kinds = {first, second}
-    if kinds & {IRI, BLANK}:
+    if kinds & {IRI, BLANK, LANG}:  # no other datatype has values with a language
         return False
     if kinds & {UNKNOWN, ILL_TYPED}:
         raise ExpressionError(f"cannot tell whether {a} and {b} are equal")

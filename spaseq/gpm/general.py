@@ -20,7 +20,7 @@ from spaseq.events import EventBatch
 from spaseq.gpm.expressions import Solution
 from spaseq.gpm.solutions import UNIT, Solutions, join, table
 from spaseq.gpm.spectra import NO_CONTEXT, Knowledge
-from spaseq.gpm.surrogates import Writer, identify, surrogate
+from spaseq.gpm.surrogates import HIDDEN, Writer, identify, surrogate, takes_no_step
 from spaseq.gpm.walk import exists_in, patterns, volatile
 from spaseq.language.scope import variables
 from spaseq.language.syntax import (
@@ -29,10 +29,11 @@ from spaseq.language.syntax import (
     Graph,
     Group,
     Optional,
-    PathRepeat,
     Pattern,
+    TriplePattern,
     Triples,
     Union,
+    Var,
 )
 from spaseq.terms import Dictionary
 
@@ -61,11 +62,15 @@ def asks_once(pattern: Pattern) -> bool:
         case Optional(inner):
             return asks_once(inner)
         case Triples(triples):
-            return not any(isinstance(triple.predicate, PathRepeat) for triple in triples)
+            return not any(_may_take_no_step(triple) for triple in triples)
         case Filter(expression) | Bind(expression):
             return not exists_in(expression) and not volatile(expression)
         case _:
             return False
+
+
+def _may_take_no_step(triple: TriplePattern) -> bool:
+    return not isinstance(triple.predicate, Var) and takes_no_step(triple.predicate)
 
 
 class General:
@@ -87,10 +92,13 @@ class General:
         store.extend(_quads(batch, [_event_graph(event) for event in range(len(batch))]))
         if self._kb is not None:
             known = self._kb.batch(self.dictionary)
-            store.extend(_quads(known, [surrogate(name) for name in known.graph.tolist()]))
+            known_names = [surrogate(name) for name in known.graph.tolist()]
+            for name in known_names:
+                store.add_graph(name)  # it may be empty
+            store.extend(_quads(known, known_names))
         names = sorted(variables(self.pattern) - context.keys() - initial.columns.keys())
         if self._once and initial is UNIT:
-            marker = next(name for name in map("event{}".format, range(len(names) + 1)) if name not in names)
+            marker = HIDDEN + "event"
             writer = Writer(self.dictionary, context, [])
             text = f"{{ GRAPH ?{marker} {writer.group(self.pattern)} }}"
             rows = _ask(store, [marker, *names], text, writer, None)

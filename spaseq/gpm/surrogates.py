@@ -16,7 +16,7 @@ from spaseq.gpm.aggregates import aggregate_ids
 from spaseq.gpm.expressions import ExpressionError, Solution, compile_filter, compile_value
 from spaseq.gpm.walk import conjuncts
 from spaseq.language.rewrite import substitute
-from spaseq.language.scope import mentioned
+from spaseq.language.scope import mentioned, variables
 from spaseq.language.syntax import (
     Aggregate,
     Bind,
@@ -48,6 +48,9 @@ from spaseq.values import BOOLEAN_TYPE
 Answer = NamedNode | BlankNode | Literal
 Function = Callable[..., Answer | Triple | None]
 
+#: How the variables begin that stand for blank nodes, events and so on.
+HIDDEN: Final = "0·"
+
 _TRUE: Final = Literal("true", datatype=BOOLEAN_TYPE)
 _FALSE: Final = Literal("false", datatype=BOOLEAN_TYPE)
 
@@ -62,6 +65,21 @@ def identify(term: NamedNode | BlankNode | Literal | Triple | None) -> int:
     return UNBOUND if term is None else int(term.value[2:])  # type: ignore[union-attr]  # an IRI
 
 
+def takes_no_step(path: Path) -> bool:
+    """Whether a path may lead from a node to itself without a triple."""
+    match path:
+        case PathRepeat(inner, minimum):
+            return minimum == 0 or takes_no_step(inner)
+        case PathInverse(inner):
+            return takes_no_step(inner)
+        case PathSequence(parts):
+            return all(map(takes_no_step, parts))
+        case PathAlternative(parts):
+            return any(map(takes_no_step, parts))
+        case _:
+            return False
+
+
 class Writer:
     """Writes patterns, and gathers the functions that their text calls.
 
@@ -72,6 +90,8 @@ class Writer:
         self._dictionary = dictionary
         self._context = context
         self._graphs = graphs
+        self._blank: dict[BlankNode, str] = {}
+        self._names = 0
         self.functions: dict[NamedNode, Function] = {}
 
     # --- patterns -----------------------------------------------------------------------------
@@ -126,16 +146,56 @@ class Writer:
         return f"VALUES ({' '.join('?' + names[i] for i in kept)}) {{ {' '.join(lines)} }}"
 
     def _triple(self, triple: TriplePattern) -> str:
-        predicate = triple.predicate
-        middle = self._term(predicate) if isinstance(predicate, Var) else self._path(predicate)
-        return f"{self._term(triple.subject)} {middle} {self._term(triple.object)} ."
+        subject, predicate, end = self._term(triple.subject), triple.predicate, self._term(triple.object)
+        if isinstance(predicate, Var):
+            return f"{subject} {self._term(predicate)} {end} ."
+        return self._steps(subject, predicate, end)
+
+    def _steps(self, start: str, path: Path, end: str) -> str:
+        """A path between two places, taken apart into joins and unions as SPARQL 1.1, 18.2.2.4 does.
+
+        Oxigraph's own alternative would walk ``p|p`` once.
+        """
+        match path:
+            case NamedNode():
+                return f"{start} {self._term(path)} {end} ."
+            case PathInverse(inner):
+                return self._steps(end, inner, start)
+            case PathAlternative(parts):
+                return " UNION ".join(f"{{ {self._steps(start, part, end)} }}" for part in parts)
+            case PathSequence(parts):
+                places = [start, *(self._hidden() for _ in parts[1:]), end]
+                return " ".join(map(self._steps, places, parts, places[1:]))
+        if takes_no_step(path) and not (start[0] == end[0] == "?"):
+            return self._from_itself(start, path, end)
+        return f"{start} {self._path(path)} {end} ."
+
+    def _from_itself(self, start: str, path: Path, end: str) -> str:
+        """``p*`` or ``p?`` from or to a term, which matches itself even if the graph lacks it (18.4).
+
+        Oxigraph has it match nothing then.
+        """
+        if start == end:
+            return "VALUES () { () }"
+        steps = f"{start} {self._path(path)} {end} ."
+        if start[0] != "?" and end[0] != "?":
+            return steps
+        free, term = (end, start) if end[0] == "?" else (start, end)
+        return f"{{ SELECT DISTINCT {free} {{ {{ VALUES {free} {{ {term} }} }} UNION {{ {steps} }} }} }}"
+
+    def _hidden(self) -> str:
+        """A variable of a name that nobody writes."""
+        self._names += 1
+        return f"?{HIDDEN}{self._names}"
 
     def _term(self, term: Term | Var) -> str:
         if isinstance(term, Var):
             identifier = self._context.get(term.name)
             return str(term) if identifier is None else str(surrogate(identifier))
         if isinstance(term, BlankNode):
-            return str(term)
+            if term not in self._blank:
+                self._blank[term] = self._hidden()
+            return self._blank[term]
         return str(surrogate(self._dictionary.intern(term)))
 
     def _path(self, path: Path) -> str:
@@ -159,9 +219,9 @@ class Writer:
 
     def _subselect(self, query: SubSelect) -> str:
         """A subquery sees nothing of what is around it; what it projects must agree with the context."""
-        alone = Writer(self._dictionary, {}, self._graphs)
-        alone.functions = self.functions
-        text = alone._select(query)
+        outside, self._context = self._context, {}
+        text = self._select(query)
+        self._context = outside
         projected = (
             None if query.select.items is None else {item.variable.name for item in query.select.items}
         )
@@ -178,14 +238,12 @@ class Writer:
         if query.select.distinct:
             parts.append("DISTINCT")
         if query.select.items is None:
-            parts.append("*")
-        else:
-            parts += [
-                str(item.variable)
-                if item.expression is None
-                else f"({self._call(item.expression)} AS {item.variable})"
-                for item in query.select.items
-            ]
+            parts += [f"?{name}" for name in sorted(variables(query))]  # not *, which has the hidden ones
+        for item in query.select.items or ():
+            call = item.expression and self._call(item.expression)
+            parts.append(str(item.variable) if call is None else f"({call} AS {item.variable})")
+        if len(parts) == 1 + query.select.distinct:
+            parts.append(f"(0 AS {self._hidden()})")
         parts.append(self.group(query.pattern))
         if modifiers.group_by:
             parts.append("GROUP BY")
