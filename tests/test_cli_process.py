@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 import spaseq as package
+from spaseq._cli_console import Interrupts
 
 from .test_cli import CONSTRUCT, EX, QUERY, STREAM, event
 
@@ -133,6 +134,25 @@ def test_ctrl_c_before_anything_was_found(environment: dict[str, str], idle: tup
         slow.stop()
     assert json.loads(out)["results"]["bindings"] == []
     assert (err, status) == ("", 0)
+
+
+@pytest.mark.parametrize(("presses", "written"), [(1, ["begun", "done"]), (2, ["begun"])])
+def test_ctrl_c_waits_for_a_write_once(presses: int, written: list[str]) -> None:
+    steps: list[str] = []
+
+    def write(interrupts: Interrupts) -> None:
+        with interrupts.held():
+            steps.append("begun")
+            for _ in range(presses):
+                signal.raise_signal(signal.SIGINT)
+            steps.append("done")
+        steps.append("went on")
+
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts() as interrupts, pytest.raises(KeyboardInterrupt):
+        write(interrupts)
+    assert steps == written
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.parametrize("idle", [(), ("--idle", "100ms")], ids=["", "idle"])
