@@ -81,9 +81,8 @@ class Machine:
         if event.time != self._time:
             self._time = event.time
             self._now.clear()
-            for wait in self._barred.values():
+            for wait in list(self._barred.values()):
                 self._remove(wait)
-            self._barred.clear()
         self._expire(event)
         self.memory.add(event)
         if self._program.simultaneous:
