@@ -99,8 +99,8 @@ class EventBatch:
         yield from zip(self.s[rows].tolist(), self.p[rows].tolist(), self.o[rows].tolist(), strict=True)
 
     def renumber(self, start: int) -> EventBatch:
-        """The same events, their arrival numbers moved up by ``start``."""
-        return self if start == 0 else replace(self, n=self.n + start)
+        """The same events of one stream, their arrival numbers counted from ``start``."""
+        return replace(self, n=np.arange(start, start + len(self), dtype=np.int64))
 
     def take(self, events: Ids) -> EventBatch:
         """The events at these positions, in this order."""

@@ -66,7 +66,6 @@ class Pipeline:
         is_stream = register is not None and register.kind is RegisterKind.STREAM
         self.output = register.iri if register is not None and is_stream else None
         self._derived: BatchBuilder | None = None
-        self._emitted = 0
 
     def process(self, batch: EventBatch) -> Iterator[Match]:
         """Takes events in processing order; yields matches as soon as their last event is there."""
@@ -153,8 +152,7 @@ class Pipeline:
         assert self.output is not None
         if self._derived is None:
             self._derived = BatchBuilder(self._dictionary, self.output, clock)
-        self._derived.add(found.last.time, self._emitted, constructed)
-        self._emitted += 1
+        self._derived.add(found.last.time, 0, constructed)
 
     def _exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
         assert occurrence.batch is not None
