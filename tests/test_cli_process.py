@@ -31,7 +31,6 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
     (tmp_path / "q.rq").write_text(QUERY)
     (tmp_path / "construct.rq").write_text(CONSTRUCT)
     (tmp_path / "s.nq").write_text(STREAM)
-    (tmp_path / "many.nq").write_text("".join(event(n, n, "vw"[n % 2], n) for n in range(20_000)))
     plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     return plain | {"PYTHONPATH": str(Path(package.__file__).parents[1]), "TERM": "xterm", "COLUMNS": "100"}
 
@@ -127,8 +126,10 @@ def test_ctrl_c_ends_with_what_was_found(slow: Slow, request: pytest.FixtureRequ
 def test_ctrl_c_before_anything_was_found(environment: dict[str, str], idle: tuple[str, ...]) -> None:
     slow = Slow(environment, "-f", "json", *idle)
     try:
-        slow.feed(event(0, 1, "v", 1))
-        time.sleep(2)  # until it waits for the pipe
+        doubtful = '"{}"^^<http://www.w3.org/2001/XMLSchema#date>'
+        slow.feed(event(0, doubtful.format(1), "v", 1) + event(1, doubtful.format(2), "v", 2))
+        assert slow.process.stderr is not None
+        assert slow.process.stderr.readline().startswith(b"warning: ")  # so it has read them
         out, err, status = slow.interrupt()
     finally:
         slow.stop()
@@ -173,7 +174,8 @@ def test_a_run_that_wants_no_more_ends_although_its_stream_does_not(
 
 @pytest.mark.parametrize("name", ["table", "json", "ndjson", "csv"])
 def test_a_reader_that_goes_away_ends_the_run_quietly(environment: dict[str, str], name: str) -> None:
-    """As with ``| head -n 1``: far more is found than a pipe holds."""
+    """As with ``| head -n 1``: more is found than a pipe holds."""
+    Path("many.nq").write_text("".join(event(n, n, "vw"[n % 2], n) for n in range(8_000)))
     run = subprocess.Popen(
         [*COMMAND, "run", "q.rq", "-s", "S1=many.nq", "-f", name],
         env=environment,
