@@ -1,0 +1,1 @@
+"""Sources: bytes to batches of events."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.sources import _bytes, turtle
+from spaseq.errors import BadEventError
+from spaseq.sources import BadEvent, SourceOptions, _bytes, open_source, turtle
+from spaseq.terms import Dictionary
 
-from .reading import PREFIXES, Sample, Trickle, pieces, read, samples
+from .reading import PREFIXES, STREAM, Sample, Trickle, pieces, read, samples
 
 TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"
 INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
@@ -202,3 +206,25 @@ def test_json_ld(form: str) -> None:
         reading = read(f"{good}\n{remote}\n\n{{\n{good}\n", f"format={form}")
         assert reading.graphs == ["a", "a"]
         assert reading.positions == ["line 2", "line 4"]
+
+
+@pytest.mark.parametrize(
+    ("form", "data"),
+    [
+        ("nq", b"oops\n"),
+        ("trig", b"oops .\n"),
+        ("messages", b'VERSION "1.2-messages"\noops .\n'),
+        ("jsonld", b"{"),
+        ("ndjsonld", b"{\n"),
+        ("jelly", b"\xff" * 20),
+    ],
+)
+def test_who_is_told_may_stop_the_reading(form: str, data: bytes) -> None:
+    """What ``on_bad`` raises comes through: that is how ``strict`` works."""
+
+    def stop(bad: BadEvent) -> None:
+        raise BadEventError(bad.reason, stream=bad.stream, position=bad.position)
+
+    batches = open_source(BytesIO(data), STREAM, Dictionary(), SourceOptions(format=form), on_bad=stop)
+    with pytest.raises(BadEventError, match=STREAM.value):
+        list(batches)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from io import BytesIO
+from typing import Any
 
 import pyoxigraph as ox
 from hypothesis import given
@@ -20,7 +22,7 @@ from pyjelly.integrations.generic.serialize import GenericSinkTermEncoder
 from pyjelly.options import LookupPreset, StreamParameters, StreamTypes
 from pyjelly.serialize.flows import BoundedFrameFlow, DatasetsFrameFlow, GraphsFrameFlow
 from pyjelly.serialize.ioutils import write_delimited, write_single
-from pyjelly.serialize.streams import QuadStream, SerializerOptions, TripleStream
+from pyjelly.serialize.streams import GraphStream, QuadStream, SerializerOptions, TripleStream
 
 from spaseq.sources import GENERATED_AT, write_messages
 
@@ -136,6 +138,30 @@ def test_jelly_frame_is_graph(events: list[Sample], flat: bool) -> None:
     assert_same(read(_delimited(frames), spec), inside, named=False)
 
 
+@given(samples(), SIZES, st.booleans())
+def test_jelly_graphs(events: list[Sample], size: int, flat: bool) -> None:
+    """Physical graphs: flat, so that frames cut through events; or a frame a dataset."""
+    logical = (
+        jelly.LOGICAL_STREAM_TYPE_FLAT_QUADS if flat else jelly.LOGICAL_STREAM_TYPE_TIMESTAMPED_NAMED_GRAPHS
+    )
+    flow = (
+        BoundedFrameFlow(logical_type=logical, frame_size=4)
+        if flat
+        else DatasetsFrameFlow(logical_type=logical)
+    )
+    stream = _jelly(GraphStream, jelly.PHYSICAL_STREAM_TYPE_GRAPHS, flow)
+    frames: list[Any] = []
+    for event in events:
+        stamp = Triple(*map(_jelly_term, event.stamp.triple))
+        frames += stream.graph(DefaultGraph, [stamp])
+        body = [Triple(*map(_jelly_term, triple)) for triple in event.triples]
+        frames += stream.graph(_jelly_term(event.name), body)
+        if not flat:
+            frames.append(stream.flow.frame_from_dataset())
+    frames.append(stream.flow.to_stream_frame())
+    assert_same(read(Trickle(pieces(_delimited(frames), size)), "format=jelly"), events)
+
+
 def test_jelly_without_delimiters() -> None:
     event = Sample(ox.NamedNode("http://example.org/g0"), 7, ())
     stream = _jelly(
@@ -155,7 +181,7 @@ def _stamp_of(event: Sample) -> tuple[ox.NamedNode, ox.NamedNode, ox.Literal]:
     return event.name, GENERATED_AT, integer(event.time)
 
 
-def _jelly(kind, physical, flow):  # type: ignore[no-untyped-def]  # pyjelly's streams are untyped
+def _jelly(kind: Any, physical: Any, flow: Any) -> Any:
     options = SerializerOptions(
         flow=flow,
         logical_type=flow.logical_type,
@@ -168,7 +194,7 @@ def _jelly(kind, physical, flow):  # type: ignore[no-untyped-def]  # pyjelly's s
     return stream
 
 
-def _jelly_term(term):  # type: ignore[no-untyped-def]
+def _jelly_term(term: ox.NamedNode | ox.BlankNode | ox.Literal) -> IRI | BlankNode | Literal:
     if isinstance(term, ox.NamedNode):
         return IRI(term.value)
     if isinstance(term, ox.BlankNode):
@@ -183,7 +209,7 @@ def _jelly_quad(quad: ox.Quad) -> Quad:
     return Quad(*map(_jelly_term, quad.triple), graph)
 
 
-def _delimited(frames) -> bytes:  # type: ignore[no-untyped-def]
+def _delimited(frames: Iterable[Any]) -> bytes:
     out = BytesIO()
     for frame in frames:
         if frame is not None:

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def zst(data: bytes) -> bytes:
 
 @pytest.mark.parametrize(("suffix", "pack"), [("", bytes), (".gz", gzip.compress), (".zst", zst)])
 @pytest.mark.parametrize("size", [1, 1000, 1 << 18])
-def test_compressed(tmp_path: Path, suffix: str, pack, size: int) -> None:  # type: ignore[no-untyped-def]
+def test_compressed(tmp_path: Path, suffix: str, pack: Callable[[bytes], bytes], size: int) -> None:
     data = pack(TEXT)
     assert read(Trickle(pieces(data, size)), ARRIVAL).times == list(range(2000))
     path = tmp_path / f"events.nq{suffix}"
@@ -40,7 +41,7 @@ def test_compressed(tmp_path: Path, suffix: str, pack, size: int) -> None:  # ty
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zst])
-def test_concatenated(pack) -> None:  # type: ignore[no-untyped-def]
+def test_concatenated(pack: Callable[[bytes], bytes]) -> None:
     half = len(TEXT) // 2
     for size in (1, 1 << 18):
         data = pack(TEXT[:half]) + pack(b"") + pack(TEXT[half:])
@@ -48,7 +49,7 @@ def test_concatenated(pack) -> None:  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zst])
-def test_cut_short(pack) -> None:  # type: ignore[no-untyped-def]
+def test_cut_short(pack: Callable[[bytes], bytes]) -> None:
     """What came before the damage counts; the damage is reported."""
     data = pack(LARGE)
     reading = read(Trickle(pieces(data[: len(data) * 3 // 4], 1000)), ARRIVAL)
