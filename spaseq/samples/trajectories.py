@@ -302,10 +302,7 @@ def trajectories(seed: int, events: int) -> UseCase:
         {"traj": f"{EXAMPLE}trajectory#", "t": f"{EXAMPLE}trajectory/"},
         (
             SampleStream(
-                f"{EXAMPLE}trajectory/stream/positions",
-                "trajectories.messages",
-                in_order(positions),
-                "format=messages",
+                f"{EXAMPLE}trajectory/stream/positions", "trajectories.messages", in_order(positions)
             ),
         ),
         f"{EXAMPLE}trajectory/kb",
