@@ -125,11 +125,15 @@ class Writer:
         raise ValueError(f"{type(element).__name__} reaches beyond the event and the knowledge base")
 
     def _graph(self, name: NamedNode | Var, inner: Group) -> str:
-        if isinstance(name, Var) and name.name not in self._context:
-            # Events are named graphs as well: only the knowledge base's may be seen.
-            seen = " ".join(str(surrogate(identifier)) for identifier in self._graphs)
-            return f"{{ VALUES {name} {{ {seen} }} GRAPH {name} {self.group(inner)} }}"
-        return f"GRAPH {self._term(name)} {self.group(inner)}"
+        if isinstance(name, NamedNode) or name.name in self._context:
+            return f"GRAPH {self._term(name)} {self.group(inner)}"
+        # One branch per graph, as SPARQL 1.1, 18.6 defines it: events are named graphs too, which must
+        # not be seen, and Oxigraph would let a variable for the graph count in MINUS.
+        branches = [
+            f"{{ VALUES {name} {{ {graph} }} GRAPH {graph} {self.group(inner)} }}"
+            for graph in map(surrogate, self._graphs)
+        ]
+        return " UNION ".join(branches) or f"VALUES {name} {{ }}"
 
     def _values(self, values: Values) -> str:
         names = [v.name for v in values.variables]

@@ -179,6 +179,9 @@ def _groups(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Group:
     objects = st.one_of(variables, variables, st.sampled_from([*NODES, *LITERALS]))
     predicates = st.one_of(st.sampled_from(PREDICATES), st.sampled_from(PREDICATES), paths, variables)
     triple_patterns = st.builds(TriplePattern, subjects, predicates, objects)
+    if "paths" in kinds:
+        plain = st.builds(TriplePattern, subjects, st.sampled_from(PREDICATES), objects)
+        triple_patterns = st.one_of(plain, st.builds(TriplePattern, variables, paths, variables))
 
     def inner() -> st.SearchStrategy[Group]:
         return _groups(depth - 1, kinds)
@@ -193,7 +196,9 @@ def _groups(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Group:
             case "triples":
                 elements.append(Triples(tuple(draw(st.lists(triple_patterns, min_size=1, max_size=2)))))
             case "filter":
-                with_exists = inner() if depth and "exists" in kinds else None
+                # What MINUS means in EXISTS, where variables are replaced, SPARQL 1.1 leaves open.
+                inside = tuple(kind for kind in kinds if kind != "minus")
+                with_exists = _groups(depth - 1, inside) if depth and "exists" in kinds else None
                 elements.append(Filter(draw(_conditions(with_exists))))
             case "bind":
                 bound += 1
@@ -223,6 +228,23 @@ def _groups(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Group:
             case "graph":
                 elements.append(Graph(draw(st.one_of(st.sampled_from(GRAPHS), variables)), draw(inner())))
     return Group(tuple(elements))
+
+
+@st.composite
+def plain_groups(draw: st.DrawFn) -> Group:
+    """A group in which no filter stands in a nested group: where rdflib keeps SPARQL's scoping."""
+    found = draw(_groups(0, ("predicates",)))
+    nested: st.SearchStrategy[Pattern] = st.one_of(
+        st.builds(Optional, _only_triples),
+        st.builds(lambda a, b: Union((a, b)), _only_triples, _only_triples),
+    )
+    return _relabel(Group(found.elements + tuple(draw(st.lists(nested, max_size=2)))), count())
+
+
+_only_triples: st.SearchStrategy[Group] = st.builds(
+    lambda triple: Group((Triples((triple,)),)),
+    st.builds(TriplePattern, variables, st.sampled_from(PREDICATES), variables),
+)
 
 
 @st.composite
