@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# The tests import each other's helpers as `tests.…`; at the end of the path, so that `spaseq` is the
+# installed package and not the checkout.
+sys.path.append(str(Path(__file__).parents[1]))
 
 settings.register_profile(
     "ci", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, print_blob=True
@@ -26,7 +31,9 @@ def shared() -> Callable[[str], Path]:
     def find(name: str) -> Path:
         path = SHARED / name
         if not path.exists():
-            pytest.skip(f"reference data {name!r} is not beside this checkout (SPASEQ_SHARED names its folder)")
+            pytest.skip(
+                f"reference data {name!r} is not beside this checkout (SPASEQ_SHARED names its folder)"
+            )
         return path
 
     return find

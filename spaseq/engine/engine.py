@@ -220,7 +220,10 @@ class Engine:
             pass
 
     def pull(self, *sources: Source) -> Iterator[None]:
-        """As ``feed``, step by step: yields after each batch of events, its matches delivered."""
+        """As ``feed``, step by step: yields after each batch of events, its matches delivered.
+
+        The sources are opened by the call itself, which raises what is wrong with them.
+        """
         self._check_open()
         opened: dict[int, Iterator[EventBatch]] = {}
         for source in sources:
@@ -231,6 +234,9 @@ class Engine:
             opened[identity] = open_source(
                 source.location, stream, self._dictionary, source.options, on_bad=self._reject
             )
+        return self._pull(opened)
+
+    def _pull(self, opened: Mapping[int, Iterator[EventBatch]]) -> Iterator[None]:
         for identity in opened:
             self._hold(identity, True)
         steps = in_turn(opened) if self._idle is None else with_idle(opened, self._idle)
@@ -250,7 +256,6 @@ class Engine:
         """Says that no event will come: ends every window, delivers the rest, closes the dead letters."""
         if self._closed:
             return
-        self._closed = True
         for query in self._queries:
             if not query.handle.done:
                 batch = query.order.drain()
@@ -258,14 +263,22 @@ class Engine:
                     self._run(query, query.pipeline.process(batch))
                 self._run(query, query.pipeline.close())
                 self._pass_on(query, math.inf)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Closes the engine as it is: what waits for a window's end is not delivered."""
+        self._closed = True
         if self._letters is not None:
             self._letters.close()
 
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
 
     @property
     def watermark(self) -> datetime | int | None:

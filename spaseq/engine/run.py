@@ -62,7 +62,7 @@ def run(
         kb, lateness=lateness, idle=idle, strict=strict, dead_letters=dead_letters, evaluator=evaluator
     )
     handle = engine.register(prepared)
-    sources = _sources(prepared, streams)
+    steps = engine.pull(*_sources(prepared, streams))
 
     def report() -> None:
         if progress is not None:
@@ -74,15 +74,19 @@ def run(
     def matches() -> Generator[Match, None, None]:
         reported = time.monotonic()
         try:
-            for _ in engine.pull(*sources):
+            for _ in steps:
                 yield from handle.matches()
                 if time.monotonic() - reported >= _REPORT_EVERY:
                     reported = time.monotonic()
                     report()
             engine.close()
             yield from handle.matches()
+        except KeyboardInterrupt:
+            # What was found before Ctrl-C is not lost with the batch that it interrupted.
+            yield from handle.matches()
+            raise
         finally:
-            engine.close()
+            engine.abandon()
             report()
 
     return matches()

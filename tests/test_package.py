@@ -1,0 +1,53 @@
+"""The package as a whole: its doctests, its public names, and what importing it costs."""
+
+from __future__ import annotations
+
+import doctest
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import spaseq
+
+MODULES = [
+    m.name for m in pkgutil.walk_packages(spaseq.__path__, "spaseq.") if not m.name.endswith("__main__")
+]
+
+
+@pytest.mark.parametrize("name", ["spaseq", *MODULES])
+def test_doctests(name: str) -> None:
+    assert doctest.testmod(import_module(name)).failed == 0
+
+
+def test_some_doctests_are_run() -> None:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    examples = [test for name in MODULES for test in finder.find(import_module(name)) if test.examples]
+    assert len(examples) >= 10
+
+
+def test_public_names() -> None:
+    assert list(spaseq.__all__) == sorted(spaseq.__all__)
+    for name in spaseq.__all__:
+        assert getattr(spaseq, name) is not None
+    assert set(spaseq.__all__) <= set(dir(spaseq))
+    with pytest.raises(AttributeError, match="no attribute 'Enigne'"):
+        spaseq.Enigne  # noqa: B018  # the access is what is tested
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The top-level packages in memory after a statement in a new interpreter."""
+    code = f"{statement}\nimport sys\nprint(*sorted({{m.split('.')[0] for m in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_is_cheap() -> None:
+    assert not {"numpy", "rdflib", "pyoxigraph", "lark"} & loaded_by("import spaseq")
+
+
+def test_the_engine_needs_no_command_line_and_no_jvm() -> None:
+    loaded = loaded_by("import spaseq; spaseq.Engine; spaseq.run; spaseq.explain; spaseq.Match")
+    assert not {"typer", "rich", "pyspark"} & loaded
