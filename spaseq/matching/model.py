@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -71,6 +71,17 @@ class Found:
     def chosen(self) -> frozenset[tuple[str, Stamp]]:
         """What makes two matches the same: which event each GPM chose."""
         return frozenset((name, o.stamp) for name, o in self.events)
+
+
+def distinct(found: Iterable[Found]) -> list[Found]:
+    """Matches of the same events, found in different ways, as one match that has the rows of all."""
+    unique: dict[object, Found] = {}
+    for match in found:
+        same = unique.setdefault(match.chosen, match)
+        new = tuple(row for row in match.rows if row not in same.rows) if same is not match else ()
+        if new:
+            unique[match.chosen] = Found(same.events, same.rows + new)
+    return list(unique.values())
 
 
 def _order(occurrence: Occurrence) -> tuple[int, int]:

@@ -29,7 +29,7 @@ from spaseq.automaton.pattern import (
 from spaseq.events import precedes
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.model import Bounds, Choice, Found, Occurrence
+from spaseq.matching.model import Bounds, Choice, Found, Occurrence, distinct
 
 #: What ``;`` must not skip: units an element can start with, and the Kleenes entered on the way.
 _Rivals = tuple[tuple[tuple[int, ...], Atom | Both], ...]
@@ -99,11 +99,8 @@ def matches(pattern: SequencePattern, context: Context, bounds: Bounds, events: 
     Includes those that a trailing negation holds back: all of them lie in windows taken as ended.
     """
     search = _Search(pattern, context, bounds, events)
-    unique: dict[object, Found] = {}
-    for m in search.partials():
-        if not search.broken(m):
-            unique.setdefault(_found(m).chosen, _found(m))
-    return sorted(unique.values(), key=lambda found: found.last.position)
+    found = distinct(_found(m) for m in search.partials() if not search.broken(m))
+    return sorted(found, key=lambda match: match.last.position)
 
 
 class Reference:
@@ -144,13 +141,9 @@ class Reference:
         return self._emit([m for m in due if not search.broken(m)])
 
     def _emit(self, partials: Iterable[_Partial]) -> list[Found]:
-        out = []
-        for m in partials:
-            found = _found(m)
-            if found.chosen not in self._seen:
-                self._seen[found.chosen] = self._closing(m)
-                out.append(found)
-        return sorted(out, key=lambda f: f.last.position)
+        new = [found for found in distinct(map(_found, partials)) if found.chosen not in self._seen]
+        self._seen.update((found.chosen, self._bounds.closing(found.first)) for found in new)
+        return sorted(new, key=lambda found: found.last.position)
 
     def _closing(self, m: _Partial) -> int:
         return self._bounds.closing(_found(m).first)

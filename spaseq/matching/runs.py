@@ -7,13 +7,13 @@ from itertools import count
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.model import Bounds, Found, Occurrence
+from spaseq.matching.model import Bounds, Found, Occurrence, distinct
 from spaseq.matching.runs_machine import Machine
 from spaseq.matching.runs_program import Program
 from spaseq.matching.runs_state import Run
 
-#: A match that waits for its window's end: its runs (other ways to the same match) and their Ω.
-_Waiting = list[tuple[Run, Rows]]
+#: A match that waits for its window's end, in all the ways in which it was found.
+_Waiting = list[tuple[Run, Found]]
 
 
 class Runs:
@@ -26,7 +26,7 @@ class Runs:
         self._context = context
         self._bounds = bounds
         self._machine = Machine(program, context, bounds, len(set(pattern.streams)) == 1, self._complete)
-        self._complete_runs: list[tuple[Run, Rows]] = []
+        self._completed: list[tuple[Run, Rows]] = []
         self._numbers = count()
         # By the end of their window.
         self._waiting: list[tuple[int, int, _Waiting]] = []
@@ -39,34 +39,33 @@ class Runs:
             opening = min(opening, self._waiting[0][0] - self._bounds.size)
         self._machine.memory.clear(opening)
         self._machine.push(occurrence)
-        if not self._complete_runs:
+        if not self._completed:
             return []
-        found: dict[object, Found] = {}
+        found = []
         waiting: dict[object, _Waiting] = {}
-        for run, rows in self._complete_runs:
-            match = Found(tuple(sorted(run.choices, key=lambda choice: choice[1].position)), rows)
+        for run, rows in self._completed:
+            match = _found(run, rows)
             if self._led(run, match):
                 continue
             if run.gaps:
-                waiting.setdefault(match.chosen, []).append((run, rows))
+                waiting.setdefault(match.chosen, []).append((run, match))
             else:
-                found.setdefault(match.chosen, match)
-        self._complete_runs.clear()
+                found.append(match)
+        self._completed.clear()
+        found = distinct(found)
+        certain = {match.chosen for match in found}
         for chosen, runs in waiting.items():
-            first = runs[0][0].first
-            if chosen not in found and first is not None:
-                heapq.heappush(self._waiting, (self._bounds.closing(first), next(self._numbers), runs))
-        return list(found.values())
+            if chosen not in certain:
+                closing = self._bounds.closing(runs[0][1].first)
+                heapq.heappush(self._waiting, (closing, next(self._numbers), runs))
+        return found
 
     def advance(self, at: int) -> list[Found]:
         """See ``Evaluator.advance``."""
         found = []
         while self._waiting and self._waiting[0][0] <= at:
             closing, _, runs = heapq.heappop(self._waiting)
-            held = next(((run, rows) for run, rows in runs if not self._trailed(run, rows, closing)), None)
-            if held is not None:
-                run, rows = held
-                found.append(Found(tuple(sorted(run.choices, key=lambda choice: choice[1].position)), rows))
+            found += distinct(match for run, match in runs if not self._trailed(run, match, closing))
         return sorted(found, key=lambda match: match.last.position)
 
     def drop(self) -> None:
@@ -78,7 +77,7 @@ class Runs:
     def _complete(self, run: Run, rows: Rows) -> None:
         complete = self._context.complete(rows)
         if complete and run.history is not None:
-            self._complete_runs.append((run, complete))
+            self._completed.append((run, complete))
 
     def _led(self, run: Run, match: Found) -> bool:
         """Whether something forbidden precedes the match in its window."""
@@ -90,9 +89,13 @@ class Runs:
             for item in run.leading
         )
 
-    def _trailed(self, run: Run, rows: Rows, closing: int) -> bool:
+    def _trailed(self, run: Run, match: Found, closing: int) -> bool:
         """Whether something forbidden follows the match in its window."""
         return any(
-            gap.after is not None and self._machine.occurs(gap.units, rows, (), gap.after, closing)
+            gap.after is not None and self._machine.occurs(gap.units, match.rows, (), gap.after, closing)
             for gap in run.gaps
         )
+
+
+def _found(run: Run, rows: Rows) -> Found:
+    return Found(tuple(sorted(run.choices, key=lambda choice: choice[1].position)), rows)
