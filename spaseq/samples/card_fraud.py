@@ -33,7 +33,12 @@ ITEM: Final = namespace(f"{EXAMPLE}card/")
 
 _START: Final = datetime(2026, 6, 3, tzinfo=UTC)
 _PERIOD: Final = timedelta(days=3)
-_CARDS: Final = 30
+#: Cards come in blocks; the part that a card plays goes by its place in the block.
+_BLOCK: Final = 30
+_PROBED: Final = range(9)
+_TRAVELLING: Final = range(9, 18)
+_STOLEN: Final = range(18, 26)
+_PAYMENTS_PER_BLOCK: Final = 1000
 _BANKS: Final = ("Banque du Rhône", "Kreditbank Ulm", "Banco del Mar")
 #: City, country, latitude, longitude. The first six are where cards live.
 _CITIES: Final = (
@@ -159,14 +164,17 @@ class _Ledger:
 
     def __init__(self, random: Random, payments: int) -> None:
         self.random = random
-        self.period = _PERIOD * (payments / 1000)
+        blocks = max(1, payments // _PAYMENTS_PER_BLOCK)
+        self.cards = range(_BLOCK * blocks)
+        self.period = _PERIOD * (payments / (blocks * _PAYMENTS_PER_BLOCK))
         self.payments: dict[int, _Payment] = {}
+        self.of: list[list[int]] = [[] for _ in self.cards]  # the tags of each card's payments
         while len(self.payments) < payments:
             offset = random.random()
             time = _START + timedelta(seconds=int(offset * self.period.total_seconds()))
             hour = time.hour + time.minute / 60
             if random.random() < 0.1 + 0.9 * math.exp(-(((hour - 14) / 4.5) ** 2)):
-                card = random.randrange(_CARDS)
+                card = random.choice(self.cards)
                 self.add(time, card, self._ordinary(), self.near(card), random.random() < 0.7)
 
     def _ordinary(self) -> int:
@@ -183,11 +191,22 @@ class _Ledger:
         """The tag of a new payment."""
         tag = len(self.payments)
         self.payments[tag] = _Payment(time, card, amount, city, present, tag)
+        self.of[card].append(tag)
         return tag
 
     def around(self, card: int, time: datetime, reach: timedelta) -> list[_Payment]:
         """The card's payments nearer to ``time`` than ``reach``."""
-        return [p for p in self.payments.values() if p.card == card and abs(p.time - time) < reach]
+        payments = (self.payments[tag] for tag in self.of[card])
+        return [payment for payment in payments if abs(payment.time - time) < reach]
+
+    def since(self, card: int, time: datetime) -> list[_Payment]:
+        """The card's payments at ``time`` or after."""
+        payments = (self.payments[tag] for tag in self.of[card])
+        return [payment for payment in payments if payment.time >= time]
+
+    def playing(self, part: range) -> list[int]:
+        """The cards whose place in their block is in ``part``."""
+        return [card for card in self.cards if card % _BLOCK in part]
 
     def moment(self, part: float) -> datetime:
         """A second of the period; ``part`` goes from 0 to 1."""
@@ -197,7 +216,7 @@ class _Ledger:
 # Each plant has cards of its own, so none changes what another has planted.
 
 
-def _plant_probes(ledger: _Ledger, cards: range) -> list[dict[str, tuple[int, ...]]]:
+def _plant_probes(ledger: _Ledger, cards: list[int]) -> list[dict[str, tuple[int, ...]]]:
     """Three to five small payments and a large one; every third plant is only nearly so.
 
     The near ones make two small payments only, or a large one that is not large enough.
@@ -224,7 +243,7 @@ def _plant_probes(ledger: _Ledger, cards: range) -> list[dict[str, tuple[int, ..
     return matches
 
 
-def _plant_travel(ledger: _Ledger, cards: range) -> list[dict[str, tuple[int, ...]]]:
+def _plant_travel(ledger: _Ledger, cards: list[int]) -> list[dict[str, tuple[int, ...]]]:
     """A payment at home, one online, one far away; every third plant is in time to have flown."""
     matches: list[dict[str, tuple[int, ...]]] = []
     for turn, card in enumerate(cards):
@@ -233,15 +252,15 @@ def _plant_travel(ledger: _Ledger, cards: range) -> list[dict[str, tuple[int, ..
             ledger.payments[payment.tag] = replace(payment, present=False)
         possible = turn % 3 == 2
         apart = timedelta(minutes=140 if possible else ledger.random.randint(20, 110))
-        left = ledger.add(start, card, 2_350 + turn, ledger.near(card), True)
+        left = ledger.add(start, card, 2_350 + turn % 50, ledger.near(card), True)
         ledger.add(start + apart / 2, card, 1_990, ledger.near(card), False)
-        arrived = ledger.add(start + apart, card, 9_900 + turn, ledger.random.choice(_FAR), True)
+        arrived = ledger.add(start + apart, card, 9_900 + turn % 50, ledger.random.choice(_FAR), True)
         if not possible:
             matches.append({"A": (left,), "B": (arrived,)})
     return matches
 
 
-def _plant_thefts(ledger: _Ledger, cards: range) -> list[dict[str, tuple[int, ...]]]:
+def _plant_thefts(ledger: _Ledger, cards: list[int]) -> list[dict[str, tuple[int, ...]]]:
     """A report, a small payment at home, and then a large one, one abroad, or one that is both.
 
     Only the first such payment counts; a fourth kind of plant waits for it until another day.
@@ -251,10 +270,11 @@ def _plant_thefts(ledger: _Ledger, cards: range) -> list[dict[str, tuple[int, ..
     days = max(1, ledger.period // timedelta(days=1))
     for turn, card in enumerate(cards):
         # The tumbling day begins at the first event's time of day; all of this lies in its first hours.
-        start = first + timedelta(days=turn % days, hours=1, minutes=7 * turn)
-        for payment in [p for p in ledger.payments.values() if p.card == card and p.time >= start]:
+        start = first + timedelta(days=turn % days, hours=1, minutes=7 * (turn % 8))
+        idle = card - card % _BLOCK + _BLOCK - 1
+        for payment in ledger.since(card, start):
             # Blocked: what would have been paid with it is paid with a card that no plant uses.
-            ledger.payments[payment.tag] = replace(payment, card=_CARDS - 1 - card % 3, city=4, present=False)
+            ledger.payments[payment.tag] = replace(payment, card=idle - card % 3, city=4, present=False)
         report = ledger.add(start, card, None, ledger.near(card), False)
         ledger.add(start + timedelta(minutes=4), card, 1_250, ledger.near(card), True)
         kind = turn % 4
@@ -293,7 +313,7 @@ def _event(payment: _Payment, n: int) -> SampleEvent:
     return SampleEvent(ITEM(name), payment.time, facts)
 
 
-def _knowledge() -> tuple[Triple, ...]:
+def _knowledge(cards: range) -> tuple[Triple, ...]:
     triples: list[Triple] = []
     for city, (name, country, latitude, longitude) in enumerate(_CITIES):
         triples += about(
@@ -315,7 +335,7 @@ def _knowledge() -> tuple[Triple, ...]:
                     (CARD("trade"), Literal(_TRADES[k])),
                 ],
             )
-    for card in range(_CARDS):
+    for card in cards:
         triples += about(
             ITEM(f"card-{card + 1}"),
             [
@@ -333,12 +353,12 @@ def _knowledge() -> tuple[Triple, ...]:
 
 
 def card_fraud(seed: int, events: int) -> UseCase:
-    """About ``events`` payments with thirty cards, from midnight of 3 June 2026 on."""
+    """About ``events`` payments with thirty cards for each thousand, from midnight of 3 June 2026 on."""
     ledger = _Ledger(Random(f"card fraud {seed}"), max(300, events - 60))
     planted = {
-        "card-fraud": _plant_probes(ledger, range(9)),
-        "card-fraud-travel": _plant_travel(ledger, range(9, 18)),
-        "card-fraud-stolen": _plant_thefts(ledger, range(18, 26)),
+        "card-fraud": _plant_probes(ledger, ledger.playing(_PROBED)),
+        "card-fraud-travel": _plant_travel(ledger, ledger.playing(_TRAVELLING)),
+        "card-fraud-stolen": _plant_thefts(ledger, ledger.playing(_STOLEN)),
     }
     payments = sorted(ledger.payments.values(), key=lambda payment: payment.time)
     graph = {payment.tag: ITEM(f"payment-{n:06d}").value for n, payment in enumerate(payments)}
@@ -357,7 +377,7 @@ def card_fraud(seed: int, events: int) -> UseCase:
             ),
         ),
         f"{EXAMPLE}card/kb",
-        _knowledge(),
+        _knowledge(ledger.cards),
         {"card-fraud": BIG_AFTER_SMALL, "card-fraud-travel": TRAVEL, "card-fraud-stolen": STOLEN},
         {query: tuple(named(match) for match in matches) for query, matches in planted.items()},
     )

@@ -1,6 +1,6 @@
 """Real trades, power and weather as CSV rows, in order of time, for streams/contexts/*.jsonld to lift.
 
-``python tests/benchmarks/realdata.py SHARED`` converts what lies in the folder of reference data
+``python -m tests.benchmarks.realdata SHARED`` converts what lies in the folder of reference data
 and runs the query of each over it: events a second, and the number of matches.
 """
 
