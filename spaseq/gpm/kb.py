@@ -22,15 +22,32 @@ from spaseq.errors import KnowledgeError
 from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.expressions import Solution
 from spaseq.gpm.routes import prepare
-from spaseq.gpm.solutions import Solutions
+from spaseq.gpm.solutions import Solutions, substituted
 from spaseq.gpm.spectra import NO_CONTEXT
-from spaseq.gpm.walk import patterns
+from spaseq.gpm.walk import only_joins, patterns
 from spaseq.language.syntax import Graph, Pattern, Query, Var
 from spaseq.terms import UNBOUND, Dictionary
 
 Source = PathLike[str] | rdflib.Graph | str
 
 _FORMATS = {"xml": RdfFormat.RDF_XML, "owl": RdfFormat.RDF_XML}
+
+
+class _Graphs:
+    """The triples of the named graphs, and the batch they become."""
+
+    def __init__(self, triples: dict[NamedNode, list[Triple]]) -> None:
+        self.triples = triples
+        self._batch: EventBatch | None = None
+
+    def batch(self, dictionary: Dictionary) -> EventBatch:
+        """One event per graph, interned at the first call for a dictionary."""
+        if self._batch is None or self._batch.dictionary is not dictionary:
+            builder = BatchBuilder(dictionary, NamedNode("urn:spaseq:kb"), Clock.TICKS)
+            for n, (name, triples) in enumerate(self.triples.items()):
+                builder.add(0, n, triples, name)
+            self._batch = builder.build()
+        return self._batch
 
 
 class KnowledgeBase:
@@ -46,18 +63,19 @@ class KnowledgeBase:
     """
 
     def __init__(self, graphs: Mapping[str, Source] | Mapping[NamedNode, Source]) -> None:
-        self._graphs: dict[NamedNode, list[Triple]] = {}
+        found: dict[NamedNode, list[Triple]] = {}
         for name, source in graphs.items():
             iri = name if isinstance(name, NamedNode) else _named(name)
-            self._graphs[iri] = list(_read(iri, source))
-        self._visible = frozenset(self._graphs)
-        self._loaded: tuple[Dictionary, EventBatch] | None = None
+            found[iri] = list(_read(iri, source))
+        self._graphs = _Graphs(found)
+        self._visible = frozenset(found)
         self._cache: dict[Graph, Solutions] = {}
+        self._cached_for: Dictionary | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """The IRIs of the named graphs."""
-        return tuple(name.value for name in self._graphs)
+        return tuple(name.value for name in self._graphs.triples)
 
     def restrict(self, named: Iterable[NamedNode]) -> KnowledgeBase:
         """The same graphs for a query with ``FROM NAMED``: a variable in GRAPH ranges over those only."""
@@ -65,7 +83,7 @@ class KnowledgeBase:
         if not wanted:
             return self
         other = KnowledgeBase({})
-        other._graphs, other._visible, other._loaded = self._graphs, wanted & self._visible, self._loaded
+        other._graphs, other._visible = self._graphs, wanted & self._visible
         return other
 
     def missing(self, query: Query) -> tuple[NamedNode, ...]:
@@ -77,7 +95,7 @@ class KnowledgeBase:
             wanted |= {
                 p.name for p in patterns(part) if isinstance(p, Graph) and isinstance(p.name, NamedNode)
             }
-        return tuple(sorted(wanted - self._graphs.keys(), key=lambda name: name.value))
+        return tuple(sorted(wanted - self._graphs.triples.keys(), key=lambda name: name.value))
 
     def require(self, query: Query) -> None:
         """Raises ``KnowledgeError`` if the query names a graph that is not here."""
@@ -90,39 +108,33 @@ class KnowledgeBase:
 
     def batch(self, dictionary: Dictionary) -> EventBatch:
         """The graphs as events, in the order of ``names``; ``graph`` is their name."""
-        if self._loaded is None or self._loaded[0] is not dictionary:
-            builder = BatchBuilder(dictionary, NamedNode("urn:spaseq:kb"), Clock.TICKS)
-            for n, (name, triples) in enumerate(self._graphs.items()):
-                builder.add(0, n, triples, name)
-            self._loaded = dictionary, builder.build()
-            self._cache.clear()
-        return self._loaded[1]
+        return self._graphs.batch(dictionary)
 
     def visible(self, dictionary: Dictionary) -> list[int]:
         """The ids of the graphs over which a variable in GRAPH ranges."""
-        return [dictionary.intern(name) for name in self._graphs if name in self._visible]
+        return [dictionary.intern(name) for name in self._graphs.triples if name in self._visible]
 
     def solutions(self, graph: Graph, dictionary: Dictionary, context: Solution = NO_CONTEXT) -> Solutions:
         """The solutions of a GRAPH pattern, the same in every event; evaluated once.
 
-        ``context`` replaces variables (and is then evaluated each time).
+        ``context`` replaces variables; only where that is more than a join, it costs an evaluation.
         """
-        batch = self.batch(dictionary)
-        if context:
-            return self._evaluate(graph, batch, dictionary, context)
+        if context and not only_joins(graph.pattern):
+            return self._evaluate(graph, dictionary, context)
+        if self._cached_for is not dictionary:
+            self._cache.clear()
+            self._cached_for = dictionary
         found = self._cache.get(graph)
         if found is None:
-            found = self._cache[graph] = self._evaluate(graph, batch, dictionary, context)
-        return found
+            found = self._cache[graph] = self._evaluate(graph, dictionary, NO_CONTEXT)
+        return substituted(found, context) if context else found
 
-    def _evaluate(
-        self, graph: Graph, batch: EventBatch, dictionary: Dictionary, context: Solution
-    ) -> Solutions:
-        name = graph.name
+    def _evaluate(self, graph: Graph, dictionary: Dictionary, context: Solution) -> Solutions:
+        batch, name = self.batch(dictionary), graph.name
         if isinstance(name, NamedNode):
             wanted = [dictionary.intern(name)]
         elif name.name in context:
-            wanted = [context[name.name]]
+            wanted = [i for i in self.visible(dictionary) if i == context[name.name]]
         else:
             wanted = self.visible(dictionary)
         part = batch.take(np.flatnonzero(np.isin(batch.graph, wanted)))
@@ -173,7 +185,7 @@ def _unpacked(raw: IO[bytes], packing: str | None) -> IO[bytes]:
         case "gz":
             return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
         case "zst":
-            return cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(raw))
+            return cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True))
         case _:
             return raw
 
@@ -186,6 +198,8 @@ def _triples(name: NamedNode, stream: IO[bytes], rdf_format: RdfFormat, place: s
                 raise KnowledgeError(
                     f"{place}: has a graph {quad.graph_name}; only <{name.value}> can be read"
                 )
+            if isinstance(quad.object, Triple):
+                raise KnowledgeError(f"{place}: a triple term, which RDF 1.1 does not have: {quad.object}")
             yield quad.triple
     except SyntaxError as error:
         line = f", line {error.lineno}" if error.lineno else ""

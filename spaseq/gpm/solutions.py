@@ -246,6 +246,14 @@ def union(parts: Sequence[Solutions], events: Ids) -> Solutions:
     return Solutions(sum(map(len, parts)), np.concatenate(found) if found else None, columns)
 
 
+def substituted(solutions: Solutions, context: Mapping[str, int]) -> Solutions:
+    """The rows that agree with ``context``, without its variables: what replacing them would give."""
+    for name in solutions.columns.keys() & context.keys():
+        column = solutions.columns[name]
+        solutions = solutions.take((column == context[name]) | (column == UNBOUND))
+    return solutions.drop(context)
+
+
 def distinct(solutions: Solutions) -> Solutions:
     """Every solution once per event, where it came first."""
     columns = list(solutions.columns.values())

@@ -25,11 +25,12 @@ from spaseq.gpm.solutions import (
     left_join,
     minus,
     per_distinct,
+    substituted,
     table,
     union,
 )
 from spaseq.gpm.views import Views, summary
-from spaseq.gpm.walk import conjuncts, exists_in, patterns, volatile
+from spaseq.gpm.walk import conjuncts, exists_in, only_joins, patterns, volatile
 from spaseq.language.scope import mentioned, occurring, variables
 from spaseq.language.syntax import (
     Bind,
@@ -112,6 +113,7 @@ class Spectra:
         self.pattern = pattern
         self.dictionary = dictionary
         self.kb = kb
+        self._names = variables(pattern)
         self._summary = summary(pattern, dictionary)
         self._filters: dict[Expression, ColumnFilter] = {}
         self._inner: dict[Group, Spectra] = {}
@@ -121,7 +123,7 @@ class Spectra:
     ) -> Solutions:
         """See ``Route``."""
         views = Views(batch, self._summary)
-        names = sorted(variables(self.pattern) - context.keys() | initial.columns.keys())
+        names = sorted(self._names - context.keys() | initial.columns.keys())
         return _Evaluation(self, batch, views, context, initial).group(self.pattern).project(names)
 
     def inner(self, pattern: Group) -> Spectra:
@@ -184,7 +186,7 @@ class _Evaluation:
                 return join(left, self._values(element))
             case Optional(pattern):
                 right, conditions = self._elements(pattern)
-                if any(map(exists_in, conditions)):
+                if any(exists_in(condition) or volatile(condition) for condition in conditions):
                     left = left.everywhere(self._events)
                 return left_join(
                     left, self._inner(right), self._events, lambda rows: self._mask(rows, conditions)
@@ -216,19 +218,12 @@ class _Evaluation:
             found = join(found, alone._values(query.values))
         if query.select.items is not None:
             found = found.project(item.variable.name for item in query.select.items)
-        return self._substituted(distinct(found) if query.select.distinct else found)
+        return substituted(distinct(found) if query.select.distinct else found, self._context)
 
     def _values(self, values: Values) -> Solutions:
         intern = self._dictionary.intern
         rows = [[UNBOUND if term is None else intern(term) for term in row] for row in values.rows]
-        return self._substituted(table([v.name for v in values.variables], rows))
-
-    def _substituted(self, solutions: Solutions) -> Solutions:
-        """Rows that agree with the context, without its variables."""
-        for name in solutions.columns.keys() & self._context.keys():
-            column = solutions.columns[name]
-            solutions = solutions.take((column == self._context[name]) | (column == UNBOUND))
-        return solutions.drop(self._context)
+        return substituted(table([v.name for v in values.variables], rows), self._context)
 
     def _bind(self, solutions: Solutions, expression: Expression, name: str) -> Solutions:
         repeatable = not volatile(expression)
@@ -236,27 +231,23 @@ class _Evaluation:
         if with_exists or not repeatable:
             solutions = solutions.everywhere(self._events)
         if with_exists:
-            ids = [self._value(expression, row, event) for row, event in self._each(solutions)]
+            ids = [
+                _value_or_unbound(compile_value(expression, self._dictionary, exists))(row)
+                for row, exists in self._each(solutions)
+            ]
             column = np.array(ids, dtype=np.int64)
         else:
-            evaluate = compile_value(expression, self._dictionary)
-
-            def value(solution: Solution) -> int:
-                try:
-                    return evaluate(solution)
-                except ExpressionError:
-                    return UNBOUND
-
+            value = _value_or_unbound(compile_value(expression, self._dictionary))
             column = per_distinct(
                 solutions, mentioned(expression), value, self._context, repeatable=repeatable
             )
-        return self._substituted(solutions.extend(name, column))
+        return substituted(solutions.extend(name, column), self._context)
 
     # --- filters ------------------------------------------------------------------------------
 
     def _keep(self, solutions: Solutions, filters: list[Expression]) -> Solutions:
         for expression in filters:
-            if exists_in(expression):
+            if exists_in(expression) or volatile(expression):
                 solutions = solutions.everywhere(self._events)
             keep = self._test(solutions, expression)
             if not keep.all():
@@ -274,12 +265,11 @@ class _Evaluation:
     def _test(self, solutions: Solutions, expression: Expression) -> Mask:
         if not exists_in(expression):
             return self._spectra.filter(expression)(solutions, self._context)
-        if isinstance(expression, Exists) and _plain(expression.pattern):
+        if isinstance(expression, Exists) and only_joins(expression.pattern):
             return self._semi_join(solutions, expression)
-        tests: list[bool] = []
-        for row, event in self._each(solutions):
-            exists = exists_on(self._batch, event, self._spectra.inner)
-            tests.append(compile_filter(expression, self._dictionary, exists)(row))
+        tests = [
+            compile_filter(expression, self._dictionary, exists)(row) for row, exists in self._each(solutions)
+        ]
         return np.array(tests, dtype=np.bool_)
 
     def _semi_join(self, solutions: Solutions, exists: Exists) -> Mask:
@@ -291,19 +281,14 @@ class _Evaluation:
         keep[compatible(solutions, rows)[0]] = True
         return ~keep if exists.negated else keep
 
-    def _each(self, solutions: Solutions) -> Iterator[tuple[Solution, int]]:
-        """Every row, with its event."""
-        solutions = solutions.everywhere(self._events)
+    def _each(self, solutions: Solutions) -> Iterator[tuple[Solution, ExistsCallback]]:
+        """Every row, with what decides EXISTS in its event."""
         assert solutions.event is not None
-        rows = ({**self._context, **row} for row in solutions.by_row())
-        return zip(rows, solutions.event.tolist(), strict=True)
-
-    def _value(self, expression: Expression, row: Solution, event: int) -> int:
-        exists = exists_on(self._batch, event, self._spectra.inner)
-        try:
-            return compile_value(expression, self._dictionary, exists)(row)
-        except ExpressionError:
-            return UNBOUND
+        callbacks: dict[int, ExistsCallback] = {}
+        for event, row in zip(solutions.event.tolist(), solutions.by_row(), strict=True):
+            if event not in callbacks:
+                callbacks[event] = exists_on(self._batch, event, self._spectra.inner)
+            yield {**self._context, **row}, callbacks[event]
 
     # --- triples ------------------------------------------------------------------------------
 
@@ -345,12 +330,14 @@ class _Evaluation:
         return self._dictionary.intern(term)
 
 
-def _plain(group: Group) -> bool:
-    """Whether a pattern only joins triples, so that replacing variables in it is a join with them."""
-    return all(
-        isinstance(element, Triples) or (isinstance(element, Group) and _plain(element))
-        for element in group.elements
-    )
+def _value_or_unbound(evaluate: Callable[[Solution], int]) -> Callable[[Solution], int]:
+    def value(solution: Solution) -> int:
+        try:
+            return evaluate(solution)
+        except ExpressionError:
+            return UNBOUND
+
+    return value
 
 
 def exists_on(batch: EventBatch, event: int, prepare: Callable[[Group], Route]) -> ExistsCallback:

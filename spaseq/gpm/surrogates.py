@@ -125,8 +125,12 @@ class Writer:
         raise ValueError(f"{type(element).__name__} reaches beyond the event and the knowledge base")
 
     def _graph(self, name: NamedNode | Var, inner: Group) -> str:
-        if isinstance(name, NamedNode) or name.name in self._context:
+        if isinstance(name, NamedNode):
             return f"GRAPH {self._term(name)} {self.group(inner)}"
+        if (known := self._context.get(name.name)) is not None:
+            return (
+                f"GRAPH {surrogate(known)} {self.group(inner)}" if known in self._graphs else "VALUES () { }"
+            )
         # One branch per graph, as SPARQL 1.1, 18.6 defines it: events are named graphs too, which must
         # not be seen, and Oxigraph would let a variable for the graph count in MINUS.
         branches = [

@@ -20,6 +20,7 @@ from spaseq.language.syntax import (
     Pattern,
     Service,
     SubSelect,
+    Triples,
     Union,
 )
 
@@ -63,3 +64,11 @@ def patterns(pattern: Pattern) -> Iterator[Pattern]:
     yield pattern
     for child in children(pattern):
         yield from patterns(child)
+
+
+def only_joins(group: Group) -> bool:
+    """Whether a group is nothing but triples, so that replacing variables in it is a join with them."""
+    return all(
+        isinstance(element, Triples) or (isinstance(element, Group) and only_joins(element))
+        for element in group.elements
+    )
