@@ -124,13 +124,12 @@ def _conditions(
     ]
     if patterns is not None:
         leaves.append(st.builds(Exists, patterns, st.booleans()))
-    return st.recursive(
-        st.one_of(leaves),
-        lambda inner: st.one_of(
-            st.builds(Binary, st.sampled_from(["&&", "||"]), inner, inner),
-            st.builds(Unary, st.just("!"), inner),
-        ),
-        max_leaves=2,
+    leaf = st.one_of(leaves)
+    return st.one_of(
+        leaf,
+        leaf,
+        st.builds(Binary, st.sampled_from(["&&", "||"]), leaf, leaf),
+        st.builds(Unary, st.just("!"), leaf),
     )
 
 
