@@ -56,7 +56,7 @@ def python(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Any:
     return term.value if isinstance(term, ox.Literal) else None
 
 
-def quads_of(stream: SampleStream, text: str) -> list[ox.Quad]:
+def quads_of(stream: SampleStream, text: str) -> list[Any]:
     """The quads of a stream's file; a graph per subject for N-Triples, which have no graph names."""
     extension = stream.file.rpartition(".")[2]
     if extension == "messages":
@@ -64,7 +64,7 @@ def quads_of(stream: SampleStream, text: str) -> list[ox.Quad]:
         assert first == 'VERSION "1.2-messages"'
         text = text.replace("\nMESSAGE\n", "\n")
         extension = "trig"
-    quads = list(ox.parse(text, format=ox.RdfFormat.from_extension(extension)))
+    quads: list[Any] = list(ox.parse(text, format=ox.RdfFormat.from_extension(extension)))
     if extension == "nt":
         name = {q.subject: ox.NamedNode(q.subject.value.removesuffix("-notice")) for q in quads}
         quads = [
@@ -113,11 +113,11 @@ class Knowledge:
 
 
 def found(**gpms: Record | Iterable[Record | Event]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """A match in a form that sets can hold."""
-    return tuple(
-        (gpm, tuple(str(e.graph) for e in ([events] if isinstance(events, Record) else events)))
-        for gpm, events in sorted(gpms.items())
-    )
+    """A match as its GPMs and the graph names of their events, in a form that can be compared."""
+    lists: dict[str, Iterable[Record | Event]] = {
+        gpm: [events] if isinstance(events, Record) else events for gpm, events in gpms.items()
+    }
+    return tuple((gpm, tuple(str(event.graph) for event in lists[gpm])) for gpm in sorted(lists))
 
 
 def nexts(last: Record, events: Iterable[Record]) -> list[Record]:
@@ -258,7 +258,7 @@ def card_fraud_stolen(streams: dict[str, list[Record]], kb: Knowledge) -> Iterat
     start = streams["payments"][0].time
 
     def abroad(p: Record) -> bool:
-        return kb.one(kb.one(p.terminal, "city"), "addressCountry") != kb.one(p.card, "country")
+        return bool(kb.one(kb.one(p.terminal, "city"), "addressCountry") != kb.one(p.card, "country"))
 
     for payments in by(streams["payments"], "card"):
         for r in (p for p in payments if p.type == "TheftReport"):
