@@ -117,17 +117,8 @@ def test_the_catalogue_knows_the_streams() -> None:
 def test_same_seed_same_bytes(tmp_path: Path) -> None:
     out = [tmp_path / name for name in ("one", "two", "other")]
     for folder, seed in zip(out, ("5", "5", "6"), strict=True):
-        command = [
-            sys.executable,
-            "-m",
-            "spaseq.samples",
-            "--seed",
-            seed,
-            "--events",
-            "300",
-            "--out",
-            str(folder),
-        ]
+        options = ["--seed", seed, "--events", "300", "--out", str(folder)]
+        command = [sys.executable, "-m", "spaseq.samples", *options]
         subprocess.run(command, check=True, capture_output=True, env={"PYTHONHASHSEED": seed})
     one, two, other = (
         {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*.*"))}
