@@ -49,6 +49,15 @@ def test_a_graph_that_waits_for_its_time_is_passed_by_others() -> None:
     assert reading.bad == []
 
 
+def test_a_graph_that_waited_comes_with_its_time() -> None:
+    _, events, reasons = trig("""
+        :late { :x :p 1 }  :a { :x :p 2 }  :a prov:generatedAtTime 2 .
+        :late prov:generatedAtTime 1 .
+        :b { :x :p 3 }  :b prov:generatedAtTime 3 .  :c { :x :p 4 }  :c prov:generatedAtTime 4 .
+    """)
+    assert (events, reasons) == ([("late", 1), ("a", 2), ("b", 3), ("c", 4)], [])
+
+
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_any_order_of_two_waiting_graphs(order: tuple[int, ...]) -> None:
     """Whatever stands first, both events come, whole."""

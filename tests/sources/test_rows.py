@@ -36,7 +36,7 @@ def facts(triples: set[str]) -> set[str]:
 
 
 def test_csv(context: Path) -> None:
-    text = 'time,company,price,note\n1,IBM,18.60,"a ""b"", c"\n2,Dell,5,\n3,IBM,7,"two\nlines"\n'
+    text = 'time,company,price,note\n1,IBM,18.60,"a ""b"", c"\n2,Dell,5,\n3,IBM,7,"three\n\nlines"\n'
     for size in (1, 1 << 18):
         reading = read(Trickle(pieces(text.encode(), size)), f"format=csv&context={context}")
         assert reading.bad == []
@@ -49,7 +49,7 @@ def test_csv(context: Path) -> None:
             '<http://example.org/note> "a \\"b\\", c"',
         }
         assert len(reading.triples(1)) == 3, "an empty cell is no triple"
-        assert '<http://example.org/note> "two\\nlines"' in facts(reading.triples(2))
+        assert '<http://example.org/note> "three\\n\\nlines"' in facts(reading.triples(2))
 
 
 def test_csv_without_header_line(context: Path) -> None:
