@@ -141,7 +141,11 @@ class _Rules:
             return
         grouped = set(_group_names(modifiers))
         taken = in_scope | grouped
+        projected: set[str] = set()
         for item in select.items:
+            if item.variable.name in projected and item.expression is None:
+                raise self._error(f"{item.variable} is selected twice", item.variable.span)
+            projected.add(item.variable.name)
             if item.expression is not None:
                 self.expression(item.expression, aggregates=True)
                 self._fresh(item.variable, taken)

@@ -210,6 +210,7 @@ RULES = [
     (body("{ SELECT (1 AS ?z) (2 AS ‸?z) { ?x :p ?y } }"), "?z has a meaning already"),
     (body("{ SELECT ‸?x (COUNT(?y) AS ?n) { ?x :p ?y } }"), "?x is neither grouped nor aggregated"),
     (body("{ SELECT (?x + ‸?y AS ?n) { ?x :p ?y } GROUP BY ?x }"), "?y is neither grouped nor aggregated"),
+    (body("{ SELECT ?x ‸?x { ?x :p ?y } }"), "?x is selected twice"),
     (body("{ ‸SELECT * { ?x :p ?y } GROUP BY ?x }"), "SELECT * cannot be grouped"),
     (body("{ SELECT (SUM(‸COUNT(?x)) AS ?n) { ?x :p ?y } }"), "COUNT inside SUM: aggregates do not nest"),
     (body("BIND(‸COUNT(?x) AS ?n)"), "COUNT cannot stand here: there are no groups"),

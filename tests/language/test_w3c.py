@@ -73,7 +73,7 @@ def test_bad_queries_are_refused(suite: list[tuple[Case, Embedded | str]]) -> No
 
 def test_what_rdflib_says_of_the_original_text(suite: list[tuple[Case, Embedded | str]]) -> None:
     """What it accepts of the good ones we accept embedded, what it refuses of the bad ones we refuse."""
-    agreed = Counter()
+    agreed: Counter[bool] = Counter()
     for case, embedded in suite:
         if isinstance(embedded, Embedded) and case.positive == rdflib_accepts(case.text):
             assert case.name in DIFFERENT or (verdict(embedded) is None) == case.positive, case.name
