@@ -7,6 +7,7 @@ import pkgutil
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,13 @@ MODULES = [
 @pytest.mark.parametrize("name", ["spaseq", *MODULES])
 def test_doctests(name: str) -> None:
     assert doctest.testmod(import_module(name)).failed == 0
+
+
+def test_the_session_in_the_readme() -> None:
+    readme = Path(__file__).parents[1] / "README.md"
+    result = doctest.testfile(str(readme), module_relative=False)
+    assert result.failed == 0
+    assert result.attempted >= 5
 
 
 def test_some_doctests_are_run() -> None:

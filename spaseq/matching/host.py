@@ -104,7 +104,8 @@ class Matcher:
             partition.held.extend(found)
             return
         for chosen in _by_last_event(found):
-            for match in select(self._emit, chosen):
+            # In the order of their events, so that every evaluator delivers them alike.
+            for match in sorted(select(self._emit, chosen), key=_events):
                 yield key, match
         if found and self._consume:
             partition.evaluator.drop()
@@ -145,6 +146,10 @@ class Matcher:
             gpm: tuple(s for s in solutions if belongs(s)) for gpm, solutions in occurrence.solutions.items()
         }
         return replace(occurrence, solutions={gpm: solutions for gpm, solutions in kept.items() if solutions})
+
+
+def _events(match: Found) -> list[tuple[int, str]]:
+    return [(event.position, gpm) for gpm, event in match.events]
 
 
 def _by_last_event(found: Iterable[Found]) -> list[list[Found]]:
