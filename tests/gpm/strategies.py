@@ -112,10 +112,16 @@ general_paths: st.SearchStrategy[Path] = st.recursive(
 _operands = st.one_of(variables, st.sampled_from([*NODES, *LITERALS]).map(Constant))
 
 
+_equalities = st.builds(Binary, st.sampled_from(["=", "!="]), _operands, _operands)
+# Against numbers only: Oxigraph orders every term with itself, where SPARQL has an error.
+_orders = st.builds(
+    Binary, st.sampled_from(["<", ">="]), variables, st.sampled_from(LITERALS[:3]).map(Constant)
+)
+
+
 def _conditions(
-    operators: list[str], patterns: st.SearchStrategy[Group] | None
+    comparisons: st.SearchStrategy[Expression], patterns: st.SearchStrategy[Group] | None
 ) -> st.SearchStrategy[Expression]:
-    comparisons = st.builds(Binary, st.sampled_from(operators), _operands, _operands)
     leaves = [
         comparisons,
         st.builds(lambda v: Call("BOUND", (v,)), variables),
@@ -200,15 +206,8 @@ def _groups(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Group:
                 # What MINUS means in EXISTS, where variables are replaced, SPARQL 1.1 leaves open.
                 inside = tuple(kind for kind in kinds if kind != "minus")
                 with_exists = _groups(depth - 1, inside) if depth and "exists" in kinds else None
-                elements.append(
-                    Filter(
-                        draw(
-                            _conditions(
-                                ["=", "!="] if "equality" in kinds else ["=", "!=", "<", ">="], with_exists
-                            )
-                        )
-                    )
-                )
+                comparisons = _equalities if "equality" in kinds else st.one_of(_equalities, _orders)
+                elements.append(Filter(draw(_conditions(comparisons, with_exists))))
             case "bind":
                 bound += 1
                 elements.append(Bind(draw(_computed), Var(f"b{depth}{bound}{len(elements)}")))
@@ -244,14 +243,14 @@ def plain_groups(draw: st.DrawFn) -> Group:
     """A group that rdflib evaluates as SPARQL has it.
 
     Filters are not in nested groups (it would show them what is outside) and compare for equality only
-    (it has an order between numbers and strings).
+    (it has an order between numbers and strings); one UNION (it joins two as sets).
     """
     found = draw(_groups(0, ("predicates", "equality")))
     nested: st.SearchStrategy[Pattern] = st.one_of(
         st.builds(Optional, _only_triples),
         st.builds(lambda a, b: Union((a, b)), _only_triples, _only_triples),
     )
-    return _relabel(Group(found.elements + tuple(draw(st.lists(nested, max_size=2)))), count())
+    return _relabel(Group(found.elements + tuple(draw(st.lists(nested, max_size=1)))), count())
 
 
 _only_triples: st.SearchStrategy[Group] = st.builds(
