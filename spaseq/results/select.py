@@ -107,9 +107,13 @@ class Projector:
         return (s, p, o)
 
     def _groups(self, rows: Sequence[Row]) -> list[tuple[Solution, Sequence[Row]]]:
-        """The groups of GROUP BY, or all rows as one: the values of its keys, and its rows."""
+        """The groups of GROUP BY, or all rows as one: the values of its keys, and its rows.
+
+        Without GROUP BY, the variables that have one value in the whole match keep it.
+        """
         if not self._keys:
-            return [({}, rows)]
+            first, *others = (row.binding for row in rows)
+            return [({v: t for v, t in first.items() if all(o.get(v) == t for o in others)}, rows)]
         groups: dict[tuple[int | None, ...], tuple[dict[str, int], list[Row]]] = {}
         for row in rows:
             values = [self._evaluate(value, row.binding, (row,)) for _, value in self._keys]
