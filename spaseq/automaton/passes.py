@@ -85,16 +85,18 @@ def merge_states(nfa: NFA) -> NFA:
 def place_filters(nfa: NFA) -> NFA:
     """Notes on each edge the filters that become decidable there.
 
-    Correlated filters stand at their GPM, or at the ``&`` or ``ALL`` that binds their variables; those
-    of WHERE at the earliest edges that bind their last variable outside the Kleene it belongs to.
+    Correlated filters stand at their GPM, or at the ``&`` that binds their variables; those of WHERE at
+    the earliest edges behind which all their variables are bound, outside of the Kleenes they belong to.
     """
 
     def change(part: NFA) -> NFA:
         known = _known(part)
         edges = []
         for edge in part.edges:
-            before = _acted(part.pattern, edge.ends, known.get(edge.source, _NONE))
-            after = before | _bound(part.pattern, edge.predicate.unit)
+            before = _settled(part, edge.source, known)
+            after = before | _acted(part.pattern, edge.ends, known.get(edge.source, _NONE))
+            after |= _bound(part.pattern, edge.predicate.unit)
+            after -= _NONE.union(*(_own(part.pattern, kleene) for kleene in edge.inside))
             own = [f for node in walk(edge.predicate.unit) for f in _filters(node)]
             where = [
                 f
@@ -195,6 +197,12 @@ def _known(nfa: NFA) -> dict[int, frozenset[str]]:
                 known[edge.target] = found
                 changed = True
     return known
+
+
+def _settled(nfa: NFA, state: int, known: Mapping[int, frozenset[str]]) -> frozenset[str]:
+    """The variables bound in a state, without those of the Kleenes that may be in progress there."""
+    inside = {kleene for edge in nfa.edges if edge.target == state for kleene in edge.inside}
+    return known.get(state, _NONE).difference(*(_own(nfa.pattern, kleene) for kleene in inside))
 
 
 def _acted(pattern: SequencePattern, actions: Iterable[Action], bound: frozenset[str]) -> frozenset[str]:

@@ -52,7 +52,9 @@ class Runs:
             else:
                 found.append(match)
         self._completed.clear()
-        found = distinct(found)
+        found = distinct(found) if len(found) > 1 else found
+        if not waiting:
+            return found
         certain = {match.chosen for match in found}
         for chosen, runs in waiting.items():
             if chosen not in certain:

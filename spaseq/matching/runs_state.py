@@ -32,9 +32,10 @@ class Frontier(NamedTuple):
         return stamp.stream == self.stream and stamp.n > self.n
 
 
-def frontier(stamps: Iterable[Stamp]) -> Frontier:
+def frontier(stamps: Sequence[Stamp]) -> Frontier:
     """The end of some events: those of the latest time are all that matters."""
-    stamps = list(stamps)
+    if len(stamps) == 1:
+        return Frontier(*stamps[0])
     time = max(stamp.time for stamp in stamps)
     last = [stamp for stamp in stamps if stamp.time == time]
     if len({stamp.stream for stamp in last}) > 1:
@@ -118,7 +119,9 @@ class Run:
             gaps = tuple(
                 g._replace(before=begun) if g.owner is not None and not g.before else g for g in gaps
             )
-        first = self.first or min((event for _, event in choices), key=lambda event: event.position)
+        first = self.first
+        if first is None:
+            first = min((event for _, event in choices), key=lambda event: event.position)
         return Run(history, first, frontier(stamps), self.counts, gaps, self.leading, self.home)
 
 

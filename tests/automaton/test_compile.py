@@ -164,3 +164,11 @@ def test_drawings(seq: str) -> None:
     assert dot(nfa).count(" -> ") == len(nfa.edges) + 1
     value = json.loads(json.dumps(as_json(nfa)))
     assert [edge["label"] for edge in value["edges"]] == [label(edge) for edge in nfa.edges]
+
+
+def test_a_filter_on_a_group_variable_waits_for_the_end_of_its_kleene() -> None:
+    bodies = {"A": "?a :v ?v", "B": "?b :v ?w", "C": "?c :v ?u"}
+    where = "FILTER(?w > ?v)"
+    nfa = compile_pattern(sequence("A ; B+ ; C", bodies, where))
+    assert [(edge.source, edge.target) for edge in nfa.edges if edge.filters] == [(2, 3)]
+    assert not any(edge.filters for edge in compile_pattern(sequence("A ; B+", bodies, where)).edges)

@@ -1,11 +1,23 @@
-"""The runs evaluator gives what the reference gives, event by event."""
+"""The runs evaluator gives what the reference gives, event by event, and costs what an event changes."""
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+import gc
+from collections.abc import Iterator
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyoxigraph import Literal
+
+from spaseq.automaton.pattern import Atom, normalise
+from spaseq.events import Stamp
+from spaseq.language.parser import parse
 from spaseq.matching import plan
-from spaseq.matching.model import Evaluator, Found, Row
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Row
+from spaseq.matching.runs_state import Wait
+from spaseq.terms import Dictionary
 from tests.matching.random_sequences import Case, cases
 
 
@@ -24,20 +36,104 @@ def shown(found: list[Found]) -> dict[object, object]:
     return {match.chosen: frozenset(row(r) for r in match.rows) for match in found}
 
 
-def steps(evaluator: Evaluator, case: Case) -> list[dict[object, object]]:
-    """What each event yields, as the host asks for it, and last what the end of time yields."""
+def steps(
+    evaluator: Evaluator, case: Case, drops: frozenset[int] = frozenset()
+) -> list[dict[object, object]]:
+    """What each event yields, as the host asks for it, and last what the end of time yields.
+
+    After the events at positions ``drops``, partial matches are dropped.
+    """
     out = []
     for event in case.events:
         out.append(shown(list(evaluator.advance(case.bounds.measure(event) - 1))))
         out.append(shown(list(evaluator.push(event))))
+        if event.position in drops:
+            evaluator.drop()
     out.append(shown(list(evaluator.advance(10**9))))
     return out
 
 
-@settings(max_examples=500)
-@given(cases())
-def test_runs_equal_the_reference(case: Case) -> None:
+def both(case: Case) -> tuple[Evaluator, Evaluator]:
     runs, reference = (
         plan.evaluator(name, case.pattern, case.context, case.bounds) for name in ("runs", "reference")
     )
+    return runs, reference
+
+
+@settings(max_examples=600)
+@given(cases())
+def test_runs_equal_the_reference(case: Case) -> None:
+    runs, reference = both(case)
     assert steps(runs, case) == steps(reference, case)
+
+
+@settings(max_examples=200)
+@given(cases(), st.frozensets(st.integers(0, 5), min_size=1, max_size=2))
+def test_drop_equals_the_reference(case: Case, drops: frozenset[int]) -> None:
+    runs, reference = both(case)
+    assert steps(runs, case, drops) == steps(reference, case, drops)
+
+
+class Counting(Context):
+    """Counts how often an event is joined with a run."""
+
+    asked = 0
+
+    def extend(
+        self, rows: Rows, atom: Atom, event: Occurrence, inside: tuple[int, ...], loose: bool = False
+    ) -> Rows:
+        self.asked += 1
+        return super().extend(rows, atom, event, inside, loose)
+
+
+def made(seq: str, size: int) -> tuple[Evaluator, Counting, list[int]]:
+    """A runs evaluator for letters that share ``?k``, in a sliding window; ids of 1,000 keys."""
+    gpms = " ".join(f"DEFINE GPM {name} ON S {{ ?{name.lower()} :k ?k }}" for name in "ABC" if name in seq)
+    text = f"SELECT * WITHIN 1 SECONDS FROM STREAM S <http://example.org/s> WHERE {{ SEQ({seq}) {gpms} }}"
+    pattern = normalise(parse("PREFIX : <http://example.org/> " + text))
+    dictionary = Dictionary()
+    keys = [dictionary.intern(Literal(i)) for i in range(1_000)]
+    context = Counting(pattern, dictionary, lambda *_: False)
+    return plan.evaluator("runs", pattern, context, Bounds(size, False, True, 0)), context, keys
+
+
+def stream(letters: str, keys: list[int], step: int = 1) -> Iterator[Occurrence]:
+    """One event per letter (a blank: none of them), a tick apart; keys come around in turn."""
+    for i, letter in enumerate(letters):
+        solutions = {letter: ({"k": keys[i // step % len(keys)]},)} if letter != " " else {}
+        yield Occurrence(Stamp(i, 1, i), i, solutions)
+
+
+@pytest.mark.parametrize("operator", [";", ":"])
+def test_runs_are_found_by_the_value_of_their_key(operator: str) -> None:
+    evaluator, context, keys = made(f"A {operator} B", 10_000)
+    matches = sum(len(evaluator.push(event)) for event in stream("A" * 1_000 + "B" * 1_000, keys))
+    assert matches == 1_000
+    # An A is asked once, to begin; a B once more by the one run that has its key.
+    assert context.asked == 2_000
+
+
+def test_irrelevant_events_cost_nothing() -> None:
+    evaluator, context, keys = made("A : B", 10_000)
+    for event in stream("A" * 500 + " " * 5_000, keys):
+        evaluator.push(event)
+    assert context.asked == 500
+
+
+@pytest.mark.parametrize("seq", ["A : B", "A , B", "A ; B+ ; C", "A ; !B ; C", "ALL(A, B)", "A & B"])
+def test_expired_runs_are_gone(seq: str) -> None:
+    evaluator, _, keys = made(seq, 20)
+    waiting = []
+    for i, event in enumerate(stream("AAB CAA" * 300, keys, step=7)):
+        evaluator.push(event)
+        if i % 500 == 499:
+            waiting.append(sum(isinstance(thing, Wait) for thing in gc.get_objects()))
+    assert max(waiting) <= waiting[0] * 2
+
+
+def test_a_neighbour_is_asked_once() -> None:
+    evaluator, context, keys = made("A , B", 10_000)
+    for event in stream("A  " * 1_000, keys):
+        evaluator.push(event)
+    # Each A begins, and meets the event right after it; then never again.
+    assert context.asked == 2_000
