@@ -11,10 +11,9 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 import numpy as np
-import rdflib
 import zstandard
 from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat, Triple, parse
 
@@ -28,7 +27,10 @@ from spaseq.gpm.walk import only_joins, patterns
 from spaseq.language.syntax import Graph, Pattern, Query, Var
 from spaseq.terms import UNBOUND, Dictionary
 
-Source = PathLike[str] | rdflib.Graph | str
+if TYPE_CHECKING:  # it takes a while to import, and whoever has a Graph has imported it
+    import rdflib
+
+    Source = PathLike[str] | rdflib.Graph | str
 
 _FORMATS = {"xml": RdfFormat.RDF_XML, "owl": RdfFormat.RDF_XML}
 
@@ -157,7 +159,7 @@ def _named(name: str) -> NamedNode:
 
 def _read(name: NamedNode, source: Source) -> Iterator[Triple]:
     """The triples of a source; in a dataset, those of the default graph and of the graph ``name``."""
-    if isinstance(source, rdflib.Graph):
+    if not isinstance(source, str | PathLike):
         text = source.serialize(format="nt", encoding="utf-8")
         return _triples(name, io.BytesIO(text), RdfFormat.N_TRIPLES, f"<{name.value}>")
     if isinstance(source, str) and ("<" in source or "\n" in source):
