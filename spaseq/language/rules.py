@@ -75,7 +75,10 @@ class _Rules:
                 self.expression(expression)
             case s.SubSelect():
                 self.group(pattern.pattern)
-                self.select(pattern.select, pattern.modifiers, variables(pattern.pattern))
+                in_scope = variables(pattern.pattern)
+                if pattern.values is not None:  # joined before SELECT's expressions (18.2.4.3)
+                    in_scope |= variables(pattern.values)
+                self.select(pattern.select, pattern.modifiers, in_scope)
 
     def _blank_nodes(self, triples: s.Triples) -> None:
         for triple in triples.patterns:

@@ -42,7 +42,7 @@ literals = st.one_of(
 )
 data = st.one_of(iris, literals)
 terms = st.one_of(variables, iris, literals, blank_nodes)
-counts = st.integers(0, 10**20)
+counts = st.integers(0, 2**63 - 1)
 
 
 def _some(strategy: st.SearchStrategy, least: int, most: int) -> st.SearchStrategy:
