@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 import zstandard
@@ -30,7 +30,7 @@ from spaseq.terms import UNBOUND, Dictionary
 if TYPE_CHECKING:  # it takes a while to import, and whoever has a Graph has imported it
     import rdflib
 
-    Source = PathLike[str] | rdflib.Graph | str
+Source: TypeAlias = "PathLike[str] | rdflib.Graph | str"
 
 _FORMATS = {"xml": RdfFormat.RDF_XML, "owl": RdfFormat.RDF_XML}
 
