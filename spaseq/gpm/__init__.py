@@ -1,1 +1,1 @@
-"""."""
+"""GPM evaluation: SPECTRA's views and joins, the general route, expressions, the background KB."""
