@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.findings import Findings
 from spaseq.language.hints import nearest
@@ -21,10 +22,13 @@ def check(query: s.Query) -> tuple[str, ...]:
     """
     source = Source(query.text, query.filename)
     findings = Findings(source)
-    _declarations(query, findings)
-    check_rules(query, source)
-    check_sequence(query, findings)
-    VariableChecks(query, findings).check()
+    try:
+        _declarations(query, findings)
+        check_rules(query, source)
+        check_sequence(query, findings)
+        VariableChecks(query, findings).check()
+    except RecursionError:
+        raise source.error(QuerySyntaxError, "this is nested too deeply to be checked", 0) from None
     return findings.warnings
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from lark import Lark
 from lark.exceptions import UnexpectedInput, VisitError
 
+from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.builder import QueryBuilder
 from spaseq.language.diagnosis import diagnose
@@ -53,6 +54,8 @@ def _build(source: Source, start: _Start) -> Any:
         return QueryBuilder(source).transform(tree)
     except VisitError as problem:
         raise problem.orig_exc from None
+    except RecursionError:
+        raise source.error(QuerySyntaxError, "this is nested too deeply to be read", 0) from None
 
 
 @cache

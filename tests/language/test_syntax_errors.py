@@ -270,3 +270,16 @@ def test_groups_say_where_too() -> None:
     with pytest.raises(QuerySyntaxError, match="expected a predicate") as caught:
         parse_group("{ ?x\n  5 ?y }")
     assert (caught.value.lineno, caught.value.offset) == (2, 3)
+
+
+@pytest.mark.parametrize("inner", ["{" * 2000 + "}" * 2000, "FILTER(" + " || ".join(["?x"] * 5000) + ")"])
+def test_nesting_has_an_end(inner: str) -> None:
+    with pytest.raises(QuerySyntaxError, match="nested too deeply"):
+        prepare(body(inner))
+
+
+def test_long_queries_are_not_deep() -> None:
+    """A hundred alternatives, a thousand triples, a long list: all well within it."""
+    filters = " || ".join(f"?x = {i}" for i in range(100))
+    many = " . ".join(f"?x :p {i}" for i in range(1000))
+    assert prepare(body(f"{many} FILTER({filters}) FILTER(?x IN ({', '.join('1' * 1000)}))")).warnings == ()
