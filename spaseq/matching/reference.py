@@ -185,7 +185,7 @@ class _Search:
         return any(
             self._occurs(item.negation, (), _Gap(opening=opening, before=item.before), item.context)
             for item in m.leading
-        ) or any(self._occurs(negation, after, _Gap(closing=closing), m) for negation, after in m.pending)
+        ) or any(self._occurs(negation, after, _Gap(opening, closing), m) for negation, after in m.pending)
 
     # --- elements -----------------------------------------------------------------------------
 
@@ -291,36 +291,32 @@ class _Search:
             new = [event for _, event in added]
             if len({event.stamp for event in new}) < len(new) or not self._admits(m, new, entry):
                 continue
-            strict = parts if m.loose else self._in_context(node, marked, parts)
-            if strict:
+            for given in [parts] if m.loose else self._in_context(node, marked, parts):
                 if m.loose:
-                    rows = self._context.join([part.rows for part in strict], node, m.inside, True)
+                    rows = self._context.join([part.rows for part in given], node, m.inside, True)
                 else:
-                    common = self._context.common([part.rows for part in strict])
+                    common = self._context.common([part.rows for part in given])
                     rows = self._context.join([common], node, m.inside)
                 if rows:
                     yield replace(
                         m,
                         events=(*m.events, *added),
                         rows=rows,
-                        pending=tuple(itertools.chain.from_iterable(p.pending for p in strict)),
+                        pending=tuple(itertools.chain.from_iterable(p.pending for p in given)),
                         leading=m.leading
-                        + tuple(itertools.chain.from_iterable(p.leading[len(m.leading) :] for p in strict)),
+                        + tuple(itertools.chain.from_iterable(p.leading[len(m.leading) :] for p in given)),
                     )
 
     def _in_context(
         self, node: AnyOrder, marked: _Partial, parts: tuple[_Partial, ...]
-    ) -> tuple[_Partial, ...]:
-        """Each operand's match of the same events, given the others; empty if one of them is none."""
+    ) -> Iterator[tuple[_Partial, ...]]:
+        """The ways in which each operand matches the same events, given the others."""
         strict = []
         for i, (operand, part) in enumerate(zip(node.operands, parts, strict=True)):
             others = self._context.compatible([p.rows for j, p in enumerate(parts) if j != i])
             given = replace(marked, rows=others)
-            same = [p for p in self._element(operand, given, _FREE) if p.events == part.events]
-            if not same:
-                return ()
-            strict.append(same[0])
-        return tuple(strict)
+            strict.append([p for p in self._element(operand, given, _FREE) if p.events == part.events])
+        return itertools.product(*strict)
 
     # --- conditions ---------------------------------------------------------------------------
 

@@ -36,7 +36,8 @@ class Runs:
         """See ``Evaluator.push``."""
         opening = self._bounds.opening(occurrence, occurrence)
         if self._waiting:
-            opening = min(opening, self._waiting[0][0] - self._bounds.size)
+            # A match that waits may span a window, and look back to what was before it there.
+            opening = min(opening, self._waiting[0][0] - 2 * self._bounds.size)
         self._machine.memory.clear(opening)
         self._machine.push(occurrence)
         if not self._completed:
@@ -92,10 +93,10 @@ class Runs:
         )
 
     def _trailed(self, run: Run, match: Found, closing: int) -> bool:
-        """Whether something forbidden follows the match in its window."""
+        """Whether something forbidden follows the match, or what precedes the gap, in its window."""
+        opening = self._bounds.opening(match.first, match.last)
         return any(
-            gap.after is not None and self._machine.occurs(gap.units, match.rows, (), gap.after, closing)
-            for gap in run.gaps
+            self._machine.occurs(gap.units, match.rows, (), gap.after or opening, closing) for gap in run.gaps
         )
 
 

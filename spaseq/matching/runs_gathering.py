@@ -6,6 +6,8 @@ of all the others, since the filters of one may need what another one binds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain, product
 from typing import TYPE_CHECKING
 
@@ -59,40 +61,28 @@ class Gathering:
         last = max((event for _, event in added), key=lambda event: event.position)
         if took.first is None or not self._machine.bounds.together(took.first, last):
             return
+        context, node, inside = self._machine.context, self._node, self._way.inside
         # Inside another ALL, its operands are found loosely, too.
         if self._run.home is not None or self._way.independent:
-            loose = self._run.home is not None
-            rows = self._machine.context.join(
-                [rows for _, rows in parts], self._node, self._way.inside, loose
-            )
-        else:
-            parts = self._in_context(parts)
-            if not parts:
-                return
-            common = self._machine.context.common([rows for _, rows in parts])
-            rows = self._machine.context.join([common], self._node, self._way.inside)
-        if rows:
-            gaps = chain(took.gaps, *(run.gaps for run, _ in parts))
-            leading = chain(took.leading, *(run.leading for run, _ in parts))
-            done = Run(
-                took.history,
-                took.first,
-                took.frontier,
-                took.counts,
-                tuple(gaps),
-                tuple(leading),
-                took.home,
-            )
-            self._machine.arrive(self._way.target, done, rows)
+            rows = context.join([rows for _, rows in parts], node, inside, self._run.home is not None)
+            self._arrive(took, parts, rows)
+            return
+        for given in self._in_context(parts):
+            common = context.common([rows for _, rows in given])
+            self._arrive(took, given, context.join([common], node, inside))
 
-    def _in_context(self, parts: tuple[_Part, ...]) -> tuple[_Part, ...]:
-        """Each operand's match of the same events, given the others; empty if one of them is none."""
+    def _arrive(self, took: Run, parts: tuple[_Part, ...], rows: Rows) -> None:
+        """All operands are there: the run goes on, with what they leave undecided."""
+        if rows:
+            gaps = tuple(chain(took.gaps, *(run.gaps for run, _ in parts)))
+            leading = tuple(chain(took.leading, *(run.leading for run, _ in parts)))
+            self._machine.arrive(self._way.target, replace(took, gaps=gaps, leading=leading), rows)
+
+    def _in_context(self, parts: tuple[_Part, ...]) -> Iterator[tuple[_Part, ...]]:
+        """The ways in which each operand matches the same events, given the others."""
         found = []
         for i, (operand, (run, _)) in enumerate(zip(self._way.operands, parts, strict=True)):
             others = self._machine.context.compatible([rows for j, (_, rows) in enumerate(parts) if j != i])
             begun = Run(first=self._run.first, frontier=self._run.frontier)
-            again = self._machine.reread(operand.strict, begun, others, run.choices)
-            if again is None:
-                return ()
-            found.append(again)
-        return tuple(found)
+            found.append(self._machine.reread(operand.strict, begun, others, run.choices))
+        return product(*found)

@@ -229,8 +229,8 @@ class Machine:
 
     def reread(
         self, program: Program, run: Run, rows: Rows, choices: Sequence[Choice]
-    ) -> tuple[Run, Rows] | None:
-        """The match of just these events that a program finds after a run, or None if it finds none."""
+    ) -> list[tuple[Run, Rows]]:
+        """The ways in which a program finds a match of just these events after a run."""
         found: list[tuple[Run, Rows]] = []
         events = [event for _, event in choices]
         allowed = frozenset(event.position for event in events)
@@ -242,7 +242,7 @@ class Machine:
             events.sort(key=lambda event: event.position)
             for event in self.memory.log(run.frontier, events[0], events[-1]):
                 again.push(event)
-        return next((match for match in found if match[0].choices == tuple(choices)), None)
+        return [match for match in found if match[0].choices == tuple(choices)]
 
     # --- actions ------------------------------------------------------------------------------
 

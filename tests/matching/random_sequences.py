@@ -66,7 +66,7 @@ def _element(draw: st.DrawFn, letters: _Letters, depth: int) -> str:
         case "either":
             return f"({_chain(draw, letters, depth - 1)} | {_chain(draw, letters, depth - 1)})"
         case "all":
-            return f"ALL({_chain(draw, letters, depth - 1)}, {_chain(draw, letters, depth - 1)})"
+            return f"ALL(({_chain(draw, letters, depth - 1)}), ({_chain(draw, letters, depth - 1)}))"
         case _:
             return letters.use()
 
