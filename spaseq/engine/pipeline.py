@@ -14,7 +14,7 @@ from spaseq.language.syntax import Ask, Construct, Group, Query, RegisterKind
 from spaseq.matching import plan
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Matcher
-from spaseq.matching.model import Evaluator, Found, Occurrence, Solution, bounds
+from spaseq.matching.model import Found, Occurrence, Solution, bounds
 from spaseq.results.match import ConstructedTriple, Event, Match, event
 from spaseq.results.select import Projector
 from spaseq.terms import Dictionary
@@ -105,10 +105,7 @@ class Pipeline:
     def _start(self, batch: EventBatch) -> Matcher:
         self._clock = batch.clock
         window = bounds(self.query.window, batch.clock is Clock.TICKS, int(batch.time[0]))
-
-        def make() -> Evaluator:
-            return plan.evaluator(self._chosen, self.pattern, self._context, window)
-
+        make = plan.maker(self._chosen, self.pattern, self._context, window)
         self._matcher = Matcher(self.pattern, window, make)
         return self._matcher
 

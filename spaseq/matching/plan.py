@@ -39,11 +39,6 @@ def maker(name: str, pattern: SequencePattern, context: Context, bounds: Bounds)
     raise ValueError(f"no evaluator is called {name!r}")
 
 
-def evaluator(name: str, pattern: SequencePattern, context: Context, bounds: Bounds) -> Evaluator:
-    """A single evaluator, see ``maker``."""
-    return maker(name, pattern, context, bounds)()
-
-
 @dataclass(frozen=True, slots=True)
 class GpmPlan:
     """How a GPM is evaluated: its route and why, the filters one event decides, those of the match."""
@@ -182,7 +177,8 @@ def _place(item: Filter, nfa: NFA) -> str:
 
 
 def _automaton(nfa: NFA, title: str) -> Iterator[str]:
-    yield f"{title:<11}{nfa.size} states, {len(nfa.edges)} edges"
+    edges = "1 edge" if len(nfa.edges) == 1 else f"{len(nfa.edges)} edges"
+    yield f"{title:<11}{nfa.size} states, {edges}"
     for edge in nfa.edges:
         key = f"   runs found by {' '.join('?' + name for name in edge.key)}" if edge.key else ""
         yield f"    {edge.source} → {edge.target}  {label(edge)}{key}"

@@ -10,6 +10,7 @@ when time goes on the run can never go on.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
@@ -69,8 +70,9 @@ class Machine:
         self._neighbours: dict[int, Wait] = {}
         self._barred: dict[int, Wait] = {}
         self._now: list[Occurrence] = []
-        # Per first event, by position: what ends when no window holds that event any more.
-        self._families: dict[int, tuple[Occurrence, dict[int, Callable[[], object]]]] = {}
+        # Per first event, by position: what ends when no window holds that event any more. (Taking the
+        # first item of a plain dict passes over all that were deleted there.)
+        self._families: OrderedDict[int, tuple[Occurrence, dict[int, Callable[[], object]]]] = OrderedDict()
 
     def start(self, run: Run, rows: Rows) -> None:
         """Sets a run at the beginning of the automaton."""

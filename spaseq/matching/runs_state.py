@@ -166,6 +166,8 @@ class Index:
     def discard(self, wait: Wait) -> None:
         """Lets a run wait no longer."""
         self._all.pop(wait.number, None)
+        if not self._all:
+            self._all = {}  # a dict that was large once stays slow to go through
         for values in self._values(wait):
             bucket = self._buckets.get(values)
             if bucket is not None and bucket.pop(wait.number, None) is not None and not bucket:

@@ -55,7 +55,7 @@ def steps(
 
 def both(case: Case) -> tuple[Evaluator, Evaluator]:
     runs, reference = (
-        plan.evaluator(name, case.pattern, case.context, case.bounds) for name in ("runs", "reference")
+        plan.maker(name, case.pattern, case.context, case.bounds)() for name in ("runs", "reference")
     )
     return runs, reference
 
@@ -94,7 +94,7 @@ def made(seq: str, size: int) -> tuple[Evaluator, Counting, list[int]]:
     dictionary = Dictionary()
     keys = [dictionary.intern(Literal(i)) for i in range(1_000)]
     context = Counting(pattern, dictionary, lambda *_: False)
-    return plan.evaluator("runs", pattern, context, Bounds(size, False, True, 0)), context, keys
+    return plan.maker("runs", pattern, context, Bounds(size, False, True, 0))(), context, keys
 
 
 def stream(letters: str, keys: list[int], step: int = 1) -> Iterator[Occurrence]:
