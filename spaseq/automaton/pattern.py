@@ -7,7 +7,6 @@ correlated filters that need the rest of the match.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -173,7 +172,7 @@ def normalise(query: Query) -> SequencePattern:
     references = list(scope.references(query.sequence))
     positive = {ref.name for ref, negated in references if not negated}
     gpms = {gpm.name: _part(query, gpm, positive) for gpm in query.gpms}
-    builder = _Builder(gpms, references)
+    builder = _Builder(gpms, scope.private_variables(query))
     root = builder.build(query.sequence, frozenset(), frozenset())
     owners = {node.id: node.own for node in walk(root) if isinstance(node, Kleene)}
     # Kleenes are numbered from the outside in, so the last owner is the innermost.
@@ -206,11 +205,10 @@ def _part(query: Query, gpm: Gpm, positive: set[str]) -> GpmPart:
 class _Builder:
     """Numbers the places of a sequence in the order written and hands filters to their node."""
 
-    def __init__(self, gpms: Mapping[str, GpmPart], references: list[tuple[Ref, bool]]) -> None:
+    def __init__(self, gpms: Mapping[str, GpmPart], private: frozenset[str]) -> None:
         self._gpms = gpms
+        self._private = private
         self._count = 0
-        # How many elements of the sequence have a variable; one that several have is joined.
-        self._elements = Counter(v for ref, _ in references for v in gpms[ref.name].variables)
 
     def build(self, seq: Seq, simultaneous: frozenset[str], unordered: frozenset[str]) -> Node:
         """``simultaneous``: variables that only other operands of the ``&`` around bind.
@@ -259,7 +257,7 @@ class _Builder:
             case Repeat(element=element, minimum=0, maximum=maximum, strategy=strategy):
                 return Maybe(identity, inner(Repeat(element, 1, maximum, strategy)))
             case Repeat(element=element, minimum=minimum, maximum=maximum, strategy=strategy):
-                own = frozenset(v for v in self._variables(element) if self._elements[v] == 1)
+                own = self._variables(element) & self._private
                 return Kleene(identity, inner(element), minimum, maximum, strategy, own)
 
     def _filters(self, ref: Ref, waited: frozenset[str]) -> tuple[Filter, ...]:

@@ -6,6 +6,7 @@ every solution; the answer errs on the side of "not certain".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from spaseq.language import syntax as s
@@ -129,6 +130,17 @@ def walk(expression: s.Expression) -> Iterator[s.Expression]:
 def gpm_variables(gpm: s.Gpm) -> frozenset[str]:
     """The names that the GPM may bind: those of its pattern, of AT and of AS."""
     return variables(gpm.pattern) | _event_variables(gpm)
+
+
+def private_variables(query: s.Query) -> frozenset[str]:
+    """The variables that only one element of the sequence has: in a Kleene, its group variables.
+
+    A variable that several elements have is joined, and so has one value in the whole match, also when
+    all of these elements stand in one repeated group: in ``(B ; C)+`` too.
+    """
+    bound = {gpm.name: gpm_variables(gpm) for gpm in query.gpms}
+    count = Counter(name for ref, _ in references(query.sequence) for name in bound.get(ref.name, _NONE))
+    return frozenset(name for name, elements in count.items() if elements == 1)
 
 
 def gpm_certain(gpm: s.Gpm) -> frozenset[str]:

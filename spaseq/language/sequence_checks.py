@@ -113,9 +113,11 @@ def _negation(node: s.Not, findings: Findings) -> None:
     for part in inside(node.element):
         if isinstance(part, s.Not):
             raise findings.error("a negation inside a negation", part.span)
-        if isinstance(part, s.Sequence | s.Repeat | s.All):
-            hint = "!A says that no single event matches A: !(A | B), !(A & B)"
-            raise findings.error("a negation takes a GPM, or GPMs joined by | or &", part.span, hint)
+        if isinstance(part, s.Sequence | s.All):
+            findings.warn(
+                "an event for any one GPM of this group breaks the negation; !(A | B) says so plainly",
+                part.span,
+            )
 
 
 def _simultaneous(operand: s.Seq, findings: Findings) -> None:

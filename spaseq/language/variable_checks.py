@@ -9,7 +9,15 @@ from spaseq.language import syntax as s
 from spaseq.language.findings import Findings
 from spaseq.language.hints import nearest
 from spaseq.language.printer import print_sequence
-from spaseq.language.scope import gpm_certain, gpm_variables, operands, references, variables, walk
+from spaseq.language.scope import (
+    gpm_certain,
+    gpm_variables,
+    operands,
+    private_variables,
+    references,
+    variables,
+    walk,
+)
 from spaseq.language.sequence_checks import inside
 
 _NONE: frozenset[str] = frozenset()
@@ -36,8 +44,9 @@ class VariableChecks:
         self._negated = {ref.name for ref, negated in refs if negated} - self._positive
         #: What a match binds, for everybody to see.
         self._visible = self._of(self._positive)
+        private = private_variables(query)
         self._kleenes = [
-            self._kleene(node, [ref for ref, _ in refs])
+            self._kleene(node, private)
             for node in inside(query.sequence)
             if isinstance(node, s.Repeat) and node.maximum != 1
         ]
@@ -56,13 +65,9 @@ class VariableChecks:
     def _of(self, names: Iterable[str]) -> frozenset[str]:
         return _NONE.union(*(self._bound[name] for name in names))
 
-    def _kleene(self, node: s.Repeat, everywhere: list[s.Ref]) -> _Kleene:
-        here = [ref for ref, _ in references(node.element)]
-        outside = list(everywhere)
-        for ref in here:
-            del outside[next(i for i, other in enumerate(outside) if other is ref)]
-        own = self._of(ref.name for ref in here) - self._of(ref.name for ref in outside)
-        return _Kleene(node, frozenset(ref.name for ref in here), own)
+    def _kleene(self, node: s.Repeat, private: frozenset[str]) -> _Kleene:
+        here = frozenset(ref.name for ref, _ in references(node.element))
+        return _Kleene(node, here, self._of(here) & private)
 
     # --- who binds a variable
 

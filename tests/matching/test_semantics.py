@@ -222,6 +222,22 @@ def test_context(evaluator: str, events: str, seq: str, gpms: dict[str, str], ex
     assert sorted(found(query(seq, gpms=gpms), events, evaluator=evaluator)) == sorted(expected)
 
 
+#: The vectors' reading of "an element outside it": a variable that two elements have is joined, and so has
+#: one value in the whole match, also when both stand in the same repeated group.
+JOINED = [
+    ("a1/x b2/x a3/y b4/y", "(A ; B)+", {n: f"?{n.lower()} :k ?k" for n in "AB"}, ["a1b2", "a3b4"]),
+    ("a1/x b2/y a3/x b4/y", "(A | B)+", {n: f"?{n.lower()} :k ?k" for n in "AB"}, None),
+]
+
+
+@pytest.mark.parametrize(("events", "seq", "gpms", "expected"), JOINED)
+def test_joined_in_a_loop(
+    evaluator: str, events: str, seq: str, gpms: dict[str, str], expected: list[str] | None
+) -> None:
+    result = sorted(found(query(seq, gpms=gpms), events, evaluator=evaluator))
+    assert result == (expected or ["a1", "a1a3", "a3", "b2", "b2b4", "b4"])
+
+
 def test_simultaneous_conjunction_with_a_filter(evaluator: str) -> None:
     text = query("A & B", gpms={"A": "FILTER(?av > ?bv)"}, streams=["S", "T"])
     assert found(text, "S.a1=1 T.b1=5 S.a2=5 T.b2=1", evaluator=evaluator) == ["a2T.b2"]
