@@ -3,46 +3,31 @@
 from __future__ import annotations
 
 import difflib
-import io
-import json
 import math
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO
 
 import pyoxigraph as ox
-import rdflib
-from rdflib.term import Node
 
+from spaseq.engine.given import EventGraph, GraphName, StreamName, graph_name, stream_iri, triples_given
 from spaseq.engine.order import Reorder
 from spaseq.engine.pipeline import Pipeline, Stats
 from spaseq.engine.pull import IDLE, in_turn, with_idle
-from spaseq.errors import BadEventError, EngineError, LateEventError, SpaseqWarning
+from spaseq.engine.rejects import DeadLetters, Rejects, letter_of
+from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch, microseconds
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
-from spaseq.interop import from_rdflib, to_triple
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent, SourceOptions, open_source
 from spaseq.terms import Dictionary
-
-#: Something that says a stream: an IRI as text, or as rdflib's or pyoxigraph's term.
-StreamName = str | rdflib.URIRef | ox.NamedNode
-
-#: An event's graph: an rdflib graph, triples of rdflib or pyoxigraph, or Turtle or N-Triples text.
-EventGraph = rdflib.Graph | Iterable[ox.Triple | tuple[Node, Node, Node]] | str
-
-#: Called with every bad or late event.
-DeadLetters = Callable[[BadEvent], None]
-
-#: How many bad and late events an engine keeps when it has no sink for them.
-KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +125,12 @@ class Engine:
         dead_letters: DeadLetters | str | Path | None = None,
         evaluator: str | None = None,
     ) -> None:
-        self.bad = 0
-        self.late = 0
         self.events = 0
-        self.rejected: deque[BadEvent] = deque(maxlen=KEPT)
         self._kb = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase(kb or {})
         self._lateness = lateness
         self._idle = idle
-        self._strict = strict
         self._evaluator = evaluator
-        self._letters: IO[str] | None = None
-        self._dead_letters = self._sink(dead_letters)
+        self._rejects = Rejects(dead_letters, strict)
         self._dictionary = Dictionary()
         self._queries: list[_Registered] = []
         self._arrivals: Counter[int] = Counter()
@@ -191,7 +171,7 @@ class Engine:
         stream: StreamName,
         graph: EventGraph,
         time: datetime | int,
-        name: rdflib.URIRef | rdflib.BNode | str | None = None,
+        name: GraphName = None,
     ) -> None:
         """Adds one event; what it completes is delivered before the call returns.
 
@@ -199,14 +179,15 @@ class Engine:
         event's graph, if it has one. Events are trusted to come in order, up to ``lateness``.
         """
         self._check_open()
-        identity = self._dictionary.intern(_iri(stream))
+        iri = stream_iri(stream)
+        identity = self._dictionary.intern(iri)
         clock, value = (Clock.TICKS, time) if isinstance(time, int) else (Clock.INSTANTS, microseconds(time))
-        builder = BatchBuilder(self._dictionary, _iri(stream), clock)
+        builder = BatchBuilder(self._dictionary, iri, clock)
         try:
-            builder.add(value, 0, _triples(graph), _name(name, graph))
+            builder.add(value, 0, triples_given(graph), graph_name(name, graph))
         except (ValueError, SyntaxError, TypeError) as error:
             position = f"event {self._arrivals[identity] + 1}"
-            self._reject(BadEvent(_iri(stream).value, position, str(error), str(graph)))
+            self._rejects.malformed(BadEvent(iri.value, position, str(error), str(graph)))
             return
         self._take(identity, builder.build())
         self._pump()
@@ -227,12 +208,12 @@ class Engine:
         self._check_open()
         opened: dict[int, Iterator[EventBatch]] = {}
         for source in sources:
-            stream = _iri(source.stream)
+            stream = stream_iri(source.stream)
             identity = self._dictionary.intern(stream)
             if identity in opened:
                 raise EngineError(f"two sources for stream {stream} in one call: feed one after the other")
             opened[identity] = open_source(
-                source.location, stream, self._dictionary, source.options, on_bad=self._reject
+                source.location, stream, self._dictionary, source.options, on_bad=self._rejects.malformed
             )
         return self._pull(opened)
 
@@ -268,8 +249,7 @@ class Engine:
     def abandon(self) -> None:
         """Closes the engine as it is: what waits for a window's end is not delivered."""
         self._closed = True
-        if self._letters is not None:
-            self._letters.close()
+        self._rejects.close()
 
     def __enter__(self) -> Engine:
         return self
@@ -279,6 +259,21 @@ class Engine:
             self.close()
         else:
             self.abandon()
+
+    @property
+    def bad(self) -> int:
+        """How many malformed events there were."""
+        return self._rejects.bad
+
+    @property
+    def late(self) -> int:
+        """How many events came after the watermark."""
+        return self._rejects.late
+
+    @property
+    def rejected(self) -> Sequence[BadEvent]:
+        """The newest bad and late events, if there is no sink for them."""
+        return self._rejects.kept
 
     @property
     def watermark(self) -> datetime | int | None:
@@ -304,13 +299,13 @@ class Engine:
         late: set[int] = set()
         for query in readers:
             if not query.order.fits(numbered):
-                self._reject_clock(stream, numbered, query)
+                self._reject_clock(numbered, query)
                 continue
             indices = query.order.add(numbered).tolist()
             query.pipeline.stats.late += len(indices)
             late.update(indices)
         for index in sorted(late):
-            self._reject_late(numbered, index, readers)
+            self._rejects.too_late(numbered, index, max(q.order.watermark for q in readers))
 
     def _pump(self) -> None:
         """Moves every query to its watermark, producers of streams before their readers."""
@@ -352,43 +347,10 @@ class Engine:
         if self._closed:
             raise EngineError("the engine is closed: make a new one")
 
-    # --- what is not an event -----------------------------------------------------------------
-
-    def _sink(self, dead_letters: DeadLetters | str | Path | None) -> DeadLetters:
-        if dead_letters is None:
-            return self.rejected.append
-        if callable(dead_letters):
-            return dead_letters
-        self._letters = open(dead_letters, "a", encoding="utf-8")  # noqa: SIM115  # close() closes it
-        return self._write_letter
-
-    def _write_letter(self, letter: BadEvent) -> None:
-        if self._letters is not None:
-            self._letters.write(json.dumps(asdict(letter), ensure_ascii=False) + "\n")
-            self._letters.flush()
-
-    def _reject(self, letter: BadEvent) -> None:
-        self.bad += 1
-        self._dead_letters(letter)
-        if self._strict:
-            raise BadEventError(letter.reason, stream=letter.stream, position=letter.position)
-
-    def _reject_clock(self, stream: int, batch: EventBatch, query: _Registered) -> None:
-        iri = self._iri_of(stream)
+    def _reject_clock(self, batch: EventBatch, query: _Registered) -> None:
         reason = f"its time is in {batch.clock}, but the query's first event was in {query.order.clock}"
         for index in range(len(batch)):
-            self._reject(BadEvent(iri, f"event {batch.n[index] + 1}", reason, _nquads(batch, index)))
-
-    def _reject_late(self, batch: EventBatch, index: int, readers: list[_Registered]) -> None:
-        reached = max(q.order.watermark for q in readers)
-        shown = batch.clock.show(int(reached)) if math.isfinite(reached) else "the newest event"
-        reason = f"late: its time {batch.clock.show(int(batch.time[index]))} is before the watermark, {shown}"
-        stream = self._iri_of(int(batch.stream[index]))
-        position = f"event {batch.n[index] + 1}"
-        self.late += 1
-        self._dead_letters(BadEvent(stream, position, reason, _nquads(batch, index)))
-        if self._strict:
-            raise LateEventError(reason, stream=stream, position=position)
+            self._rejects.malformed(letter_of(batch, index, reason))
 
     def _warn_unread(self, stream: int) -> None:
         if stream in self._unread or any(stream in q.order.clocks for q in self._queries):
@@ -418,32 +380,3 @@ def _producers_first(queries: list[_Registered]) -> list[_Registered]:
         ordered += ready
         left = [q for q in left if q not in ready]
     return ordered
-
-
-def _iri(name: StreamName) -> ox.NamedNode:
-    return name if isinstance(name, ox.NamedNode) else ox.NamedNode(str(name))
-
-
-def _name(name: object, graph: EventGraph) -> ox.NamedNode | ox.BlankNode | None:
-    if isinstance(name, rdflib.URIRef | rdflib.BNode):
-        term = from_rdflib(name)
-        return None if isinstance(term, ox.Literal) else term
-    if name is not None:
-        return ox.NamedNode(str(name))
-    if isinstance(graph, rdflib.Graph) and isinstance(graph.identifier, rdflib.URIRef):
-        return ox.NamedNode(str(graph.identifier))
-    return None
-
-
-def _triples(graph: EventGraph) -> Iterable[ox.Triple]:
-    if isinstance(graph, str):
-        quads = ox.parse(io.BytesIO(graph.encode()), format=ox.RdfFormat.TURTLE)
-        return [quad.triple for quad in quads]
-    return [triple if isinstance(triple, ox.Triple) else to_triple(triple) for triple in graph]
-
-
-def _nquads(batch: EventBatch, index: int) -> str:
-    term = batch.dictionary.term
-    graph = int(batch.graph[index])
-    name = f" {term(graph)}" if graph else ""
-    return "\n".join(f"{term(s)} {term(p)} {term(o)}{name} ." for s, p, o in batch.triples(index))

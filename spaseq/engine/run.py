@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO
 
-from spaseq.engine.engine import DeadLetters, Engine, Source
+from spaseq.engine.engine import Engine, Source
+from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import SourceError
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
