@@ -211,6 +211,9 @@ CORRELATED = [
     ("b1=1 b2=5 c3=4", "B+ ; C", {"C": "FILTER(?cv < LAST(?bv))"}, ["b1b2c3", "b2c3"]),
     ("b1=1 b2=5 c3=4", "B+ ; C", {"C": "FILTER(?cv < FIRST(?bv))"}, ["b2c3"]),
     ("b1=1 b2=5 c3=4", "B+ ; C", {"C": "FILTER(MIN(?bv) = 1 && MAX(?bv) = 5)"}, ["b1b2c3"]),
+    # EXISTS asks the event's own graph, under what the match has bound so far.
+    ("a1=5 b2=5 b3=7", "A ; B", {"B": "FILTER NOT EXISTS { ?b :v ?av }"}, ["a1b3"]),
+    ("a1=5 b2=7 b3=5", "A ; B", {"B": "FILTER EXISTS { ?b :v ?av }"}, ["a1b3"]),
     # Filters across the operands of ALL and & hold for the joined match, in any order.
     ("a1=1 b2=5 a3=9", "ALL(A, B)", {"A": "FILTER(?av > ?bv)"}, ["b2a3"]),
     ("a1=1 b2=5 a3=9", "ALL(A, B)", {"B": "FILTER(?av < ?bv)"}, ["a1b2"]),
