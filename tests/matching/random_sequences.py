@@ -31,10 +31,14 @@ class _Letters:
         if len(self.types) == 6 or (self.types and self.draw(st.integers(0, 9)) == 0):
             return self.draw(st.sampled_from(sorted(self.types)))
         name = "ABCDEF"[len(self.types)]
+        self.define(name)
+        return name
+
+    def define(self, name: str) -> None:
+        """A GPM of that name."""
         self.types[name] = self.draw(st.sampled_from(TYPES))
         self.streams[name] = self.draw(st.sampled_from([(1, 2), (1, 2), (1, 2), (1,), (2,)]))
         self.joined[name] = self.draw(st.integers(0, 3)) == 0
-        return name
 
 
 def _operator(draw: st.DrawFn) -> str:
@@ -142,6 +146,25 @@ def cases(draw: st.DrawFn, size: int = 7) -> Case:
     """A random sequence of every operator, over two streams with ties, with joins and filters."""
     letters = _Letters(draw)
     seq = _chain(draw, letters, 2)
+    return _case(draw, letters, seq, size)
+
+
+@st.composite
+def cases_of(draw: st.DrawFn, *sequences: str, joined: str | None = None, size: int = 7) -> Case:
+    """One of some sequences of the letters A to F, over a random stream.
+
+    ``joined`` are the letters that share ``?k``, if they are not random.
+    """
+    letters = _Letters(draw)
+    seq = draw(st.sampled_from(sequences))
+    for name in sorted(set("ABCDEF").intersection(seq.replace("ALL", ""))):
+        letters.define(name)
+        if joined is not None:
+            letters.joined[name] = name in joined
+    return _case(draw, letters, seq, size)
+
+
+def _case(draw: st.DrawFn, letters: _Letters, seq: str, size: int) -> Case:
     filters, where = _filters(draw, letters)
     gpms = "\n".join(
         f"DEFINE GPM {name} ON {', '.join(f'S{i}' for i in letters.streams[name])} "
