@@ -23,6 +23,7 @@ from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch, microseconds
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
+from spaseq.gpm.sharing import Sharing
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
 from spaseq.results.match import Match
@@ -132,6 +133,7 @@ class Engine:
         self._evaluator = evaluator
         self._rejects = Rejects(dead_letters, strict)
         self._dictionary = Dictionary()
+        self._sharing = Sharing()
         self._queries: list[_Registered] = []
         self._arrivals: Counter[int] = Counter()
         self._unread: set[int] = set()
@@ -148,9 +150,8 @@ class Engine:
         self._check_open()
         prepared = prepare(query) if isinstance(query, str) else query
         self._kb.require(prepared)
-        pipeline = Pipeline(
-            prepared, self._dictionary, self._kb.restrict(prepared.knowledge), self._evaluator
-        )
+        kb = self._kb.restrict(prepared.knowledge)
+        pipeline = Pipeline(prepared, self._dictionary, kb, self._evaluator, self._sharing)
         intern = self._dictionary.intern
         # Simultaneous events of different streams are processed in the order of the streams' IRIs.
         iris = sorted({declaration.iri.value for declaration in prepared.streams})

@@ -6,11 +6,14 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import Clock, EventBatch, Ids, concatenate
+
+_NONE: Final[Ids] = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(slots=True)
@@ -49,6 +52,8 @@ class Reorder:
     def add(self, batch: EventBatch) -> Ids:
         """Takes events of one stream in arrival order; returns the indices of those that are late."""
         clock = self.clocks[int(batch.stream[0])]
+        if len(batch) == 1:
+            return self._add_one(batch, int(batch.time[0]), clock)
         seen = np.concatenate(([clock.newest], np.maximum.accumulate(batch.time.astype(np.float64))))
         clock.newest = float(seen[-1])
         reached = np.minimum(seen[:-1] - self._lateness, self._others(clock))
@@ -60,6 +65,15 @@ class Reorder:
         else:
             self._held.append(batch)
         return np.flatnonzero(late)
+
+    def _add_one(self, batch: EventBatch, time: int, clock: StreamClock) -> Ids:
+        """The same, without arrays: an event that is pushed comes alone."""
+        reached = min(clock.newest - self._lateness, self._others(clock))
+        clock.newest = max(clock.newest, float(time))
+        if time < max(reached, self.watermark):
+            return np.zeros(1, dtype=np.int64)
+        self._held.append(batch)
+        return _NONE
 
     def release(self) -> EventBatch | None:
         """The events that the watermark has reached, in order; moves the watermark."""
@@ -91,15 +105,24 @@ class Reorder:
         if not self._held:
             return None
         batch = concatenate(self._held)
-        ranks = np.array([self.clocks[s].rank for s in batch.stream.tolist()], dtype=np.int64)
-        order = np.lexsort((batch.n, ranks, batch.time))
-        ready = due(batch.time[order])
+        order = None if _in_order(batch) else self._order(batch)
+        ready = due(batch.time if order is None else batch.time[order])
         count = int(np.count_nonzero(ready))
-        self._held = [batch.take(order[count:])] if count < len(batch) else []
-        if count == 0:
-            return None
-        return batch if count == len(batch) and _sorted(order) else batch.take(order[:count])
+        if count == len(batch):
+            self._held = []
+            return batch if order is None else batch.take(order)
+        order = np.arange(len(batch)) if order is None else order
+        self._held = [batch.take(order[count:])]
+        return batch.take(order[:count]) if count else None
+
+    def _order(self, batch: EventBatch) -> Ids:
+        ranks = np.array([self.clocks[s].rank for s in batch.stream.tolist()], dtype=np.int64)
+        return np.lexsort((batch.n, ranks, batch.time))
 
 
-def _sorted(order: Ids) -> bool:
-    return bool((order[1:] > order[:-1]).all())
+def _in_order(batch: EventBatch) -> bool:
+    """Whether it is plain to see that the events are in order, those of one stream."""
+    if len(batch) == 1:
+        return True
+    later, n = batch.time[1:] >= batch.time[:-1], batch.n[1:] > batch.n[:-1]
+    return bool((later & n).all() and (batch.stream == batch.stream[0]).all())

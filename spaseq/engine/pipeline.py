@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from spaseq.automaton.pattern import SequencePattern, normalise
-from spaseq.events import BatchBuilder, Clock, EventBatch
+from spaseq.events import BatchBuilder, Clock, EventBatch, Stamp
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.sharing import Sharing
 from spaseq.interop import to_rdflib
 from spaseq.language.syntax import Ask, Construct, Group, Query, RegisterKind
 from spaseq.matching import plan
@@ -36,13 +37,19 @@ class Pipeline:
     """A query on its way through the engine; ``stats`` counts, ``done`` says that it wants no more."""
 
     def __init__(
-        self, query: Query, dictionary: Dictionary, kb: KnowledgeBase, evaluator: str | None = None
+        self,
+        query: Query,
+        dictionary: Dictionary,
+        kb: KnowledgeBase,
+        evaluator: str | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
         self.query = query
         self.pattern: SequencePattern = normalise(query)
         self.stats = Stats()
         self.done = False
         self._dictionary = dictionary
+        sharing = sharing or Sharing()
         self._gpms = {
             name: GpmEvaluator(
                 part.gpm,
@@ -50,6 +57,7 @@ class Pipeline:
                 dictionary,
                 kb,
                 frozenset(dictionary.intern(stream) for stream in part.streams),
+                sharing,
             )
             for name, part in self.pattern.gpms.items()
         }
@@ -70,11 +78,12 @@ class Pipeline:
     def process(self, batch: EventBatch) -> Iterator[Match]:
         """Takes events in processing order; yields matches as soon as their last event is there."""
         matcher = self._matcher or self._start(batch)
-        solutions = {name: gpm.evaluate(batch).by_event() for name, gpm in self._gpms.items()}
+        solutions = [(name, gpm.by_event(batch)) for name, gpm in self._gpms.items()]
         self.stats.events += len(batch)
-        for index in range(len(batch)):
-            seen = {name: rows[index] for name, rows in solutions.items() if index in rows}
-            occurrence = Occurrence(batch.stamp(index), self._position, seen, batch, index)
+        stamps = map(Stamp, batch.time.tolist(), batch.stream.tolist(), batch.n.tolist())
+        for index, stamp in enumerate(stamps):
+            seen = {name: rows[index] for name, rows in solutions if index in rows}
+            occurrence = Occurrence(stamp, self._position, seen, batch, index)
             self._position += 1
             self.stats.relevant += bool(seen)
             yield from self._matches(matcher.push(occurrence))

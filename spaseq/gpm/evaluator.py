@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from pyoxigraph import Literal, NamedNode
 
@@ -10,12 +12,22 @@ from spaseq.events import Clock, EventBatch, Ids
 from spaseq.gpm.expressions import ExistsCallback
 from spaseq.gpm.general import Background, General
 from spaseq.gpm.routes import prepare
-from spaseq.gpm.solutions import UNIT, Solutions
+from spaseq.gpm.rowwise import NotByRows, Row, Rowwise
+from spaseq.gpm.sharing import (
+    ByEvent,
+    Part,
+    Shared,
+    Sharing,
+    question,
+    renamed_columns,
+    renamed_rows,
+)
+from spaseq.gpm.solutions import UNIT, Solutions, from_rows
 from spaseq.gpm.spectra import NO_CONTEXT, Route, Spectra, covers, exists_on
 from spaseq.gpm.walk import patterns
-from spaseq.language.scope import occurring
+from spaseq.language.scope import occurring, variables
 from spaseq.language.syntax import Gpm, Graph, Group
-from spaseq.terms import Dictionary
+from spaseq.terms import UNBOUND, Dictionary
 from spaseq.values import DATETIME_TYPE, XSD
 
 _INTEGER_TYPE = NamedNode(XSD + "integer")
@@ -25,7 +37,8 @@ class GpmEvaluator:
     """Evaluates one GPM, without its correlated filters (semantics, section 3).
 
     ``stateless`` is the GPM's pattern without them (``language.scope.split``), ``streams`` the ids of
-    the streams it is defined on, None for any. ``route`` is ``"spectra"`` or ``"general"``; ``reason``
+    the streams it is defined on, None for any. ``sharing`` is one for all GPMs that see the same
+    batches. ``route`` is ``"spectra"`` or ``"general"``; ``reason``
     says why. Raises ``KnowledgeError`` if the pattern has a GRAPH and there is no knowledge base.
     """
 
@@ -36,6 +49,7 @@ class GpmEvaluator:
         dictionary: Dictionary,
         kb: Background | None = None,
         streams: frozenset[int] | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
         if kb is None and any(isinstance(inner, Graph) for inner in patterns(gpm.pattern)):
             raise KnowledgeError(f"GPM {gpm.name} asks a background graph, and none was supplied")
@@ -43,24 +57,83 @@ class GpmEvaluator:
         self._graph = None if gpm.graph is None else gpm.graph.name
         self._dictionary = dictionary
         self._kb = kb
-        self._streams = None if streams is None else np.array(sorted(streams), dtype=np.int64)
+        self._streams = streams
+        self._sharing = sharing or Sharing()
         self._prepared: dict[Group, Route] = {}
+        self._names = sorted(variables(stateless) | {n for n in (self._time, self._graph) if n})
+        asked = question(gpm, stateless)
+        self._number = self._sharing.number((asked.key, streams, kb))
+        self._order = asked.names
         reason = covers(stateless) or self._event_in_graph(stateless)
         self.route = "spectra" if reason is None else "general"
         self.reason = reason or "joins of views cover the pattern"
-        route = Spectra if reason is None else General
-        self._plan: Route = route(stateless, dictionary, kb)
+        self._plan: Spectra | General
+        self._rowwise: Rowwise | None = None
+        if reason is None:
+            self._plan = Spectra(stateless, dictionary, kb)
+            with suppress(NotByRows):
+                bound = frozenset() if self._time is None else frozenset([self._time])
+                self._rowwise = Rowwise(stateless, dictionary, kb, bound)
+        else:
+            self._plan = General(stateless, dictionary, kb)
 
     def evaluate(self, batch: EventBatch) -> Solutions:
         """The solutions of every event of the GPM's streams; ``event`` counts in ``batch``."""
-        positions: Ids = np.arange(len(batch))
-        if self._streams is not None:
-            positions = np.flatnonzero(np.isin(batch.stream, self._streams))
-        part = batch if len(positions) == len(batch) else batch.take(positions)
-        found = self._plan.evaluate(part, NO_CONTEXT, self._event_columns(part))
-        found = found.everywhere(np.arange(len(part)))
+        shared = self._sharing.of(batch)
+        known = shared.columns.get(self._number)
+        if known is not None:
+            return renamed_columns(known[1], known[0], self._order)
+        if shared.few and self._rowwise is not None:
+            found = from_rows(self._names, self.by_event(batch))
+        else:
+            found = self._by_columns(shared.part(self._streams))
+        shared.columns[self._number] = self._order, found
+        return found
+
+    def by_event(self, batch: EventBatch) -> ByEvent:
+        """The solutions of every event that has some."""
+        shared = self._sharing.of(batch)
+        known = shared.rows.get(self._number)
+        if known is not None:
+            return renamed_rows(known[1], known[0], self._order)
+        if shared.few and self._rowwise is not None:
+            found = self._by_rows(shared, self._rowwise)
+        else:
+            found = self.evaluate(batch).by_event()
+        shared.rows[self._number] = self._order, found
+        return found
+
+    def _by_columns(self, part: Part) -> Solutions:
+        batch = part.batch
+        initial = self._event_columns(batch)
+        if isinstance(self._plan, Spectra):
+            found = self._plan.evaluate(batch, NO_CONTEXT, initial, part.views)
+        else:
+            found = self._plan.evaluate(batch, NO_CONTEXT, initial)
+        found = found.everywhere(np.arange(len(batch)))
+        if part.positions is None:
+            return found
         assert found.event is not None
-        return Solutions(len(found), positions[found.event], found.columns)
+        return Solutions(len(found), part.positions[found.event], found.columns)
+
+    def _by_rows(self, shared: Shared, rowwise: Rowwise) -> ByEvent:
+        found: dict[int, tuple[Row, ...]] = {}
+        for event, (stream, facts) in enumerate(shared.events()):
+            if self._streams is None or stream in self._streams:
+                rows = rowwise.rows(facts, self._ambient(shared.batch, event))
+                if rows:
+                    found[event] = tuple(rows)
+        return found
+
+    def _ambient(self, batch: EventBatch, event: int) -> Row:
+        """What AT and AS bind."""
+        ambient: Row = {}
+        if self._time is not None:
+            moment = time_literal(int(batch.time[event]), batch.clock)
+            ambient[self._time] = self._dictionary.intern(moment)
+        if self._graph is not None and batch.graph[event] != UNBOUND:
+            ambient[self._graph] = int(batch.graph[event])
+        return ambient
 
     def exists(self, batch: EventBatch, event: int) -> ExistsCallback:
         """What decides EXISTS in a correlated filter: on this event's graph and the knowledge base."""

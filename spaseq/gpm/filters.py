@@ -30,7 +30,9 @@ class ColumnFilter:
     def _operand(self, expression: Var | Constant) -> str | int:
         if isinstance(expression, Var):
             return expression.name
-        return self._dictionary.intern(expression.term)
+        identifier = self._dictionary.intern(expression.term)
+        self._dictionary.pin([identifier])
+        return identifier
 
     def __call__(self, solutions: Solutions, context: Solution) -> Mask:
         """Which rows to keep. ``context`` binds variables that have no column."""

@@ -7,13 +7,14 @@ with everything, are handled by splitting both sides by *which* shared variables
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import Ids
+from spaseq.gpm.lookup import Lookup, spread
 from spaseq.terms import UNBOUND
 
 Mask = npt.NDArray[np.bool_]
@@ -33,6 +34,8 @@ class Solutions:
     size: int
     event: Ids | None
     columns: dict[str, Ids]
+    _lookups: dict[tuple[str, ...], Lookup] = field(default_factory=dict, compare=False, repr=False)
+    _complete: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         return self.size
@@ -47,6 +50,20 @@ class Solutions:
         """The ids of a variable; all unbound if it has no column."""
         found = self.columns.get(name)
         return np.zeros(self.size, dtype=np.int64) if found is None else found
+
+    def binds(self, name: str) -> bool:
+        """Whether every row binds a variable; looked at once."""
+        found = self._complete.get(name)
+        if found is None:
+            found = self._complete[name] = name in self.columns and bool(self.columns[name].all())
+        return found
+
+    def lookup(self, names: tuple[str, ...]) -> Lookup:
+        """An index by the values of variables that every row binds; made once."""
+        found = self._lookups.get(names)
+        if found is None:
+            found = self._lookups[names] = Lookup([self.columns[name] for name in names])
+        return found
 
     def drop(self, names: Iterable[str]) -> Solutions:
         """All but these columns."""
@@ -76,7 +93,12 @@ class Solutions:
         if not names:
             yield from ({} for _ in range(self.size))
             return
-        for values in zip(*(column.tolist() for column in self.columns.values()), strict=True):
+        rows = zip(*(column.tolist() for column in self.columns.values()), strict=True)
+        if all(map(self.binds, names)):
+            for values in rows:
+                yield dict(zip(names, values, strict=True))
+            return
+        for values in rows:
             yield {name: value for name, value in zip(names, values, strict=True) if value}
 
     def by_event(self) -> dict[int, tuple[dict[str, int], ...]]:
@@ -103,6 +125,14 @@ def table(names: Sequence[str], rows: Sequence[Sequence[int]]) -> Solutions:
     """Rows of ids, the same in every event."""
     data = np.array(rows, dtype=np.int64).reshape(len(rows), len(names))
     return Solutions(len(rows), None, {name: data[:, i].copy() for i, name in enumerate(names)})
+
+
+def from_rows(names: Sequence[str], by_event: Mapping[int, Sequence[Mapping[str, int]]]) -> Solutions:
+    """The solutions of some events, in the order of the events, as columns."""
+    rows = [row for found in by_event.values() for row in found]
+    event = [event for event, found in by_event.items() for _ in found]
+    columns = {name: np.array([row.get(name, UNBOUND) for row in rows], dtype=np.int64) for name in names}
+    return Solutions(len(rows), np.array(event, dtype=np.int64), columns)
 
 
 def empty(names: Iterable[str]) -> Solutions:
@@ -140,9 +170,8 @@ def _matches(left: Sequence[Ids], right: Sequence[Ids], sizes: tuple[int, int]) 
     keys = keys[order]
     start = np.searchsorted(keys, wanted, side="left")
     counts = np.searchsorted(keys, wanted, side="right") - start
-    rows = np.repeat(np.arange(n), counts)
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return rows, order[np.repeat(start, counts) + within]
+    rows, positions = spread(start, counts)
+    return rows, order[positions]
 
 
 def _bound(solutions: Solutions, shared: Sequence[str]) -> Ids:
@@ -153,6 +182,47 @@ def _bound(solutions: Solutions, shared: Sequence[str]) -> Ids:
     return mask
 
 
+def _all_bound(left: Solutions, right: Solutions, shared: tuple[str, ...], overlap: bool) -> tuple[Ids, Ids]:
+    """``compatible`` where every row binds all of the shared variables: the usual case."""
+    if overlap and not shared:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    left_keys = [left.columns[name] for name in shared]
+    right_keys = [right.columns[name] for name in shared]
+    if left.event is None or right.event is None:
+        if shared and right.event is None and len(right) > len(left):
+            return right.lookup(shared).pairs(left_keys)
+        if shared and left.event is None and len(left) > len(right):
+            j, i = left.lookup(shared).pairs(right_keys)
+            order = np.argsort(i, kind="stable")
+            return i[order], j[order]
+        return _matches(left_keys, right_keys, (len(left), len(right)))
+    if _increasing(right.event):
+        return _one_each(left.event, right.event, left_keys, right_keys)
+    if _increasing(left.event):
+        j, i = _one_each(right.event, left.event, right_keys, left_keys)
+        order = np.argsort(i, kind="stable")
+        return i[order], j[order]
+    return _matches([left.event, *left_keys], [right.event, *right_keys], (len(left), len(right)))
+
+
+def _increasing(events: Ids) -> bool:
+    return bool((events[1:] > events[:-1]).all())
+
+
+def _one_each(left: Ids, right: Ids, left_keys: Sequence[Ids], right_keys: Sequence[Ids]) -> tuple[Ids, Ids]:
+    """The pairs of rows of the same event and equal keys, if no event has two rows on the right."""
+    if not len(left) or not len(right):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    row_of = np.full(int(max(left.max(), right[-1])) + 1, -1, dtype=np.int64)
+    row_of[right] = np.arange(len(right))
+    rows = row_of[left]
+    same = rows >= 0
+    for a, b in zip(left_keys, right_keys, strict=True):
+        same &= a == b[rows]
+    found = np.flatnonzero(same)
+    return found, rows[found]
+
+
 def compatible(left: Solutions, right: Solutions, overlap: bool = False) -> tuple[Ids, Ids]:
     """The pairs of compatible rows of the same event, ordered by left row, then right row.
 
@@ -160,6 +230,8 @@ def compatible(left: Solutions, right: Solutions, overlap: bool = False) -> tupl
     """
     shared = sorted(left.columns.keys() & right.columns.keys())
     by_event = left.event is not None and right.event is not None
+    if all(left.binds(name) and right.binds(name) for name in shared):
+        return _all_bound(left, right, tuple(shared), overlap)
     found: list[tuple[Ids, Ids]] = []
     left_bound, right_bound = _bound(left, shared), _bound(right, shared)
     for a in np.unique(left_bound).tolist():
@@ -191,6 +263,8 @@ def _merge(left: Solutions, right: Solutions, i: Ids, j: Ids) -> Solutions:
     """Rows ``i`` of left united with rows ``j`` of right, pair by pair."""
     columns = {name: column[i] for name, column in left.columns.items()}
     for name, column in right.columns.items():
+        if name in columns and left.binds(name):
+            continue
         values = column[j]
         known = columns.get(name)
         columns[name] = values if known is None else np.where(known == UNBOUND, values, known)

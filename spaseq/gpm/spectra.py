@@ -29,7 +29,7 @@ from spaseq.gpm.solutions import (
     table,
     union,
 )
-from spaseq.gpm.views import Views, summary
+from spaseq.gpm.views import Views
 from spaseq.gpm.walk import conjuncts, exists_in, only_joins, patterns, volatile
 from spaseq.language.scope import mentioned, occurring, variables
 from spaseq.language.syntax import (
@@ -114,15 +114,18 @@ class Spectra:
         self.dictionary = dictionary
         self.kb = kb
         self._names = variables(pattern)
-        self._summary = summary(pattern, dictionary)
         self._filters: dict[Expression, ColumnFilter] = {}
         self._inner: dict[Group, Spectra] = {}
 
     def evaluate(
-        self, batch: EventBatch, context: Solution = NO_CONTEXT, initial: Solutions = UNIT
+        self,
+        batch: EventBatch,
+        context: Solution = NO_CONTEXT,
+        initial: Solutions = UNIT,
+        views: Views | None = None,
     ) -> Solutions:
-        """See ``Route``."""
-        views = Views(batch, self._summary)
+        """See ``Route``. ``views`` are the batch's, if they are there already."""
+        views = views or Views(batch)
         names = sorted(self._names - context.keys() | initial.columns.keys())
         return _Evaluation(self, batch, views, context, initial).group(self.pattern).project(names)
 
@@ -193,6 +196,9 @@ class _Evaluation:
                 )
             case Union(branches):
                 parts = [self._inner(self.group(branch)) for branch in branches]
+                if left.event is not None and any(part.event is None for part in parts):
+                    # Not written out for every event: it may be background knowledge.
+                    return union([join(left, part) for part in parts], self._events)
                 return join(left, union(parts, self._events))
             case Minus(pattern):
                 return minus(left, self._inner(self.group(pattern)), self._events)
@@ -311,15 +317,16 @@ class _Evaluation:
         else:
             event, s, o = self._views.path(triple.predicate, self._dictionary)
             places = [(triple.subject, s), (triple.object, o)]
-        keep = np.ones(len(event), dtype=np.bool_)
+        kept: list[Mask] = []
         columns: dict[str, Ids] = {}
         for term, column in places:
             wanted = self._resolve(term)
             if isinstance(wanted, int):
-                keep &= column == wanted
+                kept.append(column == wanted)
             elif (known := columns.setdefault(wanted, column)) is not column:
-                keep &= column == known  # the variable stands here twice
-        return Solutions(len(event), event, columns).take(np.flatnonzero(keep))
+                kept.append(column == known)  # the variable stands here twice
+        found = Solutions(len(event), event, columns)
+        return found.take(np.flatnonzero(np.logical_and.reduce(kept))) if kept else found
 
     def _resolve(self, term: Term | Var) -> str | int:
         """The id that a term of a pattern stands for, or the name of the variable that it is."""

@@ -72,3 +72,16 @@ def only_joins(group: Group) -> bool:
         isinstance(element, Triples) or (isinstance(element, Group) and only_joins(element))
         for element in group.elements
     )
+
+
+def expressions(pattern: Pattern) -> Iterator[Expression]:
+    """The expressions of FILTER and BIND in a pattern, and in the subqueries and EXISTS inside it."""
+    for inner in patterns(pattern):
+        match inner:
+            case Filter(expression) | Bind(expression):
+                yield expression
+            case SubSelect(select, _, modifiers):
+                yield from (item.expression for item in select.items or () if item.expression is not None)
+                yield from (condition.expression for condition in modifiers.group_by)
+                yield from modifiers.having
+                yield from (condition.expression for condition in modifiers.order_by)

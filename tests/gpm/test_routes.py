@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
 import rdflib
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store, Triple
 
 from spaseq.gpm.general import General
 from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.rowwise import Facts, NotByRows, Rowwise
 from spaseq.gpm.spectra import Spectra, covers
 from spaseq.gpm.walk import patterns
 from spaseq.language import scope
@@ -26,13 +29,23 @@ def _rows(route: Spectra | General, events: list[list[Triple]], dictionary: Dict
     """Per event, the sorted solutions."""
     data = batch(events, dictionary)
     found = route.evaluate(data).everywhere(np.arange(len(data)))
-    return [
-        sorted(
-            tuple(sorted((name, _text(dictionary.term(i))) for name, i in row.items()))
-            for row in found.rows(event)
-        )
-        for event in range(len(data))
-    ]
+    return [_shown(found.rows(i), dictionary) for i in range(len(data))]
+
+
+def _shown(rows: Iterable[Mapping[str, int]], dictionary: Dictionary) -> Rows:
+    return sorted(tuple(sorted((name, _text(dictionary.term(i))) for name, i in row.items())) for row in rows)
+
+
+def _by_rows(
+    group: Group, events: list[list[Triple]], dictionary: Dictionary, kb: KnowledgeBase | None
+) -> list[Rows] | None:
+    """The same, event by event; None where that is refused."""
+    data = batch(events, dictionary)
+    try:
+        rowwise = Rowwise(group, dictionary, kb)
+    except NotByRows:
+        return None
+    return [_shown(rowwise.rows(Facts(data.triples(i)), {}), dictionary) for i in range(len(data))]
 
 
 def _text(term: Term) -> str:
@@ -92,6 +105,7 @@ def test_routes_agree(group: Group, events: list[list[Triple]]) -> None:
     dictionary = Dictionary()
     assert covers(group) is None
     found = _rows(Spectra(group, dictionary, None), events, dictionary)
+    assert found == _by_rows(group, events, dictionary, None)
     assert found == _rows(General(group, dictionary, None), events, dictionary)
     assert list(map(set, found)) == [set(_oxigraph(group, event, {})) for event in events]
 
@@ -119,6 +133,9 @@ def test_graph_patterns(
     dictionary, kb = Dictionary(), KnowledgeBase(texts)
     found = _rows(Spectra(group, dictionary, kb), events, dictionary)
     assert found == _rows(General(group, dictionary, kb), events, dictionary)
+    by_rows = _by_rows(group, events, dictionary, kb)
+    event("by rows too" if by_rows is not None else "not by rows")
+    assert by_rows in (None, found)
     if not any(isinstance(p, Graph) and isinstance(p.name, Var) for p in patterns(group)):
         # Oxigraph gives GRAPH ?g no range where the pattern has no triples.
         assert list(map(set, found)) == [set(_oxigraph(group, event, known)) for event in events]

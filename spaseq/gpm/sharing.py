@@ -1,0 +1,153 @@
+"""What the GPMs of an engine have in common, done once per batch.
+
+Its views, and the solutions of GPMs that ask the same: those whose patterns differ in the names of their
+variables only, like the three of a V shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+from pyoxigraph import BlankNode
+
+from spaseq.events import EventBatch, Ids
+from spaseq.gpm.rowwise import Facts, Row
+from spaseq.gpm.solutions import Solutions
+from spaseq.gpm.views import Views
+from spaseq.gpm.walk import expressions, volatile
+from spaseq.language.syntax import Gpm, Group, Var
+
+#: Up to how many events and triples a batch is evaluated event by event.
+FEW_EVENTS = 8
+FEW_TRIPLES = 256
+
+#: The solutions of every event that has some.
+ByEvent = Mapping[int, tuple[Row, ...]]
+
+
+class Part:
+    """The events of a batch that lie in some streams. ``positions``: where, or None if all do."""
+
+    def __init__(self, batch: EventBatch, streams: frozenset[int] | None) -> None:
+        self.positions: Ids | None = None
+        self.batch = batch
+        if streams is not None:
+            inside = np.isin(batch.stream, np.array(sorted(streams), dtype=np.int64))
+            if not inside.all():
+                self.positions = np.flatnonzero(inside)
+                self.batch = batch.take(self.positions)
+
+        self.views = Views(self.batch)
+
+
+class Shared:
+    """One batch, and what was found in it so far.
+
+    Solutions stand under the number of their question, with the names of the variables in its order.
+    """
+
+    def __init__(self, batch: EventBatch) -> None:
+        self.batch = batch
+        self.few = len(batch) < FEW_EVENTS and len(batch.s) <= FEW_TRIPLES
+        self.columns: dict[int, tuple[tuple[str, ...], Solutions]] = {}
+        self.rows: dict[int, tuple[tuple[str, ...], ByEvent]] = {}
+        self._parts: dict[frozenset[int] | None, Part] = {}
+        self._events: list[tuple[int, Facts]] | None = None
+
+    def part(self, streams: frozenset[int] | None) -> Part:
+        """The events in these streams; None means all."""
+        found = self._parts.get(streams)
+        if found is None:
+            found = self._parts[streams] = Part(self.batch, streams)
+        return found
+
+    def events(self) -> list[tuple[int, Facts]]:
+        """Stream and graph of every event."""
+        if self._events is None:
+            graphs = map(self.batch.triples, range(len(self.batch)))
+            self._events = list(zip(self.batch.stream.tolist(), map(Facts, graphs), strict=True))
+        return self._events
+
+
+class Sharing:
+    """Numbers the questions of an engine, and remembers the batch at hand.
+
+    Queries look at the same batch one after another.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._now: Shared | None = None
+
+    def number(self, key: object) -> int:
+        """A number for a question: hashing the tree of a pattern takes long."""
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def of(self, batch: EventBatch) -> Shared:
+        """What is shared about a batch."""
+        if self._now is None or self._now.batch is not batch:
+            self._now = Shared(batch)
+        return self._now
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a GPM asks of an event, without the names it gives to the answers.
+
+    ``key`` is equal for GPMs that ask the same; ``names`` are the GPM's variables in the order in which
+    the key numbers them.
+    """
+
+    key: object
+    names: tuple[str, ...] = field(compare=False)
+
+
+def question(gpm: Gpm, stateless: Group) -> Question:
+    """The question of a GPM's stateless part.
+
+    One that may have another answer each time (``RAND()``) equals no other.
+    """
+    names: dict[Var | BlankNode, Any] = {}
+    key = tuple(_renamed(part, names) for part in (gpm.time, gpm.graph, stateless))
+    variables = tuple(term.name for term in names if isinstance(term, Var))
+    if any(volatile(expression) for expression in expressions(stateless)):
+        return Question(object(), variables)
+    return Question(key, variables)
+
+
+def _renamed(node: Any, names: dict[Var | BlankNode, Any]) -> Any:
+    """A part of a syntax tree, its variables and blank nodes numbered in order."""
+    if isinstance(node, Var | BlankNode):
+        if node not in names:
+            number = f"{len(names)}"
+            names[node] = Var(number) if isinstance(node, Var) else BlankNode(f"b{number}")
+        return names[node]
+    if isinstance(node, tuple):
+        return tuple(_renamed(part, names) for part in node)
+    if is_dataclass(node) and not isinstance(node, type):
+        return replace(
+            node, **{f.name: _renamed(getattr(node, f.name), names) for f in fields(node) if f.compare}
+        )
+    return node
+
+
+def renamed_columns(found: Solutions, old: tuple[str, ...], new: tuple[str, ...]) -> Solutions:
+    """Solutions under other names."""
+    if old == new:
+        return found
+    name = dict(zip(old, new, strict=True))
+    return Solutions(found.size, found.event, {name[n]: column for n, column in found.columns.items()})
+
+
+def renamed_rows(found: ByEvent, old: tuple[str, ...], new: tuple[str, ...]) -> ByEvent:
+    """Solutions under other names."""
+    if old == new:
+        return found
+    name = dict(zip(old, new, strict=True))
+    return {
+        event: tuple([{name[n]: value for n, value in row.items()} for row in rows])
+        for event, rows in found.items()
+    }
