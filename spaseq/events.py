@@ -64,7 +64,7 @@ def precedes(e: Stamp, f: Stamp) -> bool:
     return e.time < f.time or (e.time == f.time and e.stream == f.stream and e.n < f.n)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class EventBatch:
     """Some events, as columns, in the order of a stream or of several merged ones.
 
@@ -72,7 +72,7 @@ class EventBatch:
     ``(events + 1,)``; ``s``, ``p`` and ``o`` are ``(triples,)``. The triples of event ``i`` are
     rows ``offset[i]`` up to ``offset[i + 1]``. ``stream`` holds the id of the stream's IRI,
     ``graph`` that of the event's graph name (``UNBOUND`` if it has none). Ids are those of
-    ``dictionary``. All times are on one ``clock``.
+    ``dictionary``, which keeps them as long as the batch is referenced. All times are on one ``clock``.
     """
 
     dictionary: Dictionary
@@ -86,8 +86,15 @@ class EventBatch:
     p: Ids
     o: Ids
 
+    def __post_init__(self) -> None:
+        self.dictionary.hold(self)
+
     def __len__(self) -> int:
         return len(self.time)
+
+    def live_ids(self) -> Iterable[Ids]:
+        """The ids that the batch holds."""
+        return self.stream, self.graph, self.s, self.p, self.o
 
     def stamp(self, event: int) -> Stamp:
         """What orders event ``event``."""
@@ -145,13 +152,16 @@ def concatenate(batches: Iterable[EventBatch]) -> EventBatch:
 
 
 class BatchBuilder:
-    """Gathers the events of one stream, a term at a time, into an ``EventBatch``."""
+    """Gathers the events of one stream, a term at a time or in columns, into an ``EventBatch``."""
 
     def __init__(self, dictionary: Dictionary, stream: NamedNode, clock: Clock) -> None:
         self._dictionary = dictionary
         self._stream = dictionary.intern(stream)
         self._clock = clock
+        self._parts: list[EventBatch] = []
         self._start()
+        dictionary.pin([self._stream])
+        dictionary.hold(self)
 
     def _start(self) -> None:
         self._graph: list[int] = []
@@ -161,7 +171,11 @@ class BatchBuilder:
         self._triples: list[tuple[int, int, int]] = []
 
     def __len__(self) -> int:
-        return len(self._time)
+        return len(self._time) + sum(map(len, self._parts))
+
+    def live_ids(self) -> Iterable[Ids]:
+        """The ids of the events that are not built yet (other than those of parts, which hold theirs)."""
+        return np.array(self._graph, dtype=np.int64), np.array(self._triples, dtype=np.int64)
 
     def add(
         self, time: int, n: int, triples: Iterable[Triple | Row], graph: NamedNode | BlankNode | None = None
@@ -182,15 +196,32 @@ class BatchBuilder:
                 return blank[term]
             return intern(term)
 
-        rows = dict.fromkeys((identify(s), identify(p), identify(o)) for s, p, o in triples)
-        self._triples.extend(rows)
-        self._graph.append(UNBOUND if graph is None else identify(graph))
+        with self._dictionary.lock:
+            rows = dict.fromkeys((identify(s), identify(p), identify(o)) for s, p, o in triples)
+            name = UNBOUND if graph is None else identify(graph)
+            self._triples.extend(rows)
+            self._graph.append(name)
         self._time.append(time)
         self._n.append(n)
         self._offset.append(len(self._triples))
 
+    def extend(self, graph: Ids, time: Ids, n: Ids, offset: Ids, triples: tuple[Ids, Ids, Ids]) -> None:
+        """Further events, as the columns of ``EventBatch``: no repeated triples, blank nodes fresh."""
+        if self._time:
+            self._parts.append(self._gathered())
+        stream = np.full(len(time), self._stream, dtype=np.int64)
+        self._parts.append(
+            EventBatch(self._dictionary, self._clock, stream, graph, time, n, offset, *triples)
+        )
+
     def build(self) -> EventBatch:
         """What was gathered since the last ``build``, as columns."""
+        if self._time or not self._parts:
+            self._parts.append(self._gathered())
+        parts, self._parts = self._parts, []
+        return concatenate(parts)
+
+    def _gathered(self) -> EventBatch:
         triples = np.array(self._triples, dtype=np.int64).reshape(-1, 3)
         batch = EventBatch(
             self._dictionary,

@@ -3,11 +3,17 @@
 An id is a positive ``int64``; ``UNBOUND`` (0) is "no term". Equal terms have equal ids, except that
 every blank node of an event gets an id of its own (``fresh``), since blank nodes are scoped to
 their event.
+
+Memory stays flat over an endless stream: ``sweep`` forgets the terms that nobody needs any more, and
+their ids are given again. Needed are pinned terms, and those of holders that are still referenced.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, Protocol
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +30,25 @@ NO_NUMBER: Final = 0
 EXACT_ORDER: Final = 1
 IS_DOUBLE: Final = 2
 
+if TYPE_CHECKING:
+    from spaseq._table import TermTable
+
+Ids = npt.NDArray[np.int64]
+
+
+class Holder(Protocol):
+    """Something that keeps ids, so that their terms must not be forgotten. Found by its identity."""
+
+    def live_ids(self) -> Iterable[Ids]:
+        """The ids that it keeps now, in arrays of any shape."""
+        ...
+
 
 class Dictionary:
-    """Terms ⇄ ids. Ids are dense, in the order in which terms were first seen.
+    """Terms ⇄ ids. Ids are small numbers, in the order in which terms were first seen.
+
+    Several threads may use it. One that keeps a new id where no holder shows it yet does so under
+    ``lock``, so that no sweep comes between.
 
     >>> from pyoxigraph import NamedNode
     >>> d = Dictionary()
@@ -37,45 +59,143 @@ class Dictionary:
     """
 
     def __init__(self) -> None:
+        self.lock = threading.RLock()
+        # All terms; once there is a table, those that were seen as Python objects.
         self._ids: dict[Term, int] = {}
-        self._terms: list[Term | None] = [None]
-        self._values: list[Value | None] = [None]
+        self._terms: dict[int, Term] = {}
+        self._values: dict[int, Value] = {}
+        self._limit = 1
+        self._free: list[int] = []
+        self._table: TermTable | None = None
+        self._pinned: set[int] = set()
+        self._holders: WeakSet[Holder] = WeakSet()
+        self._swept = 0
         self._number: npt.NDArray[np.float64] = np.empty(0)
         self._rank: npt.NDArray[np.int8] = np.empty(0, dtype=np.int8)
 
     def __len__(self) -> int:
-        return len(self._terms) - 1
+        return len(self._terms) if self._table is None else len(self._table)
+
+    @property
+    def limit(self) -> int:
+        """All ids are below."""
+        return self._limit if self._table is None else self._table.limit
+
+    @property
+    def unswept(self) -> int:
+        """By how many terms it grew since the last sweep."""
+        return len(self) - self._swept
 
     def intern(self, term: Term) -> int:
         """The id of ``term``, new if it was never seen."""
         identifier = self._ids.get(term)
         if identifier is None:
-            identifier = self._ids[term] = len(self._terms)
-            self._terms.append(term)
-            self._values.append(None)
+            with self.lock:
+                identifier = self._ids.get(term)
+                if identifier is None:
+                    identifier = self._new_id() if self._table is None else self._table.intern(term)
+                    self._remember(identifier, term)
         return identifier
 
     def find(self, term: Term) -> int:
         """The id of ``term``, or ``UNBOUND`` if it was never seen."""
-        return self._ids.get(term, UNBOUND)
+        identifier = self._ids.get(term, UNBOUND)
+        if identifier == UNBOUND and self._table is not None:
+            with self.lock:
+                identifier = self._table.find(term)
+        return identifier
 
     def fresh(self) -> int:
         """The id of a new blank node that is equal to no other."""
-        return self.intern(BlankNode())
+        if self._table is None:
+            return self.intern(BlankNode())
+        with self.lock:
+            return int(self._table.fresh(1)[0])
 
     def term(self, identifier: int) -> Term:
         """The term of an id that this dictionary gave."""
-        term = self._terms[identifier]
-        if term is None:
-            raise KeyError(identifier)
-        return term
+        term = self._terms.get(identifier)
+        return self._read(identifier) if term is None else term
 
     def value(self, identifier: int) -> Value:
         """The typed value of an id, decoded at the first call."""
-        value = self._values[identifier]
+        value = self._values.get(identifier)
         if value is None:
             value = self._values[identifier] = decode(self.term(identifier))
         return value
+
+    def table(self) -> TermTable:
+        """The terms as bytes, for readers that find them there. To be used under ``lock``."""
+        if self._table is None:
+            # Here, because compiled code takes a while to load.
+            from spaseq._table import TermTable
+
+            self._table = TermTable(self._terms, self._free, self._limit)
+        return self._table
+
+    def pin(self, ids: Iterable[int]) -> None:
+        """Never forget these."""
+        with self.lock:
+            self._pinned.update(ids)
+
+    def hold(self, holder: Holder) -> None:
+        """Forget nothing that ``holder`` keeps, as long as it is referenced."""
+        with self.lock:
+            self._holders.add(holder)
+
+    def sweep(self, live: Iterable[Ids] = ()) -> int:
+        """Forget every term but the pinned ones, those of holders, and ``live``; returns how many.
+
+        Afterwards the ids of forgotten terms mean nothing, until they are given to other terms.
+        """
+        with self.lock:
+            keep = np.zeros(self.limit, dtype=np.bool_)
+            keep[list(self._pinned)] = True
+            for holder in self._holders:
+                for ids in holder.live_ids():
+                    keep[ids] = True
+            for ids in live:
+                keep[ids] = True
+            dead = [identifier for identifier in self._terms if not keep[identifier]]
+            for identifier in dead:
+                del self._ids[self._terms.pop(identifier)]
+            for identifier in [identifier for identifier in self._values if not keep[identifier]]:
+                del self._values[identifier]
+            known = min(len(keep), len(self._rank))
+            self._rank[:known][~keep[:known]] = _NOT_DECODED
+            self._rank[:1] = NO_NUMBER
+            if self._table is not None:
+                freed = self._table.sweep(keep)
+            else:
+                self._free += dead
+                freed = len(dead)
+            self._swept = len(self)
+            return freed
+
+    def _new_id(self) -> int:
+        if self._free:
+            return self._free.pop()
+        self._limit += 1
+        return self._limit - 1
+
+    def _remember(self, identifier: int, term: Term) -> None:
+        self._terms[identifier] = term
+        self._ids[term] = identifier
+
+    def _read(self, identifier: int) -> Term:
+        """A term that was never seen as a Python object."""
+        with self.lock:
+            kind = 0 if self._table is None else self._table.kind(identifier)
+            if self._table is None or not kind:
+                raise KeyError(identifier)
+            if identifier not in self._terms:
+                if self._table.is_fresh(identifier):
+                    node = BlankNode()
+                    self._table.label(identifier, node)
+                    self._remember(identifier, node)
+                else:
+                    self._remember(identifier, self._table.read(identifier))
+            return self._terms[identifier]
 
     def numbers(self, ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int8]]:
         """Of each id, the double nearest to its numeric value, and how much that double says.
@@ -84,8 +204,8 @@ class Dictionary:
         but may make two of them equal), ``IS_DOUBLE`` for doubles, and ``NO_NUMBER`` for everything
         else, ``UNBOUND`` and ``xsd:float`` (which promotes differently) included.
         """
-        if len(self._rank) < len(self._terms):
-            room = 2 * len(self._terms) - len(self._rank)  # doubled, so that growing costs O(1) a term
+        if len(self._rank) < self.limit:
+            room = 2 * self.limit - len(self._rank)  # doubled, so that growing costs O(1) a term
             self._number = np.concatenate([self._number, np.zeros(room)])
             self._rank = np.concatenate([self._rank, np.full(room, _NOT_DECODED, dtype=np.int8)])
             self._rank[UNBOUND] = NO_NUMBER

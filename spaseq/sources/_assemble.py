@@ -20,14 +20,15 @@ from typing import Any, Final
 from pyoxigraph import DefaultGraph, Quad, Triple
 
 from spaseq.events import Row
+from spaseq.sources._delivered import REMEMBERED, Delivered
 from spaseq.sources._sink import EventSink, Name
-from spaseq.terms import Term
+from spaseq.terms import Ids, Term
 
 #: How many triples may wait for the times of their graphs, or belong to one event.
 HELD: Final = 1 << 18
 
-#: How many graph names are remembered: with times before their graphs, and of delivered graphs.
-REMEMBERED: Final = 1 << 18
+#: How many graphs may be known to ``before`` without being delivered.
+_FEW: Final = 64
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ class GraphAssembler:
         self._open: dict[Name, _Graph] = {}
         self._early: dict[Name, list[Term]] = {}
         self._spoiled: dict[Name, str] = {}
-        self._done: dict[Name, list[Term]] = {}
+        self.delivered = Delivered(sink.dictionary)
 
     def quads(self, quads: Iterable[Quad]) -> None:
         """What comes next in the stream."""
@@ -92,7 +93,7 @@ class GraphAssembler:
         event = self._open.get(graph)
         if event is not None:
             event.problem = event.problem or reason
-        elif graph not in self._done:
+        elif graph not in self.delivered:
             _remember(self._spoiled, graph, reason)
 
     def close(self) -> None:
@@ -103,6 +104,28 @@ class GraphAssembler:
         if self._has_default and not self._begun and not self._spoiled and not self._lost:
             self._sink.bad("event 1", "there is no named graph in all of the input: each one is an event")
 
+    def started(self) -> list[Name] | None:
+        """The graphs that something is known of, and that are not delivered.
+
+        None if it is so much that who reads on must be this assembler: a graph waits for its time while
+        others pass, something was lost, or there are too many.
+        """
+        known = [*self._open, *self._early, *self._spoiled]
+        waiting = len(self._open) > (self._current is not None)
+        return None if waiting or self._lost or len(known) > _FEW else known
+
+    def settle(self) -> bool:
+        """Another graph is about to begin: deliver the current one. Whether nothing is open then."""
+        if self._current is not None and self._is_complete(self._current):
+            self._finish(self._current.name)
+            self._name = self._current = None
+        return not self._open
+
+    def passed(self, graphs: Ids, times: Ids) -> None:
+        """Graphs that somebody else delivered, each with one time (0 if none was asked for)."""
+        self._begun += len(graphs)
+        self.delivered.extend(graphs, times)
+
     def _begin(self, graph: Name) -> None:
         before, lost, self._lost = self._current, self._lost, ""
         if before is not None and before.name != graph and self._is_complete(before):
@@ -111,7 +134,7 @@ class GraphAssembler:
             self._begun += 1
             begun = _Graph(graph, self._begun, times=self._early.pop(graph, []))
             begun.problem = self._spoiled.pop(graph, "")
-            if graph in self._done:
+            if graph in self.delivered:
                 begun.problem = f"{graph} goes on after it was complete: a graph's quads must stand together"
             self._open[graph] = begun
         self._name, self._current = graph, self._open[graph]
@@ -130,13 +153,13 @@ class GraphAssembler:
                 event.times.append(time)
             if event is not self._current:
                 self._finish(graph)
-        elif graph not in self._done:
+        elif graph not in self.delivered:
             times = self._early.get(graph)
             if times is None:
                 _remember(self._early, graph, [time])
             elif time not in times:
                 times.append(time)
-        elif time not in self._done[graph]:
+        elif time not in self.delivered.times(graph):
             assert self._sink.predicate is not None
             line = f"{graph} {self._sink.predicate} {time} ."
             self._sink.bad(f"event {self._begun}", f"a further time for {graph}, which was complete", line)
@@ -145,7 +168,7 @@ class GraphAssembler:
         event = self._open.pop(graph)
         self._held -= len(event.rows)
         times = event.times or self._sink.times_inside(event.rows, graph)
-        _remember(self._done, graph, times)
+        self.delivered.add(graph, times)
         self._sink.add(event.rows, graph, event.times, f"event {event.number}", event.problem)
 
     def _make_room(self) -> None:
@@ -166,7 +189,7 @@ class TripleGroups:
 
     def __init__(self, sink: EventSink, size: int) -> None:
         self._sink = sink
-        self._size = size
+        self.size = size
         self._rows: list[Row] = []
         self._lost = 0
         self._number = 1
@@ -176,7 +199,7 @@ class TripleGroups:
         """What comes next in the stream."""
         for s, p, o, _ in quads:
             self._rows.append((s, p, o))
-            if len(self._rows) + self._lost == self._size:
+            if len(self._rows) + self._lost == self.size:
                 self._finish()
 
     def spoil(self, _graph: Name | None, reason: str, *, certain: bool) -> None:
@@ -184,15 +207,25 @@ class TripleGroups:
         del certain  # whose it was is plain here: it comes next
         self._problem = self._problem or reason
         self._lost += 1
-        if len(self._rows) + self._lost == self._size:
+        if len(self._rows) + self._lost == self.size:
             self._finish()
 
     def close(self) -> None:
         """The input ended: an incomplete event is a bad one."""
         count = len(self._rows) + self._lost
         if count:
-            self._problem = self._problem or f"the input ends after {count} of its {self._size} triples"
+            self._problem = self._problem or f"the input ends after {count} of its {self.size} triples"
             self._finish()
+
+    @property
+    def missing(self) -> int:
+        """How many triples the event that has begun still lacks."""
+        count = len(self._rows) + self._lost
+        return self.size - count if count else 0
+
+    def passed(self, count: int) -> None:
+        """Events that somebody else delivered."""
+        self._number += count
 
     def _finish(self) -> None:
         self._sink.add(self._rows, None, (), f"event {self._number}", self._problem)

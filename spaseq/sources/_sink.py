@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, Triple
 
 from spaseq.errors import SpaseqWarning
-from spaseq.events import BatchBuilder, Clock, EventBatch, Row
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Row
 from spaseq.sources._options import SourceOptions
 from spaseq.sources.times import read_time
 from spaseq.terms import Dictionary, Term
@@ -45,12 +46,13 @@ class EventSink:
         on_bad: Callable[[BadEvent], None],
     ) -> None:
         self._stream = stream
-        self._dictionary = dictionary
+        self.dictionary = dictionary
         self._on_bad = on_bad
         self._builder: BatchBuilder | None = None
         self._clock: Clock | None = None
         self._n = 0
-        self._warned = False
+        #: Whether it was said that ill-typed times count as ticks.
+        self.has_warned = False
         #: None when the arrival number is the time.
         self.predicate = None if options.time == "arrival" else options.time
 
@@ -69,20 +71,40 @@ class EventSink:
             if problem:
                 raise ValueError(problem)
             clock, value = self._time(rows, graph, times)
-            if self._builder is None:
-                self._builder = BatchBuilder(self._dictionary, self._stream, clock)
-                self._clock = clock
-            elif clock is not self._clock:
+            if clock is not self._on(clock):
                 raise ValueError(f"its time is in {clock}, but the stream's first one was in {self._clock}")
+            assert self._builder is not None
             self._builder.add(value, self._n, rows, graph)
         except ValueError as error:
             self.bad(position, str(error), _nquads(rows, graph, times, self.predicate))
         else:
             self._n += 1
 
+    def extend(
+        self, graph: Ids, clock: Clock, time: Ids | None, offset: Ids, triples: tuple[Ids, Ids, Ids]
+    ) -> bool:
+        """Complete events as columns (see ``EventBatch``); False, and none of them, if the clock is another.
+
+        Without ``time``, the arrival number is the time.
+        """
+        if clock is not self._on(clock):
+            return False
+        n = np.arange(self._n, self._n + len(graph), dtype=np.int64)
+        assert self._builder is not None
+        self._builder.extend(graph, n if time is None else time, n, offset, triples)
+        self._n += len(graph)
+        return True
+
     def take(self) -> EventBatch | None:
         """The events added since the last call, if there are any."""
         return self._builder.build() if self._builder else None
+
+    def _on(self, clock: Clock) -> Clock:
+        """The clock of the stream: this one, if it is the first event's."""
+        if self._builder is None or self._clock is None:
+            self._builder = BatchBuilder(self.dictionary, self._stream, clock)
+            self._clock = clock
+        return self._clock
 
     def times_inside(self, rows: Iterable[Row], graph: Name | None) -> list[Term]:
         """The distinct times that an event's own triples say: about its name, or else about anything."""
@@ -98,8 +120,8 @@ class EventSink:
         first = found[0]
         if any(other[:2] != first[:2] for other in found):
             raise ValueError("it has two different times: " + " and ".join(map(str, times or found)))
-        if first.doubtful and not self._warned:
-            self._warned = True
+        if first.doubtful and not self.has_warned:
+            self.has_warned = True
             warnings.warn(
                 f"{self._stream.value}: an ill-typed time that is an integer counts as ticks, "
                 f"from the event with time {first.value} on",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._bytes import whole_lines
 from spaseq.sources._parse import PieceError, Pieces, graph_name
 from spaseq.sources._sink import EventSink
+
+if TYPE_CHECKING:
+    from spaseq.sources._fast import FastLines
 
 #: A line that has the shape of a quad, whatever is wrong with its terms; what it is in comes last.
 _QUAD: Final = re.compile(
@@ -21,7 +24,21 @@ _LAST: Final = re.compile(rb"(?P<graph><[^<>\"\s]*>|_:[^\s<>\"]+)\s*\.?\s*$")
 _VERSION: Final = re.compile(rb"\s*@?VERSION\b", re.IGNORECASE)
 
 
+#: So many bytes of a source are read slowly: compiled code takes a while to load.
+WARM_UP: Final = 1 << 16
+
+#: Of a smaller block it is not worth to ask the fast path.
+SMALL: Final = 1 << 13
+
+
 def read_lines(
+    form: str, blocks: Iterator[bytes], sink: EventSink, assembler: GraphAssembler | TripleGroups
+) -> Iterator[None]:
+    """Parse a block at a time; pause after each one. As ``read_lines_slowly``, only faster."""
+    yield from _read(form, blocks, sink, assembler, fast=True)
+
+
+def read_lines_slowly(
     form: str, blocks: Iterator[bytes], sink: EventSink, assembler: GraphAssembler | TripleGroups
 ) -> Iterator[None]:
     """Parse a block at a time; pause after each one.
@@ -30,18 +47,42 @@ def read_lines(
     line is the graph that the line ends with. Where the line has lost its shape, no event that it may
     have been part of is delivered: the graph being read, the one it seems to end with, the next one.
     """
+    yield from _read(form, blocks, sink, assembler, fast=False)
+
+
+def _read(
+    form: str,
+    blocks: Iterator[bytes],
+    sink: EventSink,
+    assembler: GraphAssembler | TripleGroups,
+    *,
+    fast: bool,
+) -> Iterator[None]:
     pieces = Pieces(form)
+    reader: FastLines | None = None
+    size = 0
 
     def too_long(position: str, reason: str) -> None:
         sink.bad(position, reason)
         assembler.spoil(None, f"incomplete: {position} could not be read", certain=False)
 
-    for first, text in whole_lines(blocks, too_long):
+    def read_slowly(first: int, text: bytes) -> None:
         try:
             assembler.quads(pieces.parse(text))
         except PieceError:
             for number, line in enumerate(text.splitlines(), first):
                 _read_line(pieces, number, line, sink, assembler)
+
+    for first, text in whole_lines(blocks, too_long):
+        size += len(text)
+        if not fast or size < WARM_UP or len(text) < SMALL:
+            read_slowly(first, text)
+        else:
+            if reader is None:
+                from spaseq.sources._fast import FastLines
+
+                reader = FastLines(form, sink, assembler, read_slowly)
+            reader.read(first, text)
         yield
     assembler.close()
 

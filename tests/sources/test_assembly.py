@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from spaseq.events import Clock
-from spaseq.sources import _assemble, open_source, parse_source
+from spaseq.sources import _assemble, _delivered, open_source, parse_source
 from spaseq.terms import Dictionary
 
 from .reading import PREFIXES, STREAM, Reading, Trickle, read
@@ -255,6 +255,7 @@ def test_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_bounded_memory_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_assemble, "REMEMBERED", 3)
+    monkeypatch.setattr(_delivered, "REMEMBERED", 3)
     text = "".join(f":g{n} prov:generatedAtTime {n} . :g{n} {{ :x :p 1 }}" for n in range(9))
     _, events, reasons = trig(text)
     assert (len(events), reasons) == (9, [])

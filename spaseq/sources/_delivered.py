@@ -1,0 +1,90 @@
+"""The graphs that a stream has delivered lately, so that none goes on after it was complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from spaseq.terms import Dictionary, Ids, Term
+
+#: How many graph names are remembered.
+REMEMBERED: Final = 1 << 18
+
+_SEVERAL: Final = -1
+
+
+class Delivered:
+    """The last ``REMEMBERED`` graphs that were complete, each with the times it was given."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        #: How many graphs there ever were; by id, the number of a graph among them, from 1.
+        self.count = 0
+        self._numbers = np.zeros(0, dtype=np.int64)
+        # The rings of the last ones; a time is 0 for none, or refers to `_several`.
+        self._graphs = np.zeros(REMEMBERED, dtype=np.int64)
+        self._times = np.zeros(REMEMBERED, dtype=np.int64)
+        self._several: dict[int, list[int]] = {}
+        dictionary.hold(self)
+
+    def live_ids(self) -> Iterable[Ids]:
+        """The ids that are remembered."""
+        count = min(self.count, REMEMBERED)
+        several = [time for times in self._several.values() for time in times]
+        return self._graphs[:count], np.maximum(self._times[:count], 0), np.array(several, dtype=np.int64)
+
+    def numbers(self) -> Ids:
+        """By id, the number of a graph; 0, or a number too old to count, for what is none."""
+        if len(self._numbers) < self._dictionary.limit:
+            grown = np.zeros(2 * self._dictionary.limit, dtype=np.int64)
+            grown[: len(self._numbers)] = self._numbers
+            self._numbers = grown
+        return self._numbers
+
+    def __contains__(self, graph: Term) -> bool:
+        return self._number(self._dictionary.find(graph)) > 0
+
+    def times(self, graph: Term) -> list[Term]:
+        """The times of a graph that is remembered."""
+        number = self._number(self._dictionary.find(graph))
+        time = int(self._times[number % REMEMBERED])
+        ids = self._several[number] if time == _SEVERAL else [time] if time else []
+        return [self._dictionary.term(identifier) for identifier in ids]
+
+    def add(self, graph: Term, times: Sequence[Term]) -> None:
+        """A graph was complete; if it is remembered, only its times are new."""
+        with self._dictionary.lock:
+            identifier = self._dictionary.intern(graph)
+            ids = [self._dictionary.intern(time) for time in times]
+            number = self._number(identifier)
+            if not number:
+                self._forget(1)
+                self.count += 1
+                number = self.count
+            self._several.pop(number, None)
+            if len(ids) > 1:
+                self._several[number] = ids
+            self.numbers()[identifier] = number
+            self._graphs[number % REMEMBERED] = identifier
+            self._times[number % REMEMBERED] = _SEVERAL if len(ids) > 1 else ids[0] if ids else 0
+
+    def extend(self, graphs: Ids, times: Ids) -> None:
+        """Graphs that are not remembered were complete, each with one time, or 0."""
+        self._forget(len(graphs))
+        new = np.arange(self.count + 1, self.count + 1 + len(graphs))
+        self.count += len(graphs)
+        self.numbers()[graphs] = new
+        kept = slice(-REMEMBERED, None)
+        self._graphs[new[kept] % REMEMBERED] = graphs[kept]
+        self._times[new[kept] % REMEMBERED] = times[kept]
+
+    def _number(self, identifier: int) -> int:
+        number = int(self.numbers()[identifier])
+        return number if number > self.count - REMEMBERED else 0
+
+    def _forget(self, coming: int) -> None:
+        """Make room for so many."""
+        for number in [n for n in self._several if n <= self.count + coming - REMEMBERED]:
+            del self._several[number]

@@ -1,0 +1,428 @@
+"""The kernel that scans N-Quads: plain lines to ids, without an object per term.
+
+*Plain* is what needs no judgement: IRIs, labels and literals whose bytes are those of the canonical form
+(language tags may be in upper case), white space between them, `` .`` at the end. Other lines are *odd*, and
+pyoxigraph's to judge. A term that the table knows is valid; a new one is looked at byte by byte, and is
+odd unless it is surely valid: better an odd line too many than one quad that pyoxigraph would not give.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from spaseq._jit import inlined, kernel, part
+from spaseq._terms_kernel import (
+    IRI,
+    LABEL,
+    LITERAL,
+    LIVE,
+    SEED,
+    TYPE,
+    TYPE_LENGTH,
+    USED,
+    Bytes,
+    Ids,
+    Slots,
+    digest,
+    entry_of,
+    finish,
+    load,
+    low_bytes,
+    lowest_byte,
+    mix,
+    new_id,
+    place,
+    put,
+    same,
+)
+
+#: In place of a subject: the line is odd.
+ODD: Final = -1
+
+_ONES: Final = np.uint64(0x0101010101010101)
+_TOPS: Final = np.uint64(0x8080808080808080)
+_NEWLINES: Final = np.uint64(0x0A0A0A0A0A0A0A0A)
+_CLOSING: Final = np.uint64(0x3E3E3E3E3E3E3E3E)
+_QUOTES: Final = np.uint64(0x2222222222222222)
+_BACKSLASHES: Final = np.uint64(0x5C5C5C5C5C5C5C5C)
+
+
+def _class(characters: bytes) -> Bytes:
+    found = np.zeros(256, dtype=np.uint8)
+    found[list(characters)] = 1
+    return found
+
+
+_LOWER: Final = b"abcdefghijklmnopqrstuvwxyz"
+_ALNUM: Final = _LOWER + _LOWER.upper() + b"0123456789"
+_IN_SCHEME: Final = _class(_ALNUM + b"+-.")
+_IN_HOST: Final = _class(_ALNUM + b"-._~")
+_IN_PATH: Final = _class(_ALNUM + b"-._~!$&'()*+,;=:@/?")
+_IN_LABEL: Final = _class(_ALNUM + b"_")
+_HEX: Final = _class(b"0123456789abcdefABCDEF")
+
+_STRING: Final = np.frombuffer(b"<http://www.w3.org/2001/XMLSchema#string>", dtype=np.uint8)
+_RDF: Final = np.frombuffer(b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#", dtype=np.uint8)
+
+_LT: Final = ord("<")
+_GT: Final = ord(">")
+_QUOTE: Final = ord('"')
+_CARET: Final = ord("^")
+_AT: Final = ord("@")
+_HASH: Final = ord("#")
+_UNDERSCORE: Final = ord("_")
+_COLON: Final = ord(":")
+_DOT: Final = ord(".")
+_SLASH: Final = ord("/")
+_QUESTION: Final = ord("?")
+_PERCENT: Final = ord("%")
+_MINUS: Final = ord("-")
+_SPACE: Final = ord(" ")
+_TAB: Final = ord("\t")
+_RETURN: Final = ord("\r")
+
+
+@inlined
+def _zeros(word: np.uint64) -> np.uint64:
+    """Not 0 if one of the word's bytes is 0: then its lowest bit is in the first such byte."""
+    return (word - _ONES) & ~word & _TOPS
+
+
+@inlined
+def _line_end(text: Bytes, start: int, size: int) -> int:
+    """Where the next line feed is; ``size`` if there is none."""
+    i = start
+    while i < size:
+        found = _zeros(load(text, i) ^ _NEWLINES)
+        if found != 0:
+            return min(size, i + lowest_byte(found))
+        i += 8
+    return size
+
+
+@inlined
+def _blanks(text: Bytes, start: int, end: int) -> int:
+    """The first byte from ``start`` on that is neither space nor tab."""
+    i = start
+    while i < end and (text[i] == _SPACE or text[i] == _TAB):
+        i += 1
+    return i
+
+
+@inlined
+def _iri_end(text: Bytes, start: int, end: int, seed: int) -> tuple[int, np.uint64]:
+    """Behind the ``>`` of the IRI that begins at ``start``, and its hash; -1 if there is none."""
+    code = np.uint64(seed)
+    i = start
+    while i < end:
+        word = load(text, i)
+        found = _zeros(word ^ _CLOSING)
+        if found != 0:
+            count = lowest_byte(found) + 1
+            code = mix(code, word if count == 8 else low_bytes(word, count))
+            i += count
+            return (i if i <= end else -1), finish(code, i - start)
+        code = mix(code, word)
+        i += 8
+    return -1, code
+
+
+@inlined
+def _string_end(text: Bytes, start: int, end: int) -> int:
+    """Behind the closing quote of the string that begins at ``start``; -1 if something is escaped."""
+    i = start + 1
+    while i < end:
+        word = load(text, i)
+        found = _zeros(word ^ _QUOTES) | _zeros(word ^ _BACKSLASHES)
+        if found != 0:
+            i += lowest_byte(found)
+            return i + 1 if i < end and text[i] == _QUOTE else -1
+        i += 8
+    return -1
+
+
+@part
+def _is_iri(text: Bytes, start: int, end: int) -> bool:
+    """Whether ``<…>`` is surely an absolute IRI."""
+    i = start + 1
+    last = end - 1
+    first = text[i] | 0x20
+    if first < ord("a") or first > ord("z"):
+        return False
+    while _IN_SCHEME[text[i]]:
+        i += 1
+    if text[i] != _COLON:
+        return False
+    i += 1
+    if text[i] == _SLASH and text[i + 1] == _SLASH:
+        i += 2
+        while _IN_HOST[text[i]]:
+            i += 1
+        if text[i] == _COLON:
+            i += 1
+            while text[i] >= ord("0") and text[i] <= ord("9"):
+                i += 1
+        if i < last and text[i] != _SLASH and text[i] != _QUESTION and text[i] != _HASH:
+            return False
+    fragment = False
+    while i < last:
+        c = text[i]
+        if c == _PERCENT and _HEX[text[i + 1]] and _HEX[text[i + 2]]:
+            i += 3
+            continue
+        if c == _HASH and not fragment:
+            fragment = True
+        elif not _IN_PATH[c]:
+            return False
+        i += 1
+    return True
+
+
+@part
+def _is_text(text: Bytes, start: int, end: int) -> bool:
+    """Whether bytes are UTF-8 that canonical N-Triples writes as they are."""
+    i = start
+    while i < end:
+        c = text[i]
+        if c >= 0x20 and c < 0x7F:
+            i += 1
+            continue
+        if c < 0xC2 or c > 0xF4:
+            return False
+        more = 1 if c < 0xE0 else (2 if c < 0xF0 else 3)
+        if i + more >= end:
+            return False
+        for k in range(1, more + 1):
+            if text[i + k] & 0xC0 != 0x80:
+                return False
+        d = text[i + 1]
+        if (c == 0xE0 and d < 0xA0) or (c == 0xED and d > 0x9F):  # too long, surrogates
+            return False
+        if (c == 0xF0 and d < 0x90) or (c == 0xF4 and d > 0x8F):  # too long, too large
+            return False
+        if c == 0xEF and d == 0xBF and text[i + 2] >= 0xBE:  # no characters
+            return False
+        i += more + 1
+    return True
+
+
+@part
+def _is_datatype(text: Bytes, start: int, end: int) -> bool:
+    """Whether an IRI is one that a literal shows, and that says nothing about its language."""
+    if end - start == len(_STRING):
+        i = 0
+        while i < len(_STRING) and text[start + i] == _STRING[i]:
+            i += 1
+        if i == len(_STRING):
+            return False
+    if end - start > len(_RDF):
+        i = 0
+        while i < len(_RDF) and text[start + i] == _RDF[i]:
+            i += 1
+        if i == len(_RDF):
+            return False
+    return _is_iri(text, start, end)
+
+
+@part
+def _is_language(text: Bytes, start: int, end: int) -> bool:
+    """Whether a tag is of two or three small letters, or of such a one and a country's two."""
+    i = start
+    while i < end and text[i] >= ord("a") and text[i] <= ord("z"):
+        i += 1
+    if i - start < 2 or i - start > 3:
+        return False
+    if i == end:
+        return True
+    if text[i] != _MINUS or end - i != 3:
+        return False
+    a, b = text[i + 1], text[i + 2]
+    return a >= ord("a") and a <= ord("z") and b >= ord("a") and b <= ord("z")
+
+
+@part
+def _is_valid(arena: Bytes, counts: Ids, text: Bytes, start: int, end: int, kind: int, middle: int) -> bool:
+    """Whether a term is surely one. ``middle`` is where a literal's string ends, with its quotes.
+
+    A datatype is remembered, to be compared with the next one; the term must then enter the table.
+    """
+    if kind == IRI:
+        return _is_iri(text, start, end)
+    if kind == LABEL:
+        return True
+    if not _is_text(text, start + 1, middle - 1):
+        return False
+    if middle == end:
+        return True
+    if text[middle] == _AT:
+        return _is_language(text, middle + 1, end)
+    length = end - middle - 2
+    if length == counts[TYPE_LENGTH] and same(text, middle + 2, arena, counts[TYPE], length):
+        return True
+    if not _is_datatype(text, middle + 2, end):
+        return False
+    counts[TYPE] = counts[USED] + middle + 2 - start
+    counts[TYPE_LENGTH] = length
+    return True
+
+
+@inlined
+def _enter(
+    slots: Slots,
+    terms: Ids,
+    arena: Bytes,
+    counts: Ids,
+    text: Bytes,
+    start: int,
+    end: int,
+    code: np.uint64,
+    kind: int,
+    middle: int,
+) -> int:
+    """The id of a plain term; 0 if it is new, and not surely valid."""
+    slot = place(slots, terms, arena, text, start, end - start, code)
+    identifier = entry_of(slots, slot)
+    if identifier == 0 and _is_valid(arena, counts, text, start, end, kind, middle):
+        identifier = new_id(terms, counts, kind)
+        put(slots, terms, arena, counts, slot, code, identifier, text, start, end - start)
+    return identifier
+
+
+@part
+def _literal(
+    slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int, end: int
+) -> tuple[int, int]:
+    """As ``_term``, of a literal."""
+    middle = _string_end(text, start, end)
+    if middle < 0:
+        return 0, 0
+    stop = middle
+    upper = False
+    if text[middle] == _CARET and text[middle + 1] == _CARET and text[middle + 2] == _LT:
+        stop, _ = _iri_end(text, middle + 2, end, 0)
+        if stop < 0:
+            return 0, 0
+    elif text[middle] == _AT:
+        stop += 1
+        while text[stop] == _MINUS or (_IN_LABEL[text[stop]] and text[stop] != _UNDERSCORE):
+            upper = upper or (text[stop] >= ord("A") and text[stop] <= ord("Z"))
+            stop += 1
+    length = stop - start
+    if not upper:
+        code = digest(text, start, length, counts[SEED])
+        return _enter(slots, terms, arena, counts, text, start, stop, code, LITERAL, middle), stop
+    at = counts[USED]  # the canonical form, where it stands if it is new
+    for i in range(length):
+        c = text[start + i]
+        arena[at + i] = c | 0x20 if start + i > middle and c >= ord("A") and c <= ord("Z") else c
+    code = digest(arena, at, length, counts[SEED])
+    middle += at - start
+    return _enter(slots, terms, arena, counts, arena, at, at + length, code, LITERAL, middle), stop
+
+
+@part
+def _term(
+    slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int, end: int
+) -> tuple[int, int]:
+    """(id, where it ends) of the term that begins at ``start``; the id is 0 unless it is plain."""
+    c = text[start]
+    if c == _LT:
+        stop, code = _iri_end(text, start, end, counts[SEED])
+        if stop < 0:
+            return 0, 0
+        return _enter(slots, terms, arena, counts, text, start, stop, code, IRI, stop), stop
+    if c == _QUOTE:
+        return _literal(slots, terms, arena, counts, text, start, end)
+    stop = start + 2
+    if c == _UNDERSCORE and text[start + 1] == _COLON:
+        while _IN_LABEL[text[stop]]:
+            stop += 1
+    if stop == start + 2:
+        return 0, 0
+    code = digest(text, start, stop - start, counts[SEED])
+    return _enter(slots, terms, arena, counts, text, start, stop, code, LABEL, stop), stop
+
+
+@inlined
+def _is_white(c: int) -> bool:
+    return c in (_SPACE, _TAB)
+
+
+@kernel
+def scan(
+    text: Bytes,
+    begin: int,
+    size: int,
+    with_graphs: bool,
+    slots: Slots,
+    terms: Ids,
+    arena: Bytes,
+    counts: Ids,
+    count: int,
+    starts: Ids,
+    s: Ids,
+    p: Ids,
+    o: Ids,
+    g: Ids,
+) -> tuple[int, int]:
+    """The quads of the lines of ``text[begin:size]``, entered from number ``count`` on.
+
+    There must be room for all bytes in the arena. Where a line is odd, its subject is ``ODD``. ``starts`` get
+    the first bytes of the lines. The graph is 0 in the default graph. Returns the number of lines that are
+    neither blank nor comments, and where the line begins for which there is no room; else ``size`` or more.
+    """
+    # The last IRIs that were a graph and a subject: most often the next line has them again.
+    last_graph = last_graph_end = graph = 0
+    last_subject = last_subject_end = subject = 0
+    while begin < size:
+        if count == len(s) or 2 * (counts[LIVE] + 4) > len(slots) or counts[LIVE] + 5 > len(terms):
+            break
+        end = _line_end(text, begin, size)
+        following = end + 1
+        if end > begin and text[end - 1] == _RETURN:
+            end -= 1
+        i = _blanks(text, begin, end)
+        if i == end or (text[i] == _HASH and _is_text(text, begin, end)):
+            begin = following
+            continue
+        starts[count] = begin
+        s[count] = ODD
+        first = second = third = fourth = 0
+        c = text[i]
+        if c == _LT and subject and same(text, i, text, last_subject, last_subject_end - last_subject):
+            first, i = subject, i + last_subject_end - last_subject
+        elif c == _LT and graph and same(text, i, text, last_graph, last_graph_end - last_graph):
+            first, i = graph, i + last_graph_end - last_graph
+        elif c in (_LT, _UNDERSCORE):
+            at = i
+            first, i = _term(slots, terms, arena, counts, text, i, end)
+            if c == _LT:
+                last_subject, last_subject_end, subject = at, i, first
+        if first and i < end and _is_white(text[i]):
+            i = _blanks(text, i, end)
+            if text[i] == _LT:
+                second, i = _term(slots, terms, arena, counts, text, i, end)
+        if second and i < end and _is_white(text[i]):
+            i = _blanks(text, i, end)
+            third, i = _term(slots, terms, arena, counts, text, i, end)
+        if third and i < end and _is_white(text[i]):
+            i = _blanks(text, i, end)
+            c = text[i]
+            good = True
+            if with_graphs and c in (_LT, _UNDERSCORE):
+                if c == _LT and graph and same(text, i, text, last_graph, last_graph_end - last_graph):
+                    fourth, i = graph, i + last_graph_end - last_graph
+                else:
+                    at = i
+                    fourth, i = _term(slots, terms, arena, counts, text, i, end)
+                    if c == _LT:
+                        last_graph, last_graph_end, graph = at, i, fourth
+                good = fourth != 0 and i < end and _is_white(text[i])
+                i = _blanks(text, i, end)
+            if good and i < end and text[i] == _DOT and _blanks(text, i + 1, end) == end:
+                s[count], p[count], o[count], g[count] = first, second, third, fourth
+        count += 1
+        begin = following
+    return count, begin
