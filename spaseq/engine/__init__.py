@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from spaseq.engine.engine import Engine, Handle, Source
 from spaseq.engine.pipeline import Stats
-from spaseq.engine.run import Progress, run
+from spaseq.engine.running import Progress, run
 
 __all__ = ["Engine", "Handle", "Progress", "Source", "Stats", "run"]

@@ -26,7 +26,9 @@ def check_sequence(query: s.Query, findings: Findings) -> None:
                 for operand in operands:
                     if matches_nothing(operand):
                         raise findings.error("an operand of ALL must match an event", operand.span)
-            case s.Sequence():
+            case s.Sequence(elements):
+                for element in elements:
+                    _group(element, findings)
                 _vacuous(node, findings)
             case s.Ref() | s.Disjunction():
                 pass
@@ -118,6 +120,15 @@ def _negation(node: s.Not, findings: Findings) -> None:
                 "an event for any one GPM of this group breaks the negation; !(A | B) says so plainly",
                 part.span,
             )
+
+
+def _group(element: s.Seq, findings: Findings) -> None:
+    """An element of a sequence may be left out by its own ``?`` or ``!``, not by what is inside a group."""
+    if isinstance(element, s.Repeat) and element.maximum == 1:
+        element = element.element
+    if isinstance(element, s.Sequence | s.Disjunction) and matches_nothing(element):
+        hint = "say what may be missing outside of the group: (A | B)?, or A? ; B? without parentheses"
+        raise findings.error("this group can match nothing", _empty(element).span, hint)
 
 
 def _simultaneous(operand: s.Seq, findings: Findings) -> None:

@@ -123,6 +123,9 @@ REFUSED = [
     ("A ; ‸B{0,0}", "at most 0 times is never"),
     ("A ; ‸(B?)+", "a repetition of what can match nothing"),
     ("A ; ‸(!B){2}", "a repetition of what can match nothing"),
+    ("A ; (‸B? ; C?) ; D", "this group can match nothing"),
+    ("A ; (B | ‸C?) ; D", "this group can match nothing"),
+    ("A ; (B | ‸!C)? ; D", "this group can match nothing"),
     ("ALL(A, ‸B?)", "an operand of ALL must match an event"),
     ("ALL(A, ‸!B)", "an operand of ALL must match an event"),
 ]
