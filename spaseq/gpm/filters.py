@@ -30,9 +30,7 @@ class ColumnFilter:
     def _operand(self, expression: Var | Constant) -> str | int:
         if isinstance(expression, Var):
             return expression.name
-        identifier = self._dictionary.intern(expression.term)
-        self._dictionary.pin([identifier])
-        return identifier
+        return self._dictionary.pin(expression.term)
 
     def __call__(self, solutions: Solutions, context: Solution) -> Mask:
         """Which rows to keep. ``context`` binds variables that have no column."""

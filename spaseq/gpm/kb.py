@@ -25,7 +25,7 @@ from spaseq.gpm.solutions import Solutions, substituted
 from spaseq.gpm.spectra import NO_CONTEXT
 from spaseq.gpm.walk import only_joins, patterns
 from spaseq.language.syntax import Graph, Pattern, Query, Var
-from spaseq.terms import UNBOUND, Dictionary
+from spaseq.terms import UNBOUND, Dictionary, Ids
 
 if TYPE_CHECKING:  # it takes a while to import, and whoever has a Graph has imported it
     import rdflib
@@ -126,10 +126,15 @@ class KnowledgeBase:
         if self._cached_for is not dictionary:
             self._cache.clear()
             self._cached_for = dictionary
+            dictionary.hold(self)
         found = self._cache.get(graph)
         if found is None:
             found = self._cache[graph] = self._evaluate(graph, dictionary, NO_CONTEXT)
         return substituted(found, context) if context else found
+
+    def live_ids(self) -> Iterable[Ids]:
+        """The ids in its solutions: what they compute is in no graph."""
+        return [column for found in self._cache.values() for column in found.columns.values()]
 
     def _evaluate(self, graph: Graph, dictionary: Dictionary, context: Solution) -> Solutions:
         batch, name = self.batch(dictionary), graph.name

@@ -201,14 +201,12 @@ class Rowwise:
         return join_with
 
     def _values(self, values: Values) -> Rows:
-        intern = self._dictionary.intern
+        pin = self._dictionary.pin
         names = [variable.name for variable in values.variables]
-        rows = [
-            {name: intern(term) for name, term in zip(names, row, strict=True) if term is not None}
+        return [
+            {name: pin(term) for name, term in zip(names, row, strict=True) if term is not None}
             for row in values.rows
         ]
-        self._dictionary.pin(identifier for row in rows for identifier in row.values())
-        return rows
 
     def _graph(self, graph: Graph, bound: frozenset[str]) -> _Step:
         """The join with background knowledge, found by the variables that both sides surely bind."""
@@ -336,18 +334,13 @@ class Rowwise:
             return term.name, None
         if isinstance(term, BlankNode):
             return f"_:{term.value}", None
-        return "", self._constant(term)
-
-    def _constant(self, term: Term) -> int:
-        identifier = self._dictionary.intern(term)
-        self._dictionary.pin([identifier])
-        return identifier
+        return "", self._dictionary.pin(term)
 
     def _path(self, path: Path) -> Callable[[Facts], Sequence[Pair]]:
         """Start and end of a path in an event, once for every way to walk it."""
         match path:
             case NamedNode():
-                predicate = self._constant(path)
+                predicate = self._dictionary.pin(path)
                 return lambda facts: facts.views.get(predicate, ())
             case PathInverse(inner):
                 forward = self._path(inner)

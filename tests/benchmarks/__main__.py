@@ -1,0 +1,62 @@
+"""``python -m tests.benchmarks [NAME…] [--json] [--quick]``: measures, a line for each measurement.
+
+What is compared is measured side by side in this process; numbers are medians of several runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import platform
+import sys
+from dataclasses import asdict
+from typing import Final
+
+from tests.benchmarks.measure import Benchmark
+
+#: Every benchmark, and the module and function that measure it.
+BENCHMARKS: Final = {
+    "vshape-bytes": ("pipelines", "vshape_bytes"),
+    "ingest": ("ingest", "benchmark"),
+    "window": ("pipelines", "window"),
+    "push": ("events", "push"),
+    "kb": ("pipelines", "kb"),
+    "gpm": ("events", "gpm"),
+    "kleene": ("pipelines", "kleene"),
+    "kernel": ("kernel", "benchmark"),
+    "real": ("pipelines", "real"),
+}
+
+
+def find(name: str) -> Benchmark | None:
+    """A benchmark; None if its module is not there."""
+    module, function = BENCHMARKS[name]
+    path = f"tests.benchmarks.{module}"
+    if importlib.util.find_spec(path) is None:
+        return None
+    found: Benchmark = getattr(importlib.import_module(path), function)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measures what is asked for, and prints it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", choices=[*BENCHMARKS, []], help=", ".join(BENCHMARKS)
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--quick", action="store_true", help="small inputs: does it work, not how fast is it")
+    given = parser.parse_args(arguments)
+    print(f"Python {platform.python_version()} on {platform.platform()}", file=sys.stderr)
+    for name in given.names or BENCHMARKS:
+        benchmark = find(name)
+        if benchmark is None:
+            print(f"{name}: not there", file=sys.stderr)
+            continue
+        for measurement in benchmark(given.quick):
+            print(json.dumps(asdict(measurement)) if given.json else measurement, flush=True)
+
+
+if __name__ == "__main__":
+    main()

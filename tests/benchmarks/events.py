@@ -1,0 +1,115 @@
+"""One event at a time: ``push``, and the routes of a GPM: ``gpm``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyoxigraph as ox
+import rdflib
+from rdflib.plugins.sparql import prepareQuery
+
+import spaseq
+from spaseq.events import BatchBuilder, Clock, EventBatch
+from spaseq.gpm.general import General
+from spaseq.gpm.rowwise import Facts, Rowwise
+from spaseq.gpm.spectra import Spectra
+from spaseq.language.printer import print_group
+from spaseq.language.syntax import Group
+from spaseq.terms import Dictionary
+from tests.benchmarks.measure import Measurement, check, side_by_side
+from tests.benchmarks.trades import STREAM, E, graph, rising_and_falling, v_shape, v_shapes
+
+#: What an event may cost, in microseconds, at the 99th percentile.
+_BOUND = 1_000.0
+
+
+def push(quick: bool) -> Iterator[Measurement]:
+    """``Engine.push`` of one event after another with a query of three GPMs, as text and as ready triples."""
+    events = 1_000 if quick else 20_000
+    trades = rising_and_falling(events, companies=100)
+    expected = v_shapes(trades)
+    texts = ["".join(f"{triple} .\n" for triple in graph(t, 2, n)) for n, t in enumerate(trades)]
+    ready = [[quad.triple for quad in ox.parse(text, format=ox.RdfFormat.N_TRIPLES)] for text in texts]
+    for case, given in (("text", texts), ("triples", ready)):
+        taken, found = _pushed(given)
+        check("V shapes", found, expected)
+        p50, p99 = np.percentile(taken[events // 10 :], [50, 99])
+        facts = {"p50 µs": float(p50), "p99 µs": float(p99), "max µs": max(taken)}
+        yield Measurement("push", case, _BOUND / float(p99), "below 1 ms at p99", {}, facts)
+
+
+def _pushed(given: Sequence[str] | Sequence[list[ox.Triple]]) -> tuple[list[float], int]:
+    """The microseconds of every push, and how many matches there were."""
+    query = v_shape(2).replace("10 MINUTES", "1000 MINUTES")
+    engine = spaseq.Engine()
+    handle = engine.register(query)
+    taken, found = [], 0
+    for number, event in enumerate(given):
+        begin = time.perf_counter_ns()
+        engine.push(STREAM, event, number // 10)
+        taken.append((time.perf_counter_ns() - begin) / 1_000)
+        found += sum(1 for _ in handle.matches())
+    return taken, found
+
+
+#: GPMs of the kinds that the routes differ in.
+_PATTERNS = {
+    "2 triples, FILTER": "{ ?c :price ?p ; :volume ?v . FILTER(?p > 120) }",
+    "star of 6": "{ ?c :price ?p ; :volume ?v ; :venue ?w ; :side ?s ; :sequence ?q ; :currency ?u }",
+    "OPTIONAL, UNION": "{ ?c :price ?p OPTIONAL { ?c :side :up } { ?c :volume ?v } UNION { ?c :venue ?v } }",
+}
+
+
+def gpm(quick: bool) -> Iterator[Measurement]:
+    """A GPM's stateless part on every event: joins of views, joins of rows, Oxigraph, rdflib."""
+    events = 200 if quick else 10_000
+    for case, text in _PATTERNS.items():
+        dictionary = Dictionary()
+        batch = _batch(events, dictionary)
+        few = batch.take(np.arange(min(events, 200)))
+        pattern = _group(text)
+        spectra, general = Spectra(pattern, dictionary, None), General(pattern, dictionary, None)
+        rows = Rowwise(pattern, dictionary, None)
+        query = prepareQuery(f"PREFIX : <{E}> SELECT * WHERE {print_group(pattern)}")
+        graphs = [_rdflib(few, event) for event in range(len(few))]
+        answers: dict[str, Callable[[], int]] = {
+            "SPECTRA": lambda b=batch, s=spectra: len(s.evaluate(b)),
+            "general": lambda b=batch, g=general: len(g.evaluate(b)),
+            "by rows": lambda b=few, r=rows: sum(
+                len(r.rows(Facts(b.triples(event)), {})) for event in range(len(b))
+            ),
+            "rdflib": lambda gs=graphs, q=query: sum(len(g.query(q)) for g in gs),
+        }
+        check("general's solutions", answers["general"](), answers["SPECTRA"]())
+        check("rdflib's solutions", answers["rdflib"](), len(spectra.evaluate(few)))
+        check("solutions by rows", answers["by rows"](), len(spectra.evaluate(few)))
+        taken = side_by_side(1 if quick else 5, *answers.values())
+        sizes = (events, events, len(few), len(few))
+        rates = {name: size / seconds for name, size, seconds in zip(answers, sizes, taken, strict=True)}
+        against = rates["SPECTRA"] / rates["rdflib"]
+        yield Measurement("gpm", case, against, "rdflib", {f"{name} events": r for name, r in rates.items()})
+
+
+def _batch(events: int, dictionary: Dictionary) -> EventBatch:
+    builder = BatchBuilder(dictionary, ox.NamedNode(STREAM), Clock.TICKS)
+    for number, trade in enumerate(rising_and_falling(events, companies=100)):
+        text = "".join(f"{triple} .\n" for triple in graph(trade, 6, number))
+        triples = [quad.triple for quad in ox.parse(text, format=ox.RdfFormat.N_TRIPLES)]
+        builder.add(number, number, triples)
+    return builder.build()
+
+
+def _rdflib(batch: EventBatch, event: int) -> rdflib.Graph:
+    term = batch.dictionary.term
+    text = "".join(f"{ox.Triple(*map(term, ids))} .\n" for ids in batch.triples(event))
+    return rdflib.Graph().parse(data=text, format="nt")
+
+
+def _group(text: str) -> Group:
+    query = spaseq.prepare(
+        f"PREFIX : <{E}> ASK WITHIN 9 EVENTS FROM STREAM S <{STREAM}> "
+        f"WHERE {{ SEQ(A) DEFINE GPM A ON S {text} }}"
+    )
+    return query.gpm("A").pattern
