@@ -156,11 +156,10 @@ class BatchBuilder:
 
     def __init__(self, dictionary: Dictionary, stream: NamedNode, clock: Clock) -> None:
         self._dictionary = dictionary
-        self._stream = dictionary.intern(stream)
+        self._stream = dictionary.pin(stream)
         self._clock = clock
         self._parts: list[EventBatch] = []
         self._start()
-        dictionary.pin([self._stream])
         dictionary.hold(self)
 
     def _start(self) -> None:

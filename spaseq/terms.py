@@ -133,10 +133,12 @@ class Dictionary:
             self._table = TermTable(self._terms, self._free, self._limit)
         return self._table
 
-    def pin(self, ids: Iterable[int]) -> None:
-        """Never forget these."""
+    def pin(self, term: Term) -> int:
+        """The id of ``term``, which will never be forgotten."""
         with self.lock:
-            self._pinned.update(ids)
+            identifier = self.intern(term)
+            self._pinned.add(identifier)
+            return identifier
 
     def hold(self, holder: Holder) -> None:
         """Forget nothing that ``holder`` keeps, as long as it is referenced."""

@@ -31,9 +31,9 @@ class Delivered:
 
     def live_ids(self) -> Iterable[Ids]:
         """The ids that are remembered."""
-        count = min(self.count, REMEMBERED)
         several = [time for times in self._several.values() for time in times]
-        return self._graphs[:count], np.maximum(self._times[:count], 0), np.array(several, dtype=np.int64)
+        used = slice(self.count + 1)  # the ring's first place is that of number `REMEMBERED`
+        return self._graphs[used], np.maximum(self._times[used], 0), np.array(several, dtype=np.int64)
 
     def numbers(self) -> Ids:
         """By id, the number of a graph; 0, or a number too old to count, for what is none."""
@@ -44,14 +44,16 @@ class Delivered:
         return self._numbers
 
     def __contains__(self, graph: Term) -> bool:
-        return self._number(self._dictionary.find(graph)) > 0
+        with self._dictionary.lock:
+            return self._number(self._dictionary.find(graph)) > 0
 
     def times(self, graph: Term) -> list[Term]:
         """The times of a graph that is remembered."""
-        number = self._number(self._dictionary.find(graph))
-        time = int(self._times[number % REMEMBERED])
-        ids = self._several[number] if time == _SEVERAL else [time] if time else []
-        return [self._dictionary.term(identifier) for identifier in ids]
+        with self._dictionary.lock:
+            number = self._number(self._dictionary.find(graph))
+            time = int(self._times[number % REMEMBERED])
+            ids = self._several[number] if time == _SEVERAL else [time] if time else []
+            return [self._dictionary.term(identifier) for identifier in ids]
 
     def add(self, graph: Term, times: Sequence[Term]) -> None:
         """A graph was complete; if it is remembered, only its times are new."""

@@ -113,8 +113,7 @@ class FastLines:
         self._quads = Quads(form, sink.dictionary)
         self._predicate = _NO_PREDICATE
         if sink.predicate is not None:
-            self._predicate = self._dictionary.intern(sink.predicate)
-            self._dictionary.pin([self._predicate])
+            self._predicate = self._dictionary.pin(sink.predicate)
         self._resize(0)
 
     def _resize(self, room: int) -> None:
