@@ -26,13 +26,17 @@ EVENTS = np.arange(3)
 
 @st.composite
 def solutions(draw: st.DrawFn) -> Solutions:
-    """A few rows over some of ?a ?b ?c, many of them unbound; often the same in every event."""
+    """A few rows over some of ?a ?b ?c, often unbound; often the same in every event, or one in each."""
     names = draw(st.lists(st.sampled_from("abc"), unique=True, max_size=3))
-    rows = draw(st.lists(st.lists(st.integers(0, 2), min_size=len(names), max_size=len(names)), max_size=5))
+    values = st.integers(draw(st.integers(0, 1)), 2)
+    rows = draw(st.lists(st.lists(values, min_size=len(names), max_size=len(names)), max_size=5))
     found = table(names, rows)
     if draw(st.booleans()):
         return found
-    events = draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
+    if len(rows) <= len(EVENTS) and draw(st.booleans()):
+        events = sorted(draw(st.permutations(EVENTS.tolist()))[: len(rows)])
+    else:
+        events = draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
     return Solutions(len(rows), np.array(events, dtype=np.int64), found.columns)
 
 
