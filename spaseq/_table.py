@@ -47,7 +47,7 @@ class TermTable:
         self.slots: Slots = np.zeros(0, dtype=np.uint64)
         self.terms: Ids = np.zeros((max(_LEAST, 2 * limit), 4), dtype=np.int64)
         self.arena: Bytes = np.zeros(_LEAST_BYTES, dtype=np.uint8)
-        self.counts: Ids = np.zeros(7, dtype=np.int64)
+        self.counts: Ids = np.zeros(9, dtype=np.int64)
         self.counts[NEXT] = limit
         self.counts[LIVE] = len(terms)
         self.counts[SEED] = secrets.randbits(62)
@@ -160,8 +160,11 @@ def kind_of(term: Term) -> int:
 
 
 def padded(text: bytes) -> npt.NDArray[np.uint8]:
-    """Bytes that a kernel may read words of."""
-    return np.frombuffer(text + bytes(PADDING), dtype=np.uint8)
+    """Bytes that a kernel may read words of; not read-only, for which it would be compiled once more."""
+    array = np.empty(len(text) + PADDING, dtype=np.uint8)
+    array[: len(text)] = np.frombuffer(text, dtype=np.uint8)
+    array[len(text) :] = 0
+    return array
 
 
 def _power(least: int) -> int:

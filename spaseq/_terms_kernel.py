@@ -50,6 +50,8 @@ USED: Final = 3  # bytes of the arena
 SEED: Final = 4  # of the hash, so that nobody can write a stream whose terms collide
 TYPE: Final = 5  # where in the arena a valid datatype is
 TYPE_LENGTH: Final = 6
+NAMESPACE: Final = 7  # where in the arena a valid IRI is, up to a slash or a hash
+NAMESPACE_LENGTH: Final = 8
 
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
@@ -59,8 +61,6 @@ _LOW_BITS: Final = np.uint64(0xFFFFFFFF)
 
 @intrinsic
 def _load(_context: Any, data: Any, index: Any) -> Any:
-    """The 8 bytes of ``data`` from ``index`` on, aligned or not, as a word."""
-
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         place = builder.gep(array.data, [arguments[1]])
@@ -70,13 +70,24 @@ def _load(_context: Any, data: Any, index: Any) -> Any:
     return types.uint64(data, types.intp), generate
 
 
+#: The 8 bytes of an array from an index on, aligned or not, as a word.
 load: Callable[[Bytes, int], np.uint64] = cast(Any, _load)
 
 
 @intrinsic
-def _lowest_byte(_context: Any, word: Any) -> Any:
-    """Which byte of a word, from 0, has its lowest bit that is set; 8 if none is."""
+def _save(_context: Any, data: Any, index: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        builder.store(arguments[2], builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+        return context.get_dummy_value()
 
+    del index
+    return types.void(data, types.intp, word), generate
+
+
+@intrinsic
+def _lowest_byte(_context: Any, word: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         zeros = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
         return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
@@ -84,6 +95,10 @@ def _lowest_byte(_context: Any, word: Any) -> Any:
     return types.int64(word), generate
 
 
+#: Puts a word into an array, so.
+save: Callable[[Bytes, int, np.uint64], None] = cast(Any, _save)
+
+#: Which byte of a word, from 0, has its lowest bit that is set; 8 if none is.
 lowest_byte: Callable[[np.uint64], int] = cast(Any, _lowest_byte)
 
 
@@ -129,6 +144,13 @@ def same(one: Bytes, start: int, other: Bytes, begin: int, length: int) -> bool:
         i += 8
     left = length - i
     return left == 0 or low_bytes(load(one, start + i) ^ load(other, begin + i), left) == 0
+
+
+@inlined
+def copy(data: Bytes, start: int, length: int, to: Bytes, at: int) -> None:
+    """Bytes to the end of those that count in ``to``: up to 7 more are written."""
+    for i in range(0, length, 8):
+        save(to, at + i, load(data, start + i))
 
 
 @inlined
@@ -190,8 +212,7 @@ def put(
 ) -> None:
     """Bytes for an id, into an empty slot. There must be room for them."""
     at = counts[USED]
-    for i in range(length):
-        arena[at + i] = data[start + i]
+    copy(data, start, length, arena, at)
     terms[identifier, START] = at
     terms[identifier, LENGTH] = length
     terms[identifier, HASH] = np.int64(code)
@@ -259,9 +280,9 @@ def discard(terms: Ids, arena: Bytes, counts: Ids, keep: npt.NDArray[np.bool_], 
             counts[LIVE] -= 1
         elif kind != FRESH:
             start, length = terms[identifier, START], terms[identifier, LENGTH]
-            for i in range(length):
-                new_arena[used + i] = arena[start + i]
+            copy(arena, start, length, new_arena, used)
             terms[identifier, START] = used
             used += length
     counts[USED] = used
     counts[TYPE_LENGTH] = 0
+    counts[NAMESPACE_LENGTH] = 0

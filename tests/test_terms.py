@@ -210,9 +210,8 @@ def test_an_endless_stream_needs_no_more_than_a_part_of_it(monkeypatch: pytest.M
     assert max(sizes[1:]) < 2 * sizes[0]
 
 
-def test_threads_share_a_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_a_dictionary() -> None:
     """Two fast readers, one slow one, and sweeps all the while: every event has its own terms."""
-    monkeypatch.setattr(lines, "WARM_UP", 0)
     dictionary = Dictionary()
     wrong: list[object] = []
     counts: list[int] = []

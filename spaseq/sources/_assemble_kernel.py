@@ -27,6 +27,12 @@ _INTEGER: Final = np.frombuffer(_XSD + b"integer>", dtype=np.uint8)
 
 _ZERO: Final = ord("0")
 _NINE: Final = ord("9")
+_PLUS: Final = ord("+")
+_MINUS: Final = ord("-")
+_COLON: Final = ord(":")
+_DOT: Final = ord(".")
+_T: Final = ord("T")
+_Z: Final = ord("Z")
 _LONGEST: Final = 18  # digits that surely fit into 64 bits
 
 
@@ -79,9 +85,9 @@ def _instant(text: Bytes, start: int, end: int) -> tuple[int, int]:
         _number(text, start + 14, 2),
         _number(text, start + 17, 2),
     )
-    if text[start + 4] != ord("-") or text[start + 7] != ord("-") or text[start + 10] != ord("T"):
+    if text[start + 4] != _MINUS or text[start + 7] != _MINUS or text[start + 10] != _T:
         return UNREAD, 0
-    if text[start + 13] != ord(":") or text[start + 16] != ord(":"):
+    if text[start + 13] != _COLON or text[start + 16] != _COLON:
         return UNREAD, 0
     # The years next to the ends are left out, as a zone may lead beyond them.
     if year < 2 or year > 9998 or month < 1 or month > 12 or day < 1 or day > _last_day(year, month):
@@ -90,7 +96,7 @@ def _instant(text: Bytes, start: int, end: int) -> tuple[int, int]:
         return UNREAD, 0
     i = start + 19
     fraction = 0
-    if i < end and text[i] == ord("."):
+    if i < end and text[i] == _DOT:
         i += 1
         digits = 0
         while i < end and text[i] >= _ZERO and text[i] <= _NINE:
@@ -103,14 +109,14 @@ def _instant(text: Bytes, start: int, end: int) -> tuple[int, int]:
         for _ in range(digits, 6):
             fraction *= 10
     offset = 0
-    if i < end and text[i] == ord("Z"):
+    if i < end and text[i] == _Z:
         i += 1
-    elif end - i == 6 and (text[i] == ord("+") or text[i] == ord("-")) and text[i + 3] == ord(":"):
+    elif end - i == 6 and (text[i] == _PLUS or text[i] == _MINUS) and text[i + 3] == _COLON:
         hours, minutes = _number(text, i + 1, 2), _number(text, i + 4, 2)
         if hours < 0 or hours > 13 or minutes < 0 or minutes > 59:
             return UNREAD, 0
         offset = 60 * hours + minutes
-        if text[i] == ord("-"):
+        if text[i] == _MINUS:
             offset = -offset
         i = end
     if i != end:
@@ -131,8 +137,8 @@ def read_time(terms: Ids, arena: Bytes, identifier: int) -> tuple[int, int]:
         return _instant(text, start + 1, end - len(_DATETIME))
     if _ends_with(text, start, end, _INTEGER):
         start, end = start + 1, end - len(_INTEGER)
-        negative = text[start] == ord("-")
-        if negative or text[start] == ord("+"):
+        negative = text[start] == _MINUS
+        if negative or text[start] == _PLUS:
             start += 1
         value = _number(text, start, end - start) if end > start and end - start <= _LONGEST else -1
         if value >= 0:

@@ -18,6 +18,8 @@ from spaseq._terms_kernel import (
     LABEL,
     LITERAL,
     LIVE,
+    NAMESPACE,
+    NAMESPACE_LENGTH,
     SEED,
     TYPE,
     TYPE_LENGTH,
@@ -66,6 +68,12 @@ _HEX: Final = _class(b"0123456789abcdefABCDEF")
 _STRING: Final = np.frombuffer(b"<http://www.w3.org/2001/XMLSchema#string>", dtype=np.uint8)
 _RDF: Final = np.frombuffer(b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#", dtype=np.uint8)
 
+_0: Final = ord("0")
+_9: Final = ord("9")
+_A: Final = ord("A")
+_Z: Final = ord("Z")
+_SMALL_A: Final = ord("a")
+_SMALL_Z: Final = ord("z")
 _LT: Final = ord("<")
 _GT: Final = ord(">")
 _QUOTE: Final = ord('"')
@@ -144,39 +152,68 @@ def _string_end(text: Bytes, start: int, end: int) -> int:
 
 
 @part
-def _is_iri(text: Bytes, start: int, end: int) -> bool:
-    """Whether ``<…>`` is surely an absolute IRI."""
+def _path(text: Bytes, start: int, end: int) -> int:
+    """Where the last slash or hash of an IRI is passed, whose path is at ``start``; -1 if it is not valid."""
+    namespace = start
+    i = start
+    is_fragment = text[start - 1] == _HASH
+    while i < end - 1:
+        c = text[i]
+        i += 1
+        if c == _PERCENT and _HEX[text[i]] and _HEX[text[i + 1]]:
+            i += 2
+        elif c == _HASH and not is_fragment:
+            is_fragment = True
+            namespace = i
+        elif not _IN_PATH[c]:
+            return -1
+        elif c == _SLASH and not is_fragment:
+            namespace = i
+    return namespace
+
+
+@part
+def _namespace(text: Bytes, start: int, end: int) -> int:
+    """Where the namespace of ``<…>`` ends; -1 unless it is surely an absolute IRI.
+
+    It is ``start`` if what follows could change what it means: ``a:/`` may go on with an authority.
+    """
     i = start + 1
-    last = end - 1
+    least = 2
     first = text[i] | 0x20
-    if first < ord("a") or first > ord("z"):
-        return False
+    if first < _SMALL_A or first > _SMALL_Z:
+        return -1
     while _IN_SCHEME[text[i]]:
         i += 1
     if text[i] != _COLON:
-        return False
+        return -1
     i += 1
     if text[i] == _SLASH and text[i + 1] == _SLASH:
         i += 2
+        least = 1
         while _IN_HOST[text[i]]:
             i += 1
         if text[i] == _COLON:
             i += 1
-            while text[i] >= ord("0") and text[i] <= ord("9"):
+            while text[i] >= _0 and text[i] <= _9:
                 i += 1
-        if i < last and text[i] != _SLASH and text[i] != _QUESTION and text[i] != _HASH:
-            return False
-    fragment = False
-    while i < last:
-        c = text[i]
-        if c == _PERCENT and _HEX[text[i + 1]] and _HEX[text[i + 2]]:
-            i += 3
-            continue
-        if c == _HASH and not fragment:
-            fragment = True
-        elif not _IN_PATH[c]:
-            return False
-        i += 1
+        if i < end - 1 and text[i] != _SLASH and text[i] != _QUESTION and text[i] != _HASH:
+            return -1
+    namespace = _path(text, i, end)
+    return start if 0 <= namespace < i + least else namespace
+
+
+@part
+def _is_iri(arena: Bytes, counts: Ids, text: Bytes, start: int, end: int) -> bool:
+    """Whether ``<…>`` is surely an absolute IRI. It must then enter the table, to be compared with others."""
+    length = counts[NAMESPACE_LENGTH]
+    if 0 < length < end - start and same(text, start, arena, counts[NAMESPACE], length):
+        return _path(text, start + length, end) >= 0
+    namespace = _namespace(text, start, end)
+    if namespace < 0:
+        return False
+    counts[NAMESPACE] = counts[USED]
+    counts[NAMESPACE_LENGTH] = namespace - start
     return True
 
 
@@ -223,14 +260,14 @@ def _is_datatype(text: Bytes, start: int, end: int) -> bool:
             i += 1
         if i == len(_RDF):
             return False
-    return _is_iri(text, start, end)
+    return _namespace(text, start, end) >= 0
 
 
 @part
 def _is_language(text: Bytes, start: int, end: int) -> bool:
     """Whether a tag is of two or three small letters, or of such a one and a country's two."""
     i = start
-    while i < end and text[i] >= ord("a") and text[i] <= ord("z"):
+    while i < end and text[i] >= _SMALL_A and text[i] <= _SMALL_Z:
         i += 1
     if i - start < 2 or i - start > 3:
         return False
@@ -239,7 +276,7 @@ def _is_language(text: Bytes, start: int, end: int) -> bool:
     if text[i] != _MINUS or end - i != 3:
         return False
     a, b = text[i + 1], text[i + 2]
-    return a >= ord("a") and a <= ord("z") and b >= ord("a") and b <= ord("z")
+    return a >= _SMALL_A and a <= _SMALL_Z and b >= _SMALL_A and b <= _SMALL_Z
 
 
 @part
@@ -249,7 +286,7 @@ def _is_valid(arena: Bytes, counts: Ids, text: Bytes, start: int, end: int, kind
     A datatype is remembered, to be compared with the next one; the term must then enter the table.
     """
     if kind == IRI:
-        return _is_iri(text, start, end)
+        return _is_iri(arena, counts, text, start, end)
     if kind == LABEL:
         return True
     if not _is_text(text, start + 1, middle - 1):
@@ -307,7 +344,7 @@ def _literal(
     elif text[middle] == _AT:
         stop += 1
         while text[stop] == _MINUS or (_IN_LABEL[text[stop]] and text[stop] != _UNDERSCORE):
-            upper = upper or (text[stop] >= ord("A") and text[stop] <= ord("Z"))
+            upper = upper or (text[stop] >= _A and text[stop] <= _Z)
             stop += 1
     length = stop - start
     if not upper:
@@ -316,7 +353,7 @@ def _literal(
     at = counts[USED]  # the canonical form, where it stands if it is new
     for i in range(length):
         c = text[start + i]
-        arena[at + i] = c | 0x20 if start + i > middle and c >= ord("A") and c <= ord("Z") else c
+        arena[at + i] = c | 0x20 if start + i > middle and c >= _A and c <= _Z else c
     code = digest(arena, at, length, counts[SEED])
     middle += at - start
     return _enter(slots, terms, arena, counts, arena, at, at + length, code, LITERAL, middle), stop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -24,8 +25,8 @@ _LAST: Final = re.compile(rb"(?P<graph><[^<>\"\s]*>|_:[^\s<>\"]+)\s*\.?\s*$")
 _VERSION: Final = re.compile(rb"\s*@?VERSION\b", re.IGNORECASE)
 
 
-#: So many bytes of a source are read slowly: compiled code takes a while to load.
-WARM_UP: Final = 1 << 16
+#: So many bytes are read slowly: it takes as long as to load the compiled code, unless that has happened.
+WARM_UP: Final = 1 << 22
 
 #: Of a smaller block it is not worth to ask the fast path.
 SMALL: Final = 1 << 13
@@ -75,7 +76,8 @@ def _read(
 
     for first, text in whole_lines(blocks, too_long):
         size += len(text)
-        if not fast or size < WARM_UP or len(text) < SMALL:
+        is_loaded = size >= WARM_UP or sys.modules.get("spaseq.sources._fast") is not None
+        if not fast or not is_loaded or len(text) < SMALL:
             read_slowly(first, text)
         else:
             if reader is None:
