@@ -121,8 +121,7 @@ class Reorder:
 
 
 def _in_order(batch: EventBatch) -> bool:
-    """Whether it is plain to see that the events are in order, those of one stream."""
+    """Whether events that stand as they arrived stand in order: those of one stream, no time going back."""
     if len(batch) == 1:
         return True
-    later, n = batch.time[1:] >= batch.time[:-1], batch.n[1:] > batch.n[:-1]
-    return bool((later & n).all() and (batch.stream == batch.stream[0]).all())
+    return bool((batch.time[1:] >= batch.time[:-1]).all() and (batch.stream == batch.stream[0]).all())

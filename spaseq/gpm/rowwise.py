@@ -50,7 +50,7 @@ _Step = Callable[["Facts", Row, Rows], Rows]
 _Test = Callable[["Facts", Row], bool]
 
 #: From how many combinations on a join makes an index.
-_MANY = 64
+MANY = 64
 
 
 class NotByRows(Exception):  # noqa: N818 # an answer, not an error
@@ -402,7 +402,7 @@ def _extend(
     (s_name, s_constant), (o_name, o_constant) = subject, object_
     same = s_constant is None and s_name == o_name
     index = None
-    if len(rows) * len(pairs) > _MANY and s_constant is None and all(s_name in row for row in rows):
+    if len(rows) * len(pairs) > MANY and s_constant is None and all(s_name in row for row in rows):
         index = _by_first(pairs)
     out: Rows = []
     for row in rows:
@@ -456,7 +456,7 @@ def _minus(left: Rows, right: Rows) -> Rows:
 
 def _partners(left: Rows, right: Rows) -> Callable[[Row], Rows]:
     """For each row of ``left``, the rows of ``right`` that may be compatible with it."""
-    if len(left) * len(right) > _MANY:
+    if len(left) * len(right) > MANY:
         keys = sorted(set(left[0]).intersection(*left, *right))
         if keys:
             index: dict[tuple[int, ...], Rows] = {}

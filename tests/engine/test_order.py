@@ -66,4 +66,10 @@ def test_one_by_one_is_as_in_batches(given_: list[tuple[int, list[int]]], latene
     assert results[0] == results[1]
     late, taken = results[1]
     assert len(late) + len(taken) == sum(len(times) for _, times in given_)
-    assert [stamp.time for stamp in taken] == sorted(stamp.time for stamp in taken)
+    # Of simultaneous events, those of the second stream are first; unless what is pushed goes on at once.
+    rank = {streams[0]: 1 if held else 0, streams[1]: 0}
+    times = [(stamp.time, rank[stamp.stream]) for stamp in taken]
+    assert times == sorted(times)
+    for stream in streams:
+        own = [(stamp.time, stamp.n) for stamp in taken if stamp.stream == stream]
+        assert own == sorted(own)
