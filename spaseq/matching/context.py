@@ -46,6 +46,11 @@ class Context:
         self._pattern = pattern
         self._dictionary = dictionary
         self._kleenes = {n.id: n for n in walk(pattern.root) if isinstance(n, Kleene)}
+        # The ids of the Kleenes inside each Kleene.
+        self._inside = {
+            identity: tuple(n.id for n in walk(node.element) if isinstance(n, Kleene))
+            for identity, node in self._kleenes.items()
+        }
         # Set around each test of a filter, for its EXISTS.
         self._asked: tuple[str, Occurrence] | None = None
         self._exists = exists
@@ -128,12 +133,13 @@ class Context:
     def again(self, rows: Rows, kleene: int) -> Rows:
         """Ends an iteration: its own variables move from the bindings to the completed iterations."""
         own = self._kleenes[kleene].own
-        inner = self._inside(kleene)
+        inner = self._inside[kleene]
         groups: dict[object, tuple[Row, list[Solution], list[Row]]] = {}
         for row in rows:
             shared = {v: t for v, t in row.binding.items() if v not in own}
             outer = {k: i for k, i in row.iterations.items() if k not in inner}
-            key = (frozenset(shared.items()), _frozen(outer), row.origin)
+            # Most matches have one row, which needs no comparison with others.
+            key = (frozenset(shared.items()), _frozen(outer), row.origin) if len(rows) > 1 else None
             if key not in groups:
                 groups[key] = (Row(shared, outer, row.origin), [], [])
             groups[key][1].append({v: t for v, t in row.binding.items() if v in own})
@@ -157,7 +163,7 @@ class Context:
 
         ``inside`` are the Kleenes still in progress around it.
         """
-        inner = self._inside(kleene)
+        inner = self._inside[kleene]
         out = []
         for row in self.again(rows, kleene):
             iterations = dict(row.iterations)
@@ -289,10 +295,6 @@ class Context:
             return (solutions[0],)
         term = self._dictionary.term
         return tuple(sorted(solutions, key=lambda s: sorted((v, str(term(t))) for v, t in s.items())))
-
-    def _inside(self, kleene: int) -> tuple[int, ...]:
-        """The ids of the Kleenes inside a Kleene."""
-        return tuple(n.id for n in walk(self._kleenes[kleene].element) if isinstance(n, Kleene))
 
 
 def _past(kleene: int) -> int:
