@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
@@ -43,6 +43,7 @@ def make(dictionary: Dictionary, stream: int, times: list[int], first: int) -> E
 
 
 @given(batches, st.integers(0, 4), st.booleans())
+@example([(0, [5]), (1, [5])], 0, True)
 def test_one_by_one_is_as_in_batches(given_: list[tuple[int, list[int]]], lateness: int, held: bool) -> None:
     dictionary = Dictionary()
     streams = [dictionary.intern(NamedNode(E + name)) for name in "st"]

@@ -183,4 +183,4 @@ def test_what_exists_replaces() -> None:
         assert [len(rows) for rows in found] == [1, 0]
         if exists is filtered:  # what BIND does to a variable that is replaced, SPARQL 1.1 leaves open
             assert found == _rows(General(group, dictionary, kb), events, dictionary)
-        assert (_by_rows(group, events, dictionary, kb) == found) is by_rows
+        assert _by_rows(group, events, dictionary, kb) == (found if by_rows else None)
