@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 import pyoxigraph as ox
 
@@ -29,6 +29,10 @@ from spaseq.language.syntax import Query
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent, SourceOptions, open_source
 from spaseq.terms import Dictionary
+
+
+#: So many new terms are not worth looking for old ones.
+_SWEEP_AFTER: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ class Engine:
         evaluator: str | None = None,
     ) -> None:
         self.events = 0
-        self._kb = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase(kb or {})
+        self._kb = kb.unshared() if isinstance(kb, KnowledgeBase) else KnowledgeBase(kb or {})
         self._lateness = lateness
         self._idle = idle
         self._evaluator = evaluator
@@ -152,11 +156,11 @@ class Engine:
         self._kb.require(prepared)
         kb = self._kb.restrict(prepared.knowledge)
         pipeline = Pipeline(prepared, self._dictionary, kb, self._evaluator, self._sharing)
-        intern = self._dictionary.intern
+        pin = self._dictionary.pin
         # Simultaneous events of different streams are processed in the order of the streams' IRIs.
         iris = sorted({declaration.iri.value for declaration in prepared.streams})
-        streams = {intern(ox.NamedNode(iri)): rank for rank, iri in enumerate(iris)}
-        output = intern(pipeline.output) if pipeline.output is not None else None
+        streams = {pin(ox.NamedNode(iri)): rank for rank, iri in enumerate(iris)}
+        output = pin(pipeline.output) if pipeline.output is not None else None
         registered = _Registered(pipeline, Handle(pipeline, on_match), streams, self._lateness, output)
         self._queries = _producers_first([*self._queries, registered])
         for query_ in self._queries:
@@ -181,7 +185,7 @@ class Engine:
         """
         self._check_open()
         iri = stream_iri(stream)
-        identity = self._dictionary.intern(iri)
+        identity = self._dictionary.pin(iri)
         clock, value = (Clock.TICKS, time) if isinstance(time, int) else (Clock.INSTANTS, microseconds(time))
         builder = BatchBuilder(self._dictionary, iri, clock)
         try:
@@ -192,6 +196,7 @@ class Engine:
             return
         self._take(identity, builder.build())
         self._pump()
+        self._forget()
 
     def feed(self, *sources: Source) -> None:
         """Reads sources to their end, merged by time, and delivers what they complete.
@@ -210,7 +215,7 @@ class Engine:
         opened: dict[int, Iterator[EventBatch]] = {}
         for source in sources:
             stream = stream_iri(source.stream)
-            identity = self._dictionary.intern(stream)
+            identity = self._dictionary.pin(stream)
             if identity in opened:
                 raise EngineError(f"two sources for stream {stream} in one call: feed one after the other")
             opened[identity] = open_source(
@@ -230,6 +235,7 @@ class Engine:
             elif batch is None or batch is IDLE:
                 self._hold(identity, False)
             self._pump()
+            self._forget()
             yield
             if self._queries and all(q.handle.done for q in self._queries):
                 return
@@ -319,6 +325,12 @@ class Engine:
             if math.isfinite(query.order.watermark) and not query.handle.done:
                 self._run(query, query.pipeline.advance(int(query.order.watermark)))
             self._pass_on(query, query.order.watermark)
+
+    def _forget(self) -> None:
+        """Forgets the terms of events that are gone, whenever there are twice as many as were needed."""
+        terms = self._dictionary
+        if terms.unswept > max(_SWEEP_AFTER, len(terms) // 2):
+            terms.sweep()
 
     def _run(self, query: _Registered, matches: Iterable[Match]) -> None:
         for match in matches:

@@ -88,6 +88,15 @@ class KnowledgeBase:
         other._graphs, other._visible = self._graphs, wanted & self._visible
         return other
 
+    def unshared(self) -> KnowledgeBase:
+        """The same graphs, to be used with another dictionary beside this one.
+
+        What is made of a graph for one dictionary must live as long as that dictionary's users.
+        """
+        other = KnowledgeBase({})
+        other._graphs, other._visible = _Graphs(self._graphs.triples), self._visible
+        return other
+
     def missing(self, query: Query) -> tuple[NamedNode, ...]:
         """The graphs that a query names and that are not here, in the order of their names."""
         wanted = {*query.knowledge}

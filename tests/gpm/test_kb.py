@@ -143,3 +143,17 @@ def test_a_pattern_is_evaluated_once() -> None:
     assert (len(replaced), list(replaced.columns)) == (1, ["s"])
     another = Dictionary()
     assert len(kb.solutions(pattern, another)) == 2
+
+
+def test_engines_forget_nothing_of_a_shared_knowledge_base() -> None:
+    kb, pattern = KnowledgeBase({KB: TURTLE}), graph("GRAPH e:kb { ?s e:p ?v BIND(?v + 40 AS ?w) }")
+    found = []
+    dictionaries = [Dictionary(), Dictionary()]
+    users = [kb.unshared(), kb.unshared()]
+    tables = [
+        user.solutions(pattern, dictionary) for user, dictionary in zip(users, dictionaries, strict=True)
+    ]
+    for solutions, dictionary in zip(tables, dictionaries, strict=True):
+        dictionary.sweep()
+        found.append(sorted(dictionary.term(i).value for i in solutions.columns["w"].tolist()))
+    assert found == [["41", "42", "43"]] * 2
