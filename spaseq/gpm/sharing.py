@@ -6,7 +6,7 @@ variables only, like the three of a V shape.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -56,6 +56,15 @@ class Shared:
         self.rows: dict[int, tuple[tuple[str, ...], ByEvent]] = {}
         self._parts: dict[frozenset[int] | None, Part] = {}
         self._events: list[tuple[int, Facts]] | None = None
+        batch.dictionary.hold(self)
+
+    def live_ids(self) -> Iterator[Ids]:
+        """The ids in the solutions: what they compute is in no event."""
+        for _, solutions in self.columns.values():
+            yield from solutions.columns.values()
+        for _, by_event in self.rows.values():
+            ids = [value for rows in by_event.values() for row in rows for value in row.values()]
+            yield np.array(ids, dtype=np.int64)
 
     def part(self, streams: frozenset[int] | None) -> Part:
         """The events in these streams; None means all."""

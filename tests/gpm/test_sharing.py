@@ -88,6 +88,18 @@ def test_only_of_the_batch_at_hand() -> None:
     assert list(evaluator.by_event(events(dictionary, "s", ["e:a e:q 1", "e:a e:p 1"]))) == [1]
 
 
+@pytest.mark.parametrize("size", [1, FEW_EVENTS])
+def test_what_it_remembers_is_not_forgotten(size: int) -> None:
+    dictionary, sharing = Dictionary(), Sharing()
+    of = gpm("{ ?x e:p ?v BIND(?v + 40 AS ?w) }")
+    evaluator = GpmEvaluator(of, of.pattern, dictionary, None, None, sharing)
+    data = events(dictionary, "s", [f"e:a e:p {n}" for n in range(size)])
+    evaluator.by_event(data)
+    dictionary.sweep()
+    found = [dictionary.term(row["w"]).value for (row,) in evaluator.by_event(data).values()]
+    assert found == [str(40 + n) for n in range(size)]
+
+
 @given(groups(), st.lists(graphs, min_size=FEW_EVENTS, max_size=FEW_EVENTS + 2), st.booleans())
 def test_few_events_are_as_many(group: Group, data: list[list[Triple]], named: bool) -> None:
     dictionary = Dictionary()
