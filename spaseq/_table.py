@@ -30,7 +30,7 @@ from spaseq._terms_kernel import (
     Slots,
 )
 
-_LEAST: Final = 1 << 12  # ids and slots of an empty table
+_LEAST: Final = 1 << 14  # ids that an empty table has room for
 _LEAST_BYTES: Final = 1 << 18
 
 Term = NamedNode | BlankNode | Literal
@@ -44,7 +44,7 @@ class TermTable:
 
     def __init__(self, terms: Mapping[int, Term], free: list[int], limit: int) -> None:
         """Takes over ids that were given before: those of ``terms``, all below ``limit``."""
-        self.slots: Slots = np.zeros(0, dtype=np.uint64)
+        self.slots: Slots = np.zeros(0, dtype=np.uint32)
         self.terms: Ids = np.zeros((max(_LEAST, 2 * limit), 4), dtype=np.int64)
         self.arena: Bytes = np.zeros(_LEAST_BYTES, dtype=np.uint8)
         self.counts: Ids = np.zeros(9, dtype=np.int64)
@@ -76,7 +76,7 @@ class TermTable:
         if len(self) + ids >= len(self.terms):  # those that are forgotten are given first
             self.terms = _grown(self.terms, 2 * len(self.terms) + ids)
         if 2 * (len(self) + ids) > len(self.slots):
-            self.slots = np.zeros(_power(4 * (len(self) + ids)), dtype=np.uint64)
+            self.slots = np.zeros(_power(3 * (len(self) + ids)), dtype=np.uint32)
             kernels.fill_slots(self.slots, self.terms, self.counts)
 
     def find(self, term: Term) -> int:

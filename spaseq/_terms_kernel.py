@@ -3,8 +3,8 @@
 A term's bytes are those of its canonical N-Triples form. A table is four arrays (passed one by one, since
 taking them out of a tuple would count references each time):
 
-- ``slots``, ``(2**k,)``: 0, or the upper 32 bits of a hash above the 32 of an id. Entries leave only when
-  all slots are filled anew, so no slot ever marks a gap;
+- ``slots``, ``(2**k,)``: 0 or an id. Entries leave only when all slots are filled anew, so no slot ever marks
+  a gap;
 - ``terms``, ``(ids, 4)``: where an id's bytes start in the arena, how many they are, its kind, the hash;
 - ``arena``: the bytes. Every byte array has ``PADDING`` bytes after its end, since words of 8 are read;
 - ``counts``: see below.
@@ -25,7 +25,7 @@ from spaseq._jit import inlined, kernel
 
 Bytes = npt.NDArray[np.uint8]
 Ids = npt.NDArray[np.int64]
-Slots = npt.NDArray[np.uint64]
+Slots = npt.NDArray[np.uint32]
 
 PADDING: Final = 8
 
@@ -56,7 +56,6 @@ NAMESPACE_LENGTH: Final = 8
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 _HIGH: Final = np.uint64(32)
-_LOW_BITS: Final = np.uint64(0xFFFFFFFF)
 
 
 @intrinsic
@@ -159,28 +158,18 @@ def place(
 ) -> int:
     """The slot of these bytes, or the empty one where they belong."""
     mask = np.uint64(len(slots) - 1)
-    tag = code >> _HIGH
     slot = code & mask
     while True:
-        entry = slots[slot]
-        if entry == 0:
+        identifier = slots[slot]
+        if identifier == 0 or (
+            terms[identifier, HASH] == np.int64(code)
+            and terms[identifier, LENGTH] == length
+            and same(arena, terms[identifier, START], data, start, length)
+        ):
             break
-        if entry >> _HIGH == tag:
-            identifier: Any = np.int64(entry & _LOW_BITS)
-            if terms[identifier, LENGTH] == length and same(
-                arena, terms[identifier, START], data, start, length
-            ):
-                break
         slot = (slot + np.uint64(1)) & mask
     found: Any = np.int64(slot)
     return found
-
-
-@inlined
-def entry_of(slots: Slots, slot: int) -> int:
-    """The id in a slot; 0 if it is empty."""
-    identifier: Any = np.int64(slots[slot] & _LOW_BITS)
-    return identifier
 
 
 @inlined
@@ -217,7 +206,7 @@ def put(
     terms[identifier, LENGTH] = length
     terms[identifier, HASH] = np.int64(code)
     counts[USED] = at + length
-    slots[slot] = ((code >> _HIGH) << _HIGH) | np.uint64(identifier)
+    slots[slot] = identifier
 
 
 @kernel
@@ -225,7 +214,7 @@ def lookup(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, data: Bytes, len
     """The id of a term; if it is new, one of this ``kind``, or 0 if that is ``NOTHING``."""
     code = digest(data, 0, length, counts[SEED])
     slot = place(slots, terms, arena, data, 0, length, code)
-    identifier = entry_of(slots, slot)
+    identifier: Any = np.int64(slots[slot])
     if identifier == 0 and kind != NOTHING:
         identifier = new_id(terms, counts, kind)
         put(slots, terms, arena, counts, slot, code, identifier, data, 0, length)
@@ -262,7 +251,7 @@ def fill_slots(slots: Slots, terms: Ids, counts: Ids) -> None:
             slot = code & mask
             while slots[slot] != 0:
                 slot = (slot + np.uint64(1)) & mask
-            slots[slot] = ((code >> _HIGH) << _HIGH) | np.uint64(identifier)
+            slots[slot] = identifier
 
 
 @kernel

@@ -141,7 +141,7 @@ def whole_lines(blocks: Iterator[bytes], too_long: Callable[[str, str], None]) -
         else:
             start = 0
         if cut:
-            lines = b"".join([*parts, block[start:cut]])
+            lines = b"".join([*parts, memoryview(block)[start:cut]])
             yield line, lines
             line += count_lines(lines)
             parts, held, block = [], 0, block[cut:]

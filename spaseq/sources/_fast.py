@@ -20,7 +20,6 @@ from spaseq.events import Clock, Ids
 from spaseq.sources import _assemble, _delivered
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._assemble_kernel import INSTANT, IRREGULAR, TICK, UNREAD, graphs, groups
-from spaseq.sources._bytes import count_lines
 from spaseq.sources._kernel import ODD, scan
 from spaseq.sources._parse import PieceError, Pieces
 from spaseq.sources._sink import EventSink
@@ -37,43 +36,43 @@ _AT_ONCE: Final = 1 << 10
 
 
 class Quads:
-    """Lines as ids: ``count`` quads in ``s, p, o, g``, those with a negative ``s`` left out."""
+    """Lines as ids: ``count`` columns of ``rows``, those with a negative subject left out.
+
+    The rows are subjects, predicates, objects, graphs, where the lines begin, and their numbers, from 0.
+    """
 
     def __init__(self, form: str, dictionary: Dictionary) -> None:
         self._with_graphs = form == "nq"
         self._dictionary = dictionary
         self._pieces = Pieces(form)
-        self.starts = self.s = self.p = self.o = self.g = np.empty(0, dtype=np.int64)
+        self.rows = np.empty((6, 0), dtype=np.int64)
         self.count = 0
-
-    def _grow(self) -> None:
-        columns = np.empty((5, max(_AT_ONCE, 2 * self.count)), dtype=np.int64)
-        for new, old in zip(columns, (self.starts, self.s, self.p, self.o, self.g), strict=True):
-            new[: self.count] = old[: self.count]
-        self.starts, self.s, self.p, self.o, self.g = columns
 
     def read(self, text: bytes) -> bool:
         """Take whole lines. False if one of them is bad, or none of RDF 1.1."""
         table = self._dictionary.table()
         table.reserve(0, len(text))
         data = padded(text)
-        self.count, done = 0, 0
+        last = np.zeros((4, 3), dtype=np.int64)
+        self.count, line, done = 0, 0, 0
         while done < len(text):
             table.reserve(_AT_ONCE, 0)
-            if self.count == len(self.s):
-                self._grow()
-            self.count, done = scan(
+            if self.count == self.rows.shape[1]:
+                rows = np.empty((6, max(_AT_ONCE, 2 * self.count)), dtype=np.int64)
+                rows[:, : self.count] = self.rows
+                self.rows = rows
+            self.count, line, done = scan(
                 data, done, len(text), self._with_graphs,
-                table.slots, table.terms, table.arena, table.counts,
-                self.count, self.starts, self.s, self.p, self.o, self.g,
+                table.slots, table.terms, table.arena, table.counts, last, self.count, line, self.rows,
             )  # fmt: skip
-        odd = np.flatnonzero(self.s[: self.count] == ODD).tolist()
+        odd = np.flatnonzero(self.rows[0, : self.count] == ODD).tolist()
         return not odd or self._judge(text, odd)
 
     def _judge(self, text: bytes, odd: list[int]) -> bool:
         """Parse the odd lines: at once, and one by one if some of them hold no quad."""
-        ends = np.append(self.starts[1 : self.count], len(text))
-        lines = [text[self.starts[k] : ends[k]] for k in odd]
+        starts = self.rows[4, : self.count]
+        ends = np.append(starts[1:], len(text))
+        lines = [text[starts[k] : ends[k]] for k in odd]
         together = b"".join(lines)
         if b"\r" in together.replace(b"\r\n", b"\n"):  # it ends a line, too
             return False
@@ -90,8 +89,8 @@ class Quads:
         s, p, o, graph = quad
         if isinstance(s, Triple) or isinstance(o, Triple):
             return False
-        self.s[k], self.p[k], self.o[k] = intern(s), intern(p), intern(o)
-        self.g[k] = UNBOUND if isinstance(graph, DefaultGraph) else intern(graph)
+        name = UNBOUND if isinstance(graph, DefaultGraph) else intern(graph)
+        self.rows[:4, k] = intern(s), intern(p), intern(o), name
         return True
 
 
@@ -129,25 +128,25 @@ class FastLines:
             if found <= 0:
                 self._slow(first, text)
                 return
-            starts = self._quads.starts[: self._quads.count]
-            begin, end = (int(starts[k]) if k < len(starts) else len(text) for k in (begin, end))
-            if begin:
-                self._slow(first, text[:begin])
+            starts, numbers = self._quads.rows[4:, : self._quads.count]
+            if starts[begin]:
+                self._slow(first, text[: starts[begin]])
             if not self._deliver(found):
                 end = begin
-            if end < len(text):
-                self._slow(first + count_lines(text[:end]), text[end:])
+            if end < self._quads.count:
+                self._slow(first + int(numbers[end]), text[starts[end] :])
 
     def _assemble(self) -> tuple[int, int, int]:
         """(number of events, first line of the first, first line after the last)."""
         quads = self._quads
+        s, p, o, g = quads.rows[:4]
         if quads.count > len(self._s):
-            self._resize(len(quads.s))
+            self._resize(len(s))
         table = self._dictionary.table()
         assembler = self._assembler
         if isinstance(assembler, TripleGroups):
             return groups(
-                table.terms, table.arena, quads.count, quads.s, quads.p, quads.o, self._predicate,
+                table.terms, table.arena, quads.count, s, p, o, self._predicate,
                 assembler.missing, assembler.size, self._index,
                 self._s, self._p, self._o, self._time_id, self._status, self._time, self._end,
             )  # fmt: skip
@@ -158,7 +157,7 @@ class FastLines:
         delivered = assembler.delivered
         oldest = max(0, delivered.count - _delivered.REMEMBERED - _SLACK)
         return graphs(
-            table.terms, table.arena, quads.count, quads.s, quads.p, quads.o, quads.g, self._predicate,
+            table.terms, table.arena, quads.count, s, p, o, g, self._predicate,
             barred, delivered.numbers(), oldest, _assemble.HELD, self._index,
             self._s, self._p, self._o, self._graph, self._time_id, self._status, self._time, self._end,
         )  # fmt: skip

@@ -8,7 +8,7 @@ odd unless it is surely valid: better an odd line too many than one quad that py
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from spaseq._terms_kernel import (
     Ids,
     Slots,
     digest,
-    entry_of,
     finish,
     load,
     low_bytes,
@@ -320,7 +319,7 @@ def _enter(
 ) -> int:
     """The id of a plain term; 0 if it is new, and not surely valid."""
     slot = place(slots, terms, arena, text, start, end - start, code)
-    identifier = entry_of(slots, slot)
+    identifier: Any = np.int64(slots[slot])
     if identifier == 0 and _is_valid(arena, counts, text, start, end, kind, middle):
         identifier = new_id(terms, counts, kind)
         put(slots, terms, arena, counts, slot, code, identifier, text, start, end - start)
@@ -331,7 +330,7 @@ def _enter(
 def _literal(
     slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int, end: int
 ) -> tuple[int, int]:
-    """As ``_term``, of a literal."""
+    """(id, where it ends) of the literal that begins at ``start``; the id is 0 unless it is plain."""
     middle = _string_end(text, start, end)
     if middle < 0:
         return 0, 0
@@ -360,31 +359,22 @@ def _literal(
 
 
 @part
-def _term(
-    slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int, end: int
-) -> tuple[int, int]:
-    """(id, where it ends) of the term that begins at ``start``; the id is 0 unless it is plain."""
-    c = text[start]
-    if c == _LT:
-        stop, code = _iri_end(text, start, end, counts[SEED])
-        if stop < 0:
-            return 0, 0
-        return _enter(slots, terms, arena, counts, text, start, stop, code, IRI, stop), stop
-    if c == _QUOTE:
-        return _literal(slots, terms, arena, counts, text, start, end)
+def _label(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int) -> tuple[int, int]:
+    """(id, where it ends) of the label that begins at ``start``; the id is 0 unless it is plain."""
     stop = start + 2
-    if c == _UNDERSCORE and text[start + 1] == _COLON:
+    if text[start + 1] == _COLON:
         while _IN_LABEL[text[stop]]:
             stop += 1
     if stop == start + 2:
-        return 0, 0
+        return 0, stop
     code = digest(text, start, stop - start, counts[SEED])
     return _enter(slots, terms, arena, counts, text, start, stop, code, LABEL, stop), stop
 
 
 @inlined
-def _is_white(c: int) -> bool:
-    return c in (_SPACE, _TAB)
+def _is_again(text: Bytes, i: int, last: Ids, position: int) -> bool:
+    """Whether the IRI that was last at a position of a quad stands here, too."""
+    return last[position, 0] != 0 and same(text, i, text, last[position, 1], last[position, 2])
 
 
 @kernel
@@ -397,69 +387,68 @@ def scan(
     terms: Ids,
     arena: Bytes,
     counts: Ids,
+    last: Ids,
     count: int,
-    starts: Ids,
-    s: Ids,
-    p: Ids,
-    o: Ids,
-    g: Ids,
-) -> tuple[int, int]:
+    line: int,
+    quads: Ids,
+) -> tuple[int, int, int]:
     """The quads of the lines of ``text[begin:size]``, entered from number ``count`` on.
 
-    There must be room for all bytes in the arena. Where a line is odd, its subject is ``ODD``. ``starts`` get
-    the first bytes of the lines. The graph is 0 in the default graph. Returns the number of lines that are
-    neither blank nor comments, and where the line begins for which there is no room; else ``size`` or more.
+    ``quads``, ``(6, room)``: subject, predicate, object, graph (0 in the default graph), where the line
+    begins, and its number from ``line`` on. Where a line is odd, its subject is ``ODD``. There must be room
+    for all bytes in the arena. ``last``, ``(4, 3)``, is the scanner's own, zeros at first: id, start and length
+    of the last IRI at each position. Returns the next ``count``, the next ``line``, and where the line
+    begins for which there is no room; else ``size`` or more.
     """
-    # The last IRIs that were a graph and a subject: most often the next line has them again.
-    last_graph = last_graph_end = graph = 0
-    last_subject = last_subject_end = subject = 0
+    room = quads.shape[1]
     while begin < size:
-        if count == len(s) or 2 * (counts[LIVE] + 4) > len(slots) or counts[LIVE] + 5 > len(terms):
+        if count == room or 2 * (counts[LIVE] + 4) > len(slots) or counts[LIVE] + 5 > len(terms):
             break
         end = _line_end(text, begin, size)
         following = end + 1
         if end > begin and text[end - 1] == _RETURN:
             end -= 1
         i = _blanks(text, begin, end)
-        if i == end or (text[i] == _HASH and _is_text(text, begin, end)):
-            begin = following
-            continue
-        starts[count] = begin
-        s[count] = ODD
-        first = second = third = fourth = 0
-        c = text[i]
-        if c == _LT and subject and same(text, i, text, last_subject, last_subject_end - last_subject):
-            first, i = subject, i + last_subject_end - last_subject
-        elif c == _LT and graph and same(text, i, text, last_graph, last_graph_end - last_graph):
-            first, i = graph, i + last_graph_end - last_graph
-        elif c in (_LT, _UNDERSCORE):
-            at = i
-            first, i = _term(slots, terms, arena, counts, text, i, end)
-            if c == _LT:
-                last_subject, last_subject_end, subject = at, i, first
-        if first and i < end and _is_white(text[i]):
-            i = _blanks(text, i, end)
-            if text[i] == _LT:
-                second, i = _term(slots, terms, arena, counts, text, i, end)
-        if second and i < end and _is_white(text[i]):
-            i = _blanks(text, i, end)
-            third, i = _term(slots, terms, arena, counts, text, i, end)
-        if third and i < end and _is_white(text[i]):
-            i = _blanks(text, i, end)
-            c = text[i]
-            good = True
-            if with_graphs and c in (_LT, _UNDERSCORE):
-                if c == _LT and graph and same(text, i, text, last_graph, last_graph_end - last_graph):
-                    fourth, i = graph, i + last_graph_end - last_graph
-                else:
-                    at = i
-                    fourth, i = _term(slots, terms, arena, counts, text, i, end)
-                    if c == _LT:
-                        last_graph, last_graph_end, graph = at, i, fourth
-                good = fourth != 0 and i < end and _is_white(text[i])
+        if i < end and not (text[i] == _HASH and _is_text(text, begin, end)):
+            quads[3, count] = 0
+            quads[4, count] = begin
+            quads[5, count] = line
+            position = 0
+            while i < end and position < 4:
+                c = text[i]
+                if c == _DOT:
+                    break
+                at = i
+                identifier = 0
+                if c == _LT:
+                    if position == 0 and _is_again(text, i, last, 0):
+                        identifier, i = last[0, 0], i + last[0, 2]
+                    elif position != 1 and position != 2 and _is_again(text, i, last, 3):
+                        identifier, i = last[3, 0], i + last[3, 2]
+                    else:
+                        stop, code = _iri_end(text, i, end, counts[SEED])
+                        if stop > 0:
+                            identifier = _enter(slots, terms, arena, counts, text, at, stop, code, IRI, stop)
+                            last[position, 0], last[position, 1], last[position, 2] = (
+                                identifier,
+                                at,
+                                stop - at,
+                            )
+                            i = stop
+                elif c == _QUOTE and position == 2:
+                    identifier, i = _literal(slots, terms, arena, counts, text, i, end)
+                elif c == _UNDERSCORE and position != 1:
+                    identifier, i = _label(slots, terms, arena, counts, text, i)
+                if identifier == 0 or (text[i] != _SPACE and text[i] != _TAB):
+                    position = 0
+                    break
+                quads[position, count] = identifier
+                position += 1
                 i = _blanks(text, i, end)
-            if good and i < end and text[i] == _DOT and _blanks(text, i + 1, end) == end:
-                s[count], p[count], o[count], g[count] = first, second, third, fourth
-        count += 1
+            is_whole = position == 3 or (position == 4 and with_graphs)
+            if not is_whole or i == end or text[i] != _DOT or _blanks(text, i + 1, end) != end:
+                quads[0, count] = ODD
+            count += 1
         begin = following
-    return count, begin
+        line += 1
+    return count, line, begin

@@ -45,8 +45,7 @@ def _quads(text: bytes, form: str = "nq") -> list[str] | None:
         return None
     term = dictionary.term
     found = []
-    columns = (column[: quads.count] for column in (quads.s, quads.p, quads.o, quads.g))
-    for s, p, o, g in zip(*columns, strict=True):
+    for s, p, o, g in quads.rows[:4, : quads.count].T:
         if s == ODD_LINE:  # a line without a quad
             continue
         graph = f" {term(int(g))}" if g != UNBOUND else ""
@@ -208,7 +207,7 @@ def test_a_term_that_is_known_is_taken_as_it_is() -> None:
     quads = Quads("nq", dictionary)
     quads._judge = lambda *_: False  # type: ignore[method-assign]
     assert quads.read('<http://é.org/> <http://é.org/> "word"@en-Latn-GB .\n'.encode())
-    assert (quads.s[0], quads.p[0], quads.o[0], quads.g[0]) == (known, known, other, UNBOUND)
+    assert quads.rows[:4, 0].tolist() == [known, known, other, UNBOUND]
 
 
 @pytest.mark.parametrize("suite", ["rdf11/rdf-n-quads", "rdf11/rdf-n-triples", "rdf12/rdf-n-quads/syntax"])
