@@ -30,7 +30,6 @@ from spaseq.results.match import Match
 from spaseq.sources import BadEvent, SourceOptions, open_source
 from spaseq.terms import Dictionary
 
-
 #: So many new terms are not worth looking for old ones.
 _SWEEP_AFTER: Final = 100_000
 

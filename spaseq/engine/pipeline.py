@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from spaseq.automaton.pattern import SequencePattern, normalise
-from spaseq.events import BatchBuilder, Clock, EventBatch, Stamp
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Stamp
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
+from spaseq.gpm.walk import patterns
 from spaseq.interop import to_rdflib
-from spaseq.language.syntax import Ask, Construct, Group, Query, RegisterKind
+from spaseq.language.syntax import Ask, Bind, Construct, Gpm, Group, Query, RegisterKind, SubSelect
 from spaseq.matching import plan
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Matcher
@@ -61,6 +64,7 @@ class Pipeline:
             )
             for name, part in self.pattern.gpms.items()
         }
+        self._computing = {name for name, part in self.pattern.gpms.items() if _computes(part.gpm)}
         self._context = Context(self.pattern, dictionary, self._exists)
         self._projector = Projector(self.pattern, self._context, dictionary)
         self._chosen = evaluator or plan.choose(self.pattern)[0]
@@ -79,11 +83,14 @@ class Pipeline:
         """Takes events in processing order; yields matches as soon as their last event is there."""
         matcher = self._matcher or self._start(batch)
         solutions = [(name, gpm.by_event(batch)) for name, gpm in self._gpms.items()]
+        computed = _Computed.of(
+            self._dictionary, [rows for name, rows in solutions if name in self._computing]
+        )
         self.stats.events += len(batch)
         stamps = map(Stamp, batch.time.tolist(), batch.stream.tolist(), batch.n.tolist())
         for index, stamp in enumerate(stamps):
             seen = {name: rows[index] for name, rows in solutions if index in rows}
-            occurrence = Occurrence(stamp, self._position, seen, batch, index)
+            occurrence = Occurrence(stamp, self._position, seen, batch, index, computed)
             self._position += 1
             self.stats.relevant += bool(seen)
             yield from self._matches(matcher.push(occurrence))
@@ -163,3 +170,33 @@ class Pipeline:
     def _exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
         assert occurrence.batch is not None
         return self._gpms[gpm].exists(occurrence.batch, occurrence.index)(pattern, solution)
+
+
+class _Computed:
+    """The terms that GPMs computed for a batch, kept as long as one of its events is."""
+
+    __slots__ = ("__weakref__", "_ids")
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+
+    def live_ids(self) -> Iterable[Ids]:
+        """The ids of those terms."""
+        return (self._ids,)
+
+    @classmethod
+    def of(
+        cls, dictionary: Dictionary, found: Sequence[Mapping[int, Sequence[Solution]]]
+    ) -> _Computed | None:
+        """What keeps the terms of these solutions, by event; None if there are none."""
+        if not found:
+            return None
+        ids = {t for events in found for rows in events.values() for row in rows for t in row.values()}
+        holder = cls(np.fromiter(ids, dtype=np.int64, count=len(ids)))
+        dictionary.hold(holder)
+        return holder
+
+
+def _computes(gpm: Gpm) -> bool:
+    """Whether a GPM's solutions may have terms that neither the event nor the query has."""
+    return gpm.time is not None or any(isinstance(p, Bind | SubSelect) for p in patterns(gpm.pattern))

@@ -19,7 +19,8 @@ class Occurrence:
 
     ``position`` numbers the events of the query's streamset in processing order, from 0.
     ``solutions`` has, per GPM, the solutions of its stateless part; a GPM that found none is absent.
-    ``batch`` and ``index`` say where the event's graph is.
+    ``batch`` and ``index`` say where the event's graph is; ``computed`` keeps the terms of its solutions
+    that are not in the graph.
     """
 
     stamp: Stamp
@@ -27,6 +28,7 @@ class Occurrence:
     solutions: Mapping[str, tuple[Solution, ...]] = field(compare=False)
     batch: EventBatch | None = field(default=None, compare=False, repr=False)
     index: int = field(default=0, compare=False, repr=False)
+    computed: object = field(default=None, compare=False, repr=False)
 
     @property
     def time(self) -> int:

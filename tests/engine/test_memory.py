@@ -1,0 +1,66 @@
+"""Terms of events that are gone are forgotten, and nothing that is still needed is."""
+
+from __future__ import annotations
+
+import pytest
+
+import spaseq
+from spaseq.engine import engine as engine_module
+from tests.streams import NS, letters, query
+
+KB = {NS + "kb": f"<{NS}x> <{NS}big> true . <{NS}y> <{NS}big> false ."}
+
+#: GPM bodies whose solutions have terms that no event has, in every way in which they come about.
+COMPUTING = {
+    "bind": "BIND(?bv * 1000 + 7 AS ?n)",
+    "values": "VALUES (?bv ?n) { (2 'two') (5 'five') (8 'eight') }",
+    "subquery": "{ SELECT (MAX(?o) + 0.5 AS ?n) { ?s :v ?o } }",
+    "plain subquery": "{ SELECT (?o + 0.25 AS ?n) { ?s :v ?o } }",
+    "knowledge": "?b :k ?k GRAPH :kb { ?k :big ?n }",
+    "path": "?b (:v|:k)* ?n",
+    "constant": "FILTER(?bv > 2 && ?bv != 5.5) BIND('c' AS ?n)",
+    "optional": "OPTIONAL { ?b :w ?w } BIND(COALESCE(?w, STR(?b)) AS ?n)",
+}
+
+EVENTS = " ".join(f"a{i}/x b{i + 1}/y c{i + 2}/x" for i in range(1, 31, 3))
+
+
+def answers(text: str, evaluator: str) -> list[object]:
+    """What a query finds, its matches held until the end."""
+    engine = spaseq.Engine(kb=KB, evaluator=evaluator)
+    handle = engine.register(text)
+    for letter in letters(EVENTS):
+        engine.push(NS + "S", letter.turtle, letter.time, name=f"{NS}{letter.name}")
+    engine.close()
+    return [
+        (match.start, match.end, sorted(map(str, row.items())), [len(e.triples()) for e in match.events["B"]])
+        for match in list(handle.matches())
+        for row in match.bindings
+    ]
+
+
+@pytest.mark.parametrize("evaluator", ["runs", "reference"])
+@pytest.mark.parametrize("body", COMPUTING.values(), ids=COMPUTING)
+def test_nothing_needed_is_forgotten(body: str, evaluator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = query("A ; B+ ; C", "20 SECONDS", {"B": body}, where="FILTER(BOUND(?n))").replace(
+        "GPM A ON S", "GPM A ON S AT ?at AS ?graph"
+    )
+    expected = answers(text, evaluator)
+    assert expected
+    monkeypatch.setattr(spaseq.Engine, "_forget", lambda self: self._dictionary.sweep())
+    assert answers(text, evaluator) == expected
+
+
+def test_memory_is_flat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every event has terms of its own: after ten times as many, there are no more of them."""
+    monkeypatch.setattr(engine_module, "_SWEEP_AFTER", 500)
+    engine = spaseq.Engine()
+    handle = engine.register(query("A ; B", "10 SECONDS SLIDING"))
+    sizes = []
+    for i in range(5_000):
+        kind = "ab"[i % 2]
+        engine.push(NS + "S", f"<urn:{i}> a <{NS}{kind}> ; <{NS}v> {i} .", i, name=f"urn:g{i}")
+        if i % 7 == 0:
+            assert all(len(match.events["A"][0].triples()) == 2 for match in handle.matches())
+        sizes.append(len(engine._dictionary))
+    assert max(sizes[500:]) <= 1.05 * max(sizes[:500])
