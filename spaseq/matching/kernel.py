@@ -1,0 +1,323 @@
+"""The runs kernel's readable side: batches of solutions in, matches out.
+
+The kernel only *decides*; for each match it finds, its events are replayed through ``Context``, which gives
+the exact Ω and applies what the tables leave open. So matches cost Python, and events do not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.nfa import Action, Again, Enter, Leave
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.events import EventBatch
+from spaseq.gpm.solutions import Solutions
+from spaseq.matching import _kernel as k
+from spaseq.matching import _kernel_memory as mem
+from spaseq.matching import _kernel_values as v
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.host import Key
+from spaseq.matching.kernel_memory import memory
+from spaseq.matching.kernel_numbers import Numbers
+from spaseq.matching.kernel_tables import compile_tables, unsupported
+from spaseq.matching.model import Bounds, Choice, Found, Occurrence, Solution, distinct
+from spaseq.terms import Dictionary
+
+Ints = npt.NDArray[np.int64]
+
+_LEAST: Final = 1 << 10
+
+#: A run that was found: candidates and positions of its events, and where it ended.
+_Path = tuple[tuple[int, int], ...]
+
+
+def fits(pattern: SequencePattern) -> str | None:
+    """Why the kernel cannot run a query; None if it can."""
+    return unsupported(pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A batch that runs may still hold events of. ``rows[g]`` is where each event's rows begin."""
+
+    start: int
+    batch: EventBatch
+    solutions: tuple[Solutions, ...]
+    rows: Ints
+    last: int
+
+
+class Kernel:
+    """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery."""
+
+    def __init__(
+        self, pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+    ) -> None:
+        self._compiled = compile_tables(pattern, dictionary.pin)
+        self._keys = tuple(variable.name for variable in pattern.query.partition)
+        self._context = context
+        self._bounds = bounds
+        self._tables = self._compiled.tables
+        self._tables[v.LIMIT] = bounds.size if bounds.sliding else 0
+        self._numbers = Numbers(dictionary)
+        self._streams: dict[int, int] = {}
+        self._chunks: deque[_Chunk] = deque()
+        self._seen: dict[tuple[int, Key], Occurrence] = {}
+        self._memory = memory(self._compiled, _LEAST, _LEAST, _LEAST)
+        self._stale = True
+        dictionary.hold(self)
+
+    def live_ids(self) -> Iterable[Ints]:
+        """The ids that runs hold; asked when others are about to be forgotten."""
+        self._stale = True
+        return [
+            self._held(),
+            *(c for chunk in self._chunks for s in chunk.solutions for c in s.columns.values()),
+        ]
+
+    def process(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterator[tuple[Key, Found]]:
+        """Takes events in processing order, the first at position ``start``; yields the matches found.
+
+        ``solutions`` are those of the stateless parts of the GPMs.
+        """
+        if not len(batch):
+            return
+        columns = self._columns(batch, start, solutions)
+        self._memory.begin()
+        while True:
+            m, numbers = self._memory, self._numbers
+            status = k.run(self._tables, m.ints, m.floats, columns, numbers.numbers, numbers.codes)
+            if m.ints[mem.FOUND_COUNT]:
+                yield from self._matches()
+            if status == k.DONE:
+                break
+            if status == k.ASK:
+                self._answer(start)
+            elif status == k.ROOM:
+                self._make_room(columns)
+            else:
+                m.grow_scratch(status == k.MORE_KEYS)
+        self._seen.clear()
+
+    def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
+        """Time has come to ``time``: no match waits for that."""
+        del time
+        yield from ()
+
+    def close(self) -> Iterator[tuple[Key, Found]]:
+        """No event will come any more: no match waits for that."""
+        yield from ()
+
+    def settled(self, time: int) -> int:
+        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
+        return time
+
+    # --- columns in ---------------------------------------------------------------------------
+
+    def _columns(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
+        tables = tuple(_sorted(solutions.get(name, _NONE)) for name in self._compiled.gpms)
+        events = np.arange(len(batch) + 1)
+        rows = np.array([np.searchsorted(_events(table), events) for table in tables], dtype=np.int64)
+        parts = [tables[g].column(name) for g, name in self._compiled.columns]
+        at = start + np.arange(len(batch)) if self._bounds.counted else batch.time
+        if not self._bounds.sliding:
+            at = (at - self._bounds.start) // self._bounds.size
+        while self._chunks and at[0] - self._chunks[0].last > self._tables[v.LIMIT]:
+            self._chunks.popleft()
+        self._chunks.append(_Chunk(start, batch, tables, rows, int(at[-1])))
+        parts = [tables[g].column(name) for g, name in self._compiled.columns]
+        if self._stale:
+            self._stale = False
+            self._numbers.forget()
+            self._numbers.cover(self._held())
+        for column in parts:
+            self._numbers.cover(column)
+        return _packed(start, batch, self._stream_numbers(batch), at, rows, parts)
+
+    def _stream_numbers(self, batch: EventBatch) -> Ints:
+        if self._tables[v.SINGLE]:
+            return np.zeros(len(batch), dtype=np.int64)
+        streams, inverse = np.unique(batch.stream, return_inverse=True)
+        numbers = [self._streams.setdefault(stream, len(self._streams)) for stream in streams.tolist()]
+        return np.array(numbers, dtype=np.int64)[inverse]
+
+    def _held(self) -> Ints:
+        """The ids in the memory and the tables."""
+        constants = np.array(self._compiled.constants, dtype=np.int64)
+        return np.concatenate([self._memory.ids(self._tables), constants])
+
+    def _make_room(self, columns: Ints) -> None:
+        """Leaves out runs that are over, and makes a memory at least half of which is free."""
+        old, tables, numbers = self._memory, self._tables, self._numbers
+        event = int(old.ints[mem.EVENT])
+        now = int(columns[columns[v.B_AXIS] + event]), int(columns[columns[v.B_TIME] + event])
+        nowhere = np.zeros(0, dtype=np.int64)
+        live = k.sweep(
+            tables, old.ints, old.floats, nowhere, old.floats, *now, numbers.numbers, numbers.codes
+        )
+        decided = int(old.ints[mem.DECIDED])
+        waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
+        nodes = 2 * (int(old.ints[mem.LIVE_NODES]) + decided)
+        found = decided * int(tables[v.MOST_ACCEPTS])
+        new = memory(self._compiled, max(_LEAST, waits), max(_LEAST, nodes), max(_LEAST, found), old)
+        k.sweep(tables, old.ints, old.floats, new.ints, new.floats, *now, numbers.numbers, numbers.codes)
+        self._memory = new
+
+    # --- matches out --------------------------------------------------------------------------
+
+    def _matches(self) -> Iterator[tuple[Key, Found]]:
+        """The runs found since the last call, as matches, in the order of delivery."""
+        m = self._memory.ints
+        count = int(m[mem.FOUND_COUNT])
+        rows = m[m[mem.FOUND] : m[mem.FOUND] + count * k.FOUND_SIZE].reshape(-1, k.FOUND_SIZE)
+        ends = np.cumsum(m[rows[:, 2] + mem.DEPTH]).tolist()
+        found = rows.tolist()
+        keys = [self._key(partition) for _, partition, *_ in found]
+        steps = np.zeros(2 * ends[-1], dtype=np.int64)
+        k.unroll(m, steps)
+        path = list(map(tuple, steps.reshape(-1, 2).tolist()))
+        begins = [0, *ends[:-1]]
+        for _, same in groupby(range(count), key=lambda i: found[i][:2]):
+            matches = []
+            for i in same:
+                match = self._match(tuple(path[begins[i] : ends[i]]), found[i][3], keys[i])
+                if match is not None:
+                    matches.append(match)
+                key = keys[i]
+            if len(matches) > 1:
+                matches = sorted(distinct(matches), key=_order)
+            for match in matches:
+                yield key, match
+
+    def _match(self, path: _Path, accept: int, key: Key) -> Found | None:
+        """A run as a match, unless its Ω turns out to be empty."""
+        rows = self._act(self._replay(path, key), self._compiled.accepts[accept])
+        rows = self._context.complete(rows)
+        if not rows:
+            return None
+        return Found(tuple(sorted(self._choices(path, key), key=lambda choice: choice[1].position)), rows)
+
+    def _choices(self, path: _Path, key: Key) -> Iterator[Choice]:
+        for position, number in path:
+            yield self._compiled.candidates[number].unit.gpm, self._occurrence(position, key)
+
+    def _replay(self, path: _Path, key: Key) -> Rows:
+        """Ω of a run right after its last event."""
+        rows = self._context.start
+        for position, number in path:
+            candidate = self._compiled.candidates[number]
+            rows = self._act(self._act(rows, candidate.gate.ends), candidate.begins)
+            event = self._occurrence(position, key)
+            rows = self._context.extend(rows, candidate.unit, event, candidate.inside)
+        return rows
+
+    def _act(self, rows: Rows, actions: tuple[Action, ...]) -> Rows:
+        for action in actions:
+            match action:
+                case Enter(kleene):
+                    rows = self._context.enter(rows, kleene)
+                case Again(kleene):
+                    rows = self._context.again(rows, kleene)
+                case Leave(kleene, _, inside):
+                    rows = self._context.leave(rows, kleene, inside)
+        return rows
+
+    def _answer(self, start: int) -> None:
+        """Decides exactly what the tables could not."""
+        m = self._memory.ints
+        event = start + int(m[mem.EVENT])
+        size = len(self._keys)
+        at = int(m[mem.KEYS]) + int(m[mem.EVENT_KEY]) * size
+        key = tuple(m[at : at + size].tolist())
+        for i in range(int(m[mem.ANSWERED]), int(m[mem.ASKED])):
+            at = int(m[mem.QUESTIONS]) + i * k.QUESTION_SIZE
+            wait, number = m[at : at + k.QUESTION_SIZE].tolist()
+            candidate = self._compiled.candidates[number]
+            rows = self._replay(self._path(int(m[wait + mem.NODE])), key)
+            rows = self._act(self._act(rows, candidate.gate.ends), candidate.begins)
+            occurrence = self._occurrence(event, key)
+            m[m[mem.ANSWERS] + i] = bool(
+                self._context.extend(rows, candidate.unit, occurrence, candidate.inside)
+            )
+        m[mem.ANSWERED] = m[mem.ASKED]
+
+    def _path(self, node: int) -> _Path:
+        path = []
+        m = self._memory.ints
+        while node:
+            path.append((int(m[node + mem.POSITION]), int(m[node + mem.WAY])))
+            node = int(m[node + mem.PREVIOUS])
+        return tuple(reversed(path))
+
+    def _key(self, partition: int) -> Key:
+        at = partition + mem.KEY
+        return tuple(self._memory.ints[at : at + len(self._keys)].tolist())
+
+    def _occurrence(self, position: int, key: Key) -> Occurrence:
+        """An event as one partition sees it."""
+        known = self._seen.get((position, key))
+        if known is not None:
+            return known
+        at = bisect_right(self._chunks, position, key=lambda chunk: chunk.start) - 1
+        chunk = self._chunks[at]
+        index = position - chunk.start
+        solutions = {}
+        for g, name in enumerate(self._compiled.gpms):
+            begin, end = chunk.rows[g, index : index + 2].tolist()
+            if begin < end:
+                rows = tuple(row for row in _rows(chunk.solutions[g], begin, end) if self._belongs(row, key))
+                if rows:
+                    solutions[name] = rows
+        found = Occurrence(chunk.batch.stamp(index), position, solutions, chunk.batch, index)
+        self._seen[position, key] = found
+        return found
+
+    def _belongs(self, solution: Solution, key: Key) -> bool:
+        return all(solution.get(name, value) == value for name, value in zip(self._keys, key, strict=True))
+
+
+_NONE: Final = Solutions(0, np.zeros(0, dtype=np.int64), {})
+
+
+def _events(solutions: Solutions) -> Ints:
+    if solutions.event is None:
+        raise ValueError("these solutions belong to no event")
+    return solutions.event
+
+
+def _sorted(solutions: Solutions) -> Solutions:
+    """The rows in the order of their events."""
+    events = _events(solutions)
+    if len(events) and (events[1:] < events[:-1]).any():
+        return solutions.take(np.argsort(events, kind="stable"))
+    return solutions
+
+
+def _rows(solutions: Solutions, begin: int, end: int) -> Iterator[Solution]:
+    for i in range(begin, end):
+        row = {name: int(column[i]) for name, column in solutions.columns.items()}
+        yield {name: identifier for name, identifier in row.items() if identifier}
+
+
+def _order(match: Found) -> list[tuple[int, str]]:
+    return [(event.position, gpm) for gpm, event in match.events]
+
+
+def _packed(
+    start: int, batch: EventBatch, streams: Ints, axis: Ints, rows: Ints, columns: Sequence[Ints]
+) -> Ints:
+    """A batch as the kernel reads it: one array, its columns one after the other."""
+    parts = [batch.time, streams, batch.n, axis, rows.ravel(), *columns]
+    ends = v.B_HEADER + len(columns) + np.cumsum([0, *map(len, parts)])
+    header = [len(batch), start, *ends[:5].tolist(), v.B_HEADER]
+    return np.concatenate([np.array(header, dtype=np.int64), ends[5:-1], *parts])

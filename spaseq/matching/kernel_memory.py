@@ -1,0 +1,133 @@
+"""The readable side of the kernel's memory: making it, and what it holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.matching import _kernel as k
+from spaseq.matching import _kernel_memory as mem
+from spaseq.matching import _kernel_values as v
+from spaseq.matching.kernel_tables import Compiled
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_DECISIONS: Final = 1 << 10
+_KEYS: Final = 8
+
+
+@dataclass(slots=True)
+class Memory:
+    """All runs of a query: integers (see ``_kernel_memory``), and the floats of sums after those of a stack.
+
+    Scratch space stands at the end of the integers, so that it can grow.
+    """
+
+    ints: Ints
+    floats: Floats
+
+    def begin(self) -> None:
+        """A new batch begins."""
+        self.ints[[mem.EVENT, mem.EVENT_KEY, mem.ANSWERED]] = 0
+
+    def ids(self, tables: Ints) -> Ints:
+        """The term ids of runs and partitions; maybe a few numbers more."""
+        m = self.ints
+        waits = m[m[mem.WAITS] : m[mem.NEXT_WAIT]].reshape(-1, m[mem.WIDTH])
+        waits = waits[waits[:, mem.GATE] != 0]
+        aggregates = v.SLOTS + tables[v.N_SLOTS] + 2 * tables[v.N_KLEENES]
+        width = mem.KEY + tables[v.N_KEYS]
+        end = m[mem.PARTITIONS] + m[mem.LIVE_PARTITIONS] * width
+        keys = m[m[mem.PARTITIONS] : end].reshape(-1, width)[:, mem.KEY :]
+        slots = waits[:, v.SLOTS : v.SLOTS + tables[v.N_SLOTS]]
+        ids = np.concatenate([slots.ravel(), waits[:, aggregates:].ravel(), keys.ravel()])
+        return ids[ids > 0]
+
+    def grow_scratch(self, keys: bool) -> None:
+        """More space for an event's keys, or else for its decisions."""
+        m = self.ints
+        size = int(m[mem.TABLE] + m[mem.TABLE_SIZE])
+        most_keys, decisions = int(m[mem.MOST_KEYS]), int(m[mem.MOST_DECISIONS])
+        if keys:
+            most_keys *= 2
+        else:
+            decisions = 2 * int(max(decisions, m[mem.DECIDED], m[mem.ASKED]))
+        answers = m[m[mem.ANSWERS] : m[mem.ANSWERS] + m[mem.ANSWERED]].copy()
+        self.ints = np.concatenate([m[:size], _scratch(m, size, most_keys, decisions)])
+        self.ints[self.ints[mem.ANSWERS] : self.ints[mem.ANSWERS] + len(answers)] = answers
+
+
+def memory(compiled: Compiled, waits: int, nodes: int, found: int, like: Memory | None = None) -> Memory:
+    """An empty memory with so much space; the progress of ``like`` is taken over."""
+    tables = compiled.tables
+    width = mem.KEY + int(tables[v.N_KEYS])
+    partitions = waits if width > mem.KEY else 1
+    buckets = _power(2 * waits)
+    sizes = {
+        mem.WAITS: (waits + 1) * compiled.width,
+        mem.NODES: nodes * mem.NODE_SIZE,
+        mem.BUCKETS: buckets * mem.BUCKET_SIZE,
+        mem.PARTITIONS: partitions * width,
+        mem.FOUND: found * k.FOUND_SIZE,
+        mem.GATES_SEEN: compiled.gates,
+        mem.KINDS: 2 * v.DEEPEST,
+        mem.TABLE: _power(2 * partitions),
+    }
+    m = np.zeros(mem.HEADER + sum(sizes.values()), dtype=np.int64)
+    at = mem.HEADER
+    for section, size in sizes.items():
+        m[section] = at
+        at += size
+    m[mem.WIDTH] = compiled.width
+    m[mem.NEXT_WAIT] = m[mem.WAITS] + compiled.width
+    m[mem.MOST_WAITS] = waits
+    m[mem.NEXT_NODE] = m[mem.NODES]
+    m[mem.MOST_NODES] = nodes
+    m[mem.BUCKET_COUNT] = buckets
+    m[mem.LIVE_PARTITIONS] = 0 if width > mem.KEY else 1
+    m[mem.MOST_PARTITIONS] = partitions
+    m[mem.PARTITION_WIDTH] = width
+    m[mem.TABLE_SIZE] = sizes[mem.TABLE]
+    m[mem.MOST_FOUND] = found
+    first = 1 + 2 * v.DEEPEST
+    column = m[m[mem.WAITS] : m[mem.NODES]].reshape(-1, compiled.width)[:, mem.SUMS]
+    column[:] = first + compiled.sums * np.arange(len(column))
+    f = np.zeros(first + compiled.sums * len(column))
+    f[0] = compiled.sums
+    f[first + 2 : first + compiled.sums : 3] = v.CALC
+    most_keys, decisions = _KEYS, _DECISIONS
+    if like is not None:
+        for place in (mem.EVENT, mem.EVENT_KEY, mem.ANSWERED, mem.SERIAL):
+            m[place] = like.ints[place]
+        most_keys, decisions = int(like.ints[mem.MOST_KEYS]), int(like.ints[mem.MOST_DECISIONS])
+    m = np.concatenate([m, _scratch(m, len(m), most_keys, decisions)])
+    if like is not None:
+        start, count = like.ints[mem.ANSWERS], like.ints[mem.ANSWERED]
+        m[m[mem.ANSWERS] : m[mem.ANSWERS] + count] = like.ints[start : start + count]
+    return Memory(m, f)
+
+
+def _scratch(m: Ints, start: int, keys: int, decisions: int) -> Ints:
+    """Scratch space that begins at ``start``; the header of ``m`` says so from now on."""
+    m[mem.MOST_KEYS] = keys
+    m[mem.MOST_DECISIONS] = decisions
+    sizes = {
+        mem.KEYS: keys * max(1, int(m[mem.PARTITION_WIDTH]) - mem.KEY),
+        mem.DECISIONS: decisions * k.DECISION_SIZE,
+        mem.QUESTIONS: decisions * k.QUESTION_SIZE,
+        mem.ANSWERS: decisions,
+    }
+    at = start
+    for section, size in sizes.items():
+        m[section] = at
+        at += size
+    return np.zeros(at - start, dtype=np.int64)
+
+
+def _power(size: int) -> int:
+    """The least power of two that is at least ``size``."""
+    return 1 << max(size - 1, 1).bit_length()

@@ -1,0 +1,76 @@
+"""What the kernel knows of terms: a double and a code for each id, see ``_kernel_values``."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.matching import _kernel_values as v
+from spaseq.terms import Dictionary
+from spaseq.values import BLANK, DECIMAL, DOUBLE, INTEGER, IRI, STRING, Value
+
+Ids = npt.NDArray[np.int64]
+
+#: Decimals of so many digits are told apart by their doubles.
+_DIGITS: Final = 15
+_UNKNOWN: Final = -1
+
+
+class Numbers:
+    """The id table: ``numbers`` and ``codes``, by id."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self.numbers: npt.NDArray[np.float64] = np.zeros(0)
+        self.codes: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
+
+    def cover(self, ids: Ids) -> None:
+        """Looks at terms that it has not seen yet."""
+        limit = self._dictionary.limit
+        if len(self.codes) < limit:
+            room = 2 * limit - len(self.codes)
+            self.numbers = np.concatenate([self.numbers, np.zeros(room)])
+            self.codes = np.concatenate([self.codes, np.full(room, _UNKNOWN, dtype=np.int8)])
+            self.codes[0] = v.NOTHING
+        new = ids[self.codes[ids] == _UNKNOWN]
+        if not len(new):
+            return
+        value = self._dictionary.value
+        for identifier in np.unique(new).tolist():
+            self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
+
+    def forget(self) -> None:
+        """Ids may mean something else from now on."""
+        self.codes[1:] = _UNKNOWN
+
+
+def _look(value: Value) -> tuple[int, float]:
+    """The code and number of a value."""
+    match value.kind:
+        case kind if kind == INTEGER:
+            number = value.data
+            if -(10**_DIGITS) < number < 10**_DIGITS:
+                return v.SHORT, float(number)
+            try:
+                return v.LONG, float(number)
+            except OverflowError:
+                return v.BEYOND, 0.0
+        case kind if kind == DECIMAL:
+            digits, exponent = value.data.as_tuple().digits, value.data.adjusted()
+            x = float(value.data)
+            if len(digits) > _DIGITS:
+                digits = str(value.data).replace(".", "").rstrip("0").lstrip("-0")
+            if not -300 < exponent < 300:
+                return (v.SHORT, 0.0) if not value.data else (v.BEYOND, 0.0)
+            return (v.SHORT if len(digits) <= _DIGITS else v.LONG), x
+        case kind if kind == DOUBLE:
+            return (v.BEYOND, 0.0) if math.isnan(value.data) else (v.DOUBLE, value.data)
+        case kind if kind in (IRI, BLANK):
+            return v.NODE, 0.0
+        case kind if kind == STRING:
+            return v.STRING, 0.0
+        case _:
+            return v.BEYOND, 0.0
