@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import spaseq
@@ -104,8 +104,13 @@ WHERE {{ SEQ(A , B+[,] , C)
   DEFINE GPM C ON S {{ {body(3)} FILTER(?p3 > ?p1) }} }}"""
 
 
-def v_shapes(trades: Sequence[Trade]) -> int:
-    """How many matches ``v_shape`` has, worked out without spaseq. (Its window is never too short.)"""
+def v_shapes(
+    trades: Sequence[Trade], time: Callable[[int], int] = lambda number: number * STEP, window: int = 600_000
+) -> int:
+    """How many matches ``v_shape`` has, worked out without spaseq.
+
+    ``time`` is that of the event with a number, ``window`` in its unit.
+    """
     series: dict[int, list[tuple[int, int]]] = {}
     for number, trade in enumerate(trades):
         series.setdefault(trade.company, []).append((number, trade.price))
@@ -116,7 +121,7 @@ def v_shapes(trades: Sequence[Trade]) -> int:
             while end < len(prices) and prices[end][1] < first:
                 end += 1
             if i + 1 < end < len(prices) and prices[end][1] > first:
-                found += (prices[end][0] - begin) * STEP <= 600_000
+                found += time(prices[end][0]) - time(begin) <= window
     return found
 
 
