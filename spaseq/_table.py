@@ -30,8 +30,8 @@ from spaseq._terms_kernel import (
     Slots,
 )
 
-_LEAST: Final = 1 << 14  # ids that an empty table has room for
-_LEAST_BYTES: Final = 1 << 18
+_LEAST: Final = 1 << 16  # ids that an empty table has room for
+_LEAST_BYTES: Final = 1 << 22
 
 Term = NamedNode | BlankNode | Literal
 
@@ -138,6 +138,13 @@ class TermTable:
         quad = next(parse(b"<x:x> <x:x> " + text + b" .", format=RdfFormat.N_TRIPLES))
         assert isinstance(quad.object, Literal)
         return quad.object
+
+    def read_numbers(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
+        """Enter, by id, the numbers that are written in a usual way (see ``Dictionary.numbers``)."""
+        # Here, because it is compiled code that not everybody needs.
+        from spaseq._numbers_kernel import read_numbers
+
+        read_numbers(self.terms, self.arena, ids, numbers, ranks)
 
     def sweep(self, keep: npt.NDArray[np.bool_]) -> int:
         """Forget all ids below ``limit`` that are not kept; returns how many that were."""

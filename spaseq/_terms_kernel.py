@@ -21,7 +21,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from spaseq._jit import inlined, kernel
+from spaseq._jit import inlined, kernel, part
 
 Bytes = npt.NDArray[np.uint8]
 Ids = npt.NDArray[np.int64]
@@ -207,6 +207,18 @@ def put(
     terms[identifier, HASH] = np.int64(code)
     counts[USED] = at + length
     slots[slot] = identifier
+
+
+@part
+def ends_with(text: Bytes, start: int, end: int, ending: Bytes) -> bool:
+    """Whether the bytes up to ``end`` end so, and are more."""
+    begin = end - len(ending)
+    if begin <= start:
+        return False
+    i = 0
+    while i < len(ending) and text[begin + i] == ending[i]:
+        i += 1
+    return i == len(ending)
 
 
 @kernel

@@ -26,6 +26,10 @@ Term = NamedNode | BlankNode | Literal
 UNBOUND: Final = 0
 
 _NOT_DECODED: Final = -1
+
+#: From so many on, numbers are read by compiled code.
+_MANY: Final = 100
+
 NO_NUMBER: Final = 0
 EXACT_ORDER: Final = 1
 IS_DOUBLE: Final = 2
@@ -211,7 +215,12 @@ class Dictionary:
             self._number = np.concatenate([self._number, np.zeros(room)])
             self._rank = np.concatenate([self._rank, np.full(room, _NOT_DECODED, dtype=np.int8)])
             self._rank[UNBOUND] = NO_NUMBER
-        for identifier in np.unique(ids[self._rank[ids] == _NOT_DECODED]).tolist():
+        new = np.unique(ids[self._rank[ids] == _NOT_DECODED])
+        if self._table is not None and len(new) >= _MANY:
+            with self.lock:
+                self._table.read_numbers(new, self._number, self._rank)
+            new = new[self._rank[new] == _NOT_DECODED]
+        for identifier in new.tolist():
             value = self.value(identifier)
             self._rank[identifier] = NO_NUMBER
             if value.kind <= DECIMAL:

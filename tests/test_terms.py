@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import threading
 from io import BytesIO
 
@@ -15,10 +16,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from spaseq.events import BatchBuilder, Clock, EventBatch, concatenate
 from spaseq.sources import SourceOptions, _fast, lines, open_source
-from spaseq.terms import UNBOUND, Dictionary, Term
+from spaseq.terms import EXACT_ORDER, IS_DOUBLE, UNBOUND, Dictionary, Term
 
 from .sources.reading import Trickle, pieces
 
+_XSD = "http://www.w3.org/2001/XMLSchema#"
 STREAM = ox.NamedNode("http://example.org/stream")
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _TERMS = st.one_of(
@@ -174,6 +176,31 @@ def test_an_id_that_is_given_again_has_the_value_of_its_new_term(dictionary: Dic
     assert dictionary.intern(ox.Literal(2)) == old
     assert dictionary.numbers(ids)[0].tolist() == [0, 2]
     assert dictionary.value(old).data == 2
+
+
+def _numeral(chance: random.Random) -> str:
+    """Something like a number, of any length."""
+    digits = "".join(chance.choices("0123456789", k=chance.choice([0, 1, 2, 5, 10, 15, 16, 20])))
+    text = chance.choice(["", "", "-", "+"]) + digits
+    if chance.random() < 0.6:
+        text += "." + "".join(chance.choices("0123456789", k=chance.choice([0, 1, 2, 5, 10])))
+    if chance.random() < 0.4:
+        text += chance.choice("eE") + chance.choice(["", "-", "+"])
+        text += str(chance.choice([0, 1, 2, 10, 22, 23, 100, 400, "", "1x"]))
+    return chance.choice([" " + text, text + " ", "INF", "NaN", ".", "e5"]) if chance.random() < 0.1 else text
+
+
+def test_numbers_are_read_as_python_reads_them() -> None:
+    chance = random.Random(3)
+    types = [ox.NamedNode(_XSD + name) for name in ("integer", "decimal", "double", "int", "string", "float")]
+    literals = [ox.Literal(_numeral(chance), datatype=kind) for kind in 5000 * types]
+    slow, fast = Dictionary(), Dictionary()
+    fast.table()
+    ids = [np.array([dictionary.intern(term) for term in literals]) for dictionary in (slow, fast)]
+    (expected, expected_ranks), (found, ranks) = slow.numbers(ids[0]), fast.numbers(ids[1])
+    assert ranks.tolist() == expected_ranks.tolist()
+    assert np.count_nonzero(ranks == EXACT_ORDER) > 1000 < np.count_nonzero(ranks == IS_DOUBLE)
+    assert np.array_equal(found, expected, equal_nan=True)
 
 
 def _nquads(count: int, start: int = 0) -> bytes:

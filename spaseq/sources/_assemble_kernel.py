@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from spaseq._jit import inlined, kernel, part
-from spaseq._terms_kernel import IRI, KIND, LENGTH, LITERAL, START, Bytes, Ids
+from spaseq._terms_kernel import IRI, KIND, LENGTH, LITERAL, START, Bytes, Ids, ends_with
 
 #: Status of a time: none that the kernel reads, an instant, a tick.
 UNREAD: Final = 0
@@ -34,17 +34,6 @@ _DOT: Final = ord(".")
 _T: Final = ord("T")
 _Z: Final = ord("Z")
 _LONGEST: Final = 18  # digits that surely fit into 64 bits
-
-
-@part
-def _ends_with(text: Bytes, start: int, end: int, ending: Bytes) -> bool:
-    begin = end - len(ending)
-    if begin <= start:
-        return False
-    i = 0
-    while i < len(ending) and text[begin + i] == ending[i]:
-        i += 1
-    return i == len(ending)
 
 
 @part
@@ -133,9 +122,9 @@ def read_time(terms: Ids, arena: Bytes, identifier: int) -> tuple[int, int]:
     text = arena
     start = terms[identifier, START]
     end = start + terms[identifier, LENGTH]
-    if _ends_with(text, start, end, _DATETIME):
+    if ends_with(text, start, end, _DATETIME):
         return _instant(text, start + 1, end - len(_DATETIME))
-    if _ends_with(text, start, end, _INTEGER):
+    if ends_with(text, start, end, _INTEGER):
         start, end = start + 1, end - len(_INTEGER)
         negative = text[start] == _MINUS
         if negative or text[start] == _PLUS:

@@ -396,9 +396,9 @@ def scan(
 
     ``quads``, ``(6, room)``: subject, predicate, object, graph (0 in the default graph), where the line
     begins, and its number from ``line`` on. Where a line is odd, its subject is ``ODD``. There must be room
-    for all bytes in the arena. ``last``, ``(4, 3)``, is the scanner's own, zeros at first: id, start and length
-    of the last IRI at each position. Returns the next ``count``, the next ``line``, and where the line
-    begins for which there is no room; else ``size`` or more.
+    for all bytes in the arena. ``last``, ``(4, 3)``, is the scanner's own, zeros at first: id, start and
+    length of the last IRI at each position. Returns the next ``count``, the next ``line``, and where the
+    line begins for which there is no room; else ``size`` or more.
     """
     room = quads.shape[1]
     while begin < size:
