@@ -45,7 +45,7 @@ class TermTable:
     def __init__(self, terms: Mapping[int, Term], free: list[int], limit: int) -> None:
         """Takes over ids that were given before: those of ``terms``, all below ``limit``."""
         self.slots: Slots = np.zeros(0, dtype=np.uint32)
-        self.terms: Ids = np.zeros((max(_LEAST, 2 * limit), 4), dtype=np.int64)
+        self.terms: Ids = np.zeros((2 * (_LEAST + limit), 4), dtype=np.int64)
         self.arena: Bytes = np.zeros(_LEAST_BYTES, dtype=np.uint8)
         self.counts: Ids = np.zeros(9, dtype=np.int64)
         self.counts[NEXT] = limit
@@ -72,9 +72,9 @@ class TermTable:
         """Make room for so many new ids, and bytes of new terms."""
         used = int(self.counts[USED])
         if used + size + PADDING > len(self.arena):
-            self.arena = _grown(self.arena, 2 * len(self.arena) + size)
+            self.arena = _grown(self.arena, used, 2 * len(self.arena) + size)
         if len(self) + ids >= len(self.terms):  # those that are forgotten are given first
-            self.terms = _grown(self.terms, 2 * len(self.terms) + ids)
+            self.terms = _grown(self.terms, self.limit, 2 * len(self.terms) + ids)
         if 2 * (len(self) + ids) > len(self.slots):
             self.slots = np.zeros(_power(3 * (len(self) + ids)), dtype=np.uint32)
             kernels.fill_slots(self.slots, self.terms, self.counts)
@@ -178,7 +178,7 @@ def _power(least: int) -> int:
     return 1 << max(0, least - 1).bit_length()
 
 
-def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
+def _grown(array: npt.NDArray[Any], used: int, room: int) -> npt.NDArray[Any]:
     grown = np.zeros((room, *array.shape[1:]), dtype=array.dtype)
-    grown[: len(array)] = array
+    grown[:used] = array[:used]
     return grown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 import sys
@@ -333,9 +334,10 @@ def _quad(chance: random.Random, graph: str) -> str:
 
 def _stream(chance: random.Random) -> bytes:
     """Graphs with times, mostly as they should be, with all that can go wrong here and there."""
-    wrong = chance.choice([0, 0, 0.02, 0.2])
+    wrong = chance.choice([0, 0, 0.01, 0.05, 0.2])
+    metadata = chance.choice([0, 0, 0, 0.05])
     order = chance.choice(["before", "after", "inside", "mixed"])
-    times = _TIMES[:3] if chance.random() < 0.5 else _TIMES[4:6] if chance.random() < 0.7 else _TIMES
+    times = chance.choice([_TIMES[:3], _TIMES[:3], _TIMES[4:6], _TIMES])
     found: list[str] = []
     for number in range(chance.randint(0, 40)):
         graph = f"<{EX}e{number}>"
@@ -363,7 +365,7 @@ def _stream(chance: random.Random) -> bytes:
                 ]),
             )  # fmt: skip
         found += body
-        if chance.random() < 0.05:
+        if chance.random() < metadata:
             found.append(f"<{EX}meta> {_PROV} {_TIMES[0]} .")
     if chance.random() < wrong:
         chance.shuffle(found)
@@ -372,7 +374,7 @@ def _stream(chance: random.Random) -> bytes:
 
 
 @settings(max_examples=400)
-@given(st.randoms(use_true_random=False), st.sampled_from([40, 150, 700, 5000, 1 << 20]), st.booleans())
+@given(st.randoms(use_true_random=False), st.sampled_from([150, 700, 2000, 5000, 1 << 20]), st.booleans())
 def test_events_of_graphs(chance: random.Random, size: int, arrival: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         _always(patch)
@@ -413,6 +415,31 @@ def test_few_names_are_remembered(chance: random.Random) -> None:
             patch.setattr(module, "REMEMBERED", 4)
         patch.setattr(_fast, "_SLACK", 70)
         _assert_same("nq", list(pieces(text, chance.choice([100, 1000, 1 << 20]))), SourceOptions())
+
+
+#: Lines of two graphs: quads (a, b), times (t, T, u), times inside, about the graph (i) or not (j).
+_LINES = {
+    "a": f"<{EX}s> <{EX}p> <{EX}o> <{EX}A> .",
+    "b": f"<{EX}s> <{EX}p> <{EX}o> <{EX}B> .",
+    "t": f"<{EX}A> {_PROV} {_TIMES[0]} .",
+    "T": f"<{EX}A> {_PROV} {_TIMES[1]} .",
+    "u": f"<{EX}B> {_PROV} {_TIMES[0]} .",
+    "i": f"<{EX}A> {_PROV} {_TIMES[2]} <{EX}A> .",
+    "j": f"<{EX}s> {_PROV} {_TIMES[1]} <{EX}A> .",
+}
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
+def test_every_order_of_a_few_lines(
+    monkeypatch: pytest.MonkeyPatch, delivered: list[int], length: int
+) -> None:
+    """Between usual events, in one block: four lines of all kinds, five of some."""
+    _always(monkeypatch)
+    usual = _usual(4).splitlines(keepends=True)
+    for letters in itertools.product(_LINES if length < 5 else "abtTu", repeat=length):
+        middle = "".join(f"{_LINES[letter]}\n" for letter in letters).encode()
+        _assert_same("nq", [b"".join(usual[:6]) + middle + b"".join(usual[6:])], SourceOptions())
+    assert sum(delivered) > 0
 
 
 def _usual(count: int, time: Callable[[int], str] = lambda n: f'"{n}"^^<{XSD}integer>') -> bytes:
