@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.gpm.walk import patterns
-from spaseq.interop import to_rdflib
+from spaseq.interop import RdflibTerm, to_rdflib
 from spaseq.language.syntax import Ask, Bind, Construct, Gpm, Group, Query, RegisterKind, SubSelect
 from spaseq.matching import plan
 from spaseq.matching.context import Context
@@ -22,6 +23,9 @@ from spaseq.matching.model import Found, Occurrence, Solution, bounds
 from spaseq.results.match import ConstructedTriple, Event, Match, event
 from spaseq.results.select import Projector
 from spaseq.terms import Dictionary
+
+if TYPE_CHECKING:
+    from spaseq.matching.kernel import Kernel
 
 
 @dataclass(slots=True)
@@ -68,7 +72,7 @@ class Pipeline:
         self._context = Context(self.pattern, dictionary, self._exists)
         self._projector = Projector(self.pattern, self._context, dictionary)
         self._chosen = evaluator or plan.choose(self.pattern)[0]
-        self._matcher: Matcher | None = None
+        self._matcher: Matcher | Kernel | None = None
         self._clock: Clock | None = None
         self._position = 0
         self._left = query.modifiers.limit
@@ -82,6 +86,9 @@ class Pipeline:
     def process(self, batch: EventBatch) -> Iterator[Match]:
         """Takes events in processing order; yields matches as soon as their last event is there."""
         matcher = self._matcher or self._start(batch)
+        if not isinstance(matcher, Matcher):
+            yield from self._by_columns(matcher, batch)
+            return
         solutions = [(name, gpm.by_event(batch)) for name, gpm in self._gpms.items()]
         computed = _Computed.of(
             self._dictionary, [rows for name, rows in solutions if name in self._computing]
@@ -96,6 +103,16 @@ class Pipeline:
             yield from self._matches(matcher.push(occurrence))
             if self.done:
                 return
+
+    def _by_columns(self, kernel: Kernel, batch: EventBatch) -> Iterator[Match]:
+        """The same by the evaluator that takes whole batches."""
+        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
+        found = [table.event for table in solutions.values() if table.event is not None]
+        start = self._position
+        self._position += len(batch)
+        self.stats.events += len(batch)
+        self.stats.relevant += len(np.unique(np.concatenate(found)))
+        yield from self._matches(kernel.process(batch, start, solutions))
 
     def advance(self, time: int) -> Iterator[Match]:
         """The watermark has come to ``time``: yields the matches that waited for it."""
@@ -118,9 +135,15 @@ class Pipeline:
             return time
         return self._matcher.settled(int(time))
 
-    def _start(self, batch: EventBatch) -> Matcher:
+    def _start(self, batch: EventBatch) -> Matcher | Kernel:
         self._clock = batch.clock
         window = bounds(self.query.window, batch.clock is Clock.TICKS, int(batch.time[0]))
+        if self._chosen == "kernel":
+            # Here, because compiled code takes a while to load.
+            from spaseq.matching.kernel import Kernel
+
+            self._matcher = Kernel(self.pattern, self._dictionary, self._context, window)
+            return self._matcher
         make = plan.maker(self._chosen, self.pattern, self._context, window)
         self._matcher = Matcher(self.pattern, window, make)
         return self._matcher
@@ -138,7 +161,7 @@ class Pipeline:
 
     def _match(self, key: Key, found: Found) -> Match:
         clock = self._clock or Clock.INSTANTS
-        term = self._dictionary.term
+        shown = _Shown(self._dictionary)
         rows = self._projector.rows(found)
         if self._left is not None:
             rows = rows[: self._left]
@@ -156,8 +179,8 @@ class Pipeline:
             end=clock.show(found.last.time),
             events=events,
             variables=self._projector.variables,
-            bindings=[{v: to_rdflib(term(t)) for v, t in row.items()} for row in rows],
-            partition={v.name: to_rdflib(term(t)) for v, t in zip(self.query.partition, key, strict=True)},
+            bindings=[{v: shown[t] for v, t in row.items()} for row in rows],
+            partition={v.name: shown[t] for v, t in zip(self.query.partition, key, strict=True)},
             constructed=constructed,
         )
 
@@ -170,6 +193,17 @@ class Pipeline:
     def _exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
         assert occurrence.batch is not None
         return self._gpms[gpm].exists(occurrence.batch, occurrence.index)(pattern, solution)
+
+
+class _Shown(dict[int, RdflibTerm]):
+    """The terms of a match as users see them, each made once."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._term = dictionary.term
+
+    def __missing__(self, identifier: int) -> RdflibTerm:
+        term = self[identifier] = to_rdflib(self._term(identifier))
+        return term
 
 
 class _Computed:

@@ -5,7 +5,7 @@ no run, says what the event does to each run it concerns; *apply* does it. Betwe
 stop, and be called again: when a condition is beyond the tables (``ASK``: the caller answers, and the same
 decisions are made again), or when something is full (``ROOM``, ``DECISIONS``, ``MORE_KEYS``).
 
-All arrays are flat, since a call passes each of them in seven parts: ``t`` are the tables
+All arrays are flat, so that the functions here can pass plain pointers: ``t`` are the tables
 (``kernel_tables``), ``m`` and ``f`` the memory (``_kernel_memory``), ``b`` the batch, ``numbers`` and
 ``codes`` the id table (``kernel_numbers``).
 """
@@ -132,6 +132,7 @@ from spaseq.matching._kernel_values import (
     clear_sum,
     fold,
     holds,
+    pointer,
 )
 from spaseq.matching._kernel_values import NODE as IS_NODE
 
@@ -668,8 +669,15 @@ def _has_room(t: Ints, m: Ints) -> bool:
 
 
 @kernel
-def run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) -> int:
+def run(tables: Ints, ints: Ints, floats: Floats, batch: Ints, numbers: Floats, codes: Codes) -> int:
     """Takes a batch on from event ``EVENT``, key ``EVENT_KEY``; says why it stopped."""
+    return _run(
+        pointer(tables), pointer(ints), pointer(floats), pointer(batch), pointer(numbers), pointer(codes)
+    )
+
+
+@part
+def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) -> int:
     e = m[EVENT]
     while e < b[B_SIZE]:
         count = _find_keys(t, m, b, e)
@@ -704,8 +712,9 @@ def run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) -> 
 
 
 @kernel
-def unroll(m: Ints, paths: Ints) -> None:
+def unroll(ints: Ints, paths: Ints) -> None:
     """The events and candidates of the runs found, one run after the other, and forgets them."""
+    m: Ints = pointer(ints)
     at = 0
     for i in range(m[FOUND_COUNT]):
         node = m[m[FOUND] + i * FOUND_SIZE + 2]
@@ -723,17 +732,22 @@ def unroll(m: Ints, paths: Ints) -> None:
 
 @kernel
 def sweep(
-    t: Ints, old: Ints, old_f: Floats, new: Ints, new_f: Floats, axis: int, time: int, numbers: Floats,
-    codes: Codes,
+    tables: Ints, ints: Ints, floats: Floats, new_ints: Ints, new_floats: Floats, axis: int, time: int,
+    numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
-    """Moves the waits that may still go on into a memory that is empty; ``old`` is worth nothing afterwards.
+    """Moves the waits that may still go on into a memory that is empty; the old one is worth nothing then.
 
     If the new memory is too short to be one, only counts them.
     """
+    t: Ints = pointer(tables)
+    old: Ints = pointer(ints)
+    new: Ints = pointer(new_ints)
     count = 0
     for w in range(old[WAITS] + old[WIDTH], old[NEXT_WAIT], old[WIDTH]):
         if not is_over(old, w, t[LIMIT], axis, time):
             count += 1
-            if len(new) > 0:
-                move(t, old, old_f, w, new, new_f, numbers, codes)
+            if len(new_ints) > 0:
+                move(
+                    t, old, pointer(floats), w, new, pointer(new_floats), pointer(numbers), pointer(codes)
+                )  # fmt: skip
     return count

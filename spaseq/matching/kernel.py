@@ -24,10 +24,10 @@ from spaseq.matching import _kernel as k
 from spaseq.matching import _kernel_memory as mem
 from spaseq.matching import _kernel_values as v
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.host import Key
+from spaseq.matching.host import Key, select
 from spaseq.matching.kernel_memory import memory
 from spaseq.matching.kernel_numbers import Numbers
-from spaseq.matching.kernel_tables import compile_tables, unsupported
+from spaseq.matching.kernel_tables import compile_tables
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence, Solution, distinct
 from spaseq.terms import Dictionary
 
@@ -37,11 +37,6 @@ _LEAST: Final = 1 << 10
 
 #: A run that was found: candidates and positions of its events, and where it ended.
 _Path = tuple[tuple[int, int], ...]
-
-
-def fits(pattern: SequencePattern) -> str | None:
-    """Why the kernel cannot run a query; None if it can."""
-    return unsupported(pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +49,11 @@ class _Chunk:
     rows: Ints
     last: int
 
+    @property
+    def columns(self) -> Iterator[Ints]:
+        """All ids of the solutions."""
+        return (column for table in self.solutions for column in table.columns.values())
+
 
 class Kernel:
     """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery."""
@@ -63,6 +63,7 @@ class Kernel:
     ) -> None:
         self._compiled = compile_tables(pattern, dictionary.pin)
         self._keys = tuple(variable.name for variable in pattern.query.partition)
+        self._emit = pattern.query.emit
         self._context = context
         self._bounds = bounds
         self._tables = self._compiled.tables
@@ -76,19 +77,16 @@ class Kernel:
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ints]:
-        """The ids that runs hold; asked when others are about to be forgotten."""
+        """The ids of events that runs may hold; asked when all others are about to be forgotten."""
         self._stale = True
-        return [
-            self._held(),
-            *(c for chunk in self._chunks for s in chunk.solutions for c in s.columns.values()),
-        ]
+        return [column for chunk in self._chunks for column in chunk.columns]
 
     def process(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
     ) -> Iterator[tuple[Key, Found]]:
         """Takes events in processing order, the first at position ``start``; yields the matches found.
 
-        ``solutions`` are those of the stateless parts of the GPMs.
+        ``solutions`` are those of the GPMs' stateless parts; a GPM without any may be absent.
         """
         if not len(batch):
             return
@@ -128,21 +126,28 @@ class Kernel:
         tables = tuple(_sorted(solutions.get(name, _NONE)) for name in self._compiled.gpms)
         events = np.arange(len(batch) + 1)
         rows = np.array([np.searchsorted(_events(table), events) for table in tables], dtype=np.int64)
-        parts = [tables[g].column(name) for g, name in self._compiled.columns]
         at = start + np.arange(len(batch)) if self._bounds.counted else batch.time
         if not self._bounds.sliding:
             at = (at - self._bounds.start) // self._bounds.size
         while self._chunks and at[0] - self._chunks[0].last > self._tables[v.LIMIT]:
             self._chunks.popleft()
         self._chunks.append(_Chunk(start, batch, tables, rows, int(at[-1])))
-        parts = [tables[g].column(name) for g, name in self._compiled.columns]
         if self._stale:
-            self._stale = False
-            self._numbers.forget()
-            self._numbers.cover(self._held())
+            self._renew(int(at[0]), int(batch.time[0]))
+        parts = [tables[g].column(name) for g, name in self._compiled.columns]
         for column in parts:
             self._numbers.cover(column)
         return _packed(start, batch, self._stream_numbers(batch), at, rows, parts)
+
+    def _renew(self, axis: int, time: int) -> None:
+        """Ids of events that are gone may be given to other terms: leaves out the runs that hold some."""
+        self._stale = False
+        self._numbers.forget()
+        self._numbers.cover(np.array(self._compiled.constants, dtype=np.int64))
+        for chunk in self._chunks:
+            for column in chunk.columns:
+                self._numbers.cover(column)
+        self._sweep(axis, time, 0)
 
     def _stream_numbers(self, batch: EventBatch) -> Ints:
         if self._tables[v.SINGLE]:
@@ -151,26 +156,23 @@ class Kernel:
         numbers = [self._streams.setdefault(stream, len(self._streams)) for stream in streams.tolist()]
         return np.array(numbers, dtype=np.int64)[inverse]
 
-    def _held(self) -> Ints:
-        """The ids in the memory and the tables."""
-        constants = np.array(self._compiled.constants, dtype=np.int64)
-        return np.concatenate([self._memory.ids(self._tables), constants])
-
     def _make_room(self, columns: Ints) -> None:
         """Leaves out runs that are over, and makes a memory at least half of which is free."""
-        old, tables, numbers = self._memory, self._tables, self._numbers
-        event = int(old.ints[mem.EVENT])
-        now = int(columns[columns[v.B_AXIS] + event]), int(columns[columns[v.B_TIME] + event])
+        m = self._memory.ints
+        event = m[mem.EVENT]
+        axis, time = columns[columns[v.B_AXIS] + event], columns[columns[v.B_TIME] + event]
+        self._sweep(int(axis), int(time), int(m[mem.DECIDED]))
+
+    def _sweep(self, axis: int, time: int, decided: int) -> None:
+        """Makes a memory that has room for so many decisions, with the runs that may still go on."""
+        old, tables, ids = self._memory, self._tables, self._numbers
         nowhere = np.zeros(0, dtype=np.int64)
-        live = k.sweep(
-            tables, old.ints, old.floats, nowhere, old.floats, *now, numbers.numbers, numbers.codes
-        )
-        decided = int(old.ints[mem.DECIDED])
+        live = k.sweep(tables, old.ints, old.floats, nowhere, old.floats, axis, time, ids.numbers, ids.codes)
         waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
         nodes = 2 * (int(old.ints[mem.LIVE_NODES]) + decided)
         found = decided * int(tables[v.MOST_ACCEPTS])
         new = memory(self._compiled, max(_LEAST, waits), max(_LEAST, nodes), max(_LEAST, found), old)
-        k.sweep(tables, old.ints, old.floats, new.ints, new.floats, *now, numbers.numbers, numbers.codes)
+        k.sweep(tables, old.ints, old.floats, new.ints, new.floats, axis, time, ids.numbers, ids.codes)
         self._memory = new
 
     # --- matches out --------------------------------------------------------------------------
@@ -195,7 +197,7 @@ class Kernel:
                     matches.append(match)
                 key = keys[i]
             if len(matches) > 1:
-                matches = sorted(distinct(matches), key=_order)
+                matches = sorted(select(self._emit, distinct(matches)), key=_order)
             for match in matches:
                 yield key, match
 

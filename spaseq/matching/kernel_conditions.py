@@ -21,7 +21,7 @@ _SIMPLE: Final = ("COUNT", "SUM", "MIN", "MAX", "FIRST", "LAST")
 _DEEPEST: Final = 32
 
 
-class BeyondTables(Exception):  # noqa: N818  # an answer, not an error
+class BeyondTables(ValueError):  # noqa: N818  # an answer more than an error
     """The kernel's tables cannot hold a query; the message says what of it."""
 
 

@@ -34,19 +34,6 @@ class Memory:
         """A new batch begins."""
         self.ints[[mem.EVENT, mem.EVENT_KEY, mem.ANSWERED]] = 0
 
-    def ids(self, tables: Ints) -> Ints:
-        """The term ids of runs and partitions; maybe a few numbers more."""
-        m = self.ints
-        waits = m[m[mem.WAITS] : m[mem.NEXT_WAIT]].reshape(-1, m[mem.WIDTH])
-        waits = waits[waits[:, mem.GATE] != 0]
-        aggregates = v.SLOTS + tables[v.N_SLOTS] + 2 * tables[v.N_KLEENES]
-        width = mem.KEY + tables[v.N_KEYS]
-        end = m[mem.PARTITIONS] + m[mem.LIVE_PARTITIONS] * width
-        keys = m[m[mem.PARTITIONS] : end].reshape(-1, width)[:, mem.KEY :]
-        slots = waits[:, v.SLOTS : v.SLOTS + tables[v.N_SLOTS]]
-        ids = np.concatenate([slots.ravel(), waits[:, aggregates:].ravel(), keys.ravel()])
-        return ids[ids > 0]
-
     def grow_scratch(self, keys: bool) -> None:
         """More space for an event's keys, or else for its decisions."""
         m = self.ints

@@ -17,7 +17,7 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Absent, Atom, Kleene, Node, SequencePattern, children, may_trail, walk
-from spaseq.language.syntax import Consume, Emit, Filter, Strategy
+from spaseq.language.syntax import Consume, Filter, Strategy
 from spaseq.matching import _kernel as k
 from spaseq.matching import _kernel_values as v
 from spaseq.matching._kernel_memory import ANY, KEY_LIMIT, NEXT, STRICT
@@ -75,8 +75,8 @@ class Compiled:
     sums: int
 
 
-def unsupported(pattern: SequencePattern) -> str | None:
-    """Why the tables cannot hold a query, in a few words; None if they can."""
+def fits(pattern: SequencePattern) -> str | None:
+    """Why the kernel cannot run a query, in a few words; None if it can."""
     try:
         compile_tables(pattern, lambda _: 1)
     except BeyondTables as reason:
@@ -95,8 +95,6 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> C
 
 def _check(pattern: SequencePattern) -> None:
     query = pattern.query
-    if query.emit is not Emit.ALL:
-        raise BeyondTables(f"EMIT {query.emit} compares matches")
     if query.consume is not Consume.NONE:
         raise BeyondTables("CONSUME ANY drops runs")
     if len(query.streams) > 60:

@@ -23,13 +23,20 @@ from spaseq.matching.runs_program import Program
 
 def choose(pattern: SequencePattern) -> tuple[str, str]:
     """The name of the evaluator for a query, and the reason."""
-    return "runs", f"eager NFA_scep, every partial match of {show(pattern.root)} kept as a run"
+    # Here, because compiled code takes a while to load.
+    from spaseq.matching.kernel_tables import fits
+
+    reason = f"eager NFA_scep, every partial match of {show(pattern.root)} kept as a run"
+    beyond = fits(pattern)
+    if beyond is None:
+        return "kernel", f"{reason}, by tables over whole batches"
+    return "runs", f"{reason}; not the kernel because {beyond}"
 
 
 def maker(name: str, pattern: SequencePattern, context: Context, bounds: Bounds) -> Callable[[], Evaluator]:
     """Makes evaluators of that name, one per partition; what they share is prepared once.
 
-    Raises ValueError for a name that is none.
+    The kernel is none of these: it is one for all partitions. Raises ValueError for any other name.
     """
     if name == "runs":
         program = Program(compile_pattern(pattern))

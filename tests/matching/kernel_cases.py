@@ -130,7 +130,8 @@ def random_query(rng: random.Random, *, depth: int = 1) -> Query:
     )
     text = (
         "PREFIX : <http://example.org/> SELECT * WITHIN 10 SECONDS "
-        f"{'PARTITION BY ?k' if partition else ''} {declared}\nWHERE {{ SEQ({seq})\n{gpms}\n{where} }}"
+        f"{'PARTITION BY ?k' if partition else ''} {declared}\nWHERE {{ SEQ({seq})\n{gpms}\n{where} }} "
+        f"{rng.choice(['', '', '', '', 'EMIT NEXT', 'EMIT LAST', 'EMIT MAX'])}"
     )
     return Query(text, normalise(parse(text)), types, streams, binds)
 
