@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar, cast
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
 
 import numba
 
@@ -15,11 +17,24 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _compiled: Any = partial(numba.njit, nogil=True, boundscheck=False, error_model="numpy", _nrt=False)
 
 
+def _stamp() -> str:
+    """What all files with kernels say: the parts of a kernel stand in several of them."""
+    files = [Path(__file__), *sorted(Path(__file__).parent.rglob("*kernel*.py"))]
+    return blake2b(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+_STAMP: Final = _stamp()
+
+
 def kernel(function: _Function) -> _Function:
-    """A function on arrays, compiled at its first call, and kept on disk where that is possible."""
+    """A function on arrays, compiled at its first call, and kept on disk where that is possible.
+
+    Numba itself would take what it kept as long as the kernel's own file is the same, whatever its parts.
+    """
     try:
         compiled = _compiled(function, cache=True)
-    except RuntimeError:  # no place to write to: compile it in every process
+        compiled._cache._cache_file._source_stamp = _STAMP
+    except (RuntimeError, AttributeError):  # no place to write to, or another Numba: compile in every process
         compiled = _compiled(function)
     return cast(_Function, compiled)
 

@@ -262,7 +262,6 @@ def graphs(
                     delivered[graph] = oldest + 1  # for now, so that it cannot begin again
                     found += 1
                     start = row
-                    regular = regular and delivered[new] <= oldest
                 begin = k if coming == 0 else coming_line
                 graph, time, coming = new, coming_time if coming != 0 else 0, 0
             elif coming != 0:
