@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import pyoxigraph as ox
 import rdflib
@@ -13,6 +14,8 @@ from spaseq.terms import Term
 RdflibTerm = rdflib.URIRef | rdflib.BNode | rdflib.Literal
 
 
+# Cached, because the rows and events of matches repeat a few terms, and rdflib checks each one it makes.
+@lru_cache(maxsize=1 << 12)
 def to_rdflib(term: Term) -> RdflibTerm:
     """The same term for rdflib; a literal keeps its lexical form as written."""
     match term:

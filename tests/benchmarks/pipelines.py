@@ -51,7 +51,7 @@ def matches(query: str, data: bytes, **options: object) -> int:
 def vshape_bytes(quick: bool) -> Iterator[Measurement]:
     """N-Quads bytes to matches, beside pyoxigraph's parser alone over the same bytes."""
     events = 2_000 if quick else 60_000
-    trades = rising_and_falling(events, companies=100)
+    trades = rising_and_falling(events, companies=100, falls=0.004)
     for triples in (2, 6):
         data = n_quads(trades, triples)
         query = v_shape(triples)
@@ -151,7 +151,7 @@ def kb(quick: bool) -> Iterator[Measurement]:
     sizes = (1_000, 10_000) if quick else (10_000, 100_000, 1_000_000)
     events, parts = (500, 3) if quick else (20_000, 6)
     # Every graph has the same companies of the stream, half of those that trade: only its rest grows.
-    trades = rising_and_falling(events * parts, companies=400)
+    trades = rising_and_falling(events * parts, companies=400, falls=0.004)
     expected = v_shapes([trade for trade in trades if trade.company % 2])
     query = v_shape(2).replace(
         "?volume1 }", f"?volume1 . GRAPH <{E}kb> {{ ?c :sector ?sector ; :country ?country }} }}"
