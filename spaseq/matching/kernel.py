@@ -6,53 +6,31 @@ the exact Ω and applies what the tables leave open. So matches cost Python, and
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching import _kernel as k
 from spaseq.matching import _kernel_memory as mem
 from spaseq.matching import _kernel_values as v
-from spaseq.matching.context import Context, Rows
+from spaseq.matching.context import Context
 from spaseq.matching.host import Key, select
 from spaseq.matching.kernel_memory import memory
 from spaseq.matching.kernel_numbers import Numbers
+from spaseq.matching.kernel_past import Chunk, Past, Path, Replay
 from spaseq.matching.kernel_tables import compile_tables
-from spaseq.matching.model import Bounds, Choice, Found, Occurrence, Solution, distinct
+from spaseq.matching.model import Bounds, Found, distinct
 from spaseq.terms import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
 _LEAST: Final = 1 << 10
-
-#: A run that was found: candidates and positions of its events, and where it ended.
-_Path = tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """A batch that runs may still hold events of. ``rows[g]`` is where each event's rows begin."""
-
-    start: int
-    batch: EventBatch
-    solutions: tuple[Solutions, ...]
-    rows: Ints
-    last: int
-
-    @property
-    def columns(self) -> Iterator[Ints]:
-        """All ids of the solutions."""
-        return (column for table in self.solutions for column in table.columns.values())
 
 
 class Kernel:
@@ -64,14 +42,13 @@ class Kernel:
         self._compiled = compile_tables(pattern, dictionary.pin)
         self._keys = tuple(variable.name for variable in pattern.query.partition)
         self._emit = pattern.query.emit
-        self._context = context
         self._bounds = bounds
         self._tables = self._compiled.tables
         self._tables[v.LIMIT] = bounds.size if bounds.sliding else 0
         self._numbers = Numbers(dictionary)
         self._streams: dict[int, int] = {}
-        self._chunks: deque[_Chunk] = deque()
-        self._seen: dict[tuple[int, Key], Occurrence] = {}
+        self._past = Past(self._compiled.gpms, self._keys)
+        self._replay = Replay(self._compiled, context, self._past, bool(pattern.where))
         self._memory = memory(self._compiled, _LEAST, _LEAST, _LEAST)
         self._stale = True
         dictionary.hold(self)
@@ -79,7 +56,8 @@ class Kernel:
     def live_ids(self) -> Iterable[Ints]:
         """The ids of events that runs may hold; asked when all others are about to be forgotten."""
         self._stale = True
-        return [column for chunk in self._chunks for column in chunk.columns]
+        tables = (table for chunk in self._past for table in chunk.solutions)
+        return [column for table in tables for column in table.columns.values()]
 
     def process(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
@@ -105,7 +83,6 @@ class Kernel:
                 self._make_room(columns)
             else:
                 m.grow_scratch(status == k.MORE_KEYS)
-        self._seen.clear()
 
     def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
         """Time has come to ``time``: no match waits for that."""
@@ -129,23 +106,26 @@ class Kernel:
         at = start + np.arange(len(batch)) if self._bounds.counted else batch.time
         if not self._bounds.sliding:
             at = (at - self._bounds.start) // self._bounds.size
-        while self._chunks and at[0] - self._chunks[0].last > self._tables[v.LIMIT]:
-            self._chunks.popleft()
-        self._chunks.append(_Chunk(start, batch, tables, rows, int(at[-1])))
+        chunk = Chunk(start, batch, tables, rows, int(at[-1]))
+        self._past.add(chunk, int(at[0] - self._tables[v.LIMIT]))
         if self._stale:
             self._renew(int(at[0]), int(batch.time[0]))
-        parts = [tables[g].column(name) for g, name in self._compiled.columns]
+        parts = self._parts(chunk)
         for column in parts:
             self._numbers.cover(column)
         return _packed(start, batch, self._stream_numbers(batch), at, rows, parts)
+
+    def _parts(self, chunk: Chunk) -> list[Ints]:
+        """The columns that the kernel reads."""
+        return [chunk.solutions[g].column(name) for g, name in self._compiled.columns]
 
     def _renew(self, axis: int, time: int) -> None:
         """Ids of events that are gone may be given to other terms: leaves out the runs that hold some."""
         self._stale = False
         self._numbers.forget()
         self._numbers.cover(np.array(self._compiled.constants, dtype=np.int64))
-        for chunk in self._chunks:
-            for column in chunk.columns:
+        for chunk in self._past:
+            for column in self._parts(chunk):
                 self._numbers.cover(column)
         self._sweep(axis, time, 0)
 
@@ -184,55 +164,20 @@ class Kernel:
         rows = m[m[mem.FOUND] : m[mem.FOUND] + count * k.FOUND_SIZE].reshape(-1, k.FOUND_SIZE)
         ends = np.cumsum(m[rows[:, 2] + mem.DEPTH]).tolist()
         found = rows.tolist()
-        keys = [self._key(partition) for _, partition, *_ in found]
+        keys = {partition: self._key(partition) for _, partition, *_ in found}
         steps = np.zeros(2 * ends[-1], dtype=np.int64)
         k.unroll(m, steps)
         path = list(map(tuple, steps.reshape(-1, 2).tolist()))
         begins = [0, *ends[:-1]]
-        for _, same in groupby(range(count), key=lambda i: found[i][:2]):
-            matches = []
-            for i in same:
-                match = self._match(tuple(path[begins[i] : ends[i]]), found[i][3], keys[i])
-                if match is not None:
-                    matches.append(match)
-                key = keys[i]
+        for (_, partition), same in groupby(range(count), key=lambda i: found[i][:2]):
+            key = keys[partition]
+            runs = ((path[begins[i] : ends[i]], found[i][3]) for i in same)
+            tried = [self._replay.match(run, accept, key) for run, accept in runs]
+            matches = [match for match in tried if match is not None]
             if len(matches) > 1:
                 matches = sorted(select(self._emit, distinct(matches)), key=_order)
             for match in matches:
                 yield key, match
-
-    def _match(self, path: _Path, accept: int, key: Key) -> Found | None:
-        """A run as a match, unless its Ω turns out to be empty."""
-        rows = self._act(self._replay(path, key), self._compiled.accepts[accept])
-        rows = self._context.complete(rows)
-        if not rows:
-            return None
-        return Found(tuple(sorted(self._choices(path, key), key=lambda choice: choice[1].position)), rows)
-
-    def _choices(self, path: _Path, key: Key) -> Iterator[Choice]:
-        for position, number in path:
-            yield self._compiled.candidates[number].unit.gpm, self._occurrence(position, key)
-
-    def _replay(self, path: _Path, key: Key) -> Rows:
-        """Ω of a run right after its last event."""
-        rows = self._context.start
-        for position, number in path:
-            candidate = self._compiled.candidates[number]
-            rows = self._act(self._act(rows, candidate.gate.ends), candidate.begins)
-            event = self._occurrence(position, key)
-            rows = self._context.extend(rows, candidate.unit, event, candidate.inside)
-        return rows
-
-    def _act(self, rows: Rows, actions: tuple[Action, ...]) -> Rows:
-        for action in actions:
-            match action:
-                case Enter(kleene):
-                    rows = self._context.enter(rows, kleene)
-                case Again(kleene):
-                    rows = self._context.again(rows, kleene)
-                case Leave(kleene, _, inside):
-                    rows = self._context.leave(rows, kleene, inside)
-        return rows
 
     def _answer(self, start: int) -> None:
         """Decides exactly what the tables could not."""
@@ -244,48 +189,21 @@ class Kernel:
         for i in range(int(m[mem.ANSWERED]), int(m[mem.ASKED])):
             at = int(m[mem.QUESTIONS]) + i * k.QUESTION_SIZE
             wait, number = m[at : at + k.QUESTION_SIZE].tolist()
-            candidate = self._compiled.candidates[number]
-            rows = self._replay(self._path(int(m[wait + mem.NODE])), key)
-            rows = self._act(self._act(rows, candidate.gate.ends), candidate.begins)
-            occurrence = self._occurrence(event, key)
-            m[m[mem.ANSWERS] + i] = bool(
-                self._context.extend(rows, candidate.unit, occurrence, candidate.inside)
-            )
+            path = self._path(int(m[wait + mem.NODE]))
+            m[m[mem.ANSWERS] + i] = self._replay.is_relevant(path, number, event, key)
         m[mem.ANSWERED] = m[mem.ASKED]
 
-    def _path(self, node: int) -> _Path:
+    def _path(self, node: int) -> Path:
         path = []
         m = self._memory.ints
         while node:
             path.append((int(m[node + mem.POSITION]), int(m[node + mem.WAY])))
             node = int(m[node + mem.PREVIOUS])
-        return tuple(reversed(path))
+        return path[::-1]
 
     def _key(self, partition: int) -> Key:
         at = partition + mem.KEY
         return tuple(self._memory.ints[at : at + len(self._keys)].tolist())
-
-    def _occurrence(self, position: int, key: Key) -> Occurrence:
-        """An event as one partition sees it."""
-        known = self._seen.get((position, key))
-        if known is not None:
-            return known
-        at = bisect_right(self._chunks, position, key=lambda chunk: chunk.start) - 1
-        chunk = self._chunks[at]
-        index = position - chunk.start
-        solutions = {}
-        for g, name in enumerate(self._compiled.gpms):
-            begin, end = chunk.rows[g, index : index + 2].tolist()
-            if begin < end:
-                rows = tuple(row for row in _rows(chunk.solutions[g], begin, end) if self._belongs(row, key))
-                if rows:
-                    solutions[name] = rows
-        found = Occurrence(chunk.batch.stamp(index), position, solutions, chunk.batch, index)
-        self._seen[position, key] = found
-        return found
-
-    def _belongs(self, solution: Solution, key: Key) -> bool:
-        return all(solution.get(name, value) == value for name, value in zip(self._keys, key, strict=True))
 
 
 _NONE: Final = Solutions(0, np.zeros(0, dtype=np.int64), {})
@@ -303,12 +221,6 @@ def _sorted(solutions: Solutions) -> Solutions:
     if len(events) and (events[1:] < events[:-1]).any():
         return solutions.take(np.argsort(events, kind="stable"))
     return solutions
-
-
-def _rows(solutions: Solutions, begin: int, end: int) -> Iterator[Solution]:
-    for i in range(begin, end):
-        row = {name: int(column[i]) for name, column in solutions.columns.items()}
-        yield {name: identifier for name, identifier in row.items() if identifier}
 
 
 def _order(match: Found) -> list[tuple[int, str]]:

@@ -1,0 +1,145 @@
+"""The events that runs of the kernel may still hold, and what runs are to ``Context``."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.nfa import Action, Again, Enter, Leave
+from spaseq.events import EventBatch
+from spaseq.gpm.solutions import Solutions
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.host import Key
+from spaseq.matching.kernel_tables import Candidate, Compiled
+from spaseq.matching.model import Found, Occurrence, Row, Solution
+
+Ints = npt.NDArray[np.int64]
+
+#: A run: the candidates and positions of its events.
+Path = Sequence[tuple[int, int]]
+
+#: So many batches may be gone before the list of them is cut.
+_SLACK: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A batch. ``rows[g]`` is where the rows of GPM g begin in each event; ``last`` its end on the axis."""
+
+    start: int
+    batch: EventBatch
+    solutions: tuple[Solutions, ...]
+    rows: Ints
+    last: int
+
+    def row(self, g: int, i: int) -> dict[str, int]:
+        """A solution, without what is unbound."""
+        row = {name: int(column[i]) for name, column in self.solutions[g].columns.items()}
+        return row if all(row.values()) else {name: term for name, term in row.items() if term}
+
+
+class Past:
+    """Batches, from the oldest that a run may hold on."""
+
+    def __init__(self, gpms: Sequence[str], keys: Sequence[str]) -> None:
+        self._number = {name: g for g, name in enumerate(gpms)}
+        self._keys = keys
+        self._chunks: list[Chunk] = []
+        self._starts: list[int] = []
+        self._gone = 0
+        self._seen: dict[tuple[int, Key], Occurrence] = {}
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return iter(self._chunks[self._gone :])
+
+    def add(self, chunk: Chunk, oldest: int) -> None:
+        """One batch more; those that end before ``oldest`` on the window's axis go."""
+        while self._gone < len(self._chunks) and self._chunks[self._gone].last < oldest:
+            self._gone += 1
+        if self._gone > _SLACK and 2 * self._gone > len(self._chunks):
+            del self._chunks[: self._gone], self._starts[: self._gone]
+            self._gone = 0
+        self._chunks.append(chunk)
+        self._starts.append(chunk.start)
+        self._seen.clear()
+
+    def occurrence(self, position: int, key: Key, gpm: str) -> Occurrence:
+        """An event as one partition sees it, with its solutions of one GPM at least."""
+        chunk = self._chunks[bisect_right(self._starts, position) - 1]
+        index = position - chunk.start
+        found = self._seen.get((position, key))
+        if found is None:
+            found = Occurrence(chunk.batch.stamp(index), position, {}, chunk.batch, index)
+            self._seen[position, key] = found
+        solutions = found.solutions
+        assert isinstance(solutions, dict)
+        if gpm not in solutions:
+            g = self._number[gpm]
+            rows = (chunk.row(g, i) for i in range(chunk.rows[g, index], chunk.rows[g, index + 1]))
+            solutions[gpm] = tuple(row for row in rows if self._belongs(row, key))
+        return found
+
+    def _belongs(self, solution: Solution, key: Key) -> bool:
+        return all(solution.get(name, term) == term for name, term in zip(self._keys, key, strict=True))
+
+
+class Replay:
+    """Gives runs that the kernel found, or asks about, to ``Context``: exactly, whatever the tables say."""
+
+    def __init__(self, compiled: Compiled, context: Context, past: Past, filtered: bool) -> None:
+        self._candidates = compiled.candidates
+        self._accepts = compiled.accepts
+        self._context = context
+        self._past = past
+        # Where a match is nothing but its events' solutions side by side.
+        self._plain = [not filtered and not c.gate.ends and not c.begins for c in compiled.candidates]
+
+    def match(self, path: Path, accept: int, key: Key) -> Found | None:
+        """A run that ended as a match, unless its Ω turns out to be empty."""
+        choices = []
+        binding: dict[str, int] = {}
+        plain = not self._accepts[accept]
+        for position, number in path:
+            gpm = self._candidates[number].unit.gpm
+            event = self._past.occurrence(position, key, gpm)
+            choices.append((gpm, event))
+            solutions = event.solutions[gpm]
+            binding.update(solutions[0])
+            plain = plain and self._plain[number] and len(solutions) == 1
+        if plain:
+            return Found(tuple(choices), (Row(binding),))
+        rows = self._act(self.rows(path, key), self._accepts[accept])
+        rows = self._context.complete(rows)
+        return Found(tuple(choices), rows) if rows else None
+
+    def rows(self, path: Path, key: Key) -> Rows:
+        """Ω of a run right after its last event."""
+        rows = self._context.start
+        for position, number in path:
+            rows = self._extend(rows, self._candidates[number], position, key)
+        return rows
+
+    def is_relevant(self, path: Path, number: int, position: int, key: Key) -> bool:
+        """Whether an event is relevant for a candidate of a run."""
+        return bool(self._extend(self.rows(path, key), self._candidates[number], position, key))
+
+    def _extend(self, rows: Rows, candidate: Candidate, position: int, key: Key) -> Rows:
+        rows = self._act(self._act(rows, candidate.gate.ends), candidate.begins)
+        event = self._past.occurrence(position, key, candidate.unit.gpm)
+        return self._context.extend(rows, candidate.unit, event, candidate.inside)
+
+    def _act(self, rows: Rows, actions: tuple[Action, ...]) -> Rows:
+        for action in actions:
+            match action:
+                case Enter(kleene):
+                    rows = self._context.enter(rows, kleene)
+                case Again(kleene):
+                    rows = self._context.again(rows, kleene)
+                case Leave(kleene, _, inside):
+                    rows = self._context.leave(rows, kleene, inside)
+        return rows
