@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from spaseq.events import BatchBuilder, Clock, EventBatch, concatenate
-from spaseq.sources import SourceOptions, _fast, lines, open_source
+from spaseq.sources import SourceOptions, lines, open_source
+from spaseq.sources._fast import FastLines
 from spaseq.terms import EXACT_ORDER, IS_DOUBLE, UNBOUND, Dictionary, Term
 
 from .sources.reading import Trickle, pieces
@@ -214,7 +215,15 @@ def _nquads(count: int, start: int = 0) -> bytes:
 
 def test_an_endless_stream_needs_no_more_than_a_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spaseq.sources._delivered.REMEMBERED", 1 << 10)
-    monkeypatch.setattr(_fast, "_SLACK", 0)
+    fast = 0
+    deliver = FastLines._deliver
+
+    def counted(self: FastLines, count: int) -> bool:
+        nonlocal fast
+        fast += count
+        return deliver(self, count)
+
+    monkeypatch.setattr(FastLines, "_deliver", counted)
     dictionary = Dictionary()
     ends: list[int] = []
     sizes: list[int] = []
@@ -232,6 +241,7 @@ def test_an_endless_stream_needs_no_more_than_a_part_of_it(monkeypatch: pytest.M
             graph = dictionary.term(int(batch.graph[event]))
             assert graph.value.removeprefix("http://example.org/g") == str(batch.time[event])
     assert count == 60_000
+    assert fast > 59_900, "an id that is given again is not taken for the graph that had it"
     assert len(sizes) > 5
     assert max(ends) < 60_000, "ids are given again: there are 180,000 terms in all"
     assert max(sizes[1:]) < 2 * sizes[0]

@@ -199,7 +199,6 @@ def graphs(
     predicate: int,
     barred: Ids,
     delivered: Ids,
-    oldest: int,
     most: int,
     index: Ids,
     to_s: Ids,
@@ -214,7 +213,7 @@ def graphs(
     """Events of whole graphs: (their number or ``IRREGULAR``, the first line of theirs, the next after).
 
     Quads with a negative subject are skipped. ``predicate`` says times in the default graph;
-    it is 0 if no time is asked for. A graph that is ``barred``, or ``delivered`` since ``oldest``, cannot
+    it is 0 if no time is asked for. A graph that is ``barred``, or was ``delivered``, cannot
     begin; the lines before the first one that can are not looked at. The last graph is not complete.
     Filled are the rows, and of each event its graph, its time's id, status and value, and where its rows
     end. No event has more than ``most`` rows.
@@ -234,7 +233,7 @@ def graphs(
                 time = o[k]
             elif started and coming != 0:
                 regular = about == coming and o[k] == coming_time
-            elif terms[about, KIND] != IRI or delivered[about] > oldest or _is_among(about, barred):
+            elif terms[about, KIND] != IRI or delivered[about] != 0 or _is_among(about, barred):
                 regular = not started
             else:
                 coming, coming_time, coming_line = about, o[k], k
@@ -244,7 +243,7 @@ def graphs(
         else:
             if not started or g[k] != graph:
                 new = g[k]
-                can = terms[new, KIND] == IRI and delivered[new] <= oldest and not _is_among(new, barred)
+                can = terms[new, KIND] == IRI and delivered[new] == 0 and not _is_among(new, barred)
                 if not started:
                     if not can:
                         continue
@@ -259,7 +258,7 @@ def graphs(
                     to_graph[found], to_time_id[found], to_end[found] = graph, time, row
                     if time != 0:
                         to_status[found], to_time[found] = read_time(terms, arena, time)
-                    delivered[graph] = oldest + 1  # for now, so that it cannot begin again
+                    delivered[graph] = 1  # for now, so that it cannot begin again
                     found += 1
                     start = row
                 begin = k if coming == 0 else coming_line

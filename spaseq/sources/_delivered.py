@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from spaseq.terms import Dictionary, Ids, Term
+from spaseq.terms import UNBOUND, Dictionary, Ids, Term
 
-#: How many graph names are remembered.
-REMEMBERED: Final = 1 << 18
+#: How many graph names are remembered, and their terms never forgotten meanwhile.
+REMEMBERED: Final = 1 << 16
 
 _SEVERAL: Final = -1
 
@@ -20,8 +20,8 @@ class Delivered:
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
-        #: How many graphs there ever were; by id, the number of a graph among them, from 1.
-        self.count = 0
+        # How many graphs there ever were; by id, the number of a graph that is remembered, from 1.
+        self._count = 0
         self._numbers = np.zeros(0, dtype=np.int64)
         # The rings of the last ones; a time is 0 for none, or refers to `_several`.
         self._graphs = np.zeros(REMEMBERED, dtype=np.int64)
@@ -32,11 +32,11 @@ class Delivered:
     def live_ids(self) -> Iterable[Ids]:
         """The ids that are remembered."""
         several = [time for times in self._several.values() for time in times]
-        used = slice(self.count + 1)  # the ring's first place is that of number `REMEMBERED`
+        used = slice(self._count + 1)  # the ring's first place is that of number `REMEMBERED`
         return self._graphs[used], np.maximum(self._times[used], 0), np.array(several, dtype=np.int64)
 
     def numbers(self) -> Ids:
-        """By id, the number of a graph; 0, or a number too old to count, for what is none."""
+        """By id, the number of a graph that is remembered; 0 for what is none."""
         if len(self._numbers) < self._dictionary.limit:
             grown = np.zeros(2 * self._dictionary.limit, dtype=np.int64)
             grown[: len(self._numbers)] = self._numbers
@@ -60,33 +60,27 @@ class Delivered:
         with self._dictionary.lock:
             identifier = self._dictionary.intern(graph)
             ids = [self._dictionary.intern(time) for time in times]
+            if not self._number(identifier):
+                self.extend(np.array([identifier]), np.array([UNBOUND]))
             number = self._number(identifier)
-            if not number:
-                self._forget(1)
-                self.count += 1
-                number = self.count
             self._several.pop(number, None)
             if len(ids) > 1:
                 self._several[number] = ids
-            self.numbers()[identifier] = number
-            self._graphs[number % REMEMBERED] = identifier
-            self._times[number % REMEMBERED] = _SEVERAL if len(ids) > 1 else ids[0] if ids else 0
+            self._times[number % REMEMBERED] = _SEVERAL if len(ids) > 1 else ids[0] if ids else UNBOUND
 
     def extend(self, graphs: Ids, times: Ids) -> None:
-        """Graphs that are not remembered were complete, each with one time, or 0."""
-        self._forget(len(graphs))
-        new = np.arange(self.count + 1, self.count + 1 + len(graphs))
-        self.count += len(graphs)
-        self.numbers()[graphs] = new
+        """Graphs that are not remembered were complete, each with one time, or ``UNBOUND``."""
+        numbers = self.numbers()
+        new = np.arange(self._count + 1, self._count + 1 + len(graphs))
+        self._count += len(graphs)
         kept = slice(-REMEMBERED, None)
-        self._graphs[new[kept] % REMEMBERED] = graphs[kept]
-        self._times[new[kept] % REMEMBERED] = times[kept]
+        places = new[kept] % REMEMBERED
+        numbers[self._graphs[places]] = 0  # those that are forgotten: their ids may come to mean others
+        numbers[graphs[kept]] = new[kept]
+        self._graphs[places] = graphs[kept]
+        self._times[places] = times[kept]
+        for number in [number for number in self._several if number <= self._count - REMEMBERED]:
+            del self._several[number]
 
     def _number(self, identifier: int) -> int:
-        number = int(self.numbers()[identifier])
-        return number if number > self.count - REMEMBERED else 0
-
-    def _forget(self, coming: int) -> None:
-        """Make room for so many."""
-        for number in [n for n in self._several if n <= self.count + coming - REMEMBERED]:
-            del self._several[number]
+        return int(self.numbers()[identifier])

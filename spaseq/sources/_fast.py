@@ -17,7 +17,7 @@ from pyoxigraph import DefaultGraph, Quad, Triple
 from spaseq._table import padded
 from spaseq._terms_kernel import KIND, LABEL
 from spaseq.events import Clock, Ids
-from spaseq.sources import _assemble, _delivered
+from spaseq.sources import _assemble
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._assemble_kernel import INSTANT, IRREGULAR, TICK, UNREAD, graphs, groups
 from spaseq.sources._kernel import ODD, scan
@@ -25,9 +25,6 @@ from spaseq.sources._parse import PieceError, Pieces
 from spaseq.sources._sink import EventSink
 from spaseq.sources.times import Time, read_time
 from spaseq.terms import UNBOUND, Dictionary
-
-#: The kernel thinks of a delivered graph for longer than the assembler, which may deliver some before it.
-_SLACK: Final = 1 << 10
 
 _NO_PREDICATE: Final = 0
 
@@ -154,11 +151,9 @@ class FastLines:
         if started is None:
             return IRREGULAR, 0, 0
         barred = np.array([self._dictionary.intern(name) for name in started], dtype=np.int64)
-        delivered = assembler.delivered
-        oldest = max(0, delivered.count - _delivered.REMEMBERED - _SLACK)
         return graphs(
             table.terms, table.arena, quads.count, s, p, o, g, self._predicate,
-            barred, delivered.numbers(), oldest, _assemble.HELD, self._index,
+            barred, assembler.delivered.numbers(), _assemble.HELD, self._index,
             self._s, self._p, self._o, self._graph, self._time_id, self._status, self._time, self._end,
         )  # fmt: skip
 

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spaseq.events import EventBatch
-from spaseq.sources import BadEvent, SourceOptions, _assemble, _delivered, _fast, lines
+from spaseq.sources import BadEvent, SourceOptions, _assemble, _delivered, lines
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._fast import FastLines, Quads
 from spaseq.sources._kernel import ODD as ODD_LINE
@@ -413,7 +413,6 @@ def test_few_names_are_remembered(chance: random.Random) -> None:
         _always(patch)
         for module in (_assemble, _delivered):
             patch.setattr(module, "REMEMBERED", 4)
-        patch.setattr(_fast, "_SLACK", 70)
         _assert_same("nq", list(pieces(text, chance.choice([100, 1000, 1 << 20]))), SourceOptions())
 
 
