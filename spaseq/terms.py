@@ -203,6 +203,12 @@ class Dictionary:
                     self._remember(identifier, self._table.read(identifier))
             return self._terms[identifier]
 
+    def usual(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
+        """Enter, by id, the numbers of at most 15 digits that are there as bytes; leave the others."""
+        if self._table is not None and len(ids) >= _MANY:
+            with self.lock:
+                self._table.read_numbers(ids, numbers, ranks)
+
     def numbers(self, ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int8]]:
         """Of each id, the double nearest to its numeric value, and how much that double says.
 
@@ -216,10 +222,8 @@ class Dictionary:
             self._rank = np.concatenate([self._rank, np.full(room, _NOT_DECODED, dtype=np.int8)])
             self._rank[UNBOUND] = NO_NUMBER
         new = np.unique(ids[self._rank[ids] == _NOT_DECODED])
-        if self._table is not None and len(new) >= _MANY:
-            with self.lock:
-                self._table.read_numbers(new, self._number, self._rank)
-            new = new[self._rank[new] == _NOT_DECODED]
+        self.usual(new, self._number, self._rank)
+        new = new[self._rank[new] == _NOT_DECODED]
         for identifier in new.tolist():
             value = self.value(identifier)
             self._rank[identifier] = NO_NUMBER

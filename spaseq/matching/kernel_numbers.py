@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching import _kernel_values as v
-from spaseq.terms import Dictionary
+from spaseq.terms import EXACT_ORDER, IS_DOUBLE, NO_NUMBER, Dictionary
 from spaseq.values import BLANK, DECIMAL, DOUBLE, INTEGER, IRI, STRING, Value
 
 Ids = npt.NDArray[np.int64]
@@ -26,6 +26,7 @@ class Numbers:
         self._dictionary = dictionary
         self.numbers: npt.NDArray[np.float64] = np.zeros(0)
         self.codes: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
+        self._ranks: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
 
     def cover(self, ids: Ids) -> None:
         """Looks at terms that it has not seen yet."""
@@ -38,9 +39,22 @@ class Numbers:
         new = ids[self.codes[ids] == _UNKNOWN]
         if not len(new):
             return
+        new = self._usual(np.unique(new))
         value = self._dictionary.value
-        for identifier in np.unique(new).tolist():
+        for identifier in new.tolist():
             self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
+
+    def _usual(self, new: Ids) -> Ids:
+        """Enters the numbers that the dictionary reads without a Python object; returns the other ids."""
+        if len(self._ranks) < len(self.codes):
+            self._ranks = np.zeros(len(self.codes), dtype=np.int8)
+        self._ranks[new] = NO_NUMBER
+        self._dictionary.usual(new, self.numbers, self._ranks)
+        ranks = self._ranks[new]
+        self.codes[new[ranks == EXACT_ORDER]] = v.SHORT
+        self.codes[new[ranks == IS_DOUBLE]] = v.DOUBLE
+        others: Ids = new[ranks == NO_NUMBER]
+        return others
 
     def forget(self) -> None:
         """Ids may mean something else from now on."""
