@@ -194,6 +194,7 @@ _BAR: Final = 0
 _DROP: Final = -1
 _POP: Final = -2
 _SKIP: Final = -3
+_FORGET: Final = -4
 
 
 @inlined
@@ -388,10 +389,11 @@ def _visit_heap(
             return
         most = max(most, t[gate + G_SIGN] * numbers[identifier])
     closed = t[gate + G_CLOSED] != 0
-    begin = m[DECIDED]
     x = bound(t, m, root, numbers)
-    if x < most or (closed and x == most):
-        _note(m, root, c, -1)
+    if not (x < most or (closed and x == most)):
+        return
+    begin = m[DECIDED]
+    _note(m, root, c, -1)
     i = begin
     while i < m[DECIDED] and i < m[MOST_DECISIONS]:
         at = m[DECISIONS] + i * DECISION_SIZE
@@ -407,8 +409,8 @@ def _visit_heap(
         else:
             m[at + 2] = _judge(t, m, f, b, numbers, codes, e, key, w, c)[1]
         i += 1
-    if i > begin:
-        _note(m, bucket, _POP, i - begin)
+    _note(m, bucket, _POP, i - begin)
+    _note(m, begin, _FORGET, i - begin)
 
 
 @part
@@ -640,14 +642,20 @@ def _extend(
 def _apply(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int
 ) -> None:
+    # What leaves a heap does so before anything comes in: it is counted, not named.
+    for i in range(m[DECIDED]):
+        at = m[DECISIONS] + i * DECISION_SIZE
+        if m[at + 1] == _POP:
+            for _ in range(m[at + 2]):
+                pop(t, m, m[at], numbers)
     for i in range(m[DECIDED]):
         at = m[DECISIONS] + i * DECISION_SIZE
         w, c, row = m[at], m[at + 1], m[at + 2]
         if c > 0:
             _extend(t, m, f, b, numbers, codes, e, key, p, w, c, row)
-        elif c == _POP:
-            for _ in range(row):
-                forget(m, pop(t, m, w, numbers))
+        elif c == _FORGET:
+            for j in range(w, w + row):
+                forget(m, m[m[DECISIONS] + j * DECISION_SIZE])
         elif c == _DROP or (c == _BAR and t[SINGLE] != 0):
             remove(m, w)
         elif c == _BAR:

@@ -73,13 +73,12 @@ def _look(value: Value) -> tuple[int, float]:
             except OverflowError:
                 return v.BEYOND, 0.0
         case kind if kind == DECIMAL:
-            digits, exponent = value.data.as_tuple().digits, value.data.adjusted()
-            x = float(value.data)
-            if len(digits) > _DIGITS:
-                digits = str(value.data).replace(".", "").rstrip("0").lstrip("-0")
-            if not -300 < exponent < 300:
-                return (v.SHORT, 0.0) if not value.data else (v.BEYOND, 0.0)
-            return (v.SHORT if len(digits) <= _DIGITS else v.LONG), x
+            if not value.data:
+                return v.SHORT, 0.0
+            _, digits, exponent = value.data.as_tuple()
+            if not -300 < exponent + len(digits) < 300:
+                return v.BEYOND, 0.0
+            return (v.SHORT if len(digits) <= _DIGITS else v.LONG), float(value.data)
         case kind if kind == DOUBLE:
             return (v.BEYOND, 0.0) if math.isnan(value.data) else (v.DOUBLE, value.data)
         case kind if kind in (IRI, BLANK):

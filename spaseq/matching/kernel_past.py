@@ -70,18 +70,20 @@ class Past:
 
     def occurrence(self, position: int, key: Key, gpm: str) -> Occurrence:
         """An event as one partition sees it, with its solutions of one GPM at least."""
+        found = self._seen.get((position, key))
+        if found is not None and gpm in found.solutions:
+            return found
         chunk = self._chunks[bisect_right(self._starts, position) - 1]
         index = position - chunk.start
-        found = self._seen.get((position, key))
         if found is None:
             found = Occurrence(chunk.batch.stamp(index), position, {}, chunk.batch, index)
             self._seen[position, key] = found
         solutions = found.solutions
         assert isinstance(solutions, dict)
-        if gpm not in solutions:
-            g = self._number[gpm]
-            rows = (chunk.row(g, i) for i in range(chunk.rows[g, index], chunk.rows[g, index + 1]))
-            solutions[gpm] = tuple(row for row in rows if self._belongs(row, key))
+        g = self._number[gpm]
+        rows = [chunk.row(g, i) for i in range(chunk.rows[g, index], chunk.rows[g, index + 1])]
+        # One row alone is of the key, or the kernel would not speak of it.
+        solutions[gpm] = tuple(row for row in rows if len(rows) == 1 or self._belongs(row, key))
         return found
 
     def _belongs(self, solution: Solution, key: Key) -> bool:

@@ -81,7 +81,9 @@ def random_query(rng: random.Random, *, depth: int = 1) -> Query:
     binds: dict[str, tuple[str, ...]] = {}
     streams: dict[str, tuple[int, ...]] = {}
     partition = rng.random() < 0.3
-    one_stream = rng.random() < 0.5
+    # Where heaps are used: one stream, and one ordering filter at each GPM.
+    ordered = rng.random() < 0.3
+    one_stream = ordered or rng.random() < 0.4
 
     def name() -> str:
         if len(types) == 5 or (types and rng.random() < 0.1):
@@ -118,6 +120,12 @@ def random_query(rng: random.Random, *, depth: int = 1) -> Query:
     seq = chain(depth)
     names = sorted(types)
     filters = {n: _condition(rng, n, names) for n in names if rng.random() < 0.5}
+    if ordered:
+        filters = {
+            n: f"?v{n} {rng.choice(['<', '>', '<=', '>='])} ?v{names[0]}"
+            for n in names[1:]
+            if rng.random() < 0.8
+        }
     where = f"FILTER({_comparison(rng, rng.choice(names), names)})" if rng.random() < 0.25 else ""
     gpms = "\n".join(
         f"DEFINE GPM {n} ON {', '.join(f'S{i}' for i in streams[n])} "
