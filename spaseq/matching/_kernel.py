@@ -369,6 +369,16 @@ def _show(
 
 
 @part
+def _is_of_bucket(t: Ints, m: Ints, b: Ints, bucket: int, gate: int, r: int) -> bool:
+    """Whether a row has the join key of a bucket at a gate with one candidate."""
+    at = t[t[gate + G_CANDIDATES] + C_KEYS]
+    for j in range(t[gate + G_KEYS_END] - t[gate + G_KEYS]):
+        if _value(b, t[at + j], r) != m[bucket + 2 + j]:
+            return False
+    return True
+
+
+@part
 def _visit_heap(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, bucket: int
 ) -> None:
@@ -379,7 +389,7 @@ def _visit_heap(
     g = t[c + C_GPM]
     most = -np.inf
     for r in range(_row(b, g, e), _row(b, g, e + 1)):
-        if not _belongs(t, m, b, g, r, key):
+        if not _belongs(t, m, b, g, r, key) or not _is_of_bucket(t, m, b, bucket, gate, r):
             continue
         identifier = _value(b, t[gate + G_COLUMN], r)
         if identifier == 0 or codes[identifier] == IS_NODE or codes[identifier] == STRING:

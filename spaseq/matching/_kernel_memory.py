@@ -297,7 +297,7 @@ def place(t: Ints, m: Ints, w: int, numbers: Floats, codes: Codes) -> None:
         k0, k1, k2, k3 = -1, -1, -1, -1
     bucket = find_bucket(m, gate, m[w + PARTITION], k0, k1, k2, k3, True)
     m[w + BUCKET] = bucket
-    if t[gate + G_SIGN] != 0:
+    if t[gate + G_SIGN] != 0 and k0 >= 0:
         identifier = m[slots + t[gate + G_SLOT]]
         if identifier > 0 and is_orderly(codes[identifier]):
             m[w + CHILD] = 0
