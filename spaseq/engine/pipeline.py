@@ -25,7 +25,7 @@ from spaseq.results.select import Projector
 from spaseq.terms import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.kernel import Kernel
+    from spaseq.matching.kernel.evaluator import Kernel
 
 
 @dataclass(slots=True)
@@ -140,7 +140,7 @@ class Pipeline:
         window = bounds(self.query.window, batch.clock is Clock.TICKS, int(batch.time[0]))
         if self._chosen == "kernel":
             # Here, because compiled code takes a while to load.
-            from spaseq.matching.kernel import Kernel
+            from spaseq.matching.kernel.evaluator import Kernel
 
             self._matcher = Kernel(self.pattern, self._dictionary, self._context, window)
             return self._matcher

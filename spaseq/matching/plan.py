@@ -17,14 +17,14 @@ from spaseq.language.syntax import Filter, Group, Query, Window
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds, Evaluator
 from spaseq.matching.reference import Reference
-from spaseq.matching.runs import Runs
-from spaseq.matching.runs_program import Program
+from spaseq.matching.runs.evaluator import Runs
+from spaseq.matching.runs.program import Program
 
 
 def choose(pattern: SequencePattern) -> tuple[str, str]:
     """The name of the evaluator for a query, and the reason."""
     # Here, because compiled code takes a while to load.
-    from spaseq.matching.kernel_tables import fits
+    from spaseq.matching.kernel.tables import fits
 
     reason = f"eager NFA_scep, every partial match of {show(pattern.root)} kept as a run"
     beyond = fits(pattern)

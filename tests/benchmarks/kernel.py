@@ -15,7 +15,7 @@ from spaseq.events import Clock, EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.language.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.kernel import Kernel
+from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.model import Bounds
 from spaseq.terms import Dictionary
 from tests.benchmarks.measure import Measurement

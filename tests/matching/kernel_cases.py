@@ -15,7 +15,7 @@ from spaseq.gpm.solutions import Solutions
 from spaseq.language.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Matcher
-from spaseq.matching.kernel import Kernel
+from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.model import Bounds, Found, Occurrence, Row
 from spaseq.matching.reference import Reference
 from spaseq.terms import Dictionary

@@ -17,12 +17,12 @@ from spaseq.automaton.pattern import normalise
 from spaseq.errors import SpaseqWarning
 from spaseq.events import Stamp
 from spaseq.language.parser import parse
-from spaseq.matching import _kernel_memory as mem
 from spaseq.matching.context import Context
 from spaseq.matching.host import Matcher
-from spaseq.matching.kernel import Kernel
-from spaseq.matching.kernel_past import Replay
-from spaseq.matching.kernel_tables import fits
+from spaseq.matching.kernel import _kernel_memory as mem
+from spaseq.matching.kernel.evaluator import Kernel
+from spaseq.matching.kernel.past import Replay
+from spaseq.matching.kernel.tables import fits
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.plan import choose, maker
 from spaseq.terms import Dictionary

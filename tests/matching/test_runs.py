@@ -13,10 +13,11 @@ from pyoxigraph import Literal
 from spaseq.automaton.pattern import Atom, normalise
 from spaseq.events import Stamp
 from spaseq.language.parser import parse
-from spaseq.matching import plan, runs_memory
+from spaseq.matching import plan
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Row
-from spaseq.matching.runs_state import Wait
+from spaseq.matching.runs import memory as runs_memory
+from spaseq.matching.runs.state import Wait
 from spaseq.terms import Dictionary
 from tests.matching.random_sequences import Case, cases, cases_of
 

@@ -8,9 +8,9 @@ from itertools import count
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Found, Occurrence, distinct
-from spaseq.matching.runs_machine import Machine
-from spaseq.matching.runs_program import Program
-from spaseq.matching.runs_state import Run
+from spaseq.matching.runs.machine import Machine
+from spaseq.matching.runs.program import Program
+from spaseq.matching.runs.state import Run
 
 #: A match that waits for its window's end, in all the ways in which it was found.
 _Waiting = list[tuple[Run, Found]]

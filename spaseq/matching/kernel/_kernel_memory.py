@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, part
-from spaseq.matching._kernel_values import (
+from spaseq.matching.kernel._kernel_values import (
     DOUBLE,
     N_KEYS,
     SHORT,
@@ -103,7 +103,7 @@ KINDS: Final = 35
 PARTITION_WIDTH: Final = 36
 HEADER: Final = 40
 
-# Columns of gates in the tables; see `kernel_tables`.
+# Columns of gates in the tables; see `tables`.
 G_OPERATOR: Final = 0
 G_CANDIDATES: Final = 1
 G_CANDIDATES_END: Final = 2

@@ -10,7 +10,7 @@ from spaseq.automaton.pattern import Atom, Both
 from spaseq.events import Stamp, precedes
 from spaseq.matching.context import Rows
 from spaseq.matching.model import Choice, Occurrence
-from spaseq.matching.runs_program import Gate, Way
+from spaseq.matching.runs.program import Gate, Way
 
 #: A run's choices, newest first, shared between the runs that branched off each other.
 History = tuple["History", Choice] | None

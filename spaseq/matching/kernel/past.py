@@ -15,7 +15,7 @@ from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
-from spaseq.matching.kernel_tables import Candidate, Compiled
+from spaseq.matching.kernel.tables import Candidate, Compiled
 from spaseq.matching.model import Found, Occurrence, Row, Solution
 
 Ints = npt.NDArray[np.int64]

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from spaseq.automaton.pattern import AnyOrder
 from spaseq.matching.context import Rows
-from spaseq.matching.runs_program import Way
-from spaseq.matching.runs_state import Run, Wait
+from spaseq.matching.runs.program import Way
+from spaseq.matching.runs.state import Run, Wait
 
 if TYPE_CHECKING:
-    from spaseq.matching.runs_machine import Machine
+    from spaseq.matching.runs.machine import Machine
 
 _Part = tuple[Run, Rows]
 

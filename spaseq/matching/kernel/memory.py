@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching import _kernel as k
-from spaseq.matching import _kernel_memory as mem
-from spaseq.matching import _kernel_values as v
-from spaseq.matching.kernel_tables import Compiled
+from spaseq.matching.kernel import _kernel as k
+from spaseq.matching.kernel import _kernel_memory as mem
+from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.kernel.tables import Compiled
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

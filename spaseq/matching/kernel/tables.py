@@ -18,10 +18,10 @@ from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Absent, Atom, Kleene, Node, SequencePattern, children, may_trail, walk
 from spaseq.language.syntax import Consume, Filter, Strategy
-from spaseq.matching import _kernel as k
-from spaseq.matching import _kernel_values as v
-from spaseq.matching._kernel_memory import ANY, KEY_LIMIT, NEXT, STRICT
-from spaseq.matching.kernel_conditions import (
+from spaseq.matching.kernel import _kernel as k
+from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.kernel._kernel_memory import ANY, KEY_LIMIT, NEXT, STRICT
+from spaseq.matching.kernel.conditions import (
     Accumulator,
     BeyondTables,
     Site,
@@ -30,8 +30,8 @@ from spaseq.matching.kernel_conditions import (
     steps,
     touched,
 )
-from spaseq.matching.kernel_sections import Reference, Sections
-from spaseq.matching.runs_program import Gate, Place, Program, Way
+from spaseq.matching.kernel.sections import Reference, Sections
+from spaseq.matching.runs.program import Gate, Place, Program, Way
 from spaseq.terms import Term
 
 _STRATEGIES: Final = {Strategy.STRICT: STRICT, Strategy.NEXT: NEXT, Strategy.ANY: ANY, None: ANY}

@@ -16,15 +16,15 @@ import numpy.typing as npt
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
-from spaseq.matching import _kernel as k
-from spaseq.matching import _kernel_memory as mem
-from spaseq.matching import _kernel_values as v
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, select
-from spaseq.matching.kernel_memory import memory
-from spaseq.matching.kernel_numbers import Numbers
-from spaseq.matching.kernel_past import Chunk, Past, Path, Replay
-from spaseq.matching.kernel_tables import compile_tables
+from spaseq.matching.kernel import _kernel as k
+from spaseq.matching.kernel import _kernel_memory as mem
+from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.kernel.memory import memory
+from spaseq.matching.kernel.numbers import Numbers
+from spaseq.matching.kernel.past import Chunk, Past, Path, Replay
+from spaseq.matching.kernel.tables import compile_tables
 from spaseq.matching.model import Bounds, Found, distinct
 from spaseq.terms import Dictionary
 

@@ -6,8 +6,8 @@ stop, and be called again: when a condition is beyond the tables (``ASK``: the c
 decisions are made again), or when something is full (``ROOM``, ``DECISIONS``, ``MORE_KEYS``).
 
 All arrays are flat, so that the functions here can pass plain pointers: ``t`` are the tables
-(``kernel_tables``), ``m`` and ``f`` the memory (``_kernel_memory``), ``b`` the batch, ``numbers`` and
-``codes`` the id table (``kernel_numbers``).
+(``tables``), ``m`` and ``f`` the memory (``_kernel_memory``), ``b`` the batch, ``numbers`` and
+``codes`` the id table (``numbers``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from spaseq._jit import inlined, kernel, part
-from spaseq.matching._kernel_memory import (
+from spaseq.matching.kernel._kernel_memory import (
     ANSWERED,
     ANSWERS,
     ASKED,
@@ -93,7 +93,7 @@ from spaseq.matching._kernel_memory import (
     release,
     remove,
 )
-from spaseq.matching._kernel_values import (
+from spaseq.matching.kernel._kernel_values import (
     A_KIND,
     A_SIZE,
     A_SUM,
@@ -134,7 +134,7 @@ from spaseq.matching._kernel_values import (
     holds,
     pointer,
 )
-from spaseq.matching._kernel_values import NODE as IS_NODE
+from spaseq.matching.kernel._kernel_values import NODE as IS_NODE
 
 # What a call ends with.
 DONE: Final = 0

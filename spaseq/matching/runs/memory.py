@@ -10,8 +10,8 @@ from spaseq.automaton.pattern import Atom, Both, Either, Node
 from spaseq.events import Stamp
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Occurrence
-from spaseq.matching.runs_program import Program, gpms_of
-from spaseq.matching.runs_state import Frontier, all_precede
+from spaseq.matching.runs.program import Program, gpms_of
+from spaseq.matching.runs.state import Frontier, all_precede
 
 #: How many events come between two clearings.
 _PAUSE = 256

@@ -21,10 +21,10 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Occurrence
-from spaseq.matching.runs_gathering import Gathering
-from spaseq.matching.runs_memory import Memory, simultaneous
-from spaseq.matching.runs_program import Gate, Place, Program, Way
-from spaseq.matching.runs_state import (
+from spaseq.matching.runs.gathering import Gathering
+from spaseq.matching.runs.memory import Memory, simultaneous
+from spaseq.matching.runs.program import Gate, Place, Program, Way
+from spaseq.matching.runs.state import (
     Frontier,
     Gap,
     Index,

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching import _kernel_values as v
+from spaseq.matching.kernel import _kernel_values as v
 from spaseq.terms import EXACT_ORDER, IS_DOUBLE, NO_NUMBER, Dictionary
 from spaseq.values import BLANK, DECIMAL, DOUBLE, INTEGER, IRI, STRING, Value
 
