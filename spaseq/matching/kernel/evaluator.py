@@ -7,7 +7,6 @@ the exact Ω and applies what the tables leave open. So matches cost Python, and
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Final
 
 import numpy as np
@@ -17,15 +16,16 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context
-from spaseq.matching.host import Key, select
+from spaseq.matching.host import Key
 from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.kernel.matches import matches
 from spaseq.matching.kernel.memory import memory
 from spaseq.matching.kernel.numbers import Numbers
 from spaseq.matching.kernel.past import Chunk, Past, Path, Replay
 from spaseq.matching.kernel.tables import compile_tables
-from spaseq.matching.model import Bounds, Found, distinct
+from spaseq.matching.model import Bounds, Found
 from spaseq.terms import Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -74,7 +74,7 @@ class Kernel:
             m, numbers = self._memory, self._numbers
             status = k.run(self._tables, m.ints, m.floats, columns, numbers.numbers, numbers.codes)
             if m.ints[mem.FOUND_COUNT]:
-                yield from self._matches()
+                yield from matches(m.ints, len(self._keys), self._emit, self._replay)
             if status == k.DONE:
                 break
             if status == k.ASK:
@@ -155,29 +155,7 @@ class Kernel:
         k.sweep(tables, old.ints, old.floats, new.ints, new.floats, axis, time, ids.numbers, ids.codes)
         self._memory = new
 
-    # --- matches out --------------------------------------------------------------------------
-
-    def _matches(self) -> Iterator[tuple[Key, Found]]:
-        """The runs found since the last call, as matches, in the order of delivery."""
-        m = self._memory.ints
-        count = int(m[mem.FOUND_COUNT])
-        rows = m[m[mem.FOUND] : m[mem.FOUND] + count * k.FOUND_SIZE].reshape(-1, k.FOUND_SIZE)
-        ends = np.cumsum(m[rows[:, 2] + mem.DEPTH]).tolist()
-        found = rows.tolist()
-        keys = {partition: self._key(partition) for _, partition, *_ in found}
-        steps = np.zeros(2 * ends[-1], dtype=np.int64)
-        k.unroll(m, steps)
-        path = list(map(tuple, steps.reshape(-1, 2).tolist()))
-        begins = [0, *ends[:-1]]
-        for (_, partition), same in groupby(range(count), key=lambda i: found[i][:2]):
-            key = keys[partition]
-            runs = ((path[begins[i] : ends[i]], found[i][3]) for i in same)
-            tried = [self._replay.match(run, accept, key) for run, accept in runs]
-            matches = [match for match in tried if match is not None]
-            if len(matches) > 1:
-                matches = sorted(select(self._emit, distinct(matches)), key=_order)
-            for match in matches:
-                yield key, match
+    # --- questions ------------------------------------------------------------------------------
 
     def _answer(self, start: int) -> None:
         """Decides exactly what the tables could not."""
@@ -201,10 +179,6 @@ class Kernel:
             node = int(m[node + mem.PREVIOUS])
         return path[::-1]
 
-    def _key(self, partition: int) -> Key:
-        at = partition + mem.KEY
-        return tuple(self._memory.ints[at : at + len(self._keys)].tolist())
-
 
 _NONE: Final = Solutions(0, np.zeros(0, dtype=np.int64), {})
 
@@ -221,10 +195,6 @@ def _sorted(solutions: Solutions) -> Solutions:
     if len(events) and (events[1:] < events[:-1]).any():
         return solutions.take(np.argsort(events, kind="stable"))
     return solutions
-
-
-def _order(match: Found) -> list[tuple[int, str]]:
-    return [(event.position, gpm) for gpm, event in match.events]
 
 
 def _packed(
