@@ -68,6 +68,7 @@ from spaseq.matching.kernel._kernel_memory import (
     PREVIOUS,
     QUESTIONS,
     ROOT,
+    ROW,
     SEEN,
     SERIAL,
     STREAM,
@@ -606,6 +607,7 @@ def _extend(
     m[node + POSITION] = b[B_START] + e
     m[node + PREVIOUS] = before
     m[node + WAY] = t[c + C_NUMBER]
+    m[node + ROW] = row
     m[node + USES] = 1
     m[node + DEPTH] = 1
     if before != 0:
@@ -731,18 +733,19 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
 
 @kernel
 def unroll(ints: Ints, paths: Ints) -> None:
-    """The events and candidates of the runs found, one run after the other, and forgets them."""
+    """Position, candidate and row of the events of the runs found, one run after the other; forgets them."""
     m: Ints = pointer(ints)
     at = 0
     for i in range(m[FOUND_COUNT]):
         node = m[m[FOUND] + i * FOUND_SIZE + 2]
-        at += 2 * m[node + DEPTH]
+        at += 3 * m[node + DEPTH]
         j = at
         last = node
         while node != 0:
-            j -= 2
+            j -= 3
             paths[j] = m[node + POSITION]
             paths[j + 1] = m[node + WAY]
+            paths[j + 2] = m[node + ROW]
             node = m[node + PREVIOUS]
         release(m, last)
     m[FOUND_COUNT] = 0

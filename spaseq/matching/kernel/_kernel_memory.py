@@ -50,7 +50,8 @@ PREVIOUS: Final = 1
 WAY: Final = 2
 USES: Final = 3
 DEPTH: Final = 4
-NODE_SIZE: Final = 5
+ROW: Final = 5  # of the event's solutions the one that joins; -1 if there are several
+NODE_SIZE: Final = 6
 
 # Columns of buckets: what they are of, then what they hold.
 KEY_LIMIT: Final = 4

@@ -28,9 +28,9 @@ def matches(m: Ints, keys: int, emit: Emit, replay: Replay) -> Iterator[tuple[Ke
     ends = np.cumsum(m[rows[:, 2] + mem.DEPTH]).tolist()
     found = rows.tolist()
     partitions = {partition: key_of(m, partition, keys) for _, partition, *_ in found}
-    steps = np.zeros(2 * ends[-1], dtype=np.int64)
+    steps = np.zeros(3 * ends[-1], dtype=np.int64)
     k.unroll(m, steps)
-    path = list(map(tuple, steps.reshape(-1, 2).tolist()))
+    path = list(map(tuple, steps.reshape(-1, 3)[:, :2].tolist()))
     begins = [0, *ends[:-1]]
     for (_, partition), same in groupby(range(count), key=lambda i: found[i][:2]):
         key = partitions[partition]
