@@ -7,7 +7,7 @@ SPAseq has more (PREV, FIRST, LAST).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode
@@ -54,6 +54,14 @@ def print_expression(expression: s.Expression) -> str:
     '(?a + ?b) * ?c'
     """
     return _Printer().expression(expression)
+
+
+def print_term(term: Term | s.Var, prefixes: Mapping[str, str]) -> str:
+    """
+    >>> print_term(NamedNode("http://example.org/p"), {"ex": "http://example.org/"})
+    'ex:p'
+    """
+    return _Printer(prefixes.items()).term(term)
 
 
 def print_path(path: s.Path | s.Var) -> str:
