@@ -9,6 +9,7 @@ SpaseqError
 ├── LateEventError             one event came after the watermark (raised only with ``strict``)
 ├── FormatError                a result format is unknown, or cannot hold what it is given (also a ValueError)
 ├── KnowledgeError             a background graph is missing or cannot be read
+├── PatternError               a parameterized pattern on words is none (also a ValueError)
 └── EngineError                the engine was used in a way it forbids (pushed to after close, …)
 
 SpaseqWarning                  what is probably not meant, and how it was understood (a UserWarning)
@@ -22,6 +23,7 @@ __all__ = [
     "FormatError",
     "KnowledgeError",
     "LateEventError",
+    "PatternError",
     "QueryError",
     "QueryMeaningError",
     "QuerySyntaxError",
@@ -112,6 +114,10 @@ class FormatError(SpaseqError, ValueError):
 
 class KnowledgeError(SpaseqError):
     """A background graph that is missing or cannot be read."""
+
+
+class PatternError(SpaseqError, ValueError):
+    """A parameterized pattern that cannot be one, or is too long to be searched for."""
 
 
 class EngineError(SpaseqError):
