@@ -7,6 +7,7 @@ which are already built.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -45,11 +46,13 @@ _ARITIES: Final[dict[str, tuple[int, int | None]]] = {
 class ExpressionBuilder(Transformer[Token, Any]):
     """Builds expressions and what they are made of."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(
+        self, source: Source, prefixes: Mapping[str, str] | None = None, base: str | None = None
+    ) -> None:
         super().__init__()
         self._source = source
-        self._prefixes: dict[str, str] = {}
-        self._base: str | None = None
+        self._prefixes: dict[str, str] = dict(prefixes or {})
+        self._base = base
 
     # --- places and errors
 

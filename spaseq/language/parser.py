@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -23,14 +24,18 @@ _Start = Literal["query", "bare_group"]
 _GRAMMAR: Final = "spaseq.lark"
 
 
-def parse(text: str, filename: str = "<query>") -> s.Query:
+def parse(
+    text: str, filename: str = "<query>", prefixes: Mapping[str, str] | None = None, base: str | None = None
+) -> s.Query:
     """The query that ``text`` says; QuerySyntaxError, with its place, where it says none.
+
+    ``prefixes`` and ``base`` hold where its own prologue says nothing else.
 
     >>> query = parse("ASK WITHIN 5 DAYS FROM STREAM S <urn:s> { SEQ(A+) DEFINE GPM A ON S {} }")
     >>> query.window.size, query.sequence.element
     (5, Ref(name='A'))
     """
-    query: s.Query = _build(Source(text, filename), "query")
+    query: s.Query = _build(Source(text, filename), "query", prefixes, base)
     return query
 
 
@@ -44,14 +49,16 @@ def parse_group(text: str, filename: str = "<pattern>") -> s.Group:
     return group
 
 
-def _build(source: Source, start: _Start) -> Any:
+def _build(
+    source: Source, start: _Start, prefixes: Mapping[str, str] | None = None, base: str | None = None
+) -> Any:
     lark = _lark()
     try:
         tree = lark.parse(source.expanded, start=start)
     except UnexpectedInput:
         raise diagnose(lark, source, start) from None
     try:
-        return QueryBuilder(source).transform(tree)
+        return QueryBuilder(source, prefixes, base).transform(tree)
     except VisitError as problem:
         raise problem.orig_exc from None
     except RecursionError:

@@ -6,7 +6,7 @@ See ``expressions`` for how these methods are called.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -58,8 +58,10 @@ class _Row:
 class PatternBuilder(ExpressionBuilder):
     """Builds graph patterns."""
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
+    def __init__(
+        self, source: Source, prefixes: Mapping[str, str] | None = None, base: str | None = None
+    ) -> None:
+        super().__init__(source, prefixes, base)
         self._written_labels = set(re.findall(r"_:([\w.·-]+)", source.expanded))
         self._fresh_labels = 0
 
