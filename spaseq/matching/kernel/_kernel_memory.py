@@ -17,6 +17,14 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, part
+from spaseq.matching.kernel._kernel_layout import (
+    G_KEYS,
+    G_KEYS_END,
+    G_OPERATOR,
+    G_SIGN,
+    G_SLOT,
+    STRICT,
+)
 from spaseq.matching.kernel._kernel_values import (
     DOUBLE,
     N_KEYS,
@@ -104,25 +112,6 @@ KINDS: Final = 35
 PARTITION_WIDTH: Final = 36
 HEADER: Final = 40
 
-# Columns of gates in the tables; see `tables`.
-G_OPERATOR: Final = 0
-G_CANDIDATES: Final = 1
-G_CANDIDATES_END: Final = 2
-G_ACTIONS: Final = 3
-G_ACTIONS_END: Final = 4
-G_CODE: Final = 5
-G_CODE_END: Final = 6
-G_KEYS: Final = 7
-G_KEYS_END: Final = 8
-G_SIGN: Final = 9
-G_SLOT: Final = 10
-G_COLUMN: Final = 11
-G_CLOSED: Final = 12
-G_NUMBER: Final = 13
-
-STRICT: Final = 0
-NEXT: Final = 1
-ANY: Final = 2
 
 _MULTIPLIER: Final = 0x2545F4914F6CDD1D
 

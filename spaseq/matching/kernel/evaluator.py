@@ -18,6 +18,7 @@ from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.kernel import _kernel as k
+from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel.matches import matches
@@ -75,14 +76,14 @@ class Kernel:
             status = k.run(self._tables, m.ints, m.floats, columns, numbers.numbers, numbers.codes)
             if m.ints[mem.FOUND_COUNT]:
                 yield from matches(m.ints, len(self._keys), self._emit, self._replay)
-            if status == k.DONE:
+            if status == lay.DONE:
                 break
-            if status == k.ASK:
+            if status == lay.ASK:
                 self._answer(start)
-            elif status == k.ROOM:
+            elif status == lay.ROOM:
                 self._make_room(columns)
             else:
-                m.grow_scratch(status == k.MORE_KEYS)
+                m.grow_scratch(status == lay.MORE_KEYS)
 
     def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
         """Time has come to ``time``: no match waits for that."""
@@ -165,8 +166,8 @@ class Kernel:
         at = int(m[mem.KEYS]) + int(m[mem.EVENT_KEY]) * size
         key = tuple(m[at : at + size].tolist())
         for i in range(int(m[mem.ANSWERED]), int(m[mem.ASKED])):
-            at = int(m[mem.QUESTIONS]) + i * k.QUESTION_SIZE
-            wait, number = m[at : at + k.QUESTION_SIZE].tolist()
+            at = int(m[mem.QUESTIONS]) + i * lay.QUESTION_SIZE
+            wait, number = m[at : at + lay.QUESTION_SIZE].tolist()
             path = self._path(int(m[wait + mem.NODE]))
             m[m[mem.ANSWERS] + i] = self._replay.is_relevant(path, number, event, key)
         m[mem.ANSWERED] = m[mem.ASKED]

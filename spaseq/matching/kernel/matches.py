@@ -11,6 +11,7 @@ import numpy.typing as npt
 from spaseq.language.syntax import Emit
 from spaseq.matching.host import Key, select
 from spaseq.matching.kernel import _kernel as k
+from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel.past import Replay
 from spaseq.matching.model import Found, distinct
@@ -24,7 +25,7 @@ def matches(m: Ints, keys: int, emit: Emit, replay: Replay) -> Iterator[tuple[Ke
     ``keys`` is how many variables PARTITION BY has.
     """
     count = int(m[mem.FOUND_COUNT])
-    rows = m[m[mem.FOUND] : m[mem.FOUND] + count * k.FOUND_SIZE].reshape(-1, k.FOUND_SIZE)
+    rows = m[m[mem.FOUND] : m[mem.FOUND] + count * lay.FOUND_SIZE].reshape(-1, lay.FOUND_SIZE)
     ends = np.cumsum(m[rows[:, 2] + mem.DEPTH]).tolist()
     found = rows.tolist()
     partitions = {partition: key_of(m, partition, keys) for _, partition, *_ in found}

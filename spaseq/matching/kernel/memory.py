@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.kernel import _kernel as k
+from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel.tables import Compiled
@@ -59,7 +59,7 @@ def memory(compiled: Compiled, waits: int, nodes: int, found: int, like: Memory 
         mem.NODES: nodes * mem.NODE_SIZE,
         mem.BUCKETS: buckets * mem.BUCKET_SIZE,
         mem.PARTITIONS: partitions * width,
-        mem.FOUND: found * k.FOUND_SIZE,
+        mem.FOUND: found * lay.FOUND_SIZE,
         mem.GATES_SEEN: compiled.gates,
         mem.KINDS: 2 * v.DEEPEST,
         mem.TABLE: _power(2 * partitions),
@@ -104,8 +104,8 @@ def _scratch(m: Ints, start: int, keys: int, decisions: int) -> Ints:
     m[mem.MOST_DECISIONS] = decisions
     sizes = {
         mem.KEYS: keys * max(1, int(m[mem.PARTITION_WIDTH]) - mem.KEY),
-        mem.DECISIONS: decisions * k.DECISION_SIZE,
-        mem.QUESTIONS: decisions * k.QUESTION_SIZE,
+        mem.DECISIONS: decisions * lay.DECISION_SIZE,
+        mem.QUESTIONS: decisions * lay.QUESTION_SIZE,
         mem.ANSWERS: decisions,
     }
     at = start

@@ -18,9 +18,10 @@ from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Absent, Atom, Kleene, Node, SequencePattern, children, may_trail, walk
 from spaseq.language.syntax import Consume, Filter, Strategy
-from spaseq.matching.kernel import _kernel as k
+from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_values as v
-from spaseq.matching.kernel._kernel_memory import ANY, KEY_LIMIT, NEXT, STRICT
+from spaseq.matching.kernel._kernel_layout import ANY, NEXT, STRICT
+from spaseq.matching.kernel._kernel_memory import KEY_LIMIT
 from spaseq.matching.kernel.conditions import (
     Accumulator,
     BeyondTables,
@@ -383,11 +384,11 @@ class _Compiler:
         for action in actions:
             match action:
                 case Enter(kleene):
-                    kind, most = k.ENTER, 0
+                    kind, most = lay.ENTER, 0
                 case Again(kleene, maximum):
-                    kind, most = k.AGAIN, -1 if maximum is None else maximum
+                    kind, most = lay.AGAIN, -1 if maximum is None else maximum
                 case Leave(kleene, minimum):
-                    kind, most = k.LEAVE, minimum
+                    kind, most = lay.LEAVE, minimum
                 case _:
                     raise BeyondTables("a negation")
             rows.append((kind, Reference("kleenes", self._kleene_number[kleene]), most))

@@ -1,0 +1,286 @@
+"""Apply: runs take an event, end, wait at the gates of their new place, or go."""
+
+from __future__ import annotations
+
+from spaseq._jit import part
+from spaseq.matching.kernel._kernel_judge import belongs
+from spaseq.matching.kernel._kernel_layout import (
+    ACTION_SIZE,
+    AGAIN,
+    BAR,
+    C_ACTIONS,
+    C_ACTIONS_END,
+    C_GPM,
+    C_NUMBER,
+    C_PLACE,
+    C_UNIT,
+    DECISION_SIZE,
+    DROP,
+    ENTER,
+    FORGET,
+    FOUND_SIZE,
+    G_ACTIONS,
+    G_ACTIONS_END,
+    G_CODE,
+    G_CODE_END,
+    GATE_SIZE,
+    K_AGGREGATES,
+    K_AGGREGATES_END,
+    K_NUMBER,
+    K_OWN,
+    K_OWN_END,
+    LEAVE,
+    P_ACCEPTS,
+    P_ACCEPTS_END,
+    P_GATES,
+    P_GATES_END,
+    POP,
+    U_BINDS,
+    U_BINDS_END,
+    U_COUNTING,
+    X_ACTIONS,
+    X_ACTIONS_END,
+    X_CODE,
+    X_CODE_END,
+    X_NUMBER,
+    X_SIZE,
+    row_of,
+    value,
+)
+from spaseq.matching.kernel._kernel_memory import (
+    BAR_TIME,
+    BARRED,
+    DECIDED,
+    DECISIONS,
+    DEPTH,
+    FIRST,
+    FOUND,
+    FOUND_COUNT,
+    GATE,
+    KINDS,
+    NODE,
+    NUMBER,
+    PARTITION,
+    POSITION,
+    PREVIOUS,
+    ROW,
+    STREAM,
+    SUMS,
+    TIME,
+    USES,
+    WAY,
+    WIDTH,
+    forget,
+    new_node,
+    new_wait,
+    place,
+    pop,
+    release,
+    remove,
+)
+from spaseq.matching.kernel._kernel_values import (
+    A_KIND,
+    A_SIZE,
+    A_SUM,
+    ACC_COUNT,
+    ACC_SUM,
+    AGGREGATES,
+    B_AXIS,
+    B_NUMBER,
+    B_START,
+    B_STREAM,
+    B_TIME,
+    BEYOND,
+    FALSE,
+    MANY,
+    N_KLEENES,
+    N_SLOTS,
+    SINGLE,
+    SLOTS,
+    Codes,
+    Floats,
+    Ints,
+    clear_sum,
+    fold,
+    holds,
+)
+
+
+@part
+def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, start: int, end: int) -> bool:
+    """Actions on a wait; False if one of them forbids to go on."""
+    begun = w + SLOTS + t[N_SLOTS]
+    completed = begun + t[N_KLEENES]
+    aggregates = completed + t[N_KLEENES]
+    for i in range(start, end, ACTION_SIZE):
+        action, kleene, most = t[i], t[i + 1], t[i + 2]
+        number = t[kleene + K_NUMBER]
+        if action == ENTER:
+            m[begun + number] = 1
+            m[completed + number] = 0
+            for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
+                m[aggregates + j] = 0
+                if t[t[AGGREGATES] + j * A_SIZE + A_KIND] == ACC_SUM:
+                    clear_sum(f, m[w + SUMS] + t[t[AGGREGATES] + j * A_SIZE + A_SUM])
+            continue
+        iterations = m[begun + number]
+        if action == AGAIN and most >= 0 and iterations >= most:
+            return False
+        if action == LEAVE and iterations < most:
+            return False
+        for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
+            fold(t, m, f, w, m[w + SUMS], j, m[completed + number] == 0, numbers, codes)
+        m[completed + number] += 1
+        own = t[kleene + K_OWN]
+        if action == AGAIN:
+            m[begun + number] += 1
+            for j in range(own, t[kleene + K_OWN_END]):
+                m[w + SLOTS + t[j]] = 0
+        elif m[completed + number] > 1:
+            for j in range(own, t[kleene + K_OWN_END]):
+                m[w + SLOTS + t[j]] = MANY
+    return True
+
+
+@part
+def may(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, w: int,
+    actions: int, actions_end: int, code: int, code_end: int,
+) -> bool:  # fmt: skip
+    """Actions on a wait, and whether it may go on: no condition that is decided here surely fails."""
+    if not act(t, m, f, numbers, codes, w, actions, actions_end):
+        return False
+    if code == code_end:
+        return True
+    return holds(t, code, code_end, m, m[KINDS], f, w, m[w + SUMS], b, 0, numbers, codes) != FALSE
+
+
+@part
+def _blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
+    """An iteration has several solutions: how many, and their sum, is beyond the tables."""
+    start = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES]
+    for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
+        a = t[AGGREGATES] + j * A_SIZE
+        if t[a + A_KIND] == ACC_COUNT:
+            m[start + j] = MANY
+        elif t[a + A_KIND] == ACC_SUM:
+            f[m[w + SUMS] + t[a + A_SUM] + 2] = BEYOND
+
+
+@part
+def _copy(m: Ints, f: Floats, w: int) -> int:
+    """A new wait with the slots of another."""
+    new = new_wait(m)
+    for j in range(SLOTS, m[WIDTH]):
+        m[new + j] = m[w + j]
+    for j in range(int(f[0])):
+        f[m[new + SUMS] + j] = f[m[w + SUMS] + j]
+    return new
+
+
+@part
+def _bind(t: Ints, m: Ints, b: Ints, e: int, key: int, w: int, c: int, row: int) -> None:
+    """The slots take what the event binds."""
+    unit, g = t[c + C_UNIT], t[c + C_GPM]
+    for i in range(t[unit + U_BINDS], t[unit + U_BINDS_END], 2):
+        slot, column = w + SLOTS + t[i], t[i + 1]
+        if row >= 0:
+            identifier = value(b, column, row)
+            if identifier != 0:
+                m[slot] = identifier
+        elif m[slot] <= 0:
+            same = -2
+            for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+                if belongs(t, m, b, g, r, key):
+                    identifier = value(b, column, r)
+                    if same == -2:
+                        same = identifier
+                    elif same != identifier:
+                        same = MANY
+            if same != 0:
+                m[slot] = same
+
+
+@part
+def _extend(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int,
+    w: int, c: int, row: int,
+) -> None:  # fmt: skip
+    """A run takes the event: it ends where it may, and waits at the gates of its new place."""
+    before = m[w + NODE]
+    first = m[w + FIRST] if before != 0 else b[b[B_AXIS] + e]
+    taken = _copy(m, f, w)  # only for its slots
+    _bind(t, m, b, e, key, taken, c, row)
+    act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
+    if row < 0 and t[t[c + C_UNIT] + U_COUNTING] != 0:
+        _blur(t, m, f, taken, t[t[c + C_UNIT] + U_COUNTING])
+    node = new_node(m)
+    m[node + POSITION] = b[B_START] + e
+    m[node + PREVIOUS] = before
+    m[node + WAY] = t[c + C_NUMBER]
+    m[node + ROW] = row
+    m[node + USES] = 1
+    m[node + DEPTH] = 1
+    if before != 0:
+        m[node + DEPTH] += m[before + DEPTH]
+        m[before + USES] += 1
+    to = t[c + C_PLACE]
+    for a in range(t[to + P_ACCEPTS], t[to + P_ACCEPTS_END], X_SIZE):
+        new = _copy(m, f, taken)
+        if may(
+            t, m, f, b, numbers, codes, new,
+            t[a + X_ACTIONS], t[a + X_ACTIONS_END], t[a + X_CODE], t[a + X_CODE_END],
+        ):  # fmt: skip
+            at = m[FOUND] + m[FOUND_COUNT] * FOUND_SIZE
+            m[at] = e
+            m[at + 1] = p
+            m[at + 2] = node
+            m[at + 3] = t[a + X_NUMBER]
+            m[node + USES] += 1
+            m[FOUND_COUNT] += 1
+        forget(m, new)
+    for gate in range(t[to + P_GATES], t[to + P_GATES_END], GATE_SIZE):
+        new = _copy(m, f, taken)
+        if may(
+            t, m, f, b, numbers, codes, new,
+            t[gate + G_ACTIONS], t[gate + G_ACTIONS_END], t[gate + G_CODE], t[gate + G_CODE_END],
+        ):  # fmt: skip
+            m[new + GATE] = gate
+            m[new + PARTITION] = p
+            m[new + NODE] = node
+            m[node + USES] += 1
+            m[new + FIRST] = first
+            m[new + TIME] = b[b[B_TIME] + e]
+            m[new + STREAM] = b[b[B_STREAM] + e]
+            m[new + NUMBER] = b[b[B_NUMBER] + e]
+            m[new + BARRED] = 0
+            place(t, m, new, numbers, codes)
+        else:
+            forget(m, new)
+    forget(m, taken)
+    release(m, node)
+
+
+@part
+def apply(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int
+) -> None:
+    # What leaves a heap does so before anything comes in: it is counted, not named.
+    for i in range(m[DECIDED]):
+        at = m[DECISIONS] + i * DECISION_SIZE
+        if m[at + 1] == POP:
+            for _ in range(m[at + 2]):
+                pop(t, m, m[at], numbers)
+    for i in range(m[DECIDED]):
+        at = m[DECISIONS] + i * DECISION_SIZE
+        w, c, row = m[at], m[at + 1], m[at + 2]
+        if c > 0:
+            _extend(t, m, f, b, numbers, codes, e, key, p, w, c, row)
+        elif c == FORGET:
+            for j in range(w, w + row):
+                forget(m, m[m[DECISIONS] + j * DECISION_SIZE])
+        elif c == DROP or (c == BAR and t[SINGLE] != 0):
+            remove(m, w)
+        elif c == BAR:
+            m[w + BAR_TIME] = b[b[B_TIME] + e]
+            m[w + BARRED] |= 1 << b[b[B_STREAM] + e]

@@ -1,0 +1,103 @@
+"""Columns of the tables, of what is decided and of what is found; how a batch is read.
+
+What the tables say is in ``tables``; where two columns are a start and an end, they enclose rows of another
+section.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import inlined
+from spaseq.matching.kernel._kernel_values import B_COLUMNS, B_ROWS, B_SIZE, Ints
+
+# What a call ends with.
+DONE: Final = 0
+ASK: Final = 1
+ROOM: Final = 2
+DECISIONS_FULL: Final = 3
+MORE_KEYS: Final = 4
+
+# Actions: kind, Kleene, bound.
+ENTER: Final = 0
+AGAIN: Final = 1
+LEAVE: Final = 2
+ACTION_SIZE: Final = 3
+
+# Columns of gates in the tables.
+G_OPERATOR: Final = 0
+G_CANDIDATES: Final = 1
+G_CANDIDATES_END: Final = 2
+G_ACTIONS: Final = 3
+G_ACTIONS_END: Final = 4
+G_CODE: Final = 5
+G_CODE_END: Final = 6
+G_KEYS: Final = 7
+G_KEYS_END: Final = 8
+G_SIGN: Final = 9
+G_SLOT: Final = 10
+G_COLUMN: Final = 11
+G_CLOSED: Final = 12
+G_NUMBER: Final = 13
+
+STRICT: Final = 0
+NEXT: Final = 1
+ANY: Final = 2
+
+# Columns of candidates.
+C_UNIT: Final = 0
+C_GPM: Final = 1
+C_PLACE: Final = 2  # 0: only a rival
+C_RIVAL: Final = 3
+C_NUMBER: Final = 4
+C_ACTIONS: Final = 5
+C_ACTIONS_END: Final = 6
+C_KEYS: Final = 7
+C_SIZE: Final = 8
+
+# Columns of units.
+U_BINDS: Final = 0
+U_BINDS_END: Final = 1
+U_CODE: Final = 2
+U_CODE_END: Final = 3
+U_COUNTING: Final = 4
+
+# Columns of places, accepts, and Kleenes.
+P_ACCEPTS: Final = 0
+P_ACCEPTS_END: Final = 1
+P_GATES: Final = 2
+P_GATES_END: Final = 3
+X_ACTIONS: Final = 0
+X_ACTIONS_END: Final = 1
+X_CODE: Final = 2
+X_CODE_END: Final = 3
+X_NUMBER: Final = 4
+X_SIZE: Final = 5
+K_NUMBER: Final = 0
+K_OWN: Final = 1
+K_OWN_END: Final = 2
+K_AGGREGATES: Final = 3
+K_AGGREGATES_END: Final = 4
+GATE_SIZE: Final = 14
+
+DECISION_SIZE: Final = 3
+FOUND_SIZE: Final = 4
+QUESTION_SIZE: Final = 2
+
+# What decisions say instead of a candidate.
+BAR: Final = 0
+DROP: Final = -1
+POP: Final = -2
+SKIP: Final = -3
+FORGET: Final = -4
+
+
+@inlined
+def row_of(b: Ints, g: int, e: int) -> int:
+    """Where the rows of GPM g in event e begin."""
+    return int(b[b[B_ROWS] + g * (b[B_SIZE] + 1) + e])
+
+
+@inlined
+def value(b: Ints, column: int, r: int) -> int:
+    return int(b[b[b[B_COLUMNS] + column] + r])
