@@ -149,7 +149,7 @@ class Matcher:
 
 
 def _events(match: Found) -> list[tuple[int, str]]:
-    return [(event.position, gpm) for gpm, event in match.events]
+    return sorted((event.position, gpm) for gpm, event in match.events)
 
 
 def _by_last_event(found: Iterable[Found]) -> list[list[Found]]:

@@ -51,4 +51,4 @@ def key_of(m: Ints, partition: int, keys: int) -> Key:
 
 
 def _order(match: Found) -> list[tuple[int, str]]:
-    return [(event.position, gpm) for gpm, event in match.events]
+    return sorted((event.position, gpm) for gpm, event in match.events)
