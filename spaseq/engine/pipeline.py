@@ -50,7 +50,9 @@ class Pipeline:
         kb: KnowledgeBase,
         evaluator: str | None = None,
         sharing: Sharing | None = None,
+        start: int | None = None,
     ) -> None:
+        """``start`` is the time at which the first window begins: the first event's, unless given."""
         self.query = query
         self.pattern: SequencePattern = normalise(query)
         self.stats = Stats()
@@ -73,6 +75,7 @@ class Pipeline:
         self._projector = Projector(self.pattern, self._context, dictionary)
         self._chosen = evaluator or plan.choose(self.pattern)[0]
         self._matcher: Matcher | Kernel | None = None
+        self._begin = start
         self._clock: Clock | None = None
         self._position = 0
         self._left = query.modifiers.limit
@@ -137,7 +140,8 @@ class Pipeline:
 
     def _start(self, batch: EventBatch) -> Matcher | Kernel:
         self._clock = batch.clock
-        window = bounds(self.query.window, batch.clock is Clock.TICKS, int(batch.time[0]))
+        begin = int(batch.time[0]) if self._begin is None else self._begin
+        window = bounds(self.query.window, batch.clock is Clock.TICKS, begin)
         if self._chosen == "kernel":
             # Here, because compiled code takes a while to load.
             from spaseq.matching.kernel.evaluator import Kernel

@@ -75,6 +75,13 @@ class Matcher:
         """
         return min(time, self._open[0].time) if self._open else time
 
+    def drop(self, key: Key) -> None:
+        """Forgets the partial matches of a partition, and those that EMIT cannot judge yet."""
+        partition = self._partitions.get(key)
+        if partition is not None:
+            partition.evaluator.drop()
+            partition.held.clear()
+
     @property
     def _hold(self) -> bool:
         return self._trails and self._emit is not Emit.ALL
@@ -108,8 +115,7 @@ class Matcher:
             for match in sorted(select(self._emit, chosen), key=_events):
                 yield key, match
         if found and self._consume:
-            partition.evaluator.drop()
-            partition.held.clear()
+            self.drop(key)
 
     def _partition(self, key: Key, occurrence: Occurrence) -> _Partition:
         partition = self._partitions.get(key)
