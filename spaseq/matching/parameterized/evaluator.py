@@ -1,0 +1,169 @@
+"""Parameterized patterns on event columns: batches of solutions in, matches out.
+
+The kernel finds the occurrences; their solutions are read only then, or joined by ``Context`` where an event
+has several. Every event is compared once, whatever the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.events import EventBatch
+from spaseq.gpm.solutions import Solutions
+from spaseq.matching.context import Context
+from spaseq.matching.host import Key
+from spaseq.matching.kernel.past import Chunk, Past
+from spaseq.matching.model import Bounds, Found, Row
+from spaseq.matching.parameterized import _kernel as k
+from spaseq.matching.parameterized.query import compile_query
+from spaseq.matching.parameterized.text import Partitions, Values, read
+from spaseq.terms import Dictionary
+
+#: Occurrences that the kernel hands over at a time.
+_ROOM: Final = 4_096
+
+
+class Parameterized:
+    """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery.
+
+    Raises ``NotParameterizedError`` for a query that ``fits`` refuses.
+    """
+
+    def __init__(
+        self, pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+    ) -> None:
+        self._compiled = compile_query(pattern)
+        self._keys = tuple(variable.name for variable in pattern.query.partition)
+        self._context = context
+        self._bounds = bounds
+        self._limit = bounds.size if bounds.sliding else 0
+        self._size = len(self._compiled.atoms)
+        self._gpms = tuple(pattern.gpms)
+        self._past = Past(self._gpms, self._keys)
+        self._values = Values(dictionary)
+        width = k.HEADER + self._size * (self._compiled.program.tracks + 2)
+        self._partitions = Partitions(width, bool(self._keys))
+        self._found = np.zeros((_ROOM, self._size + 2), dtype=np.int64)
+        self._stops = np.zeros(self._size + 2, dtype=np.int64)
+        dictionary.hold(self)
+
+    def live_ids(self) -> Iterable[k.Ints]:
+        """The ids of events that matches may still have; asked when all others are about to be forgotten."""
+        self._values.forget()
+        tables = (table for chunk in self._past for table in chunk.solutions)
+        return [column for table in tables for column in table.columns.values()]
+
+    def process(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterator[tuple[Key, Found]]:
+        """Takes events in processing order, the first at position ``start``; yields the matches found.
+
+        ``solutions`` are those of the GPMs' stateless parts; a GPM without any may be absent.
+        """
+        if not len(batch):
+            return
+        tables = {name: _sorted(solutions.get(name, _NONE)) for name in self._gpms}
+        axis = self._axis(batch, start)
+        self._remember(batch, start, tables, axis)
+        text = read(self._compiled, self._keys, len(batch), tables, self._values)
+        numbers = self._partitions.of(text.keys)
+        program = self._compiled.program
+        begin = 0
+        while begin < len(numbers):
+            begin, count = k.run(
+                program.rows,
+                program.at,
+                program.alive,
+                program.masks,
+                text.symbols,
+                text.ambiguous,
+                numbers,
+                start + text.events,
+                axis[text.events],
+                self._partitions.state,
+                self._found,
+                self._stops,
+                begin,
+                self._limit,
+            )
+            yield from self._matches(self._found[:count].tolist())
+
+    def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
+        """Time has come to ``time``: no match waits for that."""
+        del time
+        yield from ()
+
+    def close(self) -> Iterator[tuple[Key, Found]]:
+        """No event will come any more: no match waits for that."""
+        yield from ()
+
+    def settled(self, time: int) -> int:
+        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
+        return time
+
+    def _axis(self, batch: EventBatch, start: int) -> k.Ints:
+        """Where events lie on the window's axis; for tumbling windows, in which window."""
+        at = start + np.arange(len(batch)) if self._bounds.counted else batch.time
+        if self._bounds.sliding:
+            return at
+        return np.asarray((at - self._bounds.start) // self._bounds.size)
+
+    def _remember(self, batch: EventBatch, start: int, tables: Mapping[str, Solutions], axis: k.Ints) -> None:
+        """Keeps a batch as long as its events may be in a match: in a partition, as long as the window is.
+
+        Without partitions only the last events of the pattern's length count, so positions tell.
+        """
+        events = np.arange(len(batch) + 1)
+        ordered = tuple(tables[name] for name in self._gpms)
+        rows = np.array([np.searchsorted(_events(table), events) for table in ordered], dtype=np.int64)
+        if self._keys:
+            oldest, last = int(axis[0]) - self._limit, int(axis[-1])
+            state = self._partitions.state
+            self._partitions.drop_idle(state[:, k.NEWEST], oldest)
+        else:
+            oldest, last = start - self._size + 1, start + len(batch) - 1
+        self._past.add(Chunk(start, batch, ordered, rows, last), oldest)
+
+    def _matches(self, found: Sequence[Sequence[int]]) -> Iterator[tuple[Key, Found]]:
+        for *places, text, unsure in found:
+            key = self._partitions.keys[text]
+            match = self._match(places, key, bool(unsure))
+            if match is not None:
+                yield key, match
+
+    def _match(self, places: Sequence[int], key: Key, unsure: bool) -> Found | None:
+        """An occurrence as a match, unless it only might have been one."""
+        atoms = self._compiled.atoms
+        events = [self._past.occurrence(p, key, atom.gpm) for p, atom in zip(places, atoms, strict=True)]
+        choices = tuple((atom.gpm, event) for atom, event in zip(atoms, events, strict=True))
+        if not unsure and all(len(event.solutions[gpm]) == 1 for gpm, event in choices):
+            binding: dict[str, int] = {}
+            for gpm, event in choices:
+                binding.update(event.solutions[gpm][0])
+            return Found(choices, (Row(binding),))
+        rows = self._context.start
+        for atom, event in zip(atoms, events, strict=True):
+            rows = self._context.extend(rows, atom, event, ())
+        rows = self._context.complete(rows)
+        return Found(choices, rows) if rows else None
+
+
+_NONE: Final = Solutions(0, np.zeros(0, dtype=np.int64), {})
+
+
+def _events(table: Solutions) -> k.Ints:
+    assert table.event is not None
+    return table.event
+
+
+def _sorted(table: Solutions) -> Solutions:
+    """The rows in the order of their events."""
+    if table.event is None:
+        raise ValueError("these solutions belong to no event")
+    if len(table.event) and (table.event[1:] < table.event[:-1]).any():
+        return table.take(np.argsort(table.event, kind="stable"))
+    return table

@@ -1,0 +1,157 @@
+"""A batch as the kernel reads it: events as symbols of texts, a text for each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+
+from spaseq.gpm.solutions import Mask, Solutions, group_codes
+from spaseq.matching.host import Key
+from spaseq.matching.parameterized._kernel import Ints
+from spaseq.matching.parameterized.query import RELEVANT, Compiled
+from spaseq.terms import UNBOUND, Dictionary
+from spaseq.values import BLANK, DECIMAL, INTEGER, IRI, LANG, STRING, Value
+
+#: Decimals of so many digits are different if their doubles are.
+_DIGITS: Final = 15
+_LARGEST: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Symbols in the order of delivery: of events and, within an event, of its partitions' keys.
+
+    ``symbols`` are of shape ``(tracks, n)``; ``events`` are positions in the batch; ``keys`` are of shape
+    ``(n, variables)``. ``ambiguous`` are symbols that say more, or less, than one term on some track.
+    """
+
+    symbols: Ints
+    events: Ints
+    keys: Ints
+    ambiguous: Mask
+
+
+class Values:
+    """Terms as numbers that are the same iff ``=`` holds of them, for the terms where that is simple."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._numbers = np.zeros(0, dtype=np.int64)
+        self._state = np.zeros(0, dtype=np.int8)
+
+    def forget(self) -> None:
+        """Ids may have been given to other terms."""
+        self._state[:] = 0
+
+    def of(self, ids: Ints) -> tuple[Ints, Mask]:
+        """The numbers of terms, and where that is not simple."""
+        if len(self._state) < self._dictionary.limit:
+            room = 2 * self._dictionary.limit - len(self._state)
+            self._numbers = np.concatenate([self._numbers, np.zeros(room, dtype=np.int64)])
+            self._state = np.concatenate([self._state, np.zeros(room, dtype=np.int8)])
+        for identifier in np.unique(ids[self._state[ids] == 0]).tolist():
+            number = (
+                None if identifier == UNBOUND else _number(identifier, self._dictionary.value(identifier))
+            )
+            self._numbers[identifier] = number or 0
+            self._state[identifier] = 2 if number is None else 1
+        return self._numbers[ids], self._state[ids] == 2
+
+
+def _number(identifier: int, value: Value) -> int | None:
+    """Ids below 0 and the bits of doubles (which negative ones are far below) do not meet."""
+    if value.kind in (IRI, BLANK, LANG, STRING):
+        return -identifier
+    if value.kind not in (INTEGER, DECIMAL):
+        return None
+    number = Decimal(value.data)
+    digits = len(number.as_tuple().digits)
+    if number and (digits > _DIGITS or abs(number.adjusted()) > _LARGEST):
+        return None
+    return int(np.float64(float(number) + 0.0).view(np.int64))
+
+
+def read(
+    compiled: Compiled, keys: Sequence[str], size: int, tables: Mapping[str, Solutions], values: Values
+) -> Text:
+    """A batch of so many events; ``tables`` are the solutions of GPMs, each with its event."""
+    asked = [(question, tables[question.gpm]) for question in compiled.questions]
+    rows, events, found = _symbols(size, keys, [table for _, table in asked])
+    tracks = np.zeros((compiled.program.tracks, len(events)), dtype=np.int64)
+    ambiguous = np.zeros(len(events), dtype=np.bool_)
+    for (question, table), at in zip(asked, rows, strict=True):
+        tracks[question.relevance, at] = RELEVANT
+        for i, track in enumerate(question.tracks, question.relevance + 1):
+            column = table.column(track.variable)
+            if track.by_value:
+                column, odd = values.of(column)
+            else:
+                odd = column == UNBOUND
+            tracks[i, at] = column
+            ambiguous[at[odd | (tracks[i, at] != column)]] = True
+    return Text(tracks, events, found, ambiguous)
+
+
+def _symbols(size: int, keys: Sequence[str], tables: Sequence[Solutions]) -> tuple[list[Ints], Ints, Ints]:
+    """Which symbol each row of some tables belongs to; the symbols' events; their keys."""
+    of_rows = [_events(table) for table in tables]
+    if not keys:
+        return of_rows, np.arange(size), np.zeros((size, 0), dtype=np.int64)
+    columns = [np.concatenate(of_rows)]
+    columns += [np.concatenate([table.column(name) for table in tables]) for name in keys]
+    _, first, inverse = np.unique(group_codes(columns), return_index=True, return_inverse=True)
+    ends = np.cumsum([len(table) for table in tables])[:-1]
+    events, *parts = (column[first] for column in columns)
+    return np.split(inverse, ends), events, np.stack(parts, axis=1)
+
+
+def _events(table: Solutions) -> Ints:
+    if table.event is None:
+        raise ValueError("these solutions belong to no event")
+    return table.event
+
+
+class Partitions:
+    """The texts of partitions by their keys, as rows of the kernel's state."""
+
+    def __init__(self, width: int, partitioned: bool) -> None:
+        self.state = np.zeros((1, width), dtype=np.int64)
+        self.keys: list[Key] = [] if partitioned else [()]
+        self._numbers: dict[Key, int] = {}
+        self._room = 1_024
+
+    def of(self, keys: Ints) -> Ints:
+        """The numbers of some keys' texts, which are begun if they are new."""
+        if not keys.shape[1]:
+            return np.zeros(len(keys), dtype=np.int64)
+        codes = group_codes(list(keys.T))
+        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        numbers = []
+        for key in map(tuple, keys[first].tolist()):
+            number = self._numbers.setdefault(key, len(self.keys))
+            if number == len(self.keys):
+                self.keys.append(key)
+            numbers.append(number)
+        missing = len(self.keys) - len(self.state)
+        if missing > 0:
+            room = max(missing, len(self.state))
+            more = np.zeros((room, self.state.shape[1]), dtype=np.int64)
+            self.state = np.concatenate([self.state, more])
+        return np.array(numbers, dtype=np.int64)[inverse]
+
+    def drop_idle(self, newest: Ints, oldest: int) -> None:
+        """Leaves out the texts that end before ``oldest`` on the window's axis, now and then.
+
+        ``newest`` is where they end.
+        """
+        if len(self._numbers) < self._room:
+            return
+        kept = np.flatnonzero(newest[: len(self.keys)] >= oldest)
+        self.state = self.state[kept] if len(kept) else np.zeros((1, self.state.shape[1]), dtype=np.int64)
+        self.keys = [self.keys[i] for i in kept.tolist()]
+        self._numbers = {key: i for i, key in enumerate(self.keys)}
+        self._room = max(1_024, 2 * len(self.keys))
