@@ -14,13 +14,13 @@ from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.gpm.walk import patterns
-from spaseq.interop import RdflibTerm, to_rdflib
 from spaseq.language.syntax import Ask, Bind, Construct, Gpm, Group, Query, RegisterKind, SubSelect
 from spaseq.matching import plan
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Matcher
 from spaseq.matching.model import Found, Occurrence, Solution, bounds
-from spaseq.results.match import ConstructedTriple, Event, Match, event
+from spaseq.results.match import ConstructedTriple, Match
+from spaseq.results.reading import Reader
 from spaseq.results.select import Projector
 from spaseq.terms import Dictionary
 
@@ -72,7 +72,8 @@ class Pipeline:
         }
         self._computing = {name for name, part in self.pattern.gpms.items() if _computes(part.gpm)}
         self._context = Context(self.pattern, dictionary, self._exists)
-        self._projector = Projector(self.pattern, self._context, dictionary)
+        self._reader = Reader(self.pattern, Projector(self.pattern, self._context, dictionary), dictionary)
+        self._only_first = isinstance(query.form, Ask)
         self._chosen = evaluator or plan.choose(self.pattern)[0]
         self._matcher: Matcher | Kernel | None = None
         self._begin = start
@@ -156,8 +157,7 @@ class Pipeline:
         for key, item in found:
             match = self._match(key, item)
             self.stats.matches += 1
-            self.stats.rows += len(match.bindings)
-            if isinstance(self.query.form, Ask) or self._left == 0:
+            if self._only_first or self._left == 0:
                 self.done = True
             yield match
             if self.done:
@@ -165,49 +165,23 @@ class Pipeline:
 
     def _match(self, key: Key, found: Found) -> Match:
         clock = self._clock or Clock.INSTANTS
-        shown = _Shown(self._dictionary)
-        rows = self._projector.rows(found)
+        match, rows = self._reader.match(key, found, clock, self._left)
+        self.stats.rows += rows
         if self._left is not None:
-            rows = rows[: self._left]
-            self._left -= len(rows)
-        constructed = self._projector.construct(found)
+            self._left -= rows
         if self.output is not None and isinstance(self.query.form, Construct):
-            self._derive(found, constructed, clock)
-        events: dict[str, list[Event]] = {n: [] for n in self.pattern.gpms if n not in self.pattern.negated}
-        for name, occurrence in found.events:
-            assert occurrence.batch is not None
-            events[name].append(event(occurrence.batch, occurrence.index))
-        return Match(
-            query=self.query,
-            start=clock.show(found.first.time),
-            end=clock.show(found.last.time),
-            events=events,
-            variables=self._projector.variables,
-            bindings=[{v: shown[t] for v, t in row.items()} for row in rows],
-            partition={v.name: shown[t] for v, t in zip(self.query.partition, key, strict=True)},
-            constructed=constructed,
-        )
+            self._derive(found, match.constructed, clock)
+        return match
 
     def _derive(self, found: Found, constructed: Sequence[ConstructedTriple], clock: Clock) -> None:
         assert self.output is not None
         if self._derived is None:
             self._derived = BatchBuilder(self._dictionary, self.output, clock)
-        self._derived.add(found.last.time, 0, constructed)
+        self._derived.add(found.span[1], 0, constructed)
 
     def _exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
         assert occurrence.batch is not None
         return self._gpms[gpm].exists(occurrence.batch, occurrence.index)(pattern, solution)
-
-
-class _Shown(dict[int, RdflibTerm]):
-    """The terms of a match as users see them, each made once."""
-
-    def __init__(self, dictionary: Dictionary) -> None:
-        self._term = dictionary.term
-
-    def __missing__(self, identifier: int) -> RdflibTerm:
-        term = self[identifier] = to_rdflib(self._term(identifier))
-        return term
 
 
 class _Computed:

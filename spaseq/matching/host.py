@@ -6,6 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cmp_to_key
+from operator import attrgetter
 
 from spaseq.automaton.pattern import SequencePattern, may_trail
 from spaseq.events import Stamp
@@ -112,7 +113,7 @@ class Matcher:
             return
         for chosen in _by_last_event(found):
             # In the order of their events, so that every evaluator delivers them alike.
-            for match in sorted(select(self._emit, chosen), key=_events):
+            for match in sorted(select(self._emit, chosen), key=attrgetter("path")):
                 yield key, match
         if found and self._consume:
             self.drop(key)
@@ -152,10 +153,6 @@ class Matcher:
             gpm: tuple(s for s in solutions if belongs(s)) for gpm, solutions in occurrence.solutions.items()
         }
         return replace(occurrence, solutions={gpm: solutions for gpm, solutions in kept.items() if solutions})
-
-
-def _events(match: Found) -> list[tuple[int, str]]:
-    return sorted((event.position, gpm) for gpm, event in match.events)
 
 
 def _by_last_event(found: Iterable[Found]) -> list[list[Found]]:

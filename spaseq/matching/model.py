@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -74,15 +74,37 @@ class Found:
         """What makes two matches the same: which event each GPM chose."""
         return frozenset((name, o.stamp) for name, o in self.events)
 
+    @property
+    def path(self) -> tuple[tuple[int, str], ...]:
+        """The positions of its events, and their GPMs, in order: by this matches are ordered."""
+        return tuple(sorted((o.position, name) for name, o in self.events))
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The times of its first and its last event."""
+        return self.first.time, self.last.time
+
+    @property
+    def places(self) -> Iterator[tuple[str, EventBatch, int]]:
+        """For each chosen event, its GPM and where its graph is."""
+        for name, occurrence in self.events:
+            assert occurrence.batch is not None
+            yield name, occurrence.batch, occurrence.index
+
+    @property
+    def size(self) -> int:
+        """How many solutions Ω has."""
+        return len(self.rows)
+
 
 def distinct(found: Iterable[Found]) -> list[Found]:
     """Matches of the same events, found in different ways, as one match that has the rows of all."""
     unique: dict[object, Found] = {}
     for match in found:
-        same = unique.setdefault(match.chosen, match)
+        same = unique.setdefault(match.path, match)
         new = tuple(row for row in match.rows if row not in same.rows) if same is not match else ()
         if new:
-            unique[match.chosen] = Found(same.events, same.rows + new)
+            unique[match.path] = Found(same.events, same.rows + new)
     return list(unique.values())
 
 

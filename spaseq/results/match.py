@@ -2,20 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyoxigraph as ox
 import rdflib
 
-from spaseq.events import EventBatch, Stamp
+from spaseq.events import EventBatch, Ids
 from spaseq.interop import RdflibTerm, to_rdflib
 from spaseq.language.syntax import Query
-from spaseq.terms import UNBOUND, Term
+from spaseq.terms import UNBOUND, Dictionary, Term
 
 #: A CONSTRUCT triple of one match.
 ConstructedTriple = tuple[Term, ox.NamedNode, Term]
+
+#: So many terms are kept as users see them.
+_KEPT: Final = 1 << 14
+
+
+class Shown:
+    """Terms as users see them, by id. Those that matches share are made once."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._term = dictionary.term
+        self._known: dict[int, RdflibTerm] = {}
+        dictionary.hold(self)
+
+    def __call__(self, identifier: int) -> RdflibTerm:
+        """The term of an id that somebody holds."""
+        term = self._known.get(identifier)
+        if term is None:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            term = self._known[identifier] = to_rdflib(self._term(identifier))
+        return term
+
+    def live_ids(self) -> Iterable[Ids]:
+        """No ids; asked when ids are about to be forgotten, which may then mean other terms."""
+        self._known.clear()
+        return ()
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,22 +69,22 @@ class Event:
         return graph
 
 
-def event(batch: EventBatch, index: int) -> Event:
+def event(batch: EventBatch, index: int, shown: Callable[[int], RdflibTerm]) -> Event:
     """Event ``index`` of a batch, as users see it."""
-    term = batch.dictionary.term
-    graph = int(batch.graph[index])
-    stamp: Stamp = batch.stamp(index)
+    graph = batch.graph.item(index)
+    stream = shown(batch.stream.item(index))
+    assert isinstance(stream, rdflib.URIRef)
     return Event(
-        stream=rdflib.URIRef(term(stamp.stream).value),
-        graph=None if graph == UNBOUND else to_rdflib(term(graph)),
-        time=batch.clock.show(stamp.time),
-        n=stamp.n,
+        stream=stream,
+        graph=None if graph == UNBOUND else shown(graph),
+        time=batch.clock.show(batch.time.item(index)),
+        n=batch.n.item(index),
         _batch=batch,
         _index=index,
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Match:
     """A match of a query (semantics, section 6).
 
@@ -65,6 +92,9 @@ class Match:
     ``bindings`` are the rows of SELECT (for ASK and CONSTRUCT: all solutions), each from variable name
     to rdflib term, an unbound variable absent; ``variables`` are their columns, in order.
     ``partition`` has the values of the PARTITION BY variables.
+
+    The engine's matches are made when they are looked at: one that nobody reads costs next to nothing, and
+    one that is kept keeps the batches of its events.
     """
 
     query: Query
@@ -74,7 +104,24 @@ class Match:
     variables: tuple[str, ...]
     bindings: list[dict[str, RdflibTerm]]
     partition: dict[str, RdflibTerm]
-    constructed: Sequence[ConstructedTriple] = field(default=(), repr=False)
+    constructed: Sequence[ConstructedTriple] = field(default_factory=tuple, repr=False)
+
+    @classmethod
+    def later(
+        cls, query: Query, variables: tuple[str, ...], read: Callable[[str], Any], **known: object
+    ) -> Self:
+        """A match whose fields, unless known, are what ``read`` says when they are asked for."""
+        match = object.__new__(cls)
+        match.__dict__.update(known, query=query, variables=variables, _read=read)
+        return match
+
+    if not TYPE_CHECKING:  # where every name would be an attribute
+
+        def __getattr__(self, name: str) -> object:
+            if name not in self.__dataclass_fields__ or "_read" not in self.__dict__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            value = self.__dict__[name] = self._read(name)
+            return value
 
     def graph(self) -> rdflib.Graph:
         """The graph of CONSTRUCT; TypeError if the query has another form."""

@@ -58,9 +58,18 @@ class Projector:
         self._having = [self._test(condition) for condition in self._modifiers.having]
         self._order = [(self._value(c.expression), c.descending) for c in self._modifiers.order_by]
         self._grouped = bool(self._keys) or self._aggregates > 0
+        unique = select.distinct or select.reduced
+        self._plain = not (self._grouped or self._computed or self._having or self._order or unique)
+
+    def size(self, found: Found) -> int | None:
+        """How many rows a match has, if that can be told without making them; they have no new terms then."""
+        return max(0, found.size - self._modifiers.offset) if self._plain else None
 
     def rows(self, found: Found) -> list[Solution]:
         """The rows of one match, DISTINCT, ORDER BY and OFFSET applied; LIMIT is not."""
+        if self._plain:
+            rows = found.rows[self._modifiers.offset :]
+            return [{v: row.binding[v] for v in self.variables if v in row.binding} for row in rows]
         groups = self._groups(found.rows) if self._grouped else [(row.binding, (row,)) for row in found.rows]
         extended: list[tuple[Solution, Sequence[Row]]] = []
         for binding, members in groups:

@@ -21,7 +21,7 @@ from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel import _kernel_values as v
-from spaseq.matching.kernel.matches import matches
+from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import memory
 from spaseq.matching.kernel.numbers import Numbers
 from spaseq.matching.kernel.past import Chunk, Past, Path, Replay
@@ -42,23 +42,22 @@ class Kernel:
     ) -> None:
         self._compiled = compile_tables(pattern, dictionary.pin)
         self._keys = tuple(variable.name for variable in pattern.query.partition)
-        self._emit = pattern.query.emit
         self._bounds = bounds
         self._tables = self._compiled.tables
         self._tables[v.LIMIT] = bounds.size if bounds.sliding else 0
         self._numbers = Numbers(dictionary)
         self._streams: dict[int, int] = {}
         self._past = Past(self._compiled.gpms, self._keys)
-        self._replay = Replay(self._compiled, context, self._past, bool(pattern.where))
+        self._replay = Replay(self._compiled, context, self._past)
+        self._matches = Matches(pattern, self._compiled, self._past, self._replay)
         self._memory = memory(self._compiled, _LEAST, _LEAST, _LEAST)
         self._stale = True
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ints]:
-        """The ids of events that runs may hold; asked when all others are about to be forgotten."""
+        """No ids, since the past's batches keep theirs; asked when all others are about to be forgotten."""
         self._stale = True
-        tables = (table for chunk in self._past for table in chunk.solutions)
-        return [column for table in tables for column in table.columns.values()]
+        return ()
 
     def process(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
@@ -75,7 +74,7 @@ class Kernel:
             m, numbers = self._memory, self._numbers
             status = k.run(self._tables, m.ints, m.floats, columns, numbers.numbers, numbers.codes)
             if m.ints[mem.FOUND_COUNT]:
-                yield from matches(m.ints, len(self._keys), self._emit, self._replay)
+                yield from self._matches.of(m.ints)
             if status == lay.DONE:
                 break
             if status == lay.ASK:

@@ -2,53 +2,232 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, product
+from math import prod
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.language.syntax import Emit
+from spaseq.automaton.nfa import Action, Again, Enter, Leave
+from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, walk
+from spaseq.events import EventBatch
+from spaseq.language.syntax import Filter
 from spaseq.matching.host import Key, select
 from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memory as mem
-from spaseq.matching.kernel.past import Replay
-from spaseq.matching.model import Found, distinct
+from spaseq.matching.kernel.conditions import needs
+from spaseq.matching.kernel.past import Past, Replay
+from spaseq.matching.kernel.tables import Compiled
+from spaseq.matching.model import Choice, Found, Occurrence, Row, distinct
 
 Ints = npt.NDArray[np.int64]
 
 
-def matches(m: Ints, keys: int, emit: Emit, replay: Replay) -> Iterator[tuple[Key, Found]]:
-    """The runs found since the last call in a kernel's memory, which forgets them.
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Where in the sequence an event is taken: its GPM, and the Kleene it is in, if any.
 
-    ``keys`` is how many variables PARTITION BY has.
+    ``begins``: it is the first event of an iteration. ``own`` are that Kleene's variables.
     """
-    count = int(m[mem.FOUND_COUNT])
-    rows = m[m[mem.FOUND] : m[mem.FOUND] + count * lay.FOUND_SIZE].reshape(-1, lay.FOUND_SIZE)
-    ends = np.cumsum(m[rows[:, 2] + mem.DEPTH]).tolist()
-    found = rows.tolist()
-    partitions = {partition: key_of(m, partition, keys) for _, partition, *_ in found}
-    steps = np.zeros(3 * ends[-1], dtype=np.int64)
-    k.unroll(m, steps)
-    path = list(map(tuple, steps.reshape(-1, 3)[:, :2].tolist()))
-    begins = [0, *ends[:-1]]
-    for (_, partition), same in groupby(range(count), key=lambda i: found[i][:2]):
-        key = partitions[partition]
-        runs = ((path[begins[i] : ends[i]], found[i][3]) for i in same)
-        tried = [replay.match(run, accept, key) for run, accept in runs]
-        chosen = [match for match in tried if match is not None]
-        if len(chosen) > 1:
-            chosen = sorted(select(emit, distinct(chosen)), key=_order)
-        for match in chosen:
-            yield key, match
+
+    number: int
+    gpm: str
+    kleene: int | None
+    begins: bool
+    own: frozenset[str]
 
 
-def key_of(m: Ints, partition: int, keys: int) -> Key:
-    """The values by which a partition is known."""
-    at = partition + mem.KEY
-    return tuple(m[at : at + keys].tolist())
+class Matches:
+    """Makes matches of the runs that a kernel found.
+
+    A match whose events gave one solution each, and which no filter of WHERE has a say in, is nothing but
+    those solutions side by side: it is made of references to them, and looked at when somebody asks. The
+    others are replayed.
+    """
+
+    def __init__(self, pattern: SequencePattern, compiled: Compiled, past: Past, replay: Replay) -> None:
+        self._emit = pattern.query.emit
+        self._keys = len(pattern.query.partition)
+        self._past = past
+        self._replay = replay
+        kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
+        plain = _plain_kleenes(pattern)
+        self._sites: list[_Site] = []
+        simple = []
+        for candidate in compiled.candidates:
+            actions = (*candidate.gate.ends, *candidate.begins)
+            simple.append(not pattern.where and _keeps(actions, plain) and set(candidate.inside) <= plain)
+            inside = kleenes[candidate.inside[-1]] if candidate.inside else None
+            self._sites.append(
+                _Site(
+                    compiled.gpms.index(candidate.unit.gpm),
+                    candidate.unit.gpm,
+                    None if inside is None else inside.id,
+                    any(isinstance(action, Enter | Again) for action in actions),
+                    frozenset() if inside is None else inside.own,
+                )
+            )
+        self._simple = np.array(simple, dtype=np.bool_)
+        self._simple_ends = np.array([_keeps(ends, plain) for ends in compiled.accepts], dtype=np.bool_)
+
+    def of(self, m: Ints) -> Iterator[tuple[Key, Found]]:
+        """The matches found since the last call in a kernel's memory, which forgets them."""
+        count = int(m[mem.FOUND_COUNT])
+        rows = m[m[mem.FOUND] : m[mem.FOUND] + count * lay.FOUND_SIZE].reshape(-1, lay.FOUND_SIZE)
+        bounds = np.zeros(count + 1, dtype=np.int64)
+        np.cumsum(m[rows[:, 2] + mem.DEPTH], out=bounds[1:])
+        ways = rows[:, 3].tolist()
+        keys = {partition: self._key(m, partition) for partition in set(rows[:, 1].tolist())}
+        groups = rows[:, :2].tolist()
+        steps = np.zeros((bounds[-1], 3), dtype=np.int64)
+        simple = self._simple_ends[rows[:, 3]]
+        k.unroll(m, steps.ravel())
+        whole = self._simple[steps[:, 1]] & (steps[:, 2] >= 0)
+        simple &= np.logical_and.reduceat(whole, bounds[:-1])
+        runs = _Runs(self._sites, self._past, steps)
+        at, is_simple = bounds.tolist(), simple.tolist()
+        for (_, partition), same in groupby(range(count), key=groups.__getitem__):
+            key = keys[partition]
+            found: list[Found] = []
+            for i in same:
+                if is_simple[i]:
+                    found.append(_Run(runs, at[i], at[i + 1]))
+                else:
+                    path = steps[at[i] : at[i + 1], :2].tolist()
+                    replayed = self._replay.match(path, ways[i], key)
+                    if replayed is not None:
+                        found.append(replayed)
+            if len(found) > 1:
+                found = sorted(select(self._emit, distinct(found)), key=attrgetter("path"))
+            for match in found:
+                yield key, match
+
+    def _key(self, m: Ints, partition: int) -> Key:
+        at = partition + mem.KEY
+        return tuple(m[at : at + self._keys].tolist())
 
 
-def _order(match: Found) -> list[tuple[int, str]]:
-    return sorted((event.position, gpm) for gpm, event in match.events)
+class _Runs:
+    """The events of some runs, one after the other: where they are, and which solution each gave."""
+
+    __slots__ = ("chunks", "positions", "rows", "sites")
+
+    def __init__(self, sites: Sequence[_Site], past: Past, steps: Ints) -> None:
+        self.chunks = past.chunks(steps[:, 0])
+        self.positions: list[int] = steps[:, 0].tolist()
+        self.sites = [sites[candidate] for candidate in steps[:, 1].tolist()]
+        self.rows: list[int] = steps[:, 2].tolist()
+
+    def time(self, i: int) -> int:
+        """When an event was."""
+        chunk = self.chunks[i]
+        return int(chunk.batch.time[self.positions[i] - chunk.start])
+
+
+class _Run(Found):
+    """A match whose events are some of those of ``runs``, and its Ω their solutions."""
+
+    __slots__ = ("_begin", "_end", "_runs")
+    _runs: _Runs
+    _begin: int
+    _end: int
+
+    def __init__(self, runs: _Runs, begin: int, end: int) -> None:
+        put = object.__setattr__
+        put(self, "_runs", runs)
+        put(self, "_begin", begin)
+        put(self, "_end", end)
+
+    @property
+    def events(self) -> tuple[Choice, ...]:
+        runs = self._runs
+        return tuple(self._event(runs, i) for i in range(self._begin, self._end))
+
+    @staticmethod
+    def _event(runs: _Runs, i: int) -> Choice:
+        chunk, position, site = runs.chunks[i], runs.positions[i], runs.sites[i]
+        index = position - chunk.start
+        solutions = {site.gpm: (chunk.row(site.number, runs.rows[i]),)}
+        return site.gpm, Occurrence(chunk.batch.stamp(index), position, solutions, chunk.batch, index, chunk)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        runs = self._runs
+        shared: dict[str, int] = {}
+        kleenes: dict[int, list[dict[str, int]]] = {}
+        for i in range(self._begin, self._end):
+            site = runs.sites[i]
+            solution = runs.chunks[i].row(site.number, runs.rows[i])
+            if site.kleene is None:
+                shared.update(solution)
+                continue
+            iterations = kleenes.setdefault(site.kleene, [])
+            if site.begins:
+                iterations.append({})
+            for name, term in solution.items():
+                (iterations[-1] if name in site.own else shared)[name] = term
+        if not kleenes:
+            return (Row(shared),)
+        completed = {kleene: tuple((s,) for s in iterations) for kleene, iterations in kleenes.items()}
+        rows = []
+        for chosen in product(*kleenes.values()):
+            binding = dict(shared)
+            for solution in chosen:
+                binding.update(solution)
+            rows.append(Row(binding, completed))
+        return tuple(rows)
+
+    @property
+    def size(self) -> int:
+        counts: dict[int, int] = {}
+        for site in self._runs.sites[self._begin : self._end]:
+            if site.begins and site.kleene is not None:
+                counts[site.kleene] = counts.get(site.kleene, 0) + 1
+        return prod(counts.values())
+
+    @property
+    def path(self) -> tuple[tuple[int, str], ...]:
+        runs, here = self._runs, slice(self._begin, self._end)
+        return tuple(zip(runs.positions[here], [site.gpm for site in runs.sites[here]], strict=True))
+
+    @property
+    def span(self) -> tuple[int, int]:
+        return self._runs.time(self._begin), self._runs.time(self._end - 1)
+
+    @property
+    def places(self) -> Iterator[tuple[str, EventBatch, int]]:
+        runs = self._runs
+        for i in range(self._begin, self._end):
+            chunk = runs.chunks[i]
+            yield runs.sites[i].gpm, chunk.batch, runs.positions[i] - chunk.start
+
+
+def _plain_kleenes(pattern: SequencePattern) -> frozenset[int]:
+    """The Kleenes whose iterations are all in Ω: not nested, and no filter outside chooses among them."""
+    nodes = list(walk(pattern.root))
+    kleenes = [node for node in nodes if isinstance(node, Kleene)]
+    inside = {node.id: {inner.id for inner in walk(node)} for node in kleenes}
+    found = set()
+    for kleene in kleenes:
+        related = [other for other, ids in inside.items() if kleene.id in ids or other in inside[kleene.id]]
+        outside = (node for node in nodes if node.id not in inside[kleene.id])
+        asked = frozenset[str]().union(*(needs(f.condition) for node in outside for f in _filters(node)))
+        if related == [kleene.id] and not asked & kleene.own:
+            found.add(kleene.id)
+    return frozenset(found)
+
+
+def _filters(node: Node) -> tuple[Filter, ...]:
+    """The correlated filters that are asked at a node."""
+    if isinstance(node, Atom):
+        return node.filters
+    return node.deferred if isinstance(node, Both) else ()
+
+
+def _keeps(actions: Iterable[Action], plain: frozenset[int]) -> bool:
+    """Whether actions leave Ω as it is, but for the iterations of such Kleenes."""
+    return all(a.kleene in plain for a in actions if isinstance(a, Enter | Again | Leave))

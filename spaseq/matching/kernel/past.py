@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,20 +16,23 @@ from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.tables import Candidate, Compiled
-from spaseq.matching.model import Found, Occurrence, Row, Solution
+from spaseq.matching.model import Found, Occurrence, Solution
 
 Ints = npt.NDArray[np.int64]
 
-#: A run: the candidates and positions of its events.
+#: A run: the positions and candidates of its events.
 Path = Sequence[tuple[int, int]]
 
-#: So many batches may be gone before the list of them is cut.
+#: So many batches may be gone before the list of where they start is cut.
 _SLACK: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Chunk:
-    """A batch. ``rows[g]`` is where the rows of GPM g begin in each event; ``last`` its end on the axis."""
+    """A batch. ``rows[g]`` is where the rows of GPM g begin in each event; ``last`` its end on the axis.
+
+    Its solutions' terms are kept as long as it is referenced.
+    """
 
     start: int
     batch: EventBatch
@@ -37,9 +40,16 @@ class Chunk:
     rows: Ints
     last: int
 
+    def __post_init__(self) -> None:
+        self.batch.dictionary.hold(self)
+
+    def live_ids(self) -> Iterable[Ints]:
+        """The ids in the solutions, some of which may be in no event."""
+        return [column for table in self.solutions for column in table.columns.values()]
+
     def row(self, g: int, i: int) -> dict[str, int]:
         """A solution, without what is unbound."""
-        row = {name: int(column[i]) for name, column in self.solutions[g].columns.items()}
+        row = {name: column.item(i) for name, column in self.solutions[g].columns.items()}
         return row if all(row.values()) else {name: term for name, term in row.items() if term}
 
 
@@ -49,34 +59,42 @@ class Past:
     def __init__(self, gpms: Sequence[str], keys: Sequence[str]) -> None:
         self._number = {name: g for g, name in enumerate(gpms)}
         self._keys = keys
-        self._chunks: list[Chunk] = []
+        self._chunks: dict[int, Chunk] = {}
         self._starts: list[int] = []
         self._gone = 0
         self._seen: dict[tuple[int, Key], Occurrence] = {}
 
     def __iter__(self) -> Iterator[Chunk]:
-        return iter(self._chunks[self._gone :])
+        return iter(self._chunks.values())
 
     def add(self, chunk: Chunk, oldest: int) -> None:
         """One batch more; those that end before ``oldest`` on the window's axis go."""
-        while self._gone < len(self._chunks) and self._chunks[self._gone].last < oldest:
+        while self._gone < len(self._starts) and self._chunks[self._starts[self._gone]].last < oldest:
+            del self._chunks[self._starts[self._gone]]
             self._gone += 1
-        if self._gone > _SLACK and 2 * self._gone > len(self._chunks):
-            del self._chunks[: self._gone], self._starts[: self._gone]
+        if self._gone > _SLACK and 2 * self._gone > len(self._starts):
+            del self._starts[: self._gone]
             self._gone = 0
-        self._chunks.append(chunk)
+        self._chunks[chunk.start] = chunk
         self._starts.append(chunk.start)
         self._seen.clear()
+
+    def chunks(self, positions: Ints) -> list[Chunk]:
+        """The batches in which events are."""
+        first = bisect_right(self._starts, int(positions.min())) - 1
+        starts = np.array(self._starts[first:], dtype=np.int64)
+        found = starts[np.searchsorted(starts, positions, side="right") - 1]
+        return [self._chunks[start] for start in found.tolist()]
 
     def occurrence(self, position: int, key: Key, gpm: str) -> Occurrence:
         """An event as one partition sees it, with its solutions of one GPM at least."""
         found = self._seen.get((position, key))
         if found is not None and gpm in found.solutions:
             return found
-        chunk = self._chunks[bisect_right(self._starts, position) - 1]
+        chunk = self._chunks[self._starts[bisect_right(self._starts, position) - 1]]
         index = position - chunk.start
         if found is None:
-            found = Occurrence(chunk.batch.stamp(index), position, {}, chunk.batch, index)
+            found = Occurrence(chunk.batch.stamp(index), position, {}, chunk.batch, index, chunk)
             self._seen[position, key] = found
         solutions = found.solutions
         assert isinstance(solutions, dict)
@@ -93,31 +111,21 @@ class Past:
 class Replay:
     """Gives runs that the kernel found, or asks about, to ``Context``: exactly, whatever the tables say."""
 
-    def __init__(self, compiled: Compiled, context: Context, past: Past, filtered: bool) -> None:
+    def __init__(self, compiled: Compiled, context: Context, past: Past) -> None:
         self._candidates = compiled.candidates
         self._accepts = compiled.accepts
         self._context = context
         self._past = past
-        # Where a match is nothing but its events' solutions side by side.
-        self._plain = [not filtered and not c.gate.ends and not c.begins for c in compiled.candidates]
 
     def match(self, path: Path, accept: int, key: Key) -> Found | None:
         """A run that ended as a match, unless its Ω turns out to be empty."""
-        choices = []
-        binding: dict[str, int] = {}
-        plain = not self._accepts[accept]
-        for position, number in path:
-            gpm = self._candidates[number].unit.gpm
-            event = self._past.occurrence(position, key, gpm)
-            choices.append((gpm, event))
-            solutions = event.solutions[gpm]
-            binding.update(solutions[0])
-            plain = plain and self._plain[number] and len(solutions) == 1
-        if plain:
-            return Found(tuple(choices), (Row(binding),))
         rows = self._act(self.rows(path, key), self._accepts[accept])
         rows = self._context.complete(rows)
-        return Found(tuple(choices), rows) if rows else None
+        if not rows:
+            return None
+        gpms = [self._candidates[number].unit.gpm for _, number in path]
+        events = (self._past.occurrence(at, key, gpm) for (at, _), gpm in zip(path, gpms, strict=True))
+        return Found(tuple(zip(gpms, events, strict=True)), rows)
 
     def rows(self, path: Path, key: Key) -> Rows:
         """Ω of a run right after its last event."""
