@@ -1,0 +1,137 @@
+"""A store of quads that is read as any rdflib store, and changed by its owner only."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import Any
+
+from rdflib.graph import Graph
+from rdflib.store import Store
+from rdflib.term import IdentifiedNode, Node, URIRef
+
+from spaseq.errors import EngineError
+
+Triple = tuple[Node, Node, Node]
+Pattern = tuple[Node | None, Node | None, Node | None]
+Quad = tuple[Triple, IdentifiedNode]
+
+
+class QuadStore(Store):
+    """Quads that are counted: each is there until it was taken away as often as it was put in.
+
+    rdflib's own store in memory keeps empty index entries of all that it ever held; this one keeps nothing.
+    """
+
+    context_aware = True
+    graph_aware = True
+
+    def __init__(self, configuration: str | None = None, identifier: Node | None = None) -> None:
+        self._names: dict[Triple, dict[IdentifiedNode, int]] = {}
+        self._graphs: dict[IdentifiedNode, dict[Triple, None]] = {}
+        self._index: tuple[dict[Node, dict[Triple, None]], ...] = ({}, {}, {})
+        self._prefixes: dict[str, URIRef] = {}
+        super().__init__(configuration, identifier)  # type: ignore[arg-type]  # any node identifies a store
+
+    # --- for the owner
+
+    def put(self, quads: Iterable[Quad]) -> None:
+        """Puts quads in, or once more."""
+        for triple, name in quads:
+            names = self._names.setdefault(triple, {})
+            if not names:
+                for index, term in zip(self._index, triple, strict=True):
+                    index.setdefault(term, {})[triple] = None
+            names[name] = names.get(name, 0) + 1
+            self._graphs.setdefault(name, {})[triple] = None
+
+    def take(self, quads: Iterable[Quad]) -> None:
+        """Takes away quads that were put in, each once."""
+        for triple, name in quads:
+            names = self._names[triple]
+            names[name] -= 1
+            if names[name]:
+                continue
+            del names[name]
+            _discard(self._graphs, name, triple)
+            if not names:
+                del self._names[triple]
+                for index, term in zip(self._index, triple, strict=True):
+                    _discard(index, term, triple)
+
+    # --- for rdflib
+
+    def triples(
+        self, triple_pattern: Pattern, context: Graph | None = None
+    ) -> Iterator[tuple[Triple, Iterator[Graph]]]:
+        """The triples of a pattern, in one graph or in all, each with the graphs that it is in."""
+        for triple in list(self._candidates(triple_pattern, context)):
+            fits = all(p is None or p == t for p, t in zip(triple_pattern, triple, strict=True))
+            names = self._names.get(triple, {})
+            if fits and (context is None or context.identifier in names):
+                yield triple, map(self._graph, list(names))
+
+    def _candidates(self, pattern: Pattern, context: Graph | None) -> Iterable[Triple]:
+        nothing: dict[Triple, None] = {}
+        found: list[Mapping[Triple, object]] = [self._names]
+        found += [i.get(t, nothing) for i, t in zip(self._index, pattern, strict=True) if t is not None]
+        if context is not None:
+            found.append(self._graphs.get(context.identifier, nothing))
+        return min(found, key=len)
+
+    def __len__(self, context: Graph | None = None) -> int:
+        return len(self._names if context is None else self._graphs.get(context.identifier, ()))
+
+    def contexts(self, triple: Pattern | None = None) -> Generator[Graph, None, None]:
+        """The graphs, or those that a triple is in."""
+        names: Iterable[IdentifiedNode] = self._graphs
+        if triple is not None and triple != (None, None, None):
+            names = {name for found in self.triples(triple) for name in self._names[found[0]]}
+        yield from map(self._graph, list(names))
+
+    def _graph(self, name: IdentifiedNode) -> Graph:
+        return Graph(store=self, identifier=name)
+
+    def add(self, triple: Triple, context: Graph | None, quoted: bool = False) -> None:  # noqa: ARG002
+        """Raises EngineError."""
+        raise self._read_only()
+
+    def addN(self, quads: Iterable[Any]) -> None:  # noqa: N802, ARG002
+        """Raises EngineError."""
+        raise self._read_only()
+
+    def remove(self, triple: Pattern, context: Graph | None = None) -> None:  # noqa: ARG002
+        """Raises EngineError."""
+        raise self._read_only()
+
+    def remove_graph(self, graph: Graph) -> None:  # noqa: ARG002
+        """Raises EngineError."""
+        raise self._read_only()
+
+    def add_graph(self, graph: Graph) -> None:
+        """Nothing: ``Dataset.graph(name)`` calls it before one reads."""
+
+    def _read_only(self) -> EngineError:
+        return EngineError("this store shows what the engine sees: push events to the engine instead")
+
+    def bind(self, prefix: str, namespace: URIRef, override: bool = True) -> None:
+        """Names a namespace."""
+        if override or prefix not in self._prefixes:
+            self._prefixes[prefix] = namespace
+
+    def namespace(self, prefix: str) -> URIRef | None:
+        """The namespace of a prefix."""
+        return self._prefixes.get(prefix)
+
+    def prefix(self, namespace: URIRef) -> str | None:
+        """The last prefix of a namespace."""
+        return next((p for p, n in reversed(self._prefixes.items()) if n == namespace), None)
+
+    def namespaces(self) -> Iterator[tuple[str, URIRef]]:
+        """All prefixes."""
+        yield from list(self._prefixes.items())
+
+
+def _discard(index: dict[Any, dict[Triple, None]], key: object, triple: Triple) -> None:
+    del index[key][triple]
+    if not index[key]:
+        del index[key]

@@ -1,0 +1,97 @@
+"""Matches in RDF, by ``vocab/spaseq.ttl``.
+
+::
+
+    _:m a spaseq:Match ;
+        spaseq:query <urn:x-spaseq:falls> ;
+        spaseq:start 0 ; prov:generatedAtTime 3 ;         # of its first and of its last event
+        spaseq:matchedEvent <e0>, <e3> ;
+        prov:wasDerivedFrom <e0>, <e3> ;
+        prov:qualifiedDerivation [
+            a prov:Derivation ; prov:entity <e0> ; spaseq:gpm <urn:x-spaseq:falls#A> ] , … .
+    <e0> prov:generatedAtTime 0 ; dcterms:isPartOf <stream> .
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from hashlib import sha1
+
+from rdflib.namespace import DCTERMS, PROV, RDF, RDFS, XSD
+from rdflib.term import BNode, IdentifiedNode, Literal, Node, URIRef
+
+from spaseq.language.syntax import Query
+from spaseq.rdf.vocabulary import (
+    BY_GPM,
+    DERIVED_FROM,
+    GENERATED_AT,
+    GPM,
+    MATCH,
+    MATCHED_EVENT,
+    OF_QUERY,
+    PART_OF,
+    QUERY,
+    START,
+)
+from spaseq.results._base import show_time
+from spaseq.results.match import Event, Match
+
+Triple = tuple[IdentifiedNode, URIRef, Node]
+
+
+def about_match(match: Match, node: IdentifiedNode) -> Iterator[Triple]:
+    """When the match ``node`` was, and the events that it was derived from."""
+    yield node, RDF.type, MATCH
+    yield node, START, time_literal(match.start)
+    yield node, GENERATED_AT, time_literal(match.end)
+    for event in _events(match):
+        yield node, MATCHED_EVENT, event_name(event)
+        yield node, DERIVED_FROM, event_name(event)
+
+
+def about_choices(match: Match, node: IdentifiedNode, query: URIRef) -> Iterator[Triple]:
+    """Its query, the GPM that each event was chosen for, and the events' times and streams."""
+    yield node, OF_QUERY, query
+    for gpm, events in match.events.items():
+        for event in events:
+            derivation = BNode()
+            yield node, PROV.qualifiedDerivation, derivation
+            yield derivation, RDF.type, PROV.Derivation
+            yield derivation, PROV.entity, event_name(event)
+            yield derivation, BY_GPM, gpm_name(query, gpm)
+    for event in _events(match):
+        yield event_name(event), GENERATED_AT, time_literal(event.time)
+        yield event_name(event), PART_OF, event.stream
+
+
+def about_query(query: Query, name: URIRef) -> Iterator[Triple]:
+    """The query ``name`` and its GPMs."""
+    yield name, RDF.type, QUERY
+    for gpm in query.gpms:
+        yield name, DCTERMS.hasPart, gpm_name(name, gpm.name)
+        yield gpm_name(name, gpm.name), RDF.type, GPM
+        yield gpm_name(name, gpm.name), RDFS.label, Literal(gpm.name)
+
+
+def gpm_name(query: URIRef, gpm: str) -> URIRef:
+    """The IRI of a GPM."""
+    return URIRef(f"{query}#{gpm}")
+
+
+def event_name(event: Event) -> IdentifiedNode:
+    """The name of the event's graph; for one without, a blank node that is the same in every match."""
+    if isinstance(event.graph, IdentifiedNode):
+        return event.graph
+    return BNode("e" + sha1(f"{event.stream} {event.n}".encode()).hexdigest())
+
+
+def time_literal(time: datetime | int) -> Literal:
+    """An event's time as an ``xsd:dateTime``, or a tick."""
+    datatype = XSD.integer if isinstance(time, int) else XSD.dateTime
+    return Literal(str(show_time(time)), datatype=datatype, normalize=False)
+
+
+def _events(match: Match) -> Iterator[Event]:
+    """Each event once, though several GPMs may have chosen it."""
+    yield from dict.fromkeys(event for events in match.events.values() for event in events)

@@ -1,0 +1,251 @@
+"""Live: named graphs added to a dataset are events, matches of CONSTRUCT are named graphs of it.
+
+When is a graph an event? When the default graph says its ``prov:generatedAtTime``. Say that last, and the
+event is pushed, and what it completes delivered, before ``add`` returns. Where it is said before the graph is
+there, or the store does not tell what is added to it, the event is pushed by ``flush``, or by the end of
+``with connection:``. ``with connection.event(…)`` does all of it in order.
+
+rdflib's Result keeps every row that it ever gave. Live results come from ``Results``, which forgets them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from rdflib.graph import Graph
+from rdflib.store import TripleAddedEvent
+from rdflib.term import BNode, Node, URIRef
+
+from spaseq.engine import Engine, Handle
+from spaseq.errors import EngineError, SpaseqWarning
+from spaseq.interop import from_rdflib
+from spaseq.language import prepare
+from spaseq.language.syntax import Construct, Query, RegisterKind
+from spaseq.rdf.description import about_match, time_literal
+from spaseq.rdf.recorded import Name, default_graph, named_graph
+from spaseq.rdf.vocabulary import GENERATED_AT, PART_OF
+from spaseq.results.match import Match
+from spaseq.sources import BadEvent
+from spaseq.sources.times import read_time
+
+
+class Results:
+    """The matches of a query, each given once: iterating takes those that are there, and then ends.
+
+    It holds the newest ``keep`` matches; ``dropped`` counts those that nobody took in time.
+    """
+
+    def __init__(self, keep: int) -> None:
+        self.dropped = 0
+        self.handle: Handle | None = None
+        self._found: deque[Match] = deque(maxlen=keep)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[Match]:
+        while self._found:
+            yield self._found.popleft()
+
+    def add(self, match: Match) -> None:
+        """Holds a match, until it is taken."""
+        self.dropped += len(self._found) == self._found.maxlen
+        self._found.append(match)
+
+
+class Connection:
+    """A dataset and an engine; a context manager that closes itself. ``connect`` makes one.
+
+    ``pushed`` counts the events; ``rejected`` holds the newest named graphs that could not become one.
+    """
+
+    def __init__(self, graph: Graph, engine: Engine, stream: str | None, keep: int) -> None:
+        if not graph.store.context_aware:
+            raise EngineError(f"{type(graph.store).__name__} holds no named graphs: use a Dataset")
+        if keep < 1:
+            raise EngineError(f"keep={keep}: a connection keeps one event at least")
+        self.pushed = 0
+        self.rejected: deque[BadEvent] = deque(maxlen=keep)
+        self._graph = graph
+        self._times = default_graph(graph)
+        self._engine = engine
+        self._stream = stream
+        self._keep = keep
+        # Names of graphs that are no new events: those that were there, events, and matches, oldest first.
+        self._old = frozenset(self._times.subjects(GENERATED_AT, None))
+        self._events: dict[Node, None] = {}
+        self._matches: dict[Node, None] = {}
+        self._writing = 0
+        self._waiting: deque[tuple[Name, Node]] = deque()
+        self._pushing = False
+        self._warned = False
+        graph.store.dispatcher.subscribe(  # type: ignore[no-untyped-call]  # rdflib's is untyped
+            TripleAddedEvent, self._added
+        )
+
+    # --- events
+
+    @contextmanager
+    def event(self, name: Name | str, time: datetime | int, stream: str | None = None) -> Iterator[Graph]:
+        """The graph ``name``, to be filled; at the end it is an event of the stream, and pushed."""
+        node = name if isinstance(name, URIRef | BNode) else URIRef(name)
+        graph = named_graph(self._graph, node)
+        yield graph
+        with self._own():
+            if stream is not None:
+                self._times.add((node, PART_OF, URIRef(stream)))
+            self._times.add((node, GENERATED_AT, time_literal(time)))
+        self._take(node, time_literal(time))
+
+    def flush(self) -> None:
+        """Pushes the events that are there and were not pushed, in the order of their times."""
+        known = self._events.keys() | self._matches.keys() | self._old
+        found = [
+            (name, time) for name, time in self._times.subject_objects(GENERATED_AT) if name not in known
+        ]
+        for name, time in sorted(found, key=lambda pair: (_order(pair[1]), pair[0])):
+            if isinstance(name, URIRef | BNode):
+                self._take(name, time)
+
+    def _added(self, added: Any) -> None:
+        """rdflib: a triple was added, or is just being added, to some graph of the store."""
+        if self._writing:
+            return
+        name = getattr(added.context, "identifier", added.context)
+        subject, predicate, time = added.triple
+        if name == self._times.identifier:
+            if predicate == GENERATED_AT and len(named_graph(self._graph, subject)):
+                self._take(subject, time)
+        elif name in self._events and not self._warned:
+            self._warned = True
+            message = f"graph <{name}> goes on after it was pushed: say its {GENERATED_AT} last"
+            warnings.warn(message, SpaseqWarning, stacklevel=4)
+
+    def _take(self, name: Name, time: Node) -> None:
+        """Pushes an event; those that arrive meanwhile, from callbacks, come after it."""
+        if name in self._events or name in self._matches:
+            return
+        self._events[name] = None
+        self._waiting.append((name, time))
+        if self._pushing:
+            return
+        self._pushing = True
+        try:
+            while self._waiting:
+                self._push(*self._waiting.popleft())
+        finally:
+            self._pushing = False
+
+    def _push(self, name: Name, time: Node) -> None:
+        graph = named_graph(self._graph, name)
+        streams = [str(stream) for stream in self._times.objects(name, PART_OF)]
+        if not streams and self._stream is not None:
+            streams = [self._stream]
+        try:
+            if not streams:
+                raise ValueError(f"it is in no stream: say its <{PART_OF}> first, or connect(…, stream=…)")
+            clock, value, *_ = read_time(from_rdflib(time))
+        except (TypeError, ValueError) as error:
+            self._reject(BadEvent("".join(streams[:1]), f"graph {name}", str(error), str(time)))
+        else:
+            for stream in streams:
+                self._engine.push(stream, graph, clock.show(value), name=name)
+            self.pushed += 1
+        self._forget(self._events)
+
+    def _reject(self, event: BadEvent) -> None:
+        self.rejected.append(event)
+        message = f"{event.position} is no event: {event.reason} (the connection's rejected has the newest)"
+        warnings.warn(message, SpaseqWarning, stacklevel=5)
+
+    # --- queries
+
+    def register(self, query: Query | str, on_match: Callable[[Match], None] | None = None) -> Results:
+        """Registers a query with the engine. Its matches go to ``on_match``, or else into the Results.
+
+        A match of CONSTRUCT is a named graph of the dataset, before that, with its time and the events that
+        it was derived from in the default graph. Raises what ``Engine.register`` does.
+        """
+        prepared = prepare(query) if isinstance(query, str) else query
+        results = Results(self._keep)
+        deliver = results.add if on_match is None else on_match
+
+        def found(match: Match) -> None:
+            if isinstance(prepared.form, Construct):
+                self._show(match)
+            deliver(match)
+
+        results.handle = self._engine.register(prepared, on_match=found)
+        return results
+
+    def _show(self, match: Match) -> None:
+        name = BNode()
+        register = match.query.register
+        with self._own():
+            graph = named_graph(self._graph, name)
+            for triple in match.graph():
+                graph.add(triple)
+            for triple in about_match(match, name):
+                self._times.add(triple)
+            if register is not None and register.kind is RegisterKind.STREAM:
+                self._times.add((name, PART_OF, URIRef(register.iri.value)))
+        self._matches[name] = None
+        self._forget(self._matches)
+
+    # --- the dataset
+
+    def _forget(self, names: dict[Node, None]) -> None:
+        """Takes the oldest graphs away, and what the default graph says about them."""
+        while len(names) > self._keep:
+            name = next(iter(names))
+            del names[name]
+            with self._own():
+                self._times.remove((name, None, None))
+                graph = named_graph(self._graph, name)
+                graph.remove((None, None, None))
+                if self._graph.store.graph_aware:
+                    self._graph.store.remove_graph(graph)
+
+    @contextmanager
+    def _own(self) -> Iterator[None]:
+        """What is written here is no event of the user's."""
+        self._writing += 1
+        try:
+            yield
+        finally:
+            self._writing -= 1
+
+    def close(self) -> None:
+        """Pushes what waits, and lets go of the dataset. The engine stays open."""
+        handlers = self._graph.store.dispatcher.get_map()[TripleAddedEvent]  # type: ignore[no-untyped-call]
+        if self._added in handlers:
+            handlers.remove(self._added)
+            self.flush()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close()
+
+
+def connect(graph: Graph, engine: Engine, *, stream: str | None = None, keep: int = 1000) -> Connection:
+    """Pushes the named graphs that are added to a dataset from now on, as events.
+
+    Of an event, the default graph says its ``prov:generatedAtTime``, and its stream (``dcterms:isPartOf``)
+    if that is not ``stream``. Given a single graph, that one plays the default graph's part for its store.
+    The newest ``keep`` events and ``keep`` matches stay in the dataset: older ones are removed from it.
+    """
+    return Connection(graph, engine, stream, keep)
+
+
+def _order(time: Node) -> int:
+    try:
+        return read_time(from_rdflib(time)).value
+    except (TypeError, ValueError):
+        return 0  # whoever pushes it says what is wrong with it

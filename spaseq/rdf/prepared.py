@@ -1,0 +1,84 @@
+"""SPAseq queries as rdflib's prepared queries, and their ``initNs`` and ``initBindings``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import pyoxigraph as ox
+from rdflib.plugins.sparql import sparql
+from rdflib.plugins.sparql.parserutils import CompValue
+from rdflib.term import Node
+
+from spaseq.errors import EngineError
+from spaseq.interop import from_rdflib
+from spaseq.language import syntax as s
+from spaseq.language.checks import check
+from spaseq.language.parser import parse
+from spaseq.language.scope import gpm_variables, occurring, references
+
+
+class PreparedQuery(sparql.Query):
+    """A SPAseq query for ``Dataset.query``; a store that has a SPARQL of its own leaves it alone."""
+
+    def __init__(self, parsed: s.Query) -> None:
+        super().__init__(sparql.Prologue(), CompValue("SpaseqQuery"))
+        self.parsed = parsed
+
+
+def prepare(
+    text: str,
+    filename: str = "<query>",
+    initNs: Mapping[str, str] | None = None,  # noqa: N803  # rdflib's name
+    base: str | None = None,
+) -> PreparedQuery:
+    """The query that ``text`` says, for ``Dataset.query(…, processor="spaseq", result="spaseq")``.
+
+    Raises QuerySyntaxError. What its variables mean is checked when it is asked, together with its
+    ``initBindings``, so a query may have parameters that no GPM binds.
+    """
+    return PreparedQuery(parse(text, filename, _mentioned(initNs or {}, text), base))
+
+
+def bound(query: s.Query, bindings: Mapping[str, Node]) -> s.Query:
+    """The query with variables replaced by terms, checked.
+
+    As in SPARQL, replacing is joining with the term: the GPMs that bind the variable get ``VALUES``; if none
+    does, it is a parameter, and those get it that mention it, or else all that are not negated. Names that
+    the query does not have do nothing. Raises QueryMeaningError; EngineError for a blank node, which no
+    event but its own can have.
+    """
+    negated = {ref.name for ref, under in references(query.sequence) if under}
+    for key, value in bindings.items():
+        name = str(key).lstrip("?$")
+        if not re.search(rf"[?$]{re.escape(name)}\b", query.text):
+            continue
+        term = from_rdflib(value)
+        if isinstance(term, ox.BlankNode):
+            raise EngineError(f"initBindings: ?{name} is a blank node, which no event can share")
+        chosen = (
+            {gpm.name for gpm in query.gpms if name in gpm_variables(gpm)}
+            or {gpm.name for gpm in query.gpms if name in occurring(gpm.pattern)}
+            or {gpm.name for gpm in query.gpms if gpm.name not in negated}
+        )
+        query = replace(
+            query, gpms=tuple(_restricted(g, name, term) if g.name in chosen else g for g in query.gpms)
+        )
+    return replace(query, warnings=check(query))
+
+
+def _restricted(gpm: s.Gpm, name: str, term: ox.NamedNode | ox.Literal) -> s.Gpm:
+    variable, elements = s.Var(name), gpm.pattern.elements
+    if name in (v.name for v in (gpm.time, gpm.graph) if v is not None):  # AT and AS bind it themselves
+        condition = s.Call("SAMETERM", (variable, s.Constant(term)))
+        pattern = (*elements, s.Filter(condition))
+    else:
+        pattern = (s.Values((variable,), ((term,),)), *elements)
+    return replace(gpm, pattern=replace(gpm.pattern, elements=pattern))
+
+
+def _mentioned(prefixes: Mapping[str, str], text: str) -> dict[str, str]:
+    """The prefixes that the text may use: rdflib gives some dozens with every query."""
+    used: Iterable[str] = set(re.findall(r"([\w.-]*):", text))
+    return {name: str(prefixes[name]) for name in used if name in prefixes}

@@ -1,0 +1,60 @@
+"""What ``Dataset.query(…, result="spaseq")`` gives: an rdflib Result that knows its matches."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Final
+
+from rdflib import plugin
+from rdflib.query import Result, ResultSerializer
+
+from spaseq.language.syntax import Query
+from spaseq.results.match import Match
+from spaseq.sources import BadEvent
+
+#: The formats of matches, for every form of query.
+_OF_MATCHES: Final = ("ndjson", "messages")
+
+
+class SpaseqResult(Result):
+    """The rows, answer or graph of a query, and its ``matches``: a recorded stream is finite, so all of them.
+
+    ``vars``, ``bindings``, ``askAnswer``, ``graph``, iteration and ``serialize`` are rdflib's. ``rejected``
+    holds what could not become an event.
+    """
+
+    def __init__(self, found: Mapping[str, Any]) -> None:
+        super().__init__(found["type_"])
+        self.vars = found["vars_"]
+        self.bindings = found["bindings"]
+        self.askAnswer = found["askAnswer"]
+        self.graph = found["graph"]
+        self.query: Query = found["query"]
+        self.matches: Sequence[Match] = found["matches"]
+        self.rejected: Sequence[BadEvent] = found["rejected"]
+
+    def serialize(
+        self,
+        destination: str | IO[bytes] | None = None,
+        encoding: str = "utf-8",
+        format: str = "xml",  # noqa: A002  # rdflib's name
+        **args: Any,
+    ) -> bytes | None:
+        """As rdflib's; ``ndjson`` and ``messages`` write matches, of CONSTRUCT too.
+
+        Raises FormatError if the format cannot hold what the query gives.
+        """
+        if self.type != "CONSTRUCT" or format not in _OF_MATCHES:
+            return super().serialize(destination, encoding, format, **args)
+        # rdflib gives the results of CONSTRUCT to the serializers of graphs, which know no matches.
+        written = io.BytesIO()
+        plugin.get(format, ResultSerializer)(self).serialize(written, encoding, **args)
+        if destination is None:
+            return written.getvalue()
+        if isinstance(destination, str):
+            Path(destination).write_bytes(written.getvalue())
+        else:
+            destination.write(written.getvalue())
+        return None

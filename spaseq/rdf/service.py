@@ -1,0 +1,276 @@
+"""Registered queries as SPARQL services: ``SERVICE <urn:x-spaseq:NAME> { … }``.
+
+What a service is evaluated over: a graph that describes the matches found so far (``description``), and
+their rows. The block ``{ … }`` means what it means when it begins with ``VALUES (?match ?a ?b …) { … }``, one
+line for each row of each match, under the names of the query's SELECT; ``?match`` is the match in the graph.
+So ``{ }`` gives all rows, FILTER and BIND see them, and ``?match spaseq:matchedEvent ?event`` asks on.
+The matches of CONSTRUCT and ASK have no rows: of them there is ``?match`` alone, and what CONSTRUCT made.
+"""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rdflib.graph import Graph
+from rdflib.plugins.sparql.algebra import translateQuery
+from rdflib.plugins.sparql.evaluate import evalPart
+from rdflib.plugins.sparql.parser import parseQuery
+from rdflib.plugins.sparql.parserutils import CompValue, Expr
+from rdflib.plugins.sparql.sparql import AlreadyBound, QueryContext
+from rdflib.term import BNode, Literal, Node, URIRef, Variable
+
+from spaseq.engine import Engine, Handle
+from spaseq.errors import EngineError
+from spaseq.interop import from_rdflib
+from spaseq.language import prepare
+from spaseq.language.syntax import Construct, Query, Select
+from spaseq.rdf._quads import Quad, QuadStore, Triple
+from spaseq.rdf.description import about_choices, about_match, about_query
+from spaseq.rdf.hook import SCHEME, SERVICES
+from spaseq.results._columns import columns
+from spaseq.results.match import Match
+
+Row = Mapping[Variable, Node]
+
+_MATCH: Final = Variable("match")
+
+#: Stands in a block's VALUES for the rows, until it is asked.
+_HERE: Final = URIRef("urn:x-spaseq:rows")
+
+#: How many blocks a service keeps translated.
+_BLOCKS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is kept of a match: its rows and its description, not its events' graphs."""
+
+    rows: Sequence[Row]
+    quads: Sequence[Quad]
+
+
+class Service:
+    """A registered query and the newest of its matches; a context manager that closes it.
+
+    ``register`` makes one. It keeps the ``keep`` newest matches: when one more is found, the oldest goes.
+    """
+
+    def __init__(self, name: str, engine: Engine, query: Query, keep: int) -> None:
+        if keep < 1:
+            raise EngineError(f"keep={keep}: a service keeps one match at least")
+        self.name = name
+        self.iri = URIRef(SCHEME + name)
+        self.engine = engine
+        self.query = query
+        self.keep = keep
+        self.variables = tuple(map(Variable, columns(query)))
+        self.handle: Handle | None = None
+        self.on_match: Callable[[Match], None] | None = None
+        self._kept: deque[_Kept] = deque()
+        self._store = QuadStore()
+        self._store.put((triple, self.iri) for triple in about_query(query, self.iri))
+        self._graph = Graph(store=self._store, identifier=self.iri)
+        self._blocks: OrderedDict[int, _Block] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        """How many matches it keeps now."""
+        return len(self._kept)
+
+    def close(self) -> None:
+        """Ends the query, and frees the name."""
+        if self.handle is not None:
+            self.handle.cancel()
+        if SERVICES.get(self.name) is self:
+            del SERVICES[self.name]
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add(self, match: Match) -> None:
+        """Keeps a match."""
+        node = BNode()
+        triples: list[Triple] = [*about_match(match, node), *about_choices(match, node, self.iri)]
+        if isinstance(self.query.form, Construct):
+            triples += match.graph()
+        quads = [(triple, self.iri) for triple in triples]
+        rows: list[dict[Variable, Node]] = [{}]
+        if isinstance(self.query.form, Select):
+            rows = [{Variable(v): term for v, term in row.items()} for row in match.bindings]
+        kept = _Kept([row | {_MATCH: node} for row in rows], quads)
+        with self._lock:
+            self._store.put(quads)
+            self._kept.append(kept)
+            if len(self._kept) > self.keep:
+                self._store.take(self._kept.popleft().quads)
+        if self.on_match is not None:
+            self.on_match(match)
+
+    def ask(self, part: CompValue, ctx: QueryContext) -> list[Mapping[Variable, Node]]:
+        """The solutions of the block of a SERVICE that can go with what ``ctx`` has bound."""
+        with self._lock:
+            block = self._block(part)
+            seen = {*self.variables, _MATCH} - block.hidden
+            known = {v: ctx[v] for v in seen if ctx[v] is not None}
+            block.rows[:] = [
+                dict(row)
+                for kept in self._kept
+                for row in kept.rows
+                if all(_same(row.get(v, term), term) for v, term in known.items())
+            ]
+            inner = QueryContext(self._graph, initBindings=ctx.initBindings)
+            inner.prologue = ctx.prologue
+            found = evalPart(inner, block.algebra)
+            return [{v: t for v, t in solution.items() if v not in block.hidden} for solution in found]
+
+    def _block(self, part: CompValue) -> _Block:
+        """The block, translated once; the last few are kept, since a join may ask for each of its rows."""
+        block = self._blocks.get(id(part))
+        if block is None or block.part is not part:
+            block = self._blocks[id(part)] = _translated(part, self.variables)
+            if len(self._blocks) > _BLOCKS:
+                self._blocks.popitem(last=False)
+        return block
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A SERVICE's block in SPARQL's algebra; ``rows`` are those of its VALUES, filled in when it is asked."""
+
+    part: CompValue
+    hidden: frozenset[Variable]
+    algebra: CompValue
+    rows: list[dict[Variable, Node]]
+
+
+def register(
+    engine: Engine,
+    query: Query | str,
+    name: str | None = None,
+    *,
+    keep: int = 1000,
+    on_match: Callable[[Match], None] | None = None,
+) -> Service:
+    """Registers a query with the engine, and as the service ``urn:x-spaseq:NAME`` with rdflib's SPARQL.
+
+    Without ``name``, that is the IRI of the query's REGISTER (what follows ``urn:x-spaseq:``, if it begins
+    so). The service keeps the ``keep`` newest matches. Raises what ``Engine.register`` does, and
+    EngineError for a name that is taken, or a query without one.
+    """
+    prepared = prepare(query) if isinstance(query, str) else query
+    if name is None:
+        if prepared.register is None:
+            raise EngineError("the query has no name: give one, or begin it with REGISTER QUERY <iri> AS")
+        name = prepared.register.iri.value.removeprefix(SCHEME)
+    if name in SERVICES:
+        raise EngineError(f"there is a service {name!r} already: close it first, or take another name")
+    service = Service(name, engine, prepared, keep)
+    if _MATCH in service.variables:
+        raise EngineError("a service's ?match is the match itself: give that variable another name")
+    service.handle = engine.register(prepared, on_match=service.add)
+    service.on_match = on_match
+    SERVICES[name] = service
+    return service
+
+
+def solutions(ctx: QueryContext, part: CompValue, iri: str) -> Iterator[Any]:
+    """The solutions of a SERVICE; EngineError if no query is registered under its name, unless SILENT."""
+    service = SERVICES.get(iri.removeprefix(SCHEME))
+    if service is None:
+        if part.silent:
+            return iter([ctx.solution()])
+        raise EngineError(_unknown(iri.removeprefix(SCHEME)))
+    return _joined(ctx, service.ask(part, ctx))
+
+
+def declare(ctx: QueryContext, part: CompValue) -> set[Variable]:
+    """Tells the parts around our services which variables these bind, beside those in their blocks.
+
+    rdflib's OPTIONAL relies on what the query's text says about that.
+    """
+    if part.name == "ServiceGraphPattern":
+        service = SERVICES.get(str(ctx[part.term]).removeprefix(SCHEME))
+        found = set(service.variables) if service is not None else set()
+    else:
+        found = set()
+        for child in part.values():
+            if isinstance(child, CompValue):
+                found |= declare(ctx, child)
+    if found and part._vars is not None:
+        part["_vars"] = part["_vars"] | found
+    return found
+
+
+def _joined(ctx: QueryContext, found: Sequence[Mapping[Variable, Node]]) -> Iterator[Any]:
+    for solution in found:
+        joined = ctx.push()
+        try:
+            for variable, term in solution.items():
+                if not _same(joined[variable], term):
+                    joined[variable] = term  # type: ignore[assignment]  # rdflib says str, and means terms
+        except AlreadyBound:
+            continue
+        yield joined.solution()
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether both are one RDF term: to rdflib "a" and "a"^^xsd:string, as Oxigraph gives it, are two."""
+    if one == other:
+        return True
+    both = isinstance(one, Literal) and isinstance(other, Literal)
+    return both and from_rdflib(one) == from_rdflib(other)  # type: ignore[arg-type]  # it is a literal
+
+
+def _translated(part: CompValue, variables: Sequence[Variable]) -> _Block:
+    # The block is rdflib's parse tree, and translating changes it. Its text would be easier to use, but of
+    # two SERVICEs rdflib gives the first one's text for both.
+    given = _copied(part.graph)
+    columns_ = (*variables, _MATCH)
+    names = " ".join(variable.n3() for variable in columns_)
+    line = " ".join(_HERE.n3() for _ in columns_)
+    parsed = parseQuery(f"SELECT * {{ VALUES ({names}) {{ ({line}) }} }}")
+    subselect = given.name == "SubSelect"
+    more = [CompValue("GroupOrUnionGraphPattern", graph=[given])] if subselect else given.part or []
+    parsed[1].where.part.extend(more)
+    algebra = translateQuery(parsed).algebra.p
+    values = next(p for p in _parts(algebra) if p.name == "values" and _HERE in p.res[0].values())
+    rows: list[dict[Variable, Node]] = []
+    values["res"] = rows
+    # Every solution has a match. It is seen only where the block speaks of it: another service has its own.
+    hidden = frozenset() if _MATCH in part._vars else frozenset([_MATCH])
+    return _Block(part, hidden, algebra, rows)
+
+
+def _copied(part: Any) -> Any:
+    """A parse tree of one's own; CompValues cannot be copied by ``copy``."""
+    if isinstance(part, Expr):
+        function = None if part._evalfn is None else part._evalfn.__func__
+        return Expr(part.name, function, **{name: _copied(child) for name, child in part.items()})
+    if isinstance(part, CompValue):
+        return CompValue(part.name, **{name: _copied(child) for name, child in part.items()})
+    return [_copied(child) for child in part] if isinstance(part, list) else part
+
+
+def _parts(part: CompValue) -> Iterator[CompValue]:
+    yield part
+    for child in part.values():
+        if isinstance(child, CompValue):
+            yield from _parts(child)
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name, SERVICES, 1)
+    hint = f"did you mean <{SCHEME}{near[0]}>? " if near else ""
+    known = ", ".join(SERVICES) or "none"
+    return (
+        f"no query is registered for SERVICE <{SCHEME}{name}>: {hint}"
+        f"spaseq.rdf.register makes services; there are now: {known}"
+    )
