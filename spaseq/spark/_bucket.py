@@ -1,0 +1,211 @@
+"""The stateful stage of one bucket: chunks in, in any order; matches out, up to the watermark.
+
+A bucket keeps the chunks as they came. Its *state* is those whose events are still to come, or may still
+matter to matches that are not complete, and a few numbers. Nothing else is stored between micro-batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from spaseq.engine.rejects import letter_of
+from spaseq.events import Clock
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.language.syntax import Query
+from spaseq.matching.host import Key
+from spaseq.matching.model import Bounds, bounds
+from spaseq.results.match import Match
+from spaseq.sources import BadEvent
+from spaseq.spark._chunk import Chunk, Extent, decode, encode, extent, join
+from spaseq.spark._job import Job, looks_back, needs, pattern_of, query_of
+from spaseq.spark._pack import pack, unpack
+from spaseq.spark._remote import Progress, RemotePipeline
+from spaseq.terms import Dictionary
+
+#: So many new terms are not worth looking for old ones.
+_SWEEP_AFTER: Final = 100_000
+
+#: Later than every event.
+_END: Final = 1 << 62
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A chunk: its bytes, what they say of themselves, and what they are, if somebody has looked."""
+
+    data: bytes
+    extent: Extent
+    chunk: Chunk | None = None
+
+
+class Bucket:
+    """One bucket of a job; ``kb`` is asked by EXISTS only."""
+
+    def __init__(self, job: Job, kb: KnowledgeBase) -> None:
+        pattern = pattern_of(job.text)
+        self._job = job
+        self._kb = kb
+        self._query: Query = query_of(job.text)
+        self._needs = needs(pattern)
+        self._bounds: Bounds = bounds(self._query.window, job.clock is Clock.TICKS, job.start or 0)
+        self._back = looks_back(pattern)
+        self._dictionary = Dictionary()
+        iris = sorted({stream.iri for stream in self._query.streams}, key=lambda iri: iri.value)
+        self._streams = {self._dictionary.pin(iri): rank for rank, iri in enumerate(iris)}
+        self._pipeline = RemotePipeline(self._query, self._dictionary, kb, job.evaluator, job.start)
+        self._kept: list[_Kept] = []
+        #: The least time that may still come; everything before it was processed.
+        self.reached = -_END
+
+    @property
+    def held(self) -> int | None:
+        """The time of the first event that was not processed yet, or a lower bound of it."""
+        begins = [max(k.extent.begin, self.reached) for k in self._kept if k.extent.last >= self.reached]
+        return min(begins, default=None)
+
+    @property
+    def waits(self) -> bool:
+        """Whether something may yet come of what is here."""
+        return bool(self._kept) and not self._pipeline.done
+
+    def add(self, data: bytes, watermark: int) -> list[BadEvent]:
+        """Takes a chunk. Its events before ``watermark`` are late: returned, and left out."""
+        said = extent(data)
+        if said.begin >= watermark:
+            self._kept.append(_Kept(data, said))
+            return []
+        chunk = decode(data, self._dictionary)
+        late = np.flatnonzero(chunk.batch.time < watermark)
+        letters = []
+        for index in late.tolist():
+            shown = chunk.batch.clock.show
+            time = int(chunk.batch.time[index])
+            reason = f"late: its time {shown(time)} is before the watermark, {shown(watermark)}"
+            letters.append(letter_of(chunk.batch, index, reason))
+        if len(late) < len(chunk.batch):
+            rest = chunk.take(np.flatnonzero(chunk.batch.time >= watermark))
+            data = encode(rest, with_triples=self._needs.triples)
+            self._kept.append(_Kept(data, extent(data), rest))
+        return letters
+
+    def release(self, watermark: int) -> Iterator[Match]:
+        """Processes the events before ``watermark``; yields what they complete."""
+        if watermark <= self.reached:
+            return
+        due = self._between(self.reached, watermark)
+        self.reached = watermark
+        if due is not None and not self._pipeline.done:
+            yield from self._pipeline.take(due)
+        yield from self._pipeline.advance(watermark)
+        self._forget()
+
+    def close(self) -> Iterator[Match]:
+        """No event will come any more: processes the rest, and ends every window."""
+        due = self._between(self.reached, _END)
+        self.reached = _END
+        if due is not None and not self._pipeline.done:
+            yield from self._pipeline.take(due)
+        yield from self._pipeline.close()
+        self._kept.clear()
+
+    def _between(self, begin: int, end: int) -> Chunk | None:
+        """The events of a range of time, in processing order."""
+        chunks = []
+        for kept in self._kept:
+            if kept.extent.last < begin or kept.extent.begin >= end:
+                continue
+            if kept.chunk is None:
+                kept.chunk = decode(kept.data, self._dictionary)
+            chunk = kept.chunk
+            if kept.extent.begin < begin or kept.extent.last >= end:
+                time = chunk.batch.time
+                chunk = chunk.take(np.flatnonzero((begin <= time) & (time < end)))
+            if kept.extent.last < end:
+                kept.chunk = None
+            if len(chunk.batch):
+                chunks.append(chunk)
+        return join(chunks, self._streams) if chunks else None
+
+    def _forget(self) -> None:
+        """Lets go of the chunks that no match can need any more, and of their terms."""
+        if self._pipeline.done:
+            self._kept.clear()
+        elif self._bounds.counted:
+            self._forget_counted()
+        else:
+            horizon = self._horizon()
+            self._kept = [kept for kept in self._kept if kept.extent.last >= horizon]
+        if self._dictionary.unswept > max(_SWEEP_AFTER, len(self._dictionary) // 2):
+            self._dictionary.sweep()
+
+    def _horizon(self) -> int:
+        """The time of the first event that may still matter."""
+        if self._bounds.sliding:
+            return self.reached - self._back * self._bounds.size
+        return self._bounds.start + self._bounds.index(self.reached) * self._bounds.size
+
+    def _forget_counted(self) -> None:
+        """The same for windows that count events: so many of the newest stay, at least."""
+        newest = sorted(self._kept, key=lambda kept: kept.extent.last, reverse=True)
+        count, stay = 0, []
+        for kept in newest:
+            if kept.extent.last >= self.reached or count < self._back * self._bounds.size:
+                stay.append(kept)
+            if kept.extent.last < self.reached:
+                count += kept.extent.events
+        self._kept = stay
+
+    # --- state --------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """The state."""
+        progress = self._pipeline.progress
+        term = self._dictionary.term
+        header = {
+            "reached": self.reached,
+            "position": progress.position,
+            "left": progress.left,
+            "done": progress.done,
+            "drops": [[[str(term(i)) for i in key], at] for key, at in (progress.drops or {}).items()],
+            "chunks": [len(kept.data) for kept in self._kept],
+        }
+        data = b"".join(kept.data for kept in self._kept)
+        return pack(header, {"chunks": np.frombuffer(data, dtype=np.uint8)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes, job: Job, kb: KnowledgeBase) -> Bucket:
+        """The bucket of a state. Raises EngineError for one that another version wrote."""
+        bucket = cls(job, kb)
+        header, arrays = unpack(data)
+        bucket._restore(header, arrays["chunks"].tobytes())
+        return bucket
+
+    def _restore(self, header: dict[str, Any], data: bytes) -> None:
+        at = 0
+        for size in header["chunks"]:
+            part = data[at : at + size]
+            self._kept.append(_Kept(part, extent(part)))
+            at += size
+        self.reached = header["reached"]
+        drops = {self._key(texts): position for texts, position in header["drops"]}
+        progress = Progress(header["position"], header["left"], header["done"], drops)
+        if progress.done:
+            past = None
+        elif self._bounds.counted:
+            past = self._between(-_END, self.reached)
+        else:
+            past = self._between(self._horizon(), self.reached)
+        self._pipeline.replay(past, progress, self.reached)
+
+    def _key(self, texts: Iterable[str]) -> Key:
+        from rdflib.util import from_n3
+
+        from spaseq.interop import from_rdflib
+
+        return tuple(self._dictionary.intern(from_rdflib(from_n3(text))) for text in texts)
+
+

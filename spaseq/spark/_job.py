@@ -1,0 +1,159 @@
+"""What a distributed query is to its processes: the query, its clock, its buckets; and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Protocol
+
+from spaseq.automaton.pattern import Atom, Both, Chain, Either, Kleene, SequencePattern, normalise, walk
+from spaseq.events import Clock
+from spaseq.gpm.walk import exists_in
+from spaseq.language import prepare
+from spaseq.language.syntax import UNITS, Ask, Query, Strategy
+
+#: The bucket of a query that runs as one group, and of what belongs to no partition.
+ONLY: Final = 0
+
+#: The watermark when no event will come any more, in milliseconds: the end of the year 9999.
+END_MS: Final = 253_402_300_799_000
+
+
+class Shared(Protocol):
+    """Bytes that every process has: a Spark broadcast, or something like it."""
+
+    @property
+    def value(self) -> bytes:
+        """The bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A query on its way to the workers, picklable.
+
+    ``text`` is its canonical text. ``start``: where its tumbling windows begin, None if it has none.
+    ``buckets``: the numbers of its buckets. ``kb``: its background graphs, see ``_background``.
+    """
+
+    text: str
+    clock: Clock
+    start: int | None
+    buckets: tuple[int, ...]
+    evaluator: str | None = None
+    kb: Shared | None = None
+
+
+@lru_cache(maxsize=32)
+def query_of(text: str) -> Query:
+    """The query of a text, prepared once in each process."""
+    return prepare(text)
+
+
+@lru_cache(maxsize=32)
+def pattern_of(text: str) -> SequencePattern:
+    """Its sequence in normal form."""
+    return normalise(query_of(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the stateful stage must see of the stream.
+
+    ``one_group``: why the query cannot be spread over buckets, or None. ``all_events``: also the times of
+    events that no GPM wants. ``triples``: the graphs of events.
+    """
+
+    one_group: str | None
+    all_events: bool
+    triples: bool
+
+
+def needs(pattern: SequencePattern) -> Needs:
+    """What a query needs.
+
+    ``,`` asks for the very next event of the partition. With PARTITION BY that is the next event in which
+    some GPM binds the key, and such an event has a solution, so it survives anyway. Without, every event
+    of the streamset counts, and at least its place must be known. So it is for a window that counts events.
+    """
+    query = pattern.query
+    counted = UNITS[query.window.unit] is None
+    reason = None
+    if not query.partition:
+        reason = "it has no PARTITION BY"
+    elif counted:
+        reason = "its window counts the events of all partitions"
+    elif query.modifiers.limit is not None:
+        reason = "LIMIT counts the rows of all partitions"
+    elif isinstance(query.form, Ask):
+        reason = "ASK ends at the first match of all partitions"
+    strict = any(_is_strict(node) for node in walk(pattern.root))
+    filters = [f.condition for part in pattern.gpms.values() for f in part.correlated]
+    filters += [f.condition for f in pattern.where]
+    return Needs(
+        reason, counted or (strict and not query.partition), any(exists_in(condition) for condition in filters)
+    )
+
+
+def _is_strict(node: object) -> bool:
+    match node:
+        case Chain(operators=operators):
+            return Strategy.STRICT in operators
+        case Kleene(strategy=strategy):
+            return strategy is Strategy.STRICT
+    return False
+
+
+def looks_back(pattern: SequencePattern) -> int:
+    """How many windows before now an event may still matter.
+
+    One for the events of a match that is not complete. Three where a negation or ``ALL`` lets a match wait
+    for the end of its window, EMIT for that of its last event, and then both look back to where it began.
+    """
+    usual = all(isinstance(node, Chain | Kleene | Atom | Both | Either) for node in walk(pattern.root))
+    return 1 if usual else 3
+
+
+def bucket_numbers(count: int, partitions: int) -> tuple[int, ...]:
+    """Numbers for so many buckets that Spark's hash spreads evenly over shuffle partitions.
+
+    >>> [partition_of(number, 4) for number in bucket_numbers(8, 4)]
+    [0, 1, 2, 3, 0, 1, 2, 3]
+    """
+    found: list[list[int]] = [[] for _ in range(partitions)]
+    wanted = -(-count // partitions)
+    number = 0
+    while any(len(numbers) < wanted for numbers in found):
+        numbers = found[partition_of(number, partitions)]
+        if len(numbers) < wanted:
+            numbers.append(number)
+        number += 1
+    return tuple(found[i % partitions][i // partitions] for i in range(count))
+
+
+def partition_of(number: int, partitions: int) -> int:
+    """Where Spark's hash partitioning puts an integer: Murmur3 with seed 42, modulo."""
+    mask = 0xFFFFFFFF
+
+    def rotated(word: int, by: int) -> int:
+        return ((word << by) | (word >> (32 - by))) & mask
+
+    word = rotated(number * 0xCC9E2D51 & mask, 15) * 0x1B873593 & mask
+    code = (rotated(42 ^ word, 13) * 5 + 0xE6546B64) & mask
+    code ^= 4  # the length of an integer in bytes
+    code = (code ^ (code >> 16)) * 0x85EBCA6B & mask
+    code = (code ^ (code >> 13)) * 0xC2B2AE35 & mask
+    code ^= code >> 16
+    signed = code - (1 << 32) if code >> 31 else code
+    return signed % partitions
+
+
+def milliseconds(time: int, clock: Clock) -> int:
+    """A time on a stream's clock as Spark's watermark counts it, rounded down; a tick is a second."""
+    value = time * 1000 if clock is Clock.TICKS else time // 1000
+    return max(-END_MS, min(END_MS, value))
+
+
+def reached(watermark_ms: int, clock: Clock) -> int:
+    """The least time that may still come, when Spark's watermark is so far."""
+    return -(-watermark_ms // 1000) if clock is Clock.TICKS else watermark_ms * 1000

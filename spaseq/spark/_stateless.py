@@ -1,0 +1,255 @@
+"""The stateless stage: what Spark brings → events → solutions of all GPMs → chunks for the buckets.
+
+Events that no GPM wants go no further, unless their place in the stream counts (see ``_job.needs``). An event
+of several partitions goes to the bucket of each, with the solutions that belong there.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from pyoxigraph import NamedNode
+
+from spaseq.events import Clock, EventBatch, Ids, concatenate
+from spaseq.gpm.evaluator import GpmEvaluator
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.sharing import Sharing
+from spaseq.gpm.solutions import Solutions
+from spaseq.sources import BadEvent, SourceOptions, open_source
+from spaseq.spark import _kernel_chunk as kernels
+from spaseq.spark._background import receive
+from spaseq.spark._chunk import Chunk, encode, events_of, labelled
+from spaseq.spark._job import Job, needs, pattern_of
+from spaseq.terms import Dictionary
+
+#: So many events go through the GPMs at once, if there are so many.
+_TOGETHER: Final = 1 << 16
+
+_SWEEP_AFTER: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A chunk for a bucket."""
+
+    bucket: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What became of some events of one stream: their largest time, their chunks, and what is malformed."""
+
+    newest: int | None
+    pieces: list[Piece]
+    letters: list[BadEvent]
+
+
+class Stateless:
+    """The stage for one job, in one process."""
+
+    def __init__(self, job: Job, kb: KnowledgeBase | None) -> None:
+        pattern = pattern_of(job.text)
+        self._job = job
+        self._needs = needs(pattern)
+        self._keys = tuple(variable.name for variable in pattern.query.partition)
+        self._buckets = np.array(job.buckets, dtype=np.int64)
+        self.dictionary = Dictionary()
+        self.dictionary.table()
+        background = (kb or KnowledgeBase({})).restrict(pattern.query.knowledge)
+        sharing = Sharing()
+        self._gpms = {
+            name: GpmEvaluator(
+                part.gpm,
+                part.stateless,
+                self.dictionary,
+                background,
+                frozenset(self.dictionary.pin(stream) for stream in part.streams),
+                sharing,
+            )
+            for name, part in pattern.gpms.items()
+        }
+
+    def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[Passed]:
+        """Takes batches of events; ``letters`` are what was found malformed while they were read."""
+        waiting: list[EventBatch] = []
+        for batch in batches:
+            if len(batch) and batch.clock is not self._job.clock:
+                letters += _on_another_clock(batch, self._job.clock)
+            elif len(batch):
+                waiting.append(batch)
+            if sum(map(len, waiting)) >= _TOGETHER:
+                yield self._passed(waiting, letters)
+                waiting.clear()
+                letters.clear()
+        if waiting or letters:
+            yield self._passed(waiting, letters)
+
+    def _passed(self, waiting: list[EventBatch], letters: list[BadEvent]) -> Passed:
+        if not waiting:
+            return Passed(None, [], list(letters))
+        batch = concatenate(waiting)
+        passed = Passed(int(batch.time.max()), list(self._pieces(batch)), list(letters))
+        if self.dictionary.unswept > max(_SWEEP_AFTER, len(self.dictionary) // 2):
+            self.dictionary.sweep()
+        return passed
+
+    def _pieces(self, batch: EventBatch) -> Iterator[Piece]:
+        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
+        if not self._needs.triples:
+            batch = _without_triples(batch)
+        for number, tables in self._by_bucket(solutions):
+            chunk = Chunk(batch, tables)
+            events = self._wanted(chunk)
+            if len(events) < len(batch):
+                chunk = chunk.take(events)
+            if len(events):
+                yield Piece(int(self._buckets[number]), encode(chunk, with_triples=self._needs.triples))
+
+    def _wanted(self, chunk: Chunk) -> Ids:
+        if self._needs.all_events:
+            return np.arange(len(chunk.batch))
+        wanted = np.zeros(len(chunk.batch), dtype=np.bool_)
+        for table in chunk.solutions.values():
+            wanted[events_of(table)] = True
+        return np.flatnonzero(wanted)
+
+    def _by_bucket(self, solutions: Mapping[str, Solutions]) -> Iterator[tuple[int, Mapping[str, Solutions]]]:
+        """The solutions that belong to each bucket; in one group all of them."""
+        if self._needs.one_group is not None:
+            yield 0, solutions
+            return
+        takes = _Takes()
+        numbers = {name: takes.once(self._numbers, table, self._keys) for name, table in solutions.items()}
+        for number in np.unique(np.concatenate(list(numbers.values()))).tolist():
+            if number >= 0:
+                yield number, takes.part(solutions, numbers, number)
+
+    def _numbers(self, table: Solutions) -> Ids:
+        """The bucket of each row, by the values of the partition variables; -1 where one is unbound."""
+        codes = np.zeros(len(table), dtype=np.int64)
+        complete = np.ones(len(table), dtype=np.bool_)
+        for key in self._keys:
+            column = table.column(key)
+            complete &= column != 0
+            distinct, inverse = np.unique(column, return_inverse=True)
+            terms = labelled(self.dictionary, distinct[distinct != 0])
+            mixed = np.zeros(len(distinct), dtype=np.int64)
+            kernels.hash_terms(terms.terms, terms.arena, distinct, mixed)
+            # As unsigned words, since the product is meant to overflow.
+            codes = (codes.view(np.uint64) * np.uint64(31) + mixed[inverse].view(np.uint64)).view(np.int64)
+        numbers = (codes.view(np.uint64) >> np.uint64(7)) % np.uint64(len(self._buckets))
+        return np.where(complete, numbers.astype(np.int64), -1)
+
+
+class _Takes:
+    """Selections of rows, each made once for all GPMs that have the same arrays."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, Any] = {}
+        # Referenced, so that no other array gets their identity meanwhile.
+        self._held: list[object] = []
+
+    def once(self, make: Callable[[Solutions], Ids], table: Solutions, keys: Iterable[str]) -> Ids:
+        columns = [table.columns.get(key) for key in keys]
+        return self._once((id(table.event), *map(id, columns)), lambda: make(table), table, columns)
+
+    def part(
+        self, solutions: Mapping[str, Solutions], numbers: Mapping[str, Ids], number: int
+    ) -> Mapping[str, Solutions]:
+        """The rows of a bucket: those of its keys, and in their events those that have no whole key."""
+        rows = {}
+        for name, own in numbers.items():
+            rows[name] = self._once((id(own), number), lambda own=own: np.flatnonzero(own == number), own)
+        if any((own < 0).any() for own in numbers.values()):
+            here = np.unique(np.concatenate([events_of(solutions[n])[rows[n]] for n in solutions]))
+            for name, own in numbers.items():
+                loose = (own < 0) & np.isin(events_of(solutions[name]), here)
+                rows[name] = np.flatnonzero((own == number) | loose)
+        return {name: self._take(table, rows[name]) for name, table in solutions.items()}
+
+    def _take(self, table: Solutions, rows: Ids) -> Solutions:
+        def taken(array: Ids) -> Ids:
+            found: Ids = self._once((id(array), id(rows), "take"), lambda: array[rows], array, rows)
+            return found
+
+        columns = {name: taken(column) for name, column in table.columns.items()}
+        return Solutions(len(rows), taken(events_of(table)), columns)
+
+    def _once(self, key: object, make: Callable[[], Any], *held: object) -> Any:
+        if key not in self._known:
+            self._known[key] = make()
+            self._held += held
+        return self._known[key]
+
+
+def _without_triples(batch: EventBatch) -> EventBatch:
+    none = np.zeros(0, dtype=np.int64)
+    return replace(batch, offset=np.zeros(len(batch) + 1, dtype=np.int64), s=none, p=none, o=none)
+
+
+def _on_another_clock(batch: EventBatch, clock: Clock) -> Iterator[BadEvent]:
+    from spaseq.engine.rejects import letter_of
+
+    reason = f"its time is in {batch.clock}, but the query's first event was in {clock}"
+    return (letter_of(batch, index, reason) for index in range(len(batch)))
+
+
+# --- what Spark brings ------------------------------------------------------------------------
+
+
+def read_block(
+    stream: str, first: int, options: str, data: bytes, dictionary: Dictionary, letters: list[BadEvent]
+) -> Iterator[EventBatch]:
+    """The events of some bytes of a stream, whose numbers begin with ``first``."""
+    given = options_of(options)
+    for batch in open_source(io.BytesIO(data), NamedNode(stream), dictionary, given, on_bad=letters.append):
+        yield replace(batch, n=batch.n + first)
+
+
+def options_text(options: SourceOptions, form: str) -> str:
+    """Options as text, the format told."""
+    time = options.time if isinstance(options.time, str) else options.time.value
+    values = {"format": form, "time": time, "triples": options.triples, "delimiter": options.delimiter}
+    values |= {"context": str(options.context) if options.context else None}
+    values |= {"header": list(options.header) if options.header else None}
+    return json.dumps({name: value for name, value in values.items() if value is not None})
+
+
+@lru_cache(maxsize=64)
+def options_of(text: str) -> SourceOptions:
+    """Options from their text."""
+    values = json.loads(text)
+    if values["time"] != "arrival":
+        values["time"] = NamedNode(values["time"])
+    if "context" in values:
+        values["context"] = Path(values["context"])
+    if "header" in values:
+        values["header"] = tuple(values["header"])
+    return SourceOptions(**values)
+
+
+@lru_cache(maxsize=4)
+def background(data: bytes) -> KnowledgeBase:
+    """The knowledge base of a job, read once in each process."""
+    return receive(data)
+
+
+_stages: dict[Job, Stateless] = {}
+
+
+def stage_of(job: Job) -> Stateless:
+    """The stage of a job, made once in each process, so that terms are known from batch to batch."""
+    key = replace(job, kb=None)
+    if key not in _stages:
+        if len(_stages) >= 4:
+            _stages.pop(next(iter(_stages)))
+        _stages[key] = Stateless(job, background(job.kb.value) if job.kb else None)
+    return _stages[key]
