@@ -17,7 +17,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 settings.register_profile(
     "ci", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, print_blob=True
 )
-settings.register_profile("long", parent=settings.get_profile("ci"), derandomize=False, max_examples=100_000)
+# A hundred times as many examples as in CI, and new ones each time.
+settings.register_profile("long", parent=settings.get_profile("ci"), derandomize=False, max_examples=10_000)
 settings.load_profile("ci")
 
 #: Real data and other systems' test cases, beside the checkout or where SPASEQ_SHARED says.

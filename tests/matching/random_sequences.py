@@ -1,186 +1,515 @@
-"""Random queries and streams for comparing evaluators, small enough for the reference."""
+"""Random queries of the whole sequence language and random streams for them, small enough for the reference.
+
+Everything is drawn from a ``random.Random``: one query serves many streams, and a seed is all it takes to
+see a case again. Every query passes the static checks. What is made small on purpose (windows, domains of
+values, gaps between events) is where evaluators go wrong.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+import re
+import warnings
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from hypothesis import strategies as st
-from pyoxigraph import Literal
+from pyoxigraph import Literal, NamedNode
 
+from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import SequencePattern, normalise
+from spaseq.errors import QueryError, SpaseqWarning
 from spaseq.events import Stamp
-from spaseq.language.parser import parse
+from spaseq.language import prepare
+from spaseq.language import syntax as s
+from spaseq.language.printer import print_sequence
+from spaseq.language.scope import references
+from spaseq.language.sequence_checks import inside
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds, Occurrence
-from spaseq.terms import Dictionary
+from spaseq.matching.kernel.tables import fits
+from spaseq.matching.model import Bounds, Occurrence, Solution
+from spaseq.matching.runs.program import Program
+from spaseq.terms import Dictionary, Term
 
-TYPES = "xxy"
-
-
-@dataclass
-class _Letters:
-    """GPMs as they are used: their types, the streams they read, whether they bind ``?k``, filters."""
-
-    draw: st.DrawFn
-    types: dict[str, str] = field(default_factory=dict)
-    streams: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    joined: dict[str, bool] = field(default_factory=dict)
-
-    def use(self) -> str:
-        if len(self.types) == 6 or (self.types and self.draw(st.integers(0, 9)) == 0):
-            return self.draw(st.sampled_from(sorted(self.types)))
-        name = "ABCDEF"[len(self.types)]
-        self.define(name)
-        return name
-
-    def define(self, name: str) -> None:
-        """A GPM of that name."""
-        self.types[name] = self.draw(st.sampled_from(TYPES))
-        self.streams[name] = self.draw(st.sampled_from([(1, 2), (1, 2), (1, 2), (1,), (2,)]))
-        self.joined[name] = self.draw(st.integers(0, 3)) == 0
+_XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
-def _operator(draw: st.DrawFn) -> str:
-    return draw(st.sampled_from([";", ";", ":", ":", ","]))
+def _typed(lexical: str, datatype: str) -> Literal:
+    return Literal(lexical, datatype=NamedNode(_XSD + datatype))
 
 
-def _bounds(draw: st.DrawFn) -> str:
-    bounds = draw(st.sampled_from(["+", "+", "{2,}", "{1,2}", "{2}"]))
-    return bounds + draw(st.sampled_from(["", "", "[:]", "[,]"]))
-
-
-def _simultaneous(draw: st.DrawFn, letters: _Letters) -> str:
-    right = letters.use()
-    if draw(st.integers(0, 3)) == 0:
-        right = f"({right} | {letters.use()})"
-    return f"{letters.use()} & {right}"
-
-
-def _element(draw: st.DrawFn, letters: _Letters, depth: int) -> str:
-    """An element that needs at least one event."""
-    kinds = ["atom"] * 6 + ["kleene", "both"] + ["group", "either", "all", "kleene"] * (depth > 0)
-    match draw(st.sampled_from(kinds)) if len(letters.types) < 5 else "atom":
-        case "kleene":
-            return f"({_element(draw, letters, depth - 1)}){_bounds(draw)}"
-        case "both":
-            return f"({_simultaneous(draw, letters)})"
-        case "group":
-            return f"({_chain(draw, letters, depth - 1)})"
-        case "either":
-            return f"({_chain(draw, letters, depth - 1)} | {_chain(draw, letters, depth - 1)})"
-        case "all":
-            return f"ALL(({_chain(draw, letters, depth - 1)}), ({_chain(draw, letters, depth - 1)}))"
-        case _:
-            return letters.use()
-
-
-def _chain(draw: st.DrawFn, letters: _Letters, depth: int) -> str:
-    """A sequence that needs at least one event; negations and options may stand anywhere in it."""
-    items = [_element(draw, letters, depth)]
-    for _ in range(draw(st.integers(0, 2))):
-        kind = draw(st.sampled_from(["plain", "plain", "plain", "not", "maybe"]))
-        element = _element(draw, letters, depth if kind == "plain" else 0)
-        item = {"plain": element, "not": f"!({element})", "maybe": f"({element})?"}[kind]
-        items.insert(draw(st.integers(0, len(items))), item)
-    text = items[0]
-    for item in items[1:]:
-        text += f" {_operator(draw)} {item}"
-    return text
-
-
-def _filters(draw: st.DrawFn, letters: _Letters) -> tuple[dict[str, str], str]:
-    filters = {}
-    names = sorted(letters.types)
-    for name in names:
-        other = draw(st.sampled_from(names))
-        kind = draw(st.integers(0, 11))
-        if kind == 0:
-            filters[name] = f"FILTER(?v{name} >= ?v{other})"
-        elif kind == 1:
-            filters[name] = f"FILTER(?v{name} > PREV(?v{name}))"
-        elif kind == 2:
-            filters[name] = f"FILTER(COUNT(?v{name}) < 3)"
-        elif kind == 3:
-            filters[name] = f"FILTER(?v{name} <= MAX(?v{other}))"
-    where = ""
-    if draw(st.integers(0, 3)) == 0:
-        where = f"FILTER(?v{draw(st.sampled_from(names))} != ?v{draw(st.sampled_from(names))})"
-    return filters, where
+#: Terms whose order and equality are easy.
+PLAIN: list[Term] = [Literal(i) for i in range(4)]
+#: Terms where they are hard, or none at all.
+ODD: list[Term] = [
+    *(_typed(number, "decimal") for number in ("14.35", "14.350", "14.3500000000000000001", "3")),
+    *(_typed(number, "decimal") for number in ("0.1", "0.2", "0.3", "-0.0")),
+    *(_typed(number, "double") for number in ("0.3", "2.0", "NaN", "INF", "-0.0", "9007199254740992")),
+    *(_typed(number, "float") for number in ("0.1", "16777217")),
+    *(Literal(number) for number in (2**53, 2**53 + 1, -(2**53) - 1, 10**400)),
+    *(Literal(text) for text in ("2", "x", "")),
+    Literal("x", language="en"),
+    *(_typed(text, "boolean") for text in ("true", "false")),
+    *(_typed(text, "integer") for text in ("01", "x")),
+    NamedNode("http://example.org/x"),
+]
+#: Instants: the same one twice, some that only zones tell apart, some without a zone.
+TIMES: list[Term] = [
+    *(_typed(f"2020-01-01T{time}", "dateTime") for time in ("00:00:00Z", "02:00:00+02:00", "00:00:00")),
+    *(_typed(f"2020-01-01T{time}", "dateTime") for time in ("00:00:01.5Z", "12:00:00", "20:00:00-14:00")),
+    _typed("2020-01-03T00:00:00Z", "dateTime"),
+    _typed("1969-12-31T23:59:59.999999", "dateTime"),
+    *(_typed(day, "date") for day in ("2020-01-01", "2020-01-01Z", "2020-01-02")),
+    Literal(5),
+]
 
 
 @dataclass(frozen=True)
-class Case:
-    """A query, its context and window, and a stream."""
+class Query:
+    """A random query: its GPMs' types and streams, and the variables that they bind besides their value.
+
+    Those of ``sometimes`` stand in an OPTIONAL. What all samples of a query share is made once.
+    """
 
     text: str
     pattern: SequencePattern
-    context: Context
+    types: dict[str, str]
+    streams: dict[str, tuple[int, ...]]
+    binds: dict[str, tuple[str, ...]]
+    sometimes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def dictionary(self) -> Dictionary:
+        return Dictionary()
+
+    @cached_property
+    def context(self) -> Context:
+        return Context(self.pattern, self.dictionary, exists)
+
+    @cached_property
+    def program(self) -> Program:
+        return Program(compile_pattern(self.pattern))
+
+    @cached_property
+    def misfit(self) -> str | None:
+        """Why the kernel cannot run it; None if it can."""
+        return fits(self.pattern)
+
+
+def exists(gpm: str, event: Occurrence, pattern: s.Group, solution: Solution) -> bool:
+    """Some answer to EXISTS that depends on everything that it may depend on, but ids."""
+    return (event.position + len(gpm) + len(pattern.elements) + len(solution)) % 2 == 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """So many events come together; then perhaps time is known to have come to ``time``, terms are swept."""
+
+    size: int
+    time: int | None = None
+    sweep: bool = False
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A query, its window, and a stream; partial matches are dropped after the events at ``drops``."""
+
+    query: Query
     bounds: Bounds
     events: tuple[Occurrence, ...]
+    steps: tuple[Step, ...] = ()
+    drops: frozenset[int] = frozenset()
 
-    def __repr__(self) -> str:
-        rows = [f"{e.stamp} {dict(e.solutions)}" for e in self.events]
-        return "\n".join([self.text, str(self.bounds), *rows])
+    @property
+    def dictionary(self) -> Dictionary:
+        return self.query.dictionary
 
-
-def _events(draw: st.DrawFn, letters: _Letters, ids: list[int], size: int) -> Iterator[Occurrence]:
-    time, count = 0, {1: 0, 2: 0}
-    for position in range(draw(st.integers(min(size, 4), size))):
-        time += draw(st.sampled_from([0, 1, 1, 2]))
-        stream = draw(st.sampled_from([1, 2]))
-        kind = draw(st.sampled_from(TYPES))
-        values = draw(st.lists(st.integers(0, 3), min_size=1, max_size=2))
-        key = draw(st.integers(0, 1))
-        solutions = {}
-        for name, wanted in letters.types.items():
-            if wanted == kind and stream in letters.streams[name]:
-                shared = {"k": ids[key]} if letters.joined[name] else {}
-                solutions[name] = tuple({f"v{name}": ids[v], **shared} for v in values)
-        yield Occurrence(Stamp(time, stream, count[stream]), position, solutions)
-        count[stream] += 1
-
-
-@st.composite
-def cases(draw: st.DrawFn, size: int = 7) -> Case:
-    """A random sequence of every operator, over two streams with ties, with joins and filters."""
-    letters = _Letters(draw)
-    seq = _chain(draw, letters, 2)
-    return _case(draw, letters, seq, size)
+    def __str__(self) -> str:
+        term = self.dictionary.term
+        b = self.bounds
+        window = f"WITHIN {b.size} {'EVENTS' if b.counted else 'SECONDS'} {'SLIDING' if b.sliding else ''}"
+        lines = [self.query.text.replace("WITHIN 10 SECONDS", window), f"first window at {b.start}"]
+        for e in self.events:
+            rows = (
+                f"{gpm} {' '.join(f'?{name}={term(i)}' for name, i in solution.items())}"
+                for gpm, solutions in e.solutions.items()
+                for solution in solutions
+            )
+            lines.append(f"stream {e.stamp.stream} time {e.stamp.time}: {'; '.join(rows)}")
+        lines += [f"{step}" for step in self.steps]
+        return "\n".join(lines + [f"drops {sorted(self.drops)}"] * bool(self.drops))
 
 
-@st.composite
-def cases_of(draw: st.DrawFn, *sequences: str, joined: str | None = None, size: int = 7) -> Case:
-    """One of some sequences of the letters A to F, over a random stream.
+# --- sequences ------------------------------------------------------------------------------------
 
-    ``joined`` are the letters that share ``?k``, if they are not random.
+
+class _Sequences:
+    """Sequences of at most ``most`` GPMs. ``everything`` but ALL: that is slow to judge."""
+
+    def __init__(self, rng: random.Random, most: int, alls: bool) -> None:
+        self._rng = rng
+        self._most = most
+        self._alls = alls
+        self._names: list[str] = []
+
+    def whole(self, depth: int) -> s.Seq:
+        if self._rng.random() < 0.08:
+            return s.Disjunction((self.chain(depth - 1), self.chain(depth - 1)))
+        return self.chain(depth)
+
+    def chain(self, depth: int, negations: bool = True) -> s.Seq:
+        """A sequence that needs at least one event."""
+        rng = self._rng
+        items = [self._element(depth)]
+        for _ in range(rng.choice([0, 1, 1, 2, 2, 3] if depth > 1 else [0, 1, 1, 2])):
+            items.insert(rng.randint(0, len(items)), self._item(depth, negations))
+        operators = tuple(rng.choice([*s.Strategy, s.Strategy.NEXT]) for _ in items[1:])
+        return s.Sequence(tuple(items), operators) if operators else items[0]
+
+    def _item(self, depth: int, negations: bool) -> s.Seq:
+        kind = self._rng.random()
+        if kind < 0.22 and negations:
+            return s.Not(self._negated(depth))
+        if kind < 0.36:
+            return s.Repeat(self._element(depth - 1), 0, 1)
+        if kind < 0.44:
+            maximum = self._rng.choice([None, None, 2])
+            return s.Repeat(self._element(depth - 1), 0, maximum, self._rng.choice([*s.Strategy]))
+        return self._element(depth)
+
+    def _negated(self, depth: int) -> s.Seq:
+        kind = self._rng.random()
+        if kind < 0.15:
+            return s.Disjunction((self._name(), self._name()))
+        if kind < 0.3 and depth > 0:
+            return self.chain(depth - 1, negations=False)
+        if kind < 0.42:
+            return self._simultaneous(1)
+        if kind < 0.48:
+            return s.Repeat(self._name(), 1, None)
+        return self._name()
+
+    def _element(self, depth: int) -> s.Seq:
+        """Something that needs at least one event."""
+        rng = self._rng
+        if len(self._names) >= self._most:
+            return self._name()
+        kind = rng.random()
+        if kind < 0.24:
+            element = self._name() if depth < 1 or rng.random() < 0.6 else self._element(depth - 1)
+            minimum, maximum = rng.choice(
+                [(1, None), (1, None), (1, None), (2, None), (1, 2), (2, 2), (1, 3)]
+            )
+            return s.Repeat(element, minimum, maximum, rng.choice([*s.Strategy, s.Strategy.NEXT]))
+        if kind < 0.36:
+            return self._simultaneous(depth)
+        if kind < 0.46 and depth > 0:
+            return s.Disjunction((self.chain(depth - 1), self.chain(depth - 1)))
+        if kind < 0.56 and depth > 0:
+            return self.chain(depth - 1)
+        if kind < 0.62 and depth > 0 and self._alls:
+            return s.All(tuple(self.chain(0) for _ in range(rng.choice([2, 2, 2, 3]))))
+        return self._name()
+
+    def _simultaneous(self, depth: int) -> s.Conjunction:
+        operands: list[s.Seq] = [self._name(), self._name()]
+        if self._rng.random() < 0.25:
+            operands[1] = s.Disjunction((operands[1], self._name()))
+        elif depth > 0 and self._rng.random() < 0.15:
+            operands.append(self._name())
+        return s.Conjunction(tuple(operands))
+
+    def _name(self) -> s.Ref:
+        full = len(self._names) >= min(self._most, 7)
+        if full or (self._names and self._rng.random() < 0.08):
+            return s.Ref(self._rng.choice(self._names))
+        self._names.append("ABCDEFG"[len(self._names)])
+        return s.Ref(self._names[-1])
+
+
+# --- conditions -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Kleene:
+    gpms: frozenset[str]
+    own: tuple[str, ...]
+
+
+@dataclass
+class _Conditions:
+    """Filters that the static checks allow: they know what is visible, and which are group variables."""
+
+    rng: random.Random
+    bound: dict[str, tuple[str, ...]]
+    sometimes: frozenset[str]
+    visible: tuple[str, ...]
+    kleenes: list[_Kleene]
+    constants: Sequence[str]
+    groups: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.groups = sorted({name for kleene in self.kleenes for name in kleene.own})
+
+    def condition(self, gpm: str | None) -> str:
+        """A condition in a GPM, or in WHERE."""
+        kind = self.rng.random()
+        if kind < 0.12:
+            return f"{self._comparison(gpm)} && {self._comparison(gpm)}"
+        if kind < 0.17:
+            return f"{self._comparison(gpm)} || {self._comparison(gpm)}"
+        if kind < 0.20:
+            return f"!({self._comparison(gpm)})"
+        if kind < 0.23:
+            return f"BOUND(?{self._variable(gpm)}) || {self._comparison(gpm)}"
+        if kind < 0.25:
+            return f"?{self._variable(gpm)} IN (1, 2.0, ?{self._variable(gpm)})"
+        if kind < 0.27:
+            return f'REGEX(STR(?{self._variable(gpm)}), "[12]")'
+        if kind < 0.28 and gpm is not None:
+            return f"EXISTS {{ [] :q ?{self._variable(gpm)} }}"
+        return self._comparison(gpm)
+
+    def ordering(self, gpm: str) -> str:
+        """A condition that a heap of runs can wait for."""
+        others = [name for name in self.visible if name.startswith("v") and name not in self.bound[gpm]]
+        other = self.rng.choice(others or list(self.bound[gpm]))
+        return f"?v{gpm} {self.rng.choice(['<', '>', '<=', '>='])} ?{other}"
+
+    def _comparison(self, gpm: str | None) -> str:
+        rng = self.rng
+        operator = rng.choice(["<", ">", "<=", ">=", ">", "=", "!="])
+        first = f"?v{gpm}" if gpm is not None else f"?{self._variable(gpm)}"
+        sides = [first if rng.random() < 0.8 else self._operand(gpm), self._operand(gpm)]
+        if rng.random() < 0.2:
+            sides.reverse()
+        return f"{sides[0]} {operator} {sides[1]}"
+
+    def _operand(self, gpm: str | None) -> str:
+        rng = self.rng
+        name = self._variable(gpm)
+        seen = set(self.visible) | set(self.bound.get(gpm or "", ()))
+        groups = [group for group in self.groups if group in seen]
+        kind = rng.random()
+        if kind < 0.14 and gpm is not None:
+            mine = [v for kleene in self.kleenes if gpm in kleene.gpms for v in kleene.own if v in seen]
+            return f"PREV(?{rng.choice(mine)})" if mine else f"?{name}"
+        if kind < 0.34 and groups:
+            function = rng.choice(["MIN", "MAX", "SUM", "COUNT", "COUNT", "AVG", "FIRST", "LAST", "LAST"])
+            argument = f"?{rng.choice(groups)}"
+            if rng.random() < 0.1:
+                argument = rng.choice([f"DISTINCT {argument}", f"{argument} + 1", f"{argument} - ?{name}"])
+            return f"{function}({argument})"
+        if kind < 0.44:
+            other = rng.choice(["1", "0.5", "0.1", "2", f"?{self._variable(gpm)}"])
+            return f"?{name} {rng.choice('+-*/')} {other}"
+        if kind < 0.50:
+            return rng.choice([*self.constants, "2", "1.0", "-1", "2e0"])
+        if kind < 0.54:
+            return f"COALESCE(?{name}, {rng.choice([f'?{self._variable(gpm)}', '1'])})"
+        if kind < 0.56:
+            return f"-?{name}"
+        if kind < 0.57:
+            return f"IF(BOUND(?{name}), ?{name}, 2)"
+        return f"?{name}"
+
+    def _variable(self, gpm: str | None) -> str:
+        names = [*self.visible, *self.bound.get(gpm or "", ())]
+        # Values are what is compared most.
+        weights = [6 if name.startswith("v") else 2 if name in self.sometimes else 1 for name in names]
+        return self.rng.choices(names, weights)[0]
+
+
+# --- queries --------------------------------------------------------------------------------------
+
+
+def random_query(
+    rng: random.Random,
+    *,
+    sequences: Sequence[str] = (),
+    most: int = 6,
+    depth: int = 2,
+    alls: bool = True,
+    joined: str | None = None,
+    kernel: bool = False,
+) -> Query:
+    """A query that passes the static checks.
+
+    ``sequences``: its SEQ is one of these. ``joined``: the GPMs that bind ``?k``, if they are not random.
+    ``kernel``: its tables can hold the query.
     """
-    letters = _Letters(draw)
-    seq = draw(st.sampled_from(sequences))
-    for name in sorted(set("ABCDEF").intersection(seq.replace("ALL", ""))):
-        letters.define(name)
+    while True:
+        seq = rng.choice(sequences) if sequences else None
+        try:
+            query = _draw(rng, seq, most, depth, alls, joined)
+        except QueryError:
+            continue
+        if not kernel or query.misfit is None:
+            return query
+
+
+def _draw(
+    rng: random.Random, given: str | None, most: int, depth: int, alls: bool, joined: str | None
+) -> Query:
+    sequence = _parsed(given) if given else _Sequences(rng, most, alls).whole(depth)
+    count = Counter(ref.name for ref, _ in references(sequence))
+    positive = {ref.name for ref, negated in references(sequence) if not negated}
+    names = sorted(count)
+    keys = rng.choices([(), ("k",), ("k", "j")], [70, 22, 8])[0] if joined is None else ()
+    # Where heaps of runs are used: one stream, and one ordering filter at each GPM.
+    ordered = rng.random() < 0.15
+    streams = 1 if ordered else rng.choices([1, 2, 3], [40, 45, 15])[0]
+    numbers = tuple(range(1, streams + 1))
+    types, reads, binds, sometimes = {}, {}, {}, {}
+    sharing = rng.choice([0.0, 0.2, 0.5])
+    optional = rng.choice([0.0, 0.0, 0.25])
+    for name in names:
+        types[name] = rng.choice("xxxy")
+        reads[name] = numbers if rng.random() < 0.7 else (rng.choice(numbers),)
+        always = [key for key in keys if name in positive or rng.random() < 0.7]
         if joined is not None:
-            letters.joined[name] = name in joined
-    return _case(draw, letters, seq, size)
-
-
-def _case(draw: st.DrawFn, letters: _Letters, seq: str, size: int) -> Case:
-    filters, where = _filters(draw, letters)
-    gpms = "\n".join(
-        f"DEFINE GPM {name} ON {', '.join(f'S{i}' for i in letters.streams[name])} "
-        f"{{ ?e :v ?v{name}{' ; :k ?k' * letters.joined[name]} {filters.get(name, '')} }}".replace(
-            "?e ", "[] "
-        )
-        for name in letters.types
+            always = ["k"] * (name in joined)
+        else:
+            always += [key for key in ("k", "j") if key not in keys and rng.random() < sharing]
+        binds[name] = tuple(always)
+        sometimes[name] = tuple(n for n in (f"w{name}", "m") if rng.random() < optional)
+    bound = {name: (f"v{name}", *binds[name], *sometimes[name]) for name in names}
+    conditions = _Conditions(
+        rng,
+        bound,
+        frozenset(n for some in sometimes.values() for n in some),
+        tuple(sorted({variable for name in positive for variable in bound[name]})),
+        _kleenes(sequence, bound, count),
+        ['"2"', '"x"', '"2020-01-01T00:00:00Z"^^<' + _XSD + "dateTime>", ":x"],
     )
+    filtered = rng.choice([0.1, 0.3, 0.6])
+    gpms = []
+    for name in names:
+        filters = [conditions.condition(name)] if rng.random() < filtered else []
+        if ordered:
+            filters = [conditions.ordering(name)] if rng.random() < 0.8 else []
+        elif filters and rng.random() < 0.1:
+            filters.append(conditions.condition(name))
+        gpms.append(_gpm(name, reads[name], binds[name], sometimes[name], filters))
+    where = [conditions.condition(None) for _ in range(rng.choice([0, 0, 0, 1, 1, 2]))]
+    end = rng.choices(["", "EMIT NEXT", "EMIT LAST", "EMIT MAX"], [64, 12, 12, 12])[0]
     text = (
-        "PREFIX : <http://example.org/> SELECT * WITHIN 10 SECONDS\n"
-        "FROM STREAM S1 <http://example.org/s1> FROM STREAM S2 <http://example.org/s2>\n"
-        f"WHERE {{ SEQ({seq})\n{gpms}\n{where} }}"
+        f"PREFIX : <http://example.org/> SELECT * WITHIN 10 SECONDS "
+        f"{'PARTITION BY ' * bool(keys)}{' '.join('?' + key for key in keys)}\n"
+        f"{' '.join(f'FROM STREAM S{i} <http://example.org/s{i}>' for i in numbers)}\n"
+        f"WHERE {{ SEQ({given or print_sequence(sequence)})\n{''.join(gpms)}"
+        f"{''.join(f'FILTER({condition}) ' for condition in where)}}} "
+        f"{end}{' CONSUME ANY' * (rng.random() < 0.12)}"
     )
-    pattern = normalise(parse(text))
-    dictionary = Dictionary()
-    ids = [dictionary.intern(Literal(value)) for value in range(4)]
-    bounds = Bounds(draw(st.integers(2, 15)), draw(st.booleans()), draw(st.booleans()), 0)
-    events = tuple(_events(draw, letters, ids, size))
-    return Case(text, pattern, Context(pattern, dictionary, lambda *_: False), bounds, events)
+    return Query(text, pattern_of(text), types, reads, binds, sometimes)
+
+
+def pattern_of(text: str) -> SequencePattern:
+    """The sequence of a query that passes the static checks; raises QueryError for any other."""
+    with warnings.catch_warnings():
+        # Vacuous negations and unread streams are part of random queries.
+        warnings.simplefilter("ignore", SpaseqWarning)
+        return normalise(prepare(text))
+
+
+def _gpm(
+    name: str, streams: Sequence[int], binds: Sequence[str], sometimes: Sequence[str], filters: Sequence[str]
+) -> str:
+    body = f"[] :v ?v{name}" + "".join(f" ; :{variable} ?{variable}" for variable in binds)
+    optional = "".join(f" OPTIONAL {{ [] :{variable[0]} ?{variable} }}" for variable in sometimes)
+    conditions = "".join(f" FILTER({condition})" for condition in filters)
+    read = ", ".join(f"S{i}" for i in streams)
+    return f"DEFINE GPM {name} ON {read} {{ {body} .{optional}{conditions} }}\n"
+
+
+def _parsed(sequence: str) -> s.Seq:
+    names = sorted(set(re.findall(r"\b[A-Z]\b", sequence)))
+    gpms = " ".join(f"DEFINE GPM {name} ON S {{}}" for name in names)
+    return prepare(f"ASK WITHIN 1 SECONDS FROM STREAM S <urn:s> {{ SEQ({sequence}) {gpms} }}").sequence
+
+
+def _kleenes(sequence: s.Seq, bound: dict[str, tuple[str, ...]], count: Counter[str]) -> list[_Kleene]:
+    """The Kleenes of a sequence, with their group variables: those that only one element has."""
+    elements = Counter(variable for name, number in count.items() for variable in bound[name] * number)
+    found = []
+    for node in inside(sequence):
+        if isinstance(node, s.Repeat) and node.maximum != 1:
+            gpms = frozenset(ref.name for ref, _ in references(node))
+            own = sorted({v for name in gpms for v in bound[name] if elements[v] == 1})
+            if own:
+                found.append(_Kleene(gpms, tuple(own)))
+    return found
+
+
+# --- streams --------------------------------------------------------------------------------------
+
+
+def random_sample(rng: random.Random, query: Query, size: int, *, steps: bool = True) -> Sample:
+    """A stream of at most ``size`` events: ties, events of several solutions, sometimes odd values."""
+    dictionary = query.dictionary
+    plain = [dictionary.intern(term) for term in PLAIN]
+    odd, times = ([dictionary.intern(term) for term in terms] for terms in (ODD, TIMES))
+    numbers = plain
+    if rng.random() < 0.3:
+        numbers = sorted(rng.sample(odd, 4)) + plain[1:3]
+    elif rng.random() < 0.1:
+        numbers = sorted(rng.sample(times, 5))
+    rows_of = rng.choice([[1], [1], [1, 2], [1, 1, 2, 3]])
+    apart = rng.random() < 0.3  # the GPMs of an event see solutions of their own
+    freely = rng.random() < 0.3  # an event is for any GPMs, not for those of one type
+    gaps = rng.choice([[0, 1, 1, 2], [0, 1, 1, 2], [0, 0, 0, 1], [0, 1, 3, 7], [1]])
+    streams = sorted({stream for read in query.streams.values() for stream in read})
+    if "ALL(" in query.text:
+        size = min(size, 6)  # every order of it is tried
+    start = time = rng.choice([0, 0, 0, -7, 1_600_000_000_000_000])
+    counts = dict.fromkeys(streams, 0)
+
+    def solution(name: str) -> dict[str, int]:
+        found = {f"v{name}": rng.choice(numbers)}
+        found |= {variable: rng.choice(plain[:2]) for variable in query.binds[name]}
+        return found | {v: rng.choice(numbers) for v in query.sometimes.get(name, ()) if rng.random() < 0.6}
+
+    events = []
+    for position in range(rng.randrange(size // 2, size + 1)):
+        time += rng.choice(gaps) if position else 0
+        stream = rng.choice(streams)
+        kind = rng.choice("xxxy")
+        seed, rows = rng.random(), rng.choice(rows_of)
+        common = {name: rng.choice(plain[:2]) for name in ("k", "j")} | {"": rng.choice(numbers)}
+        solutions = {}
+        for name, wanted in query.types.items():
+            relevant = rng.random() < 0.5 if freely else wanted == kind and rng.random() < 0.9
+            if not relevant or stream not in query.streams[name]:
+                continue
+            found = [solution(name) for _ in range(rows)]
+            if not apart and seed < 0.7:
+                found[0] |= {v: common[v] for v in query.binds[name]} | {f"v{name}": common[""]}
+            solutions[name] = tuple(found)
+        events.append(Occurrence(Stamp(time, stream, counts[stream]), position, solutions))
+        counts[stream] += 1
+    length = rng.choice([1, 2, 3, 3, 4, 5, 6, 8, 10, 15, 20, 30])
+    counted, sliding = rng.random() < 0.35, rng.random() < 0.5
+    bounds = Bounds(length, counted, sliding, 0 if counted else start)
+    drops = frozenset(p for p in range(len(events)) if rng.random() < 0.3) if rng.random() < 0.05 else ()
+    return Sample(
+        query,
+        bounds,
+        tuple(events),
+        _steps(rng, events) if steps else (),
+        frozenset(drops),
+    )
+
+
+def _steps(rng: random.Random, events: Sequence[Occurrence]) -> tuple[Step, ...]:
+    out = []
+    done = 0
+    sweeps = rng.choice([0.0, 0.0, 0.0, 0.6])
+    most = rng.choice([1, 2, 4, 9])
+    while done < len(events):
+        size = min(rng.randint(1, most), len(events) - done)
+        done += size
+        last = events[done - 1].time
+        soon = events[done].time if done < len(events) else last + 30
+        out.append(Step(size, rng.randint(last, soon) if rng.random() < 0.5 else None, rng.random() < sweeps))
+    return tuple(out)

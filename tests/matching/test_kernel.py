@@ -1,4 +1,4 @@
-"""The runs kernel gives what the reference gives, in whatever batches the events come."""
+"""The runs kernel: long streams, what it costs, what it is for. (``test_fuzz`` is about what it gives.)"""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from pyoxigraph import Literal
 
 from spaseq.automaton.pattern import normalise
@@ -18,79 +16,26 @@ from spaseq.errors import SpaseqWarning
 from spaseq.events import Stamp
 from spaseq.language.parser import parse
 from spaseq.matching.context import Context
-from spaseq.matching.host import Matcher
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.past import Replay
 from spaseq.matching.kernel.tables import fits
 from spaseq.matching.model import Bounds, Occurrence
-from spaseq.matching.plan import choose, maker
+from spaseq.matching.plan import choose
 from spaseq.terms import Dictionary
-from tests.matching.kernel_cases import (
-    Query,
-    Sample,
-    batches,
-    by_kernel,
-    by_reference,
-    random_query,
-    random_sample,
-    shown,
-)
-from tests.matching.random_sequences import Case, cases
+from tests.matching.kernel_cases import batches, by_kernel, by_runs, whole
+from tests.matching.random_sequences import random_query, random_sample
 from tests.matching.test_vectors import run
-
-#: Random cases of each seed, and streams of each query.
-CASES = 150
-STREAMS = 10
-
-
-@pytest.mark.parametrize("seed", range(70))
-def test_kernel_equals_the_reference(seed: int) -> None:
-    rng = random.Random(seed)
-    compared = 0
-    while compared < CASES:
-        query = fitting(rng)
-        for _ in range(STREAMS):
-            sample = random_sample(rng, query, 8)
-            sizes = [rng.randrange(1, 5) for _ in range(rng.randrange(4))]
-            assert by_kernel(sample, sizes) == by_reference(sample), f"{sizes}\n{sample}"
-            compared += 1
-
-
-def fitting(rng: random.Random) -> Query:
-    """A random query that the tables can hold."""
-    while True:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SpaseqWarning)
-            query = random_query(rng)
-        if fits(query.pattern) is None:
-            return query
-
-
-@settings(max_examples=300)
-@given(cases(), st.lists(st.integers(1, 4), max_size=3))
-def test_kernel_equals_the_reference_on_any_sequence(case: Case, sizes: list[int]) -> None:
-    assume(fits(case.pattern) is None)
-    query = Query(case.text, case.pattern, {}, {}, {})
-    sample = Sample(query, case.context._dictionary, case.bounds, case.events)
-    assert by_kernel(sample, sizes) == by_reference(sample)
-
-
-def by_runs(sample: Sample) -> list[object]:
-    pattern, bounds = sample.query.pattern, sample.bounds
-    context = Context(pattern, sample.dictionary, lambda *_: False)
-    matcher = Matcher(pattern, bounds, maker("runs", pattern, context, bounds))
-    return [match for event in sample.events for match in shown(matcher.push(event))]
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_long_streams(seed: int) -> None:
     """So long that the memory is swept and grows."""
     rng = random.Random(1_000 + seed)
-    sample = random_sample(rng, fitting(rng), 700)
+    sample = random_sample(rng, random_query(rng, kernel=True), 700)
     sizes = [rng.randrange(1, 300) for _ in range(5)]
-    sample = Sample(sample.query, sample.dictionary, Bounds(6, False, True, 0), sample.events)
-    assert by_kernel(sample, sizes) == by_runs(sample)
+    sample = whole(sample, Bounds(6, False, True, 0), *sizes)
+    assert by_kernel(sample) == by_runs(sample)
 
 
 def test_vectors(shared: Callable[[str], Path]) -> None:

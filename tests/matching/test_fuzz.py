@@ -1,0 +1,131 @@
+"""Every evaluator gives what the reference gives, on random queries and streams.
+
+An example is a seed: a query and so many streams, since a query costs more than a stream. CI looks at more
+than 10,000 cases of each evaluator, always the same ones. The profile ``long`` looks at a hundred times as
+many, new ones: ``pytest --hypothesis-profile=long tests/matching/test_fuzz.py``. A case that fails is shown
+as small as it can be made, with the seed that it came from.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from spaseq.matching.runs import memory as runs_memory
+from tests.matching.kernel_cases import by_kernel, by_reference, by_runs, difference
+from tests.matching.random_sequences import Query, Sample, random_query, random_sample
+from tests.matching.shrinking import shrink
+
+#: How many streams a query is tried on, and of how many events at most.
+STREAMS = 25
+EVENTS = 8
+
+#: So many groups of examples, which may run side by side.
+PARTS = range(4)
+
+EXAMPLES = settings.default.max_examples if settings.default else 100
+
+#: Made smaller here, by what a case means and not by its seed.
+unshrunk = settings(max_examples=EXAMPLES, phases=[Phase.explicit, Phase.generate])
+
+seeds = st.integers(0, 2**64 - 1)
+
+EVALUATORS = {"runs": by_runs, "kernel": by_kernel}
+
+
+@pytest.fixture(autouse=True)
+def clear_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets ``runs`` forget after each event, so that short streams show what it forgets too early."""
+    monkeypatch.setattr(runs_memory, "_PAUSE", 1)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_any_query(part: int) -> None:
+    """10,000 cases of ``runs`` in CI, and those of the kernel that its tables can hold."""
+
+    @unshrunk
+    @given(seeds)
+    def compared(seed: int) -> None:
+        rng = random.Random(f"{part} {seed}")
+        for sample in samples(rng, random_query(rng)):
+            check(sample, "runs", "kernel")
+
+    compared()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_any_query_of_the_kernel(part: int) -> None:
+    @unshrunk
+    @given(seeds)
+    def compared(seed: int) -> None:
+        rng = random.Random(f"kernel {part} {seed}")
+        for sample in samples(rng, random_query(rng, alls=False, kernel=True)):
+            check(sample, "kernel")
+
+    compared()
+
+
+#: What random sequences seldom bring to a match.
+RARE = (
+    "E ; ALL(A, B)",
+    "E , ALL(A, B : C)",
+    "ALL(A ; B, C)",
+    "ALL(A ; !B ; C, D)",
+    "ALL(A ; !B, C) ; D",
+    "ALL(!A ; B, C)",
+    "ALL(ALL(A, B), C ; D)",
+    "ALL(A , B, (C & D))",
+    "ALL((A ; B)+, C)",
+    "A | (A ; !B)",
+    "(A ; !B) | (A ; !C)",
+    "A ; (B? ; C)",
+    "!A ; (B & C) : !D",
+    "A : !(B & C) : D",
+    "(A ; !B)+ : C",
+    "((A : B)+ , C){1,2}",
+    "(A & B & (C | D)) ; (A & B)",
+)
+
+#: Whose operands share a key, so that one sees what the others bind.
+OPERANDS = (
+    "ALL(A ; !B ; C, D)",
+    "ALL(A : !B : C, D)",
+    "ALL(A ; B, D)",
+    "ALL(!B ; A, D)",
+    "E : ALL(A ; B : C, D)",
+)
+
+
+@unshrunk
+@given(seeds, st.sampled_from([None, "BD"]))
+def test_rare_sequences(seed: int, joined: str | None) -> None:
+    rng = random.Random(seed)
+    query = random_query(rng, sequences=RARE if joined is None else OPERANDS, joined=joined)
+    for sample in list(samples(rng, query))[:10]:
+        check(sample, "runs", "kernel")
+
+
+def samples(rng: random.Random, query: Query) -> Iterator[Sample]:
+    return (random_sample(rng, query, EVENTS) for _ in range(STREAMS))
+
+
+def check(sample: Sample, *evaluators: str) -> None:
+    """Fails, with the smallest case like this one, unless evaluators give what the reference gives."""
+    expected = by_reference(sample)
+    for name in evaluators:
+        if name == "kernel" and (sample.query.misfit or sample.drops):
+            continue
+        if difference(sample, EVALUATORS[name], expected) is not None:
+            least = shrink(sample, lambda smaller, name=name: wrong(smaller, name) is not None)
+            pytest.fail(f"{name}: {wrong(least, name)}\n{least}")
+
+
+def wrong(sample: Sample, name: str) -> str | None:
+    """How an evaluator's answer differs from the reference's; None if it does not."""
+    if name == "kernel" and sample.query.misfit:
+        return None
+    return difference(sample, EVALUATORS[name], by_reference(sample))
