@@ -25,6 +25,7 @@ BENCHMARKS: Final = {
     "gpm": ("events", "gpm"),
     "kleene": ("pipelines", "kleene"),
     "kernel": ("kernel", "benchmark"),
+    "kmp": ("kmp", "benchmark"),
     "real": ("pipelines", "real"),
 }
 
