@@ -24,6 +24,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spaseq import paths
     from spaseq.engine import Engine, Handle, Progress, Source, Stats, run
     from spaseq.errors import (
         BadEventError,
@@ -72,6 +73,7 @@ __all__ = [
     "Stats",
     "__version__",
     "explain",
+    "paths",
     "prepare",
     "run",
 ]
@@ -97,10 +99,15 @@ _HOMES = {
     "run": "spaseq.engine",
 }
 
+# Packages that are used by their own name, as in `spaseq.paths.load`.
+_PACKAGES = ("paths",)
+
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'spaseq' has no attribute {name!r}")
+    if name in _PACKAGES:
+        return import_module(f"spaseq.{name}")  # which makes it an attribute
     value: object = getattr(import_module(_HOMES.get(name, "spaseq.errors")), name)
     globals()[name] = value
     return value

@@ -1,0 +1,313 @@
+"""The kernels of path queries: sorting edges, and searches of the product of a graph with an automaton.
+
+A *place* of the product is a state and a node, as one number: ``state * nodes + node``. The graph is CSR
+arrays, one row of ``pointers``, ``(relations, nodes + 1)``, for each relation: the nodes that ``node`` leads
+to are ``targets[pointers[row, node]:pointers[row, node + 1]]``. The automaton is ``moves``, ``(moves, 2)``:
+(row, state reached), those that leave ``state`` from ``leaving[state]`` to ``leaving[state + 1]``; an
+automaton has ``ends[state]`` 1 where it accepts.
+
+No path of the search marks the place where it begins as seen: a path that comes back to it is found anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+from numba.extending import intrinsic
+
+from spaseq._jit import kernel
+
+Nodes = npt.NDArray[np.int32]
+Ids = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Masks = npt.NDArray[np.uint64]
+
+#: Places in ``work``.
+SHARED: Final = 0  # edges looked at, once for all sources of a batch
+SINGLE: Final = 1  # edges that would be looked at if every source was alone
+
+_ONE: Final = np.uint64(1)
+_NONE: Final = np.uint64(0)
+
+
+@intrinsic
+def _lowest(_context: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del context, signature
+        return builder.cttz(arguments[0], types_true)
+
+    from llvmlite import ir
+
+    types_true = ir.Constant(ir.IntType(1), 1)
+    del word
+    return types.int64(types.uint64), generate
+
+
+#: The number of the lowest bit of a word that is not 0.
+lowest: Callable[[np.uint64], int] = cast(Any, _lowest)
+
+
+@intrinsic
+def _ones(_context: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del context, signature
+        return builder.ctpop(arguments[0])
+
+    del word
+    return types.int64(types.uint64), generate
+
+
+#: How many bits of a word are 1.
+ones: Callable[[np.uint64], int] = cast(Any, _ones)
+
+
+@kernel
+def sort_by(keys: Nodes, order: Ids, room: Ids, sorted_: Ids) -> None:
+    """``sorted_``: the rows of ``order`` by their key, equal keys in the order they have (a counting sort).
+
+    ``room`` has a zero for each key, and one more.
+    """
+    for i in range(len(order)):
+        room[keys[order[i]] + 1] += 1
+    for key in range(len(room) - 1):
+        room[key + 1] += room[key]
+    for i in range(len(order)):
+        key = keys[order[i]]
+        sorted_[room[key]] = order[i]
+        room[key] += 1
+
+
+@kernel
+def point(keys: Nodes, begin: int, end: int, at: int, pointers: Ids) -> None:
+    """``pointers[k]``: where the sorted keys ``begin`` … ``end`` come to key ``k``, counted from ``at``."""
+    k = 0
+    for i in range(begin, end):
+        while k <= keys[i]:
+            pointers[k] = at + i - begin
+            k += 1
+    while k < len(pointers):
+        pointers[k] = at + end - begin
+        k += 1
+
+
+@kernel
+def one_by_one(
+    pointers: npt.NDArray[np.int64],
+    targets: Nodes,
+    leaving: Nodes,
+    moves: npt.NDArray[np.int32],
+    ends: npt.NDArray[np.uint8],
+    initial: Nodes,
+    empty: Flags,
+    sources: Nodes,
+    first: int,
+    wanted: Flags,
+    stamp: int,
+    seen: Nodes,
+    found: Nodes,
+    queue: Ids,
+    offsets: Ids,
+    out: Nodes,
+) -> int:
+    """A breadth-first search from each source, from number ``first`` on, as long as ``out`` has room.
+
+    Returns the number of the first source that is left. ``out[offsets[i]:offsets[i + 1]]`` are the nodes
+    reached from ``sources[i]``, each once; only those in ``wanted``, unless that is of length 0. ``empty``:
+    the nodes where a path may have no edge; of length 0: nowhere. ``seen`` (places) and ``found`` (nodes)
+    hold stamps below ``stamp``, to which each source adds 1.
+    """
+    nodes = len(found)
+    count = offsets[first]
+    everything = len(wanted) == 0
+    for i in range(first, len(sources)):
+        if len(out) - count < nodes:
+            return i
+        stamp += 1
+        source = np.int64(sources[i])
+        if len(empty) > 0 and empty[source] and (everything or wanted[source]):
+            found[source] = stamp
+            out[count] = source
+            count += 1
+        tail = 0
+        for k in range(len(initial)):
+            queue[tail] = initial[k] * nodes + source
+            tail += 1
+        head = 0
+        while head < tail:
+            state = queue[head] // nodes
+            node = queue[head] - state * nodes
+            head += 1
+            for k in range(leaving[state], leaving[state + 1]):
+                row, reached = moves[k, 0], moves[k, 1]
+                base = np.int64(reached) * nodes
+                accepts = ends[reached] != 0
+                goes_on = leaving[reached] < leaving[reached + 1]
+                for e in range(pointers[row, node], pointers[row, node + 1]):
+                    target = np.int64(targets[e])
+                    if seen[base + target] != stamp:
+                        seen[base + target] = stamp
+                        if accepts and found[target] != stamp:
+                            found[target] = stamp
+                            if everything or wanted[target]:
+                                out[count] = target
+                                count += 1
+                        if goes_on:
+                            queue[tail] = base + target
+                            tail += 1
+        offsets[i + 1] = count
+    return len(sources)
+
+
+@kernel
+def together(
+    pointers: npt.NDArray[np.int64],
+    targets: Nodes,
+    leaving: Nodes,
+    moves: npt.NDArray[np.int32],
+    ends: npt.NDArray[np.uint8],
+    initial: Nodes,
+    empty: Flags,
+    sources: Nodes,
+    begin: int,
+    end: int,
+    visited: Masks,
+    pending: Masks,
+    queue: Ids,
+    touched: Ids,
+    reached: Masks,
+    found: Nodes,
+    work: Ids,
+) -> int:
+    """One search from up to 64 sources, ``begin`` … ``end``: bit ``i`` of a mask stands for ``begin + i``.
+
+    Returns how many nodes are in ``found``, whose masks in ``reached`` are not 0. ``visited``, ``pending``
+    (places) and ``reached`` (nodes) are all 0 before; the first two are so afterwards. ``queue`` goes round.
+    """
+    nodes = len(reached)
+    size = len(queue)
+    head = tail = marked = count = 0
+    for i in range(begin, end):
+        bit = _ONE << np.uint64(i - begin)
+        source = np.int64(sources[i])
+        if len(empty) > 0 and empty[source]:
+            if reached[source] == _NONE:
+                found[count] = source
+                count += 1
+            reached[source] |= bit
+        for k in range(len(initial)):
+            place = initial[k] * nodes + source
+            if pending[place] == _NONE:
+                queue[tail] = place
+                tail = tail + 1 if tail + 1 < size else 0
+            pending[place] |= bit
+    while head != tail:
+        place = queue[head]
+        head = head + 1 if head + 1 < size else 0
+        bits = pending[place]
+        pending[place] = _NONE
+        state = place // nodes
+        node = place - state * nodes
+        for k in range(leaving[state], leaving[state + 1]):
+            row, after = moves[k, 0], moves[k, 1]
+            base = np.int64(after) * nodes
+            accepts = ends[after] != 0
+            goes_on = leaving[after] < leaving[after + 1]
+            low, high = pointers[row, node], pointers[row, node + 1]
+            work[SHARED] += high - low
+            work[SINGLE] += (high - low) * ones(bits)
+            for e in range(low, high):
+                target = np.int64(targets[e])
+                old = visited[base + target]
+                new = bits & ~old
+                if new != _NONE:
+                    visited[base + target] = old | new
+                    if old == _NONE:
+                        touched[marked] = base + target
+                        marked += 1
+                    if accepts:
+                        if reached[target] == _NONE:
+                            found[count] = target
+                            count += 1
+                        reached[target] |= new
+                    if goes_on:
+                        if pending[base + target] == _NONE:
+                            queue[tail] = base + target
+                            tail = tail + 1 if tail + 1 < size else 0
+                        pending[base + target] |= new
+    for k in range(marked):
+        visited[touched[k]] = _NONE
+    return count
+
+
+@kernel
+def count_bits(reached: Masks, found: Nodes, count: int, wanted: Flags, counts: Ids) -> None:
+    """``counts[i]``: how many of the nodes found have bit ``i``. Those not wanted lose their mask."""
+    everything = len(wanted) == 0
+    for k in range(count):
+        bits = reached[found[k]]
+        if not everything and not wanted[found[k]]:
+            reached[found[k]] = _NONE
+            continue
+        while bits != _NONE:
+            counts[lowest(bits)] += 1
+            bits &= bits - _ONE
+
+
+@kernel
+def unpack(reached: Masks, found: Nodes, count: int, cursors: Ids, out: Nodes) -> None:
+    """Write the nodes found where the cursors of their bits stand; afterwards ``reached`` is all 0."""
+    for k in range(count):
+        node = found[k]
+        bits = reached[node]
+        reached[node] = _NONE
+        while bits != _NONE:
+            bit = lowest(bits)
+            out[cursors[bit]] = node
+            cursors[bit] += 1
+            bits &= bits - _ONE
+
+
+@kernel
+def distances(
+    pointers: npt.NDArray[np.int64],
+    targets: Nodes,
+    leaving: Nodes,
+    moves: npt.NDArray[np.int32],
+    sources: Ids,
+    inside: Nodes,
+    distance: Nodes,
+    queue: Ids,
+) -> int:
+    """The number of edges from the nearest of the source places to each place, breadth first.
+
+    ``distance`` is -1 everywhere before; the places found stand in ``queue``, and their number is returned.
+    Only places with ``inside`` not -1 are looked at, unless that is of length 0. Here a place where the
+    search begins is at distance 0.
+    """
+    nodes = pointers.shape[1] - 1
+    everywhere = len(inside) == 0
+    tail = 0
+    for k in range(len(sources)):
+        if distance[sources[k]] < 0 and (everywhere or inside[sources[k]] >= 0):
+            distance[sources[k]] = 0
+            queue[tail] = sources[k]
+            tail += 1
+    head = 0
+    while head < tail:
+        place = queue[head]
+        head += 1
+        state = place // nodes
+        node = place - state * nodes
+        for k in range(leaving[state], leaving[state + 1]):
+            row, base = moves[k, 0], np.int64(moves[k, 1]) * nodes
+            for e in range(pointers[row, node], pointers[row, node + 1]):
+                after = base + targets[e]
+                if distance[after] < 0 and (everywhere or inside[after] >= 0):
+                    distance[after] = distance[place] + 1
+                    queue[tail] = after
+                    tail += 1
+    return tail

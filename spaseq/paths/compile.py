@@ -1,0 +1,304 @@
+"""Path expression → NFA: the position automaton (Glushkov's), as SEQ's is.
+
+An edge of the graph is an event, a step of the expression a GPM of one triple pattern, and the node between
+two steps the variable that joins them: ``:a/(:b|:c)+`` is ``SEQ(:a , (:b | :c)+[,])``. Unlike SEQ's, Kleene
+bounds are unrolled, since a node of the product with the graph has no counters, and ``?`` means "or nothing".
+A node test is a place that takes no edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyoxigraph import NamedNode
+
+from spaseq.automaton.nfa import NFA, Accept, Edge, Predicate
+from spaseq.automaton.pattern import Atom, Chain, Either, GpmPart, Kleene, Maybe, Node, SequencePattern
+from spaseq.errors import QueryMeaningError
+from spaseq.language import syntax as s
+from spaseq.paths.expression import (
+    Alternative,
+    Expression,
+    NodeTest,
+    Path,
+    Repeat,
+    Step,
+    Symbol,
+    read,
+    show,
+)
+from spaseq.paths.expression import Sequence as PathSequence
+from spaseq.terms import Term
+
+#: The graph, as the stream that the steps' GPMs read.
+GRAPH: Final = NamedNode("urn:spaseq:graph")
+
+#: So many places of an automaton are more than anybody means; memory grows with states × nodes.
+MOST_PLACES: Final = 4_096
+
+_HERE: Final = s.Var("here")
+_NEXT: Final = s.Var("next")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """An expression's automaton, and what its units stand for, by the name of their GPM."""
+
+    expression: Expression
+    nfa: NFA
+    symbols: Mapping[str, Symbol]
+
+    def symbol(self, edge: Edge) -> Symbol:
+        """The step or test that an edge reads."""
+        unit = edge.predicate.unit
+        if not isinstance(unit, Atom):
+            raise TypeError(unit)
+        return self.symbols[unit.gpm]
+
+
+def compile_path(expression: Expression) -> Compiled:
+    """The automaton of an expression, equivalent states merged.
+
+    Raises QueryMeaningError if its bounds make it too large.
+
+    >>> from spaseq.paths.parser import parse
+    >>> compiled = compile_path(parse(":a/(:b|:c)*/:d", {"": "http://e.org/"}))
+    >>> compiled.nfa.size, len(compiled.nfa.edges)
+    (3, 4)
+    """
+    _check_size(expression)
+    places = _Places()
+    whole = places.add(expression.root)
+    states = merge(places.automaton(whole))
+    symbols = {show(symbol, expression.prefixes): symbol for symbol in read(expression.root)}
+    return Compiled(expression, _nfa(expression, states, symbols), symbols)
+
+
+def _check_size(expression: Expression) -> None:
+    if (size := _size(expression.root)) > MOST_PLACES:
+        culprit = _longest(expression.root)
+        raise expression.source.error(
+            QueryMeaningError,
+            f"with its bounds written out this path has {size:,} steps, more than {MOST_PLACES:,}",
+            culprit.span.start if culprit and culprit.span else 0,
+            "make the bounds smaller, or leave the upper one out: {n,}",
+        )
+
+
+def _size(path: Path) -> int:
+    match path:
+        case Step() | NodeTest():
+            return 1
+        case PathSequence(parts) | Alternative(parts):
+            return sum(map(_size, parts))
+        case Repeat(part, minimum, maximum):
+            return _size(part) * (max(minimum, 1) if maximum is None else maximum)
+
+
+def _longest(path: Path) -> Repeat | None:
+    """The outermost repetition that makes it long."""
+    match path:
+        case Repeat():
+            return path
+        case PathSequence(parts) | Alternative(parts):
+            return max(filter(None, map(_longest, parts)), key=_size, default=None)
+        case _:
+            return None
+
+
+# --- the position automaton
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """An automaton as numbers: state 0 is the initial one; edges are (source, symbol, target)."""
+
+    size: int
+    edges: tuple[tuple[int, Symbol, int], ...]
+    accepting: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece of the expression: whether it may be empty, the places it begins and ends with."""
+
+    empty: bool
+    first: tuple[int, ...]
+    last: tuple[int, ...]
+
+
+_NOTHING: Final = _Part(True, (), ())
+
+
+class _Places:
+    """Numbers the places of an expression from 1, and says which may follow which."""
+
+    def __init__(self) -> None:
+        self.symbols: list[Symbol] = []
+        self._follow: list[dict[int, None]] = [{}]
+
+    def automaton(self, whole: _Part) -> States:
+        follow = [dict.fromkeys(whole.first), *self._follow[1:]]
+        edges = ((i, self.symbols[j - 1], j) for i, after in enumerate(follow) for j in after)
+        accepting = frozenset(whole.last) | ({0} if whole.empty else frozenset())
+        return States(len(follow), tuple(edges), accepting)
+
+    def add(self, path: Path) -> _Part:
+        match path:
+            case Step() | NodeTest():
+                self.symbols.append(path)
+                self._follow.append({})
+                return _Part(False, (len(self.symbols),), (len(self.symbols),))
+            case PathSequence(parts):
+                whole = _NOTHING
+                for part in parts:
+                    whole = self._then(whole, self.add(part))
+                return whole
+            case Alternative(parts):
+                added = [self.add(part) for part in parts]
+                return _Part(
+                    any(part.empty for part in added),
+                    tuple(place for part in added for place in part.first),
+                    tuple(place for part in added for place in part.last),
+                )
+            case Repeat(part, minimum, None):
+                whole = _NOTHING
+                for _ in range(minimum - 1):
+                    whole = self._then(whole, self.add(part))
+                loop = self.add(part)
+                self._link(loop.last, loop.first)
+                if minimum == 0:
+                    loop = _Part(True, loop.first, loop.last)
+                return self._then(whole, loop)
+            case Repeat(part, minimum, int(maximum)):
+                copies = [self.add(part) for _ in range(maximum)]
+                optional = _NOTHING
+                for copy in reversed(copies[minimum:]):  # (e(e(e)?)?)?
+                    longer = self._then(copy, optional)
+                    optional = _Part(True, longer.first, longer.last)
+                whole = _NOTHING
+                for copy in copies[:minimum]:
+                    whole = self._then(whole, copy)
+                return self._then(whole, optional)
+        raise TypeError(path)
+
+    def _then(self, before: _Part, after: _Part) -> _Part:
+        self._link(before.last, after.first)
+        return _Part(
+            before.empty and after.empty,
+            (*before.first, *after.first) if before.empty else before.first,
+            (*after.last, *before.last) if after.empty else after.last,
+        )
+
+    def _link(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+        for place in before:
+            self._follow[place].update(dict.fromkeys(after))
+
+
+def merge(states: States) -> States:
+    """The same with states merged from which the same words lead to acceptance (Moore's refinement)."""
+    leaving: list[list[tuple[Symbol, int]]] = [[] for _ in range(states.size)]
+    for source, symbol, target in states.edges:
+        leaving[source].append((symbol, target))
+    block = [int(state in states.accepting) for state in range(states.size)]
+    count = 0
+    while True:
+        kinds: dict[tuple[int, frozenset[tuple[Symbol, int]]], int] = {}
+        signatures = (
+            (block[state], frozenset((symbol, block[target]) for symbol, target in leaving[state]))
+            for state in range(states.size)
+        )
+        block = [kinds.setdefault(signature, len(kinds)) for signature in signatures]
+        if len(kinds) == count:
+            break
+        count = len(kinds)
+    edges = dict.fromkeys((block[source], symbol, block[target]) for source, symbol, target in states.edges)
+    return States(count, tuple(edges), frozenset(block[state] for state in states.accepting))
+
+
+# --- as the NFA of a sequence
+
+
+def _nfa(expression: Expression, states: States, symbols: Mapping[str, Symbol]) -> NFA:
+    names = {symbol: name for name, symbol in symbols.items()}
+    atoms = {name: Atom(i, name, (), ()) for i, name in enumerate(symbols, 1)}
+    root = _node(expression.root, atoms, names)
+    edges = tuple(
+        Edge(
+            source,
+            target,
+            (),
+            Predicate(
+                frozenset([GRAPH]), s.Strategy.STRICT if source else None, atoms[names[symbol]], (), ()
+            ),
+            (),
+        )
+        for source, symbol, target in states.edges
+    )
+    accepts = tuple(Accept(state, ()) for state in sorted(states.accepting))
+    return NFA(_pattern(expression, root, symbols), root, states.size, edges, accepts, {})
+
+
+def _node(path: Path, atoms: Mapping[str, Atom], names: Mapping[Symbol, str]) -> Node:
+    """The expression as a sequence in normal form."""
+
+    def inside(part: Path) -> Node:
+        return _node(part, atoms, names)
+
+    match path:
+        case Step() | NodeTest():
+            return atoms[names[path]]
+        case PathSequence(parts):
+            return Chain(0, tuple(map(inside, parts)), (s.Strategy.STRICT,) * (len(parts) - 1))
+        case Alternative(parts):
+            return Either(0, tuple(map(inside, parts)))
+        case Repeat(part, minimum, maximum):
+            repeated = inside(part)
+            if maximum != 1:
+                repeated = Kleene(0, repeated, max(minimum, 1), maximum, s.Strategy.STRICT, frozenset())
+            return Maybe(0, repeated) if minimum == 0 else repeated
+
+
+def _pattern(expression: Expression, root: Node, symbols: Mapping[str, Symbol]) -> SequencePattern:
+    stream = s.StreamDeclaration("G", GRAPH)
+    gpms = [s.Gpm(name, (stream.name,), _group(symbol)) for name, symbol in symbols.items()]
+    query = s.Query(
+        form=s.Select(None),
+        window=s.Window(MOST_PLACES, "EVENTS", s.WindowKind.SLIDING),
+        streams=(stream,),
+        sequence=_sequence([gpm.name for gpm in gpms]),
+        gpms=tuple(gpms),
+        prefixes=tuple(expression.prefixes.items()),
+        text=expression.source.text,
+        filename=expression.source.filename,
+    )
+    variables = frozenset([_HERE.name, _NEXT.name])
+    parts = {gpm.name: GpmPart(gpm, frozenset([GRAPH]), gpm.pattern, (), variables) for gpm in gpms}
+    return SequencePattern(query, root, parts, {}, (), frozenset(), (GRAPH,))
+
+
+def _sequence(names: Sequence[str]) -> s.Seq:
+    return s.Sequence(tuple(map(s.Ref, names)), (s.Strategy.STRICT,) * (len(names) - 1))
+
+
+def _group(symbol: Symbol) -> s.Group:
+    """The graph pattern of a step: one triple. Of a test: its conditions at the node."""
+    if isinstance(symbol, NodeTest):
+        triples = [
+            _triple(_HERE, c.predicate, s.Var(f"v{i}") if c.value is None else c.value, c.inverse)
+            for i, c in enumerate(symbol.conditions)
+        ]
+    elif symbol.negated:
+        triples = [_triple(_HERE, s.PathNegated(symbol.predicates, ()), _NEXT, symbol.inverse)]
+    else:
+        triples = [_triple(_HERE, symbol.predicates[0], _NEXT, symbol.inverse)]
+    return s.Group((s.Triples(tuple(triples)),))
+
+
+def _triple(
+    here: s.Var, predicate: NamedNode | s.PathNegated, there: s.Var | Term, inverse: bool
+) -> s.TriplePattern:
+    subject, object_ = (there, here) if inverse else (here, there)
+    return s.TriplePattern(subject, predicate, object_)

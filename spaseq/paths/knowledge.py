@@ -1,0 +1,276 @@
+"""The knowledge graph that path queries are asked of."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from pyoxigraph import BlankNode, NamedNode
+from pyoxigraph import Literal as OxLiteral
+
+from spaseq.interop import RdflibTerm, to_rdflib
+from spaseq.language.hints import nearest
+from spaseq.paths._kernel import Flags, Ids, Nodes
+from spaseq.paths.compile import Compiled, compile_path
+from spaseq.paths.expression import Expression, NodeTest, read, show
+from spaseq.paths.loading import Loaded, Source, load_triples, term
+from spaseq.paths.moves import Moves, moves
+from spaseq.paths.pairs import Pairs, find_pairs
+from spaseq.paths.parser import parse, parse_term
+from spaseq.paths.product import Product, Workspace
+from spaseq.paths.relations import Edges, Relations
+from spaseq.paths.search import Paths, find_paths
+from spaseq.terms import Term
+
+_KEPT = 256
+
+
+class KnowledgeGraph:
+    """An RDF graph for path queries; make one with ``spaseq.paths.load``.
+
+    Its nodes are all subjects and objects, numbered from 0 in the order in which they were first seen; its
+    predicates have numbers of their own. Wherever terms are asked for, they are rdflib's or pyoxigraph's
+    terms, text as in an expression (``":Alice"``, ``"<http://…>"``, ``'"a literal"@en'``, ``"1999"``),
+    absolute IRIs, or numbers of nodes.
+
+    >>> import spaseq.paths
+    >>> g = spaseq.paths.load([("urn:a", "urn:knows", "urn:b"), ("urn:b", "urn:knows", "urn:c")])
+    >>> [str(target) for _, target in g.pairs("<urn:knows>+", sources=["urn:a"])]
+    ['urn:b', 'urn:c']
+    """
+
+    def __init__(self, loaded: Loaded, prefixes: Mapping[str, str] | None = None) -> None:
+        self.prefixes: dict[str, str] = {**loaded.prefixes, **(prefixes or {})}
+        self._dictionary = loaded.dictionary
+        limit = loaded.dictionary.limit
+        self._node_ids, self._node_of = _numbered(limit, loaded.s, loaded.o)
+        self._predicate_ids, self._predicate_of = _numbered(limit, loaded.p)
+        self._edges = Edges(
+            self._node_of[loaded.s],
+            self._predicate_of[loaded.p],
+            self._node_of[loaded.o],
+            len(self._node_ids),
+            len(self._predicate_ids),
+        )
+        self._relations: Relations | None = None
+        self._lock = threading.Lock()
+        self._workspaces: list[Workspace] = []
+        self.compile = lru_cache(_KEPT)(self._compile)
+        self._product = lru_cache(_KEPT)(self._bind)
+
+    def __repr__(self) -> str:
+        return f"<KnowledgeGraph: {len(self):,} edges, {self.nodes:,} nodes, {self.predicates:,} predicates>"
+
+    def __len__(self) -> int:
+        """The number of edges, that is of distinct triples."""
+        return len(self._edges)
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes."""
+        return len(self._node_ids)
+
+    @property
+    def predicates(self) -> int:
+        """The number of predicates."""
+        return len(self._predicate_ids)
+
+    # --- numbers and terms
+
+    def edges(self) -> tuple[Nodes, Nodes, Nodes]:
+        """All edges as numbers: subjects, predicates, objects, sorted by (p, s, o); each ``(len(self),)``."""
+        return self._edges.s, self._edges.p, self._edges.o
+
+    def term(self, node: int) -> RdflibTerm:
+        """The term of a node."""
+        return to_rdflib(self.ox_term(node))
+
+    def ox_term(self, node: int) -> Term:
+        """The term of a node, as pyoxigraph has it."""
+        if not 0 <= node < self.nodes:
+            raise KeyError(node)
+        return self._dictionary.term(int(self._node_ids[node]))
+
+    def predicate(self, number: int) -> RdflibTerm:
+        """The IRI of a predicate."""
+        return to_rdflib(self.ox_predicate(number))
+
+    def ox_predicate(self, number: int) -> NamedNode:
+        """The IRI of a predicate, as pyoxigraph has it."""
+        if not 0 <= number < self.predicates:
+            raise KeyError(number)
+        found = self._dictionary.term(int(self._predicate_ids[number]))
+        assert isinstance(found, NamedNode)
+        return found
+
+    def node(self, value: Any) -> int | None:
+        """The number of a node, by its term; None if the graph has no such node."""
+        return self._find(self._as_term(value), self._node_of)
+
+    def predicate_number(self, value: Any) -> int | None:
+        """The number of a predicate, by its IRI; None if no edge has it."""
+        return self._find(self._as_term(value), self._predicate_of)
+
+    def _find(self, found: Term, numbers: Nodes) -> int | None:
+        identifier = self._dictionary.find(found)
+        number = int(numbers[identifier]) if identifier < len(numbers) else -1
+        return None if number < 0 else number
+
+    def _as_term(self, value: Any) -> Term:
+        if isinstance(value, NamedNode | BlankNode | OxLiteral):
+            return value
+        if type(value) is str:
+            if value.startswith("_:"):
+                return BlankNode(value[2:])
+            name = value.partition(":")[0]
+            if value.startswith(("<", '"', "'", "+", "-")) or ":" not in value or name in self.prefixes:
+                return parse_term(value, self.prefixes)
+        return term(value)
+
+    # --- queries
+
+    def pairs(
+        self, expression: str | Expression, sources: Any = None, targets: Any = None, limit: int | None = None
+    ) -> Pairs:
+        """The distinct pairs of nodes that a path joins; see ``spaseq.paths.pairs.find_pairs``."""
+        return find_pairs(self, expression, sources, targets, limit)
+
+    def paths(
+        self,
+        expression: str | Expression,
+        sources: Any = None,
+        targets: Any = None,
+        mode: str = "WALK",
+        shortest: int | None = None,
+        max_paths: int | None = None,
+    ) -> Paths:
+        """The paths, as an iterator that looks for them when asked: ``spaseq.paths.search.find_paths``."""
+        return find_paths(self, expression, sources, targets, mode, shortest, max_paths)
+
+    def check(self, expression: str | Expression) -> tuple[str, ...]:
+        """What is doubtful about an expression on this graph: predicates that no edge has."""
+        compiled = self.compile(expression)
+        prefixes = compiled.expression.prefixes
+        used = [p for symbol in read(compiled.expression.root)
+                for p in ([c.predicate for c in symbol.conditions] if isinstance(symbol, NodeTest)
+                          else symbol.predicates)]  # fmt: skip
+        missing = [p for p in dict.fromkeys(used) if self._find(p, self._predicate_of) is None]
+        names = (
+            [print_name(self.ox_predicate(i), prefixes) for i in range(self.predicates)] if missing else []
+        )
+        return tuple(_unknown(print_name(p, prefixes), names) for p in missing)
+
+    # --- what the backends stand on
+
+    @property
+    def relations(self) -> Relations:
+        """The edges as CSR arrays, a row per relation."""
+        if self._relations is None:
+            with self._lock:
+                if self._relations is None:
+                    self._relations = Relations(
+                        self._edges,
+                        lambda predicate: self._find(predicate, self._predicate_of),
+                        lambda node: self._find(node, self._node_of),
+                    )
+        return self._relations
+
+    def _compile(self, expression: str | Expression) -> Compiled:
+        """The automaton of an expression, with the graph's prefixes. Kept."""
+        if isinstance(expression, str):
+            expression = parse(expression, self.prefixes)
+        return compile_path(expression)
+
+    def product(self, expression: str | Expression, *, backwards: bool = False) -> Product:
+        """The moves of an expression's automaton bound to this graph's CSR arrays. Kept."""
+        return self._product(expression, backwards)
+
+    def _bind(self, expression: str | Expression, backwards: bool) -> Product:
+        found: Moves = moves(self.compile(expression))
+        return Product(self.relations, found.reversed() if backwards else found, self.nodes)
+
+    def take_workspace(self) -> Workspace:
+        """Arrays for a search; to be given back with ``give_workspace``."""
+        with self._lock:
+            return self._workspaces.pop() if self._workspaces else Workspace(self.nodes)
+
+    def give_workspace(self, workspace: Workspace) -> None:
+        """Another search may have these arrays."""
+        with self._lock:
+            self._workspaces.append(workspace)
+
+    def flags(self, nodes: Ids | None) -> Flags | None:
+        """Which nodes are among these."""
+        if nodes is None:
+            return None
+        flags = np.zeros(max(1, self.nodes), dtype=np.bool_)  # one of length 0 would mean all of them
+        flags[nodes] = True
+        return flags
+
+    def numbers(self, values: Any) -> tuple[Ids, tuple[Term, ...]]:
+        """Terms, or one term, as distinct numbers of nodes; and those that are no nodes of the graph."""
+        if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+            ids = np.unique(values).astype(np.int64)
+            strange_ids = ids[(ids < 0) | (ids >= self.nodes)]
+            if len(strange_ids):
+                raise KeyError(int(strange_ids[0]))
+            return ids, ()
+        if isinstance(values, str | NamedNode | BlankNode | OxLiteral | int) or not isinstance(
+            values, Iterable
+        ):
+            values = [values]
+        found: dict[int, None] = {}
+        strange: dict[Term, None] = {}
+        for value in values:
+            if isinstance(value, int | np.integer) and not isinstance(value, bool):
+                if not 0 <= value < self.nodes:
+                    raise KeyError(value)
+                found[int(value)] = None
+                continue
+            given = self._as_term(value)
+            number = self._find(given, self._node_of)
+            if number is None:
+                strange[given] = None
+            else:
+                found[number] = None
+        return np.array(list(found), dtype=np.int64), tuple(strange)
+
+
+def load(source: Source, prefixes: Mapping[str, str] | None = None) -> KnowledgeGraph:
+    """The graph of a file, an rdflib graph, a table of three columns, or an iterable of triples.
+
+    A file is of any RDF format that its extension tells, ``.gz`` and ``.zst`` are unpacked; a dataset counts
+    as the union of its graphs. The prefixes of a file or an rdflib graph may be used in expressions, beside
+    the ones given. Tables are pandas' and pyarrow's. Terms in them, and in triples, are rdflib's or
+    pyoxigraph's, or text: N-Triples, absolute IRIs, and for objects anything else, which is a plain
+    literal.
+
+    Raises KnowledgeError for what cannot be read, with file and line, or the number of the triple.
+    """
+    return KnowledgeGraph(load_triples(source), prefixes)
+
+
+def print_name(predicate: NamedNode, prefixes: Mapping[str, str]) -> str:
+    """A predicate as an expression writes it."""
+    from spaseq.paths.expression import Step
+
+    return show(Step((predicate,)), prefixes)
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    alike = nearest(name, known)
+    return f"no edge has the predicate {name}" + (f": did you mean {alike}?" if alike else "")
+
+
+def _numbered(limit: int, *columns: Ids) -> tuple[Ids, Nodes]:
+    """The ids in the columns, in order, and for every id below ``limit`` its place among them, or -1."""
+    used = np.zeros(limit, dtype=np.bool_)
+    for column in columns:
+        used[column] = True
+    ids = np.flatnonzero(used)
+    numbers = np.full(limit, -1, dtype=np.int32)
+    numbers[ids] = np.arange(len(ids), dtype=np.int32)
+    return ids, numbers

@@ -1,0 +1,208 @@
+"""Files, graphs, tables and triples → columns of ids."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+import numpy as np
+import zstandard
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
+
+from spaseq.errors import KnowledgeError, SourceError
+from spaseq.sources._bytes import BrokenBytesError, read_blocks, whole_lines
+from spaseq.terms import Dictionary, Ids, Term
+
+if TYPE_CHECKING:  # whoever has one of them has imported it
+    import rdflib
+
+#: What a graph is loaded from; tables are any that have columns.
+Source: TypeAlias = "str | PathLike[str] | rdflib.Graph | Iterable[tuple[Any, Any, Any]] | Any"
+
+_LINES: Final = {"nt": "nt", "ntriples": "nt", "nq": "nq", "nquads": "nq"}
+_OTHERS: Final = {"xml": RdfFormat.RDF_XML, "owl": RdfFormat.RDF_XML}
+_BASE: Final = re.compile(rb"\s*@?(?:base|prefix|version)\b", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
+_QUOTED: Final = re.compile(r"<[^\s<>]*>|_:\S+|\".*\"(?:@[A-Za-z0-9-]+|\^\^<[^\s<>]*>)?", re.DOTALL)
+_HEAD: Final = 1 << 12
+
+
+@dataclass(slots=True)
+class Loaded:
+    """Triples as ids of a dictionary, repetitions included, and the prefixes of where they come from."""
+
+    dictionary: Dictionary
+    s: Ids
+    p: Ids
+    o: Ids
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_triples(source: Source) -> Loaded:
+    """The triples of a source; KnowledgeError for what cannot be read, with file and line."""
+    if isinstance(source, str | PathLike):
+        return _file(Path(fspath(source)))
+    if hasattr(source, "namespaces") and hasattr(source, "triples"):
+        return _rdflib(source)
+    if hasattr(source, "column_names") or hasattr(source, "columns"):
+        return _collected(_table(source), {})
+    return _collected(cast("Iterable[tuple[Any, Any, Any]]", source), {})
+
+
+# --- files
+
+
+def _file(path: Path) -> Loaded:
+    suffixes = [suffix[1:].lower() for suffix in path.suffixes]
+    packing = suffixes.pop() if suffixes and suffixes[-1] in ("gz", "zst") else None
+    extension = suffixes[-1] if suffixes else ""
+    try:
+        if extension in _LINES and _is_plain(path):
+            found = _lines(path, _LINES[extension])
+            if found is not None:
+                return found
+        form = _OTHERS.get(extension) or RdfFormat.from_extension(_LINES.get(extension, extension))
+        if extension in _LINES and not _is_plain(path):
+            form = RdfFormat.TURTLE  # gMark calls such files .ntriples
+        if form is None:
+            raise KnowledgeError(f"{path}: no RDF format has the extension {extension!r}")
+        with path.open("rb") as raw, _unpacked(raw, packing) as stream:
+            return _parsed(stream, form, path)
+    except (OSError, SourceError, BrokenBytesError, zstandard.ZstdError, EOFError) as error:
+        raise KnowledgeError(f"{path}: {error}") from error
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a file of lines does not begin with a declaration, which would make it Turtle."""
+    head = next(read_blocks(path), b"")
+    return not _BASE.match(head[:_HEAD])
+
+
+def _lines(path: Path, form: str) -> Loaded | None:
+    """N-Triples and N-Quads by the compiled scanner; None if a line is bad."""
+    # Here, because compiled code takes a while to load.
+    from spaseq.sources._fast import Quads
+
+    dictionary = Dictionary()
+    columns: list[Ids] = []
+    too_long: list[str] = []
+    with dictionary.lock:
+        quads = Quads(form, dictionary)
+        for _, text in whole_lines(read_blocks(path), lambda position, _: too_long.append(position)):
+            if too_long or not quads.read(text):
+                return None
+            rows = quads.rows[:3, : quads.count]
+            columns.append(rows[:, rows[0] >= 0].copy())
+    s, p, o = np.concatenate(columns, axis=1) if columns else np.zeros((3, 0), dtype=np.int64)
+    return Loaded(dictionary, s, p, o)
+
+
+def _parsed(stream: IO[bytes], form: RdfFormat, path: Path) -> Loaded:
+    parser = parse(stream, form, base_iri=path.absolute().as_uri())
+    try:
+        found = _interned(_rows(parser, path))
+    except SyntaxError as error:
+        line = f", line {error.lineno}" if error.lineno else ""
+        raise KnowledgeError(f"{path}{line}: {error.msg}") from error
+    found.prefixes = dict(parser.prefixes)
+    return found
+
+
+def _rows(quads: Iterable[Quad], path: Path) -> Iterator[tuple[Term, Term, Term]]:
+    for s, p, o, _ in quads:
+        if isinstance(s, Triple) or isinstance(o, Triple):
+            raise KnowledgeError(f"{path}: a triple term, which RDF 1.1 does not have: {o}")
+        yield s, p, o
+
+
+def _unpacked(raw: IO[bytes], packing: str | None) -> IO[bytes]:
+    match packing:
+        case "gz":
+            return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
+        case "zst":
+            return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True))
+        case _:
+            return raw
+
+
+# --- what is in memory
+
+
+def _rdflib(graph: Any) -> Loaded:
+    prefixes = {prefix: str(namespace) for prefix, namespace in graph.namespaces()}
+    return _collected(graph.triples((None, None, None)), prefixes)
+
+
+def _table(table: Any) -> Iterator[tuple[Any, Any, Any]]:
+    names = list(getattr(table, "column_names", None) or table.columns)
+    if len(names) != 3:
+        raise KnowledgeError(f"a table of triples has three columns, not {len(names)}: {names}")
+    columns = [table[name] for name in names]
+    lists = [c.to_pylist() if hasattr(c, "to_pylist") else c.tolist() for c in columns]
+    return zip(*lists, strict=True)
+
+
+def _collected(triples: Iterable[tuple[Any, Any, Any]], prefixes: Mapping[str, str]) -> Loaded:
+    found = _interned(_checked(triples))
+    found.prefixes = dict(prefixes)
+    return found
+
+
+def _checked(triples: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[Term, Term, Term]]:
+    for number, triple in enumerate(triples, 1):
+        try:
+            s, p, o = triple
+            yield term(s), term(p), term(o, literals=True)
+        except (TypeError, ValueError) as error:
+            raise KnowledgeError(f"triple {number}: {error}") from None
+
+
+def term(value: Any, *, literals: bool = False) -> Term:
+    """A term from what stands for one: a term of rdflib or pyoxigraph, or text.
+
+    Text is a term as N-Triples writes it, or an absolute IRI; any other text is a plain literal where
+    ``literals`` may stand, and so are Python's numbers, dates and so on. Raises TypeError or ValueError.
+
+    >>> term("http://example.org/a")
+    <NamedNode value=http://example.org/a>
+    >>> print(term("Film", literals=True), term('"Film"@en'), term(1999, literals=True).datatype)
+    "Film" "Film"@en <http://www.w3.org/2001/XMLSchema#integer>
+    """
+    from rdflib.term import Literal as RdflibLiteral
+    from rdflib.term import Node
+
+    from spaseq.interop import from_rdflib
+
+    if isinstance(value, NamedNode | BlankNode | Literal):
+        return value
+    if isinstance(value, Node):
+        return from_rdflib(value)
+    if isinstance(value, str):
+        if _QUOTED.fullmatch(value):
+            quad = next(iter(parse(f"<x:x> <x:x> {value} .", RdfFormat.N_TRIPLES)))
+            found: Term | Triple = quad.object
+            if not isinstance(found, Triple):
+                return found
+        if _SCHEME.fullmatch(value):
+            with suppress(ValueError):
+                return NamedNode(value)
+        if not literals:
+            raise ValueError(f"{value!r} is not an IRI")
+        return Literal(value)
+    if literals and value is not None:
+        return from_rdflib(RdflibLiteral(value))
+    raise TypeError(f"not an RDF term: {value!r}")
+
+
+def _interned(triples: Iterable[tuple[Term, Term, Term]]) -> Loaded:
+    dictionary = Dictionary()
+    intern: Callable[[Term], int] = dictionary.intern
+    rows = [number for triple in triples for number in map(intern, triple)]
+    s, p, o = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return Loaded(dictionary, s, p, o)

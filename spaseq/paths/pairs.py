@@ -1,0 +1,225 @@
+"""Which nodes a path joins: pairs of endpoints, by breadth-first search of the product.
+
+The pairs are distinct, as under SPARQL's DISTINCT, however many paths join them (SPARQL itself gives a bag
+for ``/`` and ``|``). Where nothing repeats but ``?``, ``*`` and bounds from 0, a path may have no edge: it
+joins a given source or target with itself, also one that is no node of the graph, and where neither is
+given, every node (SPARQL 1.1, section 9.3).
+
+The search begins at the end that is given; if both or none are, at the one whose first moves look at fewer
+edges. Many sources are searched 64 at a time, a bit each, if the first 64 of them look at enough edges
+together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.interop import RdflibTerm, to_rdflib
+from spaseq.paths._kernel import (
+    SHARED,
+    SINGLE,
+    Flags,
+    Ids,
+    Nodes,
+    count_bits,
+    one_by_one,
+    together,
+    unpack,
+)
+from spaseq.paths.expression import Expression
+from spaseq.paths.product import Product, Workspace
+from spaseq.terms import Term
+
+if TYPE_CHECKING:
+    from spaseq.paths.knowledge import KnowledgeGraph
+
+_BATCH: Final = 64
+
+#: From so many sources on it is worth to try them together.
+_MANY: Final = 16
+
+#: An edge costs so many times more in a search with masks.
+_MASK_COST: Final = 2
+
+#: So many sources are searched one by one in one call.
+_AT_ONCE: Final = 1 << 12
+
+#: Room for so many answers is made at once, at least.
+_ROOM: Final = 1 << 16
+
+_NOTHING: Final[Flags] = np.zeros(0, dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Distinct pairs of a source and a target; iterating gives them as rdflib terms.
+
+    As numbers they are grouped by the end where the search began: ``others[offsets[i]:offsets[i + 1]]``
+    belong to ``begins[i]``; these are the targets if ``backwards``, else the sources. Numbers from
+    ``graph.nodes`` on are ``strangers``: terms that were given and are no nodes of the graph.
+    ``truncated``: there are more than ``limit``.
+    """
+
+    graph: KnowledgeGraph = field(repr=False)
+    begins: Ids = field(repr=False)
+    offsets: Ids = field(repr=False)
+    others: Nodes = field(repr=False)
+    backwards: bool
+    truncated: bool
+    strangers: tuple[Term, ...]
+
+    def __len__(self) -> int:
+        return len(self.others)
+
+    def __iter__(self) -> Iterator[tuple[RdflibTerm, RdflibTerm]]:
+        known: dict[int, RdflibTerm] = {}
+        for i, begin in enumerate(self.begins.tolist()):
+            row = self.others[self.offsets[i] : self.offsets[i + 1]].tolist()
+            if row:
+                one = self.term(begin)
+                for other in row:
+                    end = known.get(other)
+                    if end is None:
+                        end = known[other] = self.term(other)
+                    yield (end, one) if self.backwards else (one, end)
+
+    @property
+    def arrays(self) -> tuple[Nodes, Nodes]:
+        """The sources and the targets as numbers, each ``(len(self),)``."""
+        begins = np.repeat(self.begins.astype(np.int32), np.diff(self.offsets))
+        return (self.others, begins) if self.backwards else (begins, self.others)
+
+    def term(self, number: int) -> RdflibTerm:
+        """The term of a number in the arrays."""
+        if number >= self.graph.nodes:
+            return to_rdflib(self.strangers[number - self.graph.nodes])
+        return self.graph.term(number)
+
+
+def find_pairs(
+    graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any, limit: int | None
+) -> Pairs:
+    """The distinct pairs that a path of the expression joins, at most ``limit`` of them.
+
+    ``sources`` and ``targets`` are terms, one or several, or None for all. Raises QuerySyntaxError and
+    QueryMeaningError with the place in the expression.
+    """
+    forward = graph.product(expression)
+    given = None if sources is None else graph.numbers(sources)
+    wanted = None if targets is None else graph.numbers(targets)
+    strangers = forward.strangers(given, wanted)
+    source_ids = None if given is None else given[0]
+    target_ids = None if wanted is None else wanted[0]
+    backwards = _from_the_end(graph, expression, forward, source_ids, target_ids)
+    product = graph.product(expression, backwards=True) if backwards else forward
+    begins, ends = (target_ids, source_ids) if backwards else (source_ids, target_ids)
+    if begins is None:
+        begins = product.candidates()
+    flags = graph.flags(ends)
+    workspace = graph.take_workspace()
+    try:
+        search = _Search(
+            product, workspace, begins.astype(np.int32), _NOTHING if flags is None else flags, limit
+        )
+        search.run()
+    finally:
+        graph.give_workspace(workspace)
+    alone = np.arange(graph.nodes, graph.nodes + len(strangers), dtype=np.int64)
+    offsets = np.concatenate([search.offsets, search.offsets[-1] + 1 + np.arange(len(strangers))])
+    others = np.concatenate([*search.parts, alone.astype(np.int32)])
+    truncated = limit is not None and len(others) > limit
+    if truncated:
+        others, offsets = others[:limit], np.minimum(offsets, limit or 0)
+    begins = np.concatenate([begins, alone])
+    return Pairs(graph, begins, offsets, others, backwards, truncated, strangers)
+
+
+def _from_the_end(
+    graph: KnowledgeGraph,
+    expression: str | Expression,
+    forward: Product,
+    sources: Ids | None,
+    targets: Ids | None,
+) -> bool:
+    """Whether to search backwards."""
+    if (sources is None) != (targets is None):
+        return sources is None
+    backward = graph.product(expression, backwards=True)
+    ahead = forward.first_edges(forward.candidates() if sources is None else sources)
+    behind = backward.first_edges(backward.candidates() if targets is None else targets)
+    return behind < ahead
+
+
+class _Search:
+    """Nodes reached from each of many nodes."""
+
+    def __init__(
+        self, product: Product, workspace: Workspace, begins: Nodes, wanted: Flags, limit: int | None
+    ) -> None:
+        self._product = product
+        self._workspace = workspace
+        self._begins = begins
+        self._wanted = wanted
+        self._limit = limit
+        self._done = 0
+        self.offsets = np.zeros(len(begins) + 1, dtype=np.int64)
+        self.parts: list[Nodes] = []
+
+    def run(self) -> None:
+        """Fills ``parts`` and ``offsets``; stops when there are more than ``limit``."""
+        if len(self._begins) >= _MANY:
+            work = np.zeros(2, dtype=np.int64)
+            while self._more() and work[SINGLE] >= _MASK_COST * work[SHARED]:
+                self._together(work)
+        while self._more():
+            self._one_by_one()
+        self.offsets[self._done + 1 :] = self.offsets[self._done]
+
+    def _more(self) -> bool:
+        enough = self._limit is not None and self.offsets[self._done] > self._limit
+        return self._done < len(self._begins) and not enough
+
+    def _one_by_one(self) -> None:
+        product, workspace = self._product, self._workspace
+        nodes = len(workspace.found)
+        room = max(nodes, _ROOM) if self._limit is None else self._limit + 1
+        begins = self._begins[self._done : self._done + _AT_ONCE]
+        left = len(begins)
+        stamp = workspace.stamps(product.size, left)
+        out = np.empty(nodes + min(room, nodes * left), dtype=np.int32)
+        offsets = np.zeros(left + 1, dtype=np.int64)
+        done = one_by_one(
+            product.pointers, product.targets, product.leaving, product.moves, product.ends,
+            product.initial, product.empty, begins, 0, self._wanted,
+            stamp, workspace.seen, workspace.found, workspace.queue, offsets, out,
+        )  # fmt: skip
+        self._append(done, offsets, out[: offsets[done]].copy())
+
+    def _together(self, work: Ids) -> None:
+        product, workspace = self._product, self._workspace
+        workspace.masks(product.size)
+        end = min(self._done + _BATCH, len(self._begins))
+        found = np.empty(len(workspace.reached), dtype=np.int32)
+        count = together(
+            product.pointers, product.targets, product.leaving, product.moves, product.ends,
+            product.initial, product.empty, self._begins, self._done, end,
+            workspace.visited, workspace.pending, workspace.queue, workspace.touched,
+            workspace.reached, found, work,
+        )  # fmt: skip
+        counts = np.zeros(_BATCH, dtype=np.int64)
+        count_bits(workspace.reached, found, count, self._wanted, counts)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        out = np.empty(offsets[-1], dtype=np.int32)
+        unpack(workspace.reached, found, count, offsets[:-1].copy(), out)
+        self._append(end - self._done, offsets[: end - self._done + 1], out)
+
+    def _append(self, done: int, offsets: npt.NDArray[np.int64], out: Nodes) -> None:
+        start = self.offsets[self._done]
+        self.offsets[self._done + 1 : self._done + done + 1] = start + offsets[1 : done + 1]
+        self._done += done
+        self.parts.append(out)

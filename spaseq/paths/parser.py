@@ -1,0 +1,192 @@
+"""Text → path expression.
+
+    Expression ::= ( 'PREFIX' name ':' IRI | 'BASE' IRI )* Path
+    Path       ::= Sequence ( '|' Sequence )*
+    Sequence   ::= '^'? Element ( '/' '^'? Element )*
+    Element    ::= Primary ( '*' | '+' | '?' | '{' n '}' | '{' n ',' '}' | '{' n ',' m '}' | '{' ',' m '}' )?
+    Primary    ::= iri | 'a' | '.' | '!' Excluded | '!' '(' ( Excluded ( '|' Excluded )* )? ')'
+                 | '[' Conditions ( ';' Conditions )* ']' | '(' Path ')'
+    Excluded   ::= '^'? ( iri | 'a' )
+    Conditions ::= '^'? ( iri | 'a' ) ( value ( ',' value )* )?
+
+``iri`` is ``<…>`` or a prefixed name, ``value`` one of those or a literal as in SPARQL, compared as a term
+(``1999`` is not ``1999.0``). ``.`` is an edge with any predicate. ``[…]`` takes no edge: it holds at nodes
+that have all the conditions' triples; a condition without a value asks for any. ``{n,m}`` counts iterations
+of its element. ``!(…)`` with forward members only takes edges forwards, with inverse members only backwards,
+with both either way (SPARQL 1.1, section 9.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal
+
+from lark import Lark, Token, v_args
+from lark.exceptions import UnexpectedInput, VisitError
+from lark.tree import Meta
+from pyoxigraph import NamedNode
+
+from spaseq.errors import QuerySyntaxError
+from spaseq.language.diagnosis import diagnose
+from spaseq.language.expressions import ExpressionBuilder
+from spaseq.language.patterns import RDF_TYPE
+from spaseq.language.source import Source
+from spaseq.paths.expression import (
+    Alternative,
+    Condition,
+    Expression,
+    NodeTest,
+    Path,
+    Repeat,
+    Sequence,
+    Step,
+    inverse,
+)
+from spaseq.terms import Term
+
+_Start = Literal["expression", "term"]
+
+#: A predicate, and whether it is read backwards.
+_Verb = tuple[NamedNode, bool]
+
+_GRAMMAR: Final = "paths.lark"
+
+
+def parse(text: str, prefixes: Mapping[str, str] | None = None, filename: str = "<path>") -> Expression:
+    """The expression that ``text`` says; QuerySyntaxError, with its place, where it says none.
+
+    ``prefixes`` are declared beside those of the text, which win.
+
+    >>> str(parse("(:a/^:b){2,3}|!(:c|^:d)", {"": "http://example.org/"}))
+    '(:a/^:b){2,3}|!(:c)|!(^:d)'
+    """
+    source = Source(text, filename)
+    builder = _Builder(source, prefixes or {})
+    root = _build(source, builder, "expression")
+    return Expression(root, builder.declared, source)
+
+
+def parse_term(text: str, prefixes: Mapping[str, str], filename: str = "<term>") -> Term:
+    """An IRI, a prefixed name or a literal.
+
+    >>> parse_term(":a", {"": "http://example.org/"})
+    <NamedNode value=http://example.org/a>
+    """
+    source = Source(text, filename)
+    term: Term = _build(source, _Builder(source, prefixes), "term")
+    return term
+
+
+def _build(source: Source, builder: _Builder, start: _Start) -> Any:
+    lark = _lark()
+    try:
+        tree = lark.parse(source.expanded, start=start)
+    except UnexpectedInput:
+        raise diagnose(lark, source, start) from None
+    try:
+        return builder.transform(tree)
+    except VisitError as problem:
+        raise problem.orig_exc from None
+    except RecursionError:
+        raise source.error(QuerySyntaxError, "this is nested too deeply to be read", 0) from None
+
+
+@v_args(meta=True)
+class _Builder(ExpressionBuilder):
+    """Builds the tree; every method is named after a rule of the grammar."""
+
+    def __init__(self, source: Source, prefixes: Mapping[str, str]) -> None:
+        super().__init__(source)
+        self._prefixes.update(prefixes)
+
+    @property
+    def declared(self) -> Mapping[str, str]:
+        """All prefixes, given and declared."""
+        return self._prefixes
+
+    def expression(self, _meta: Meta, children: list[Any]) -> Path:
+        path: Path = children[1]
+        return path
+
+    def term(self, _meta: Meta, children: list[Any]) -> Term:
+        term: Term = children[1]
+        return term
+
+    def alternative(self, _meta: Meta, children: list[Path]) -> Path:
+        parts = [child.parts if isinstance(child, Alternative) else (child,) for child in children]
+        return Alternative(tuple(part for some in parts for part in some))
+
+    def sequence(self, _meta: Meta, children: list[Path]) -> Path:
+        return Sequence(tuple(children))
+
+    def inverse(self, _meta: Meta, children: list[Path]) -> Path:
+        return inverse(children[0])
+
+    def a(self, _meta: Meta, _children: list[Token]) -> NamedNode:
+        return RDF_TYPE
+
+    def step(self, meta: Meta, children: list[NamedNode]) -> Path:
+        return Step((children[0],), span=self._span(meta))
+
+    def wildcard(self, meta: Meta, _children: list[Token]) -> Path:
+        return Step((), negated=True, span=self._span(meta))
+
+    def excluded_inverse(self, _meta: Meta, children: list[NamedNode]) -> _Verb:
+        return children[0], True
+
+    def negated(self, meta: Meta, children: list[NamedNode | _Verb | None]) -> Path:
+        forward = tuple(dict.fromkeys(child for child in children if isinstance(child, NamedNode)))
+        backward = tuple(dict.fromkeys(child[0] for child in children if isinstance(child, tuple)))
+        span = self._span(meta)
+        back = Step(backward, negated=True, inverse=True, span=span)
+        if not backward:
+            return Step(forward, negated=True, span=span)
+        return Alternative((Step(forward, negated=True, span=span), back)) if forward else back
+
+    def repeat(self, meta: Meta, children: list[Any]) -> Path:
+        part, (minimum, maximum) = children
+        if maximum is not None and maximum < minimum:
+            message = f"a path cannot be repeated at least {minimum} and at most {maximum} times"
+            raise self._error(message, meta.start_pos, f"did you mean {{{maximum},{minimum}}}?")
+        return Repeat(part, minimum, maximum, span=self._span(meta))
+
+    def one_or_more(self, _meta: Meta, _children: list[Token]) -> tuple[int, int | None]:
+        return 1, None
+
+    def zero_or_more(self, _meta: Meta, _children: list[Token]) -> tuple[int, int | None]:
+        return 0, None
+
+    def zero_or_one(self, _meta: Meta, _children: list[Token]) -> tuple[int, int | None]:
+        return 0, 1
+
+    def exactly(self, _meta: Meta, children: list[Token]) -> tuple[int, int | None]:
+        return int(children[0]), int(children[0])
+
+    def between(self, _meta: Meta, children: list[Token | None]) -> tuple[int, int | None]:
+        least, most = children
+        return int(least or 0), None if most is None else int(most)
+
+    def at_most(self, _meta: Meta, children: list[Token]) -> tuple[int, int | None]:
+        return 0, int(children[0])
+
+    def conditions(self, _meta: Meta, children: list[Any]) -> list[Condition]:
+        verb, *values = children
+        predicate, backwards = verb if isinstance(verb, tuple) else (verb, False)
+        return [Condition(predicate, backwards, value) for value in values or [None]]
+
+    def node_test(self, meta: Meta, children: list[list[Condition]]) -> Path:
+        return NodeTest(tuple(c for conditions in children for c in conditions), span=self._span(meta))
+
+
+@cache
+def _lark() -> Lark:
+    return Lark(
+        files(__package__).joinpath(_GRAMMAR).read_text(encoding="utf-8"),
+        parser="lalr",
+        start=["expression", "term"],
+        propagate_positions=True,
+        maybe_placeholders=True,
+        import_paths=[str(files("spaseq.language"))],
+    )

@@ -1,0 +1,125 @@
+"""An automaton bound to a graph, as the arrays that the kernels take, and the arrays they work in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.paths._kernel import Flags, Ids, Nodes
+from spaseq.paths.moves import Moves
+from spaseq.paths.relations import Pointers, Relations
+from spaseq.terms import Term
+
+#: Sources or targets: numbers of nodes, and terms that are no nodes of the graph.
+Given = tuple[Ids, tuple[Term, ...]]
+
+_LAST_STAMP: Final = 2**31 - 1
+
+
+class Product:
+    """The product of a graph with an automaton's moves; those without an edge in the graph are left out.
+
+    ``leaving``, ``moves``, ``ends``, ``initial`` are as in ``_kernel``. ``empty`` flags the nodes at which
+    a path of no edges is an answer; of length 0 where none is. ``anywhere``: it is one at any node.
+    """
+
+    def __init__(self, relations: Relations, found: Moves, nodes: int) -> None:
+        self.relations = relations
+        rows = {move.relation: relations.row(move.relation) for move in found.moves}
+        self.automaton = found.only(move for move in found.moves if relations.size(rows[move.relation]))
+        self.size = max(1, self.automaton.size)
+        by_source = sorted(self.automaton.moves, key=lambda move: move.source)
+        self.leaving = np.searchsorted([move.source for move in by_source], np.arange(self.size + 1)).astype(
+            np.int32
+        )
+        self.moves = np.array(
+            [(rows[move.relation], move.target) for move in by_source], dtype=np.int32
+        ).reshape(-1, 2)
+        self.ends = np.zeros(self.size, dtype=np.uint8)
+        self.ends[list(self.automaton.accepting)] = 1
+        self.initial = np.array(self.automaton.initial, dtype=np.int32)
+        self.anywhere = frozenset() in found.empty
+        self.empty: Flags = np.zeros(nodes if found.empty else 0, dtype=np.bool_)
+        for tests in found.empty:
+            self.empty |= relations.passing(tests)
+
+    @property
+    def pointers(self) -> Pointers:
+        """All CSR rows there are."""
+        return self.relations.pointers
+
+    @property
+    def targets(self) -> Nodes:
+        """What the pointers point at."""
+        return self.relations.targets
+
+    def starting(self) -> tuple[int, ...]:
+        """The rows of the first moves."""
+        rows = [self.moves[self.leaving[q] : self.leaving[q + 1], 0].tolist() for q in self.initial.tolist()]
+        return tuple(dict.fromkeys(row for found in rows for row in found))
+
+    def candidates(self) -> Ids:
+        """The nodes where an answer can begin."""
+        flags = np.zeros(self.pointers.shape[1] - 1, dtype=np.bool_)
+        for row in self.starting():
+            flags |= self.relations.sources(row)
+        if len(self.empty):
+            flags |= self.empty
+        return np.flatnonzero(flags)
+
+    def strangers(self, given: Given | None, wanted: Given | None) -> tuple[Term, ...]:
+        """The terms that are no nodes of the graph, and are joined with themselves all the same."""
+        if not self.anywhere:
+            return ()
+        if given is None or wanted is None:
+            side = given if wanted is None else wanted
+            return () if side is None else side[1]
+        return tuple(term for term in given[1] if term in wanted[1])
+
+    def first_edges(self, nodes: Ids) -> int:
+        """How many edges the first moves from these nodes have to look at."""
+        return sum(int(self.relations.degrees(row, nodes).sum()) for row in self.starting())
+
+
+class Workspace:
+    """The arrays of a search, kept for the next one: clearing them costs more than a small search."""
+
+    def __init__(self, nodes: int) -> None:
+        self._nodes = nodes
+        self._stamp = 0
+        self.found: Nodes = np.zeros(nodes, dtype=np.int32)
+        self.seen: Nodes = np.zeros(0, dtype=np.int32)
+        self.queue: Ids = np.zeros(0, dtype=np.int64)
+        self.visited: npt.NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
+        self.pending: npt.NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
+        self.touched: Ids = np.zeros(0, dtype=np.int64)
+        self.reached: npt.NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
+
+    def stamps(self, states: int, count: int) -> int:
+        """Makes room for so many states and as many searches one by one; returns the stamp to start from."""
+        places = states * self._nodes
+        if len(self.seen) < places:
+            self.seen = np.zeros(places, dtype=np.int32)
+        if self._stamp + count > _LAST_STAMP:
+            self.seen[:] = 0
+            self.found[:] = 0
+            self._stamp = 0
+        self._queue(places + states)
+        stamp, self._stamp = self._stamp, self._stamp + count
+        return stamp
+
+    def masks(self, states: int) -> None:
+        """Makes room for a search from 64 sources; all masks are 0 between searches."""
+        places = states * self._nodes
+        if len(self.visited) < places:
+            self.visited, self.pending = np.zeros((2, places), dtype=np.uint64)
+            self.touched = np.empty(places, dtype=np.int64)
+        if len(self.reached) < self._nodes:
+            self.reached = np.zeros(self._nodes, dtype=np.uint64)
+        self._queue(places + states + 1)
+
+    def _queue(self, size: int) -> None:
+        if len(self.queue) < size:
+            self.queue = np.empty(size, dtype=np.int64)

@@ -1,0 +1,198 @@
+"""The edges of a graph as CSR arrays, a row per relation, made when a query first asks for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from pyoxigraph import NamedNode
+
+from spaseq.paths._kernel import Flags, Ids, Nodes, point, sort_by
+from spaseq.paths.expression import Condition, Step
+from spaseq.paths.moves import Relation, Tests
+from spaseq.terms import Term
+
+Pointers = npt.NDArray[np.int64]
+
+
+def sort_edges(*keys: tuple[Nodes, int]) -> Ids:
+    """The order of edges by several columns, the most important first, each with its number of values."""
+    order = np.arange(len(keys[0][0]), dtype=np.int64)
+    for column, values in reversed(keys):
+        result = np.empty_like(order)
+        sort_by(column, order, np.zeros(values + 1, dtype=np.int64), result)
+        order = result
+    return order
+
+
+class Edges:
+    """Distinct edges as columns of numbers: ``s``, ``p``, ``o``, sorted by (p, s, o).
+
+    Those of predicate ``p`` are the rows ``begins[p]`` … ``begins[p + 1]``.
+    """
+
+    def __init__(self, s: Nodes, p: Nodes, o: Nodes, nodes: int, predicates: int) -> None:
+        order = sort_edges((p, predicates), (s, nodes), (o, nodes))
+        s, p, o = s[order], p[order], o[order]
+        new = np.ones(len(s), dtype=np.bool_)
+        new[1:] = (s[1:] != s[:-1]) | (p[1:] != p[:-1]) | (o[1:] != o[:-1])
+        self.s, self.p, self.o = s[new], p[new], o[new]
+        self.nodes = nodes
+        self.predicates = predicates
+        self.begins = np.searchsorted(self.p, np.arange(predicates + 1))
+
+    def __len__(self) -> int:
+        return len(self.s)
+
+
+class Relations:
+    """``pointers[row(relation)]`` and ``targets`` are the CSR arrays of a relation (see ``_kernel``).
+
+    Several threads may use it: what is there never changes, arrays are replaced by longer ones.
+    """
+
+    def __init__(
+        self,
+        edges: Edges,
+        predicate: Callable[[NamedNode], int | None],
+        node: Callable[[Term], int | None],
+    ) -> None:
+        """``predicate`` and ``node`` give the numbers of terms, None for those that the graph has not."""
+        self._edges = edges
+        self._predicate = predicate
+        self._node = node
+        self._lock = threading.RLock()
+        backwards = sort_edges((edges.p, edges.predicates), (edges.o, edges.nodes), (edges.s, edges.nodes))
+        self._heads = edges.o[backwards]  # the objects, by which the backward rows are sorted
+        self._targets = np.concatenate([edges.o, edges.s[backwards]])
+        self._used = len(self._targets)
+        self._pointers: Pointers = np.empty((4, edges.nodes + 1), dtype=np.int64)
+        self._rows: dict[Relation, int] = {}
+        self._passing: dict[Condition, Flags] = {}
+
+    @property
+    def pointers(self) -> Pointers:
+        """A row of offsets into ``targets`` for each relation asked for; shape (≥ rows, nodes + 1)."""
+        return self._pointers
+
+    @property
+    def targets(self) -> Nodes:
+        """The nodes that edges lead to, row after row."""
+        return self._targets
+
+    def row(self, relation: Relation) -> int:
+        """The number of a relation's row."""
+        row = self._rows.get(relation)
+        if row is None:
+            with self._lock:
+                row = self._rows.get(relation)
+                if row is None:
+                    row = self._add(relation)
+                    self._rows[relation] = row
+        return row
+
+    def single(self, predicate: NamedNode, inverse: bool) -> int:
+        """The number of the row of one predicate's edges."""
+        return self.row(Relation(Step((predicate,), inverse=inverse), frozenset(), frozenset()))
+
+    def size(self, row: int) -> int:
+        """How many edges a row has."""
+        return int(self._pointers[row, -1] - self._pointers[row, 0])
+
+    def degrees(self, row: int, nodes: Nodes | Ids) -> Ids:
+        """Of each node, to how many the relation leads."""
+        degrees: Ids = self._pointers[row, nodes.astype(np.int64) + 1] - self._pointers[row, nodes]
+        return degrees
+
+    def sources(self, row: int) -> Flags:
+        """Which nodes the relation leads anywhere from."""
+        flags: Flags = self._pointers[row, 1:] > self._pointers[row, :-1]
+        return flags
+
+    def passing(self, tests: Tests) -> Flags:
+        """Which nodes pass all the tests."""
+        flags = np.ones(self._edges.nodes, dtype=np.bool_)
+        for test in tests:
+            for condition in test.conditions:
+                flags &= self._condition(condition)
+        return flags
+
+    def _condition(self, condition: Condition) -> Flags:
+        flags = self._passing.get(condition)
+        if flags is None:
+            step = Step((condition.predicate,), inverse=condition.inverse)
+            flags = np.zeros(self._edges.nodes, dtype=np.bool_)
+            if condition.value is None:
+                flags = self.sources(self.row(Relation(step, frozenset(), frozenset())))
+            elif (value := self._node(condition.value)) is not None:
+                back = Step(step.predicates, inverse=not step.inverse)
+                row = self.row(Relation(back, frozenset(), frozenset()))
+                flags[self._targets[self._pointers[row, value] : self._pointers[row, value + 1]]] = True
+            self._passing[condition] = flags
+        return flags
+
+    # --- making rows
+
+    def _add(self, relation: Relation) -> int:
+        if relation.before or relation.after:
+            pointers = self._filtered(relation)
+        elif relation.step.negated:
+            pointers = self._all_but(relation.step)
+        else:
+            pointers = self._single(relation.step)
+        row = len(self._rows)
+        while row >= len(self._pointers):
+            grown = np.empty((2 * len(self._pointers), self._pointers.shape[1]), dtype=np.int64)
+            grown[: len(self._pointers)] = self._pointers
+            self._pointers = grown
+        self._pointers[row] = pointers
+        return row
+
+    def _single(self, step: Step) -> Pointers:
+        """One predicate: its edges are there already, either way."""
+        pointers = np.zeros(self._edges.nodes + 1, dtype=np.int64)
+        number = self._predicate(step.predicates[0])
+        if number is None:
+            return pointers
+        begin, end = self._edges.begins[number : number + 2].tolist()
+        if step.inverse:
+            point(self._heads, begin, end, len(self._edges) + begin, pointers)
+        else:
+            point(self._edges.s, begin, end, begin, pointers)
+        return pointers
+
+    def _all_but(self, step: Step) -> Pointers:
+        """Any predicate but some: the nodes that such edges lead to, each once."""
+        excluded = [number for p in step.predicates if (number := self._predicate(p)) is not None]
+        taken = ~np.isin(self._edges.p, excluded)
+        source, target = self._edges.s[taken], self._edges.o[taken]
+        if step.inverse:
+            source, target = target, source
+        order = sort_edges((source, self._edges.nodes), (target, self._edges.nodes))
+        source, target = source[order], target[order]
+        new = np.ones(len(source), dtype=np.bool_)
+        new[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
+        return self._extend(source[new], target[new])
+
+    def _filtered(self, relation: Relation) -> Pointers:
+        """The edges of another row between nodes that pass tests."""
+        row = self.row(Relation(relation.step, frozenset(), frozenset()))
+        pointers = self._pointers[row]
+        source = np.repeat(np.arange(self._edges.nodes, dtype=np.int32), np.diff(pointers))
+        target = self._targets[pointers[0] : pointers[-1]]
+        taken = self.passing(relation.before)[source] & self.passing(relation.after)[target]
+        return self._extend(source[taken], target[taken])
+
+    def _extend(self, source: Nodes, target: Nodes) -> Pointers:
+        """New edges, sorted by source."""
+        begin, self._used = self._used, self._used + len(target)
+        if self._used > len(self._targets):
+            grown = np.empty(2 * self._used, dtype=np.int32)
+            grown[:begin] = self._targets[:begin]
+            self._targets = grown
+        self._targets[begin : self._used] = target
+        pointers = np.zeros(self._edges.nodes + 1, dtype=np.int64)
+        point(source, 0, len(source), begin, pointers)
+        return pointers

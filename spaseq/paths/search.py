@@ -1,0 +1,311 @@
+"""The paths themselves, found when they are asked for.
+
+All paths: depth first, over sets of states, and only into places from which the end can be reached. So every
+step of a search for walks is part of an answer: the delay between two answers is linear in the longer one,
+and memory holds one path, however many there are. For trails, simple and acyclic paths the search also
+turns back where it would repeat what the mode forbids; then it may try much before it finds anything (the
+problem is NP-hard).
+
+The shortest: best first (A*), guided by the exact distances that one breadth-first search from one end
+gives. For walks, each step lies on an answer, too; among equals the search goes on with the path that is
+longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spaseq.paths._kernel import Flags, Ids, Nodes, distances
+from spaseq.paths.expansion import Expansion, Taken
+from spaseq.paths.expression import Expression
+from spaseq.paths.modes import Choice, Mode, check_finite, read_mode
+from spaseq.paths.path import Path
+from spaseq.paths.product import Product
+
+if TYPE_CHECKING:
+    from spaseq.paths.knowledge import KnowledgeGraph
+
+_NOWHERE: Nodes = np.zeros(0, dtype=np.int32)
+
+
+class Paths(Iterator[Path]):
+    """Paths, one after the other. ``truncated``, once it is exhausted: there are more than ``max_paths``."""
+
+    def __init__(self, found: Iterator[Path], max_paths: int | None) -> None:
+        self._found = found
+        self._left = max_paths
+        self.truncated = False
+
+    def __next__(self) -> Path:
+        path = next(self._found)
+        if self._left is not None:
+            if self._left == 0:
+                self.truncated = True
+                self._found = iter(())
+                raise StopIteration
+            self._left -= 1
+        return path
+
+
+def find_paths(
+    graph: KnowledgeGraph,
+    expression: str | Expression,
+    sources: Any,
+    targets: Any,
+    mode: str,
+    shortest: int | None,
+    max_paths: int | None,
+) -> Paths:
+    """The paths of an expression from sources to targets (terms, one or several, or None for all).
+
+    ``mode`` as in GQL: ``[ALL | ANY | ANY SHORTEST | ALL SHORTEST | SHORTEST k] [WALK | TRAIL | SIMPLE |
+    ACYCLIC]``, per pair of endpoints; ``shortest=k`` for SHORTEST k. A path counts once, however it is
+    matched; two paths are the same if they have the same nodes and edges. Raises QueryMeaningError for ALL
+    WALK with ``*``, ``+`` or ``{n,}``.
+    """
+    choice = read_mode(mode, shortest)
+    compiled = graph.compile(expression)
+    check_finite(compiled.expression, choice)
+    forward, backward = graph.product(expression), graph.product(expression, backwards=True)
+    given = None if sources is None else graph.numbers(sources)
+    wanted = None if targets is None else graph.numbers(targets)
+    strange = (Path(graph, (graph.nodes,), (), (), stranger) for stranger in forward.strangers(given, wanted))
+    begins, ends = (None if side is None else side[0] for side in (given, wanted))
+    if choice.everything:
+        found = _all(graph, forward, backward, begins, ends, choice.mode)
+    else:
+        found = _shortest(graph, forward, backward, begins, ends, choice)
+
+    def chained() -> Iterator[Path]:
+        yield from strange
+        yield from found
+
+    return Paths(chained(), max_paths)
+
+
+# --- all paths
+
+
+def _all(
+    graph: KnowledgeGraph,
+    forward: Product,
+    backward: Product,
+    begins: Ids | None,
+    ends: Ids | None,
+    mode: Mode,
+) -> Iterator[Path]:
+    inside = _NOWHERE
+    if begins is not None:
+        inside = _Distances(graph, forward, _NOWHERE).measure(begins)
+    last = backward.candidates() if ends is None else ends
+    distance = _Distances(graph, backward, inside).measure(last)
+    wanted = graph.flags(ends)
+    expansion = Expansion(graph, forward, distance)
+    for source in (forward.candidates() if begins is None else begins).tolist():
+        if len(forward.empty) and forward.empty[source] and (wanted is None or wanted[source]):
+            yield Path(graph, (source,), (), ())
+        yield from _from(graph, expansion, source, wanted, mode)
+
+
+def _from(
+    graph: KnowledgeGraph, expansion: Expansion, source: int, wanted: Flags | None, mode: Mode
+) -> Iterator[Path]:
+    """All paths with edges from one node."""
+    nodes, predicates, ahead = [source], list[int](), list[bool]()
+    states = expansion.useful(source, expansion.initial)
+    visited, edges = {source}, set[tuple[int, int, int]]()
+    waiting = [iter(expansion.take(source, states) if states else ())]
+    while waiting:
+        taken = next(waiting[-1], None)
+        if taken is None:
+            waiting.pop()
+            if predicates:
+                edges.discard(_edge(nodes[-2], predicates.pop(), ahead.pop(), nodes[-1]))
+                visited.discard(nodes.pop())
+            continue
+        predicate, forward, node, states = taken
+        closes = False
+        if mode is Mode.TRAIL:
+            if _edge(nodes[-1], predicate, forward, node) in edges:
+                continue
+        elif mode is not Mode.WALK and node in visited:
+            closes = mode is Mode.SIMPLE and node == source
+            if not closes:
+                continue
+        if states & expansion.accepting and (wanted is None or wanted[node]):
+            yield Path(graph, (*nodes, node), (*predicates, predicate), (*ahead, forward))
+        if closes:
+            continue
+        if mode is Mode.TRAIL:
+            edges.add(_edge(nodes[-1], predicate, forward, node))
+        elif mode is not Mode.WALK:
+            visited.add(node)
+        nodes.append(node)
+        predicates.append(predicate)
+        ahead.append(forward)
+        waiting.append(iter(expansion.take(node, states)))
+
+
+def _edge(before: int, predicate: int, forward: bool, after: int) -> tuple[int, int, int]:
+    return (before, predicate, after) if forward else (after, predicate, before)
+
+
+# --- the shortest paths
+
+
+def _shortest(
+    graph: KnowledgeGraph,
+    forward: Product,
+    backward: Product,
+    begins: Ids | None,
+    ends: Ids | None,
+    choice: Choice,
+) -> Iterator[Path]:
+    """From each node of one end a breadth-first search, then from what it has reached the paths back."""
+    turned = ends is not None and (begins is None or len(ends) < len(begins))
+    if turned:
+        forward, backward, begins, ends = backward, forward, ends, begins
+    wanted = graph.flags(ends)
+    measured = _Distances(graph, forward, _NOWHERE)
+    expansion = Expansion(graph, backward, measured.distance)
+    for root in (forward.candidates() if begins is None else begins).tolist():
+        measured.measure(np.array([root]))
+        expansion.forget()
+        for node in measured.ended(root):
+            if wanted is None or wanted[node]:
+                empty = node == root and bool(len(forward.empty)) and bool(forward.empty[root])
+                for path in _best_first(graph, expansion, node, root, empty, choice):
+                    yield path if turned else _reversed(path)
+
+
+class _Trace:
+    """A path in the making: its last node, and what is before it."""
+
+    __slots__ = ("before", "forward", "length", "node", "predicate", "states")
+
+    def __init__(self, node: int, states: int, before: _Trace | None, predicate: int, forward: bool) -> None:
+        self.node = node
+        self.states = states
+        self.before = before
+        self.predicate = predicate
+        self.forward = forward
+        self.length: int = before.length + 1 if before else 0
+
+    def path(self, graph: KnowledgeGraph) -> Path:
+        traces = [self, *self.earlier()][::-1]
+        return Path(
+            graph,
+            tuple(trace.node for trace in traces),
+            tuple(trace.predicate for trace in traces[1:]),
+            tuple(trace.forward for trace in traces[1:]),
+        )
+
+    def earlier(self) -> Iterator[_Trace]:
+        trace = self.before
+        while trace is not None:
+            yield trace
+            trace = trace.before
+
+
+def _best_first(
+    graph: KnowledgeGraph, expansion: Expansion, start: int, end: int, empty: bool, choice: Choice
+) -> Iterator[Path]:
+    """The shortest paths between two nodes, in the direction of the expansion, by length."""
+    left = choice.count
+    longest: int | None = None
+    if empty:
+        yield Path(graph, (start,), (), ())
+        if choice.ties or left == 1:
+            return
+        left = None if left is None else left - 1
+    number = count()
+    states = expansion.useful(start, expansion.initial)
+    # (edges at least, the longest first among equals, the first found, the path)
+    waiting = [(0, 0, next(number), _Trace(start, states, None, 0, True), False)]
+    while waiting:
+        estimate, _, _, trace, complete = heappop(waiting)
+        if longest is not None and estimate > longest:
+            return
+        if complete:
+            yield trace.path(graph)
+            if choice.ties:
+                longest = estimate
+            elif left is not None:
+                left -= 1
+                if left == 0:
+                    return
+            continue
+        for taken in expansion.take(trace.node, trace.states):
+            allowed, closes = _allowed(trace, taken, start, choice.mode)
+            if not allowed:
+                continue
+            predicate, forward, node, states = taken
+            further = _Trace(node, states, trace, predicate, forward)
+            if node == end and states & expansion.accepting:
+                heappush(waiting, (further.length, -further.length, next(number), further, True))
+            if not closes:
+                least = further.length + max(1, expansion.remaining(node, states))
+                heappush(waiting, (least, -further.length, next(number), further, False))
+
+
+def _allowed(trace: _Trace, taken: Taken, start: int, mode: Mode) -> tuple[bool, bool]:
+    """Whether the mode lets a path take an edge, and whether it must end there."""
+    predicate, forward, node, _ = taken
+    if mode is Mode.WALK:
+        return True, False
+    if mode is Mode.TRAIL:
+        edge = _edge(trace.node, predicate, forward, node)
+        there: _Trace | None = trace
+        while there is not None and there.before is not None:
+            if _edge(there.before.node, there.predicate, there.forward, there.node) == edge:
+                return False, False
+            there = there.before
+        return True, False
+    if node == start:
+        return mode is Mode.SIMPLE, True
+    return node != trace.node and all(node != there.node for there in trace.earlier()), False
+
+
+def _reversed(path: Path) -> Path:
+    """The path read from its end."""
+    ahead = tuple(
+        not forward or before == after
+        for before, after, forward in zip(path.nodes, path.nodes[1:], path.forward, strict=False)
+    )
+    return Path(path.graph, path.nodes[::-1], path.predicates[::-1], ahead[::-1])
+
+
+class _Distances:
+    """How far each place is from the places where an automaton begins at some nodes; -1: out of reach."""
+
+    def __init__(self, graph: KnowledgeGraph, product: Product, inside: Nodes) -> None:
+        self._nodes = graph.nodes
+        self._product = product
+        self._inside = inside
+        places = product.size * graph.nodes
+        self.distance: Nodes = np.full(places, -1, dtype=np.int32)
+        self._queue = np.empty(places, dtype=np.int64)
+        self._found = 0
+
+    def measure(self, begins: Ids) -> Nodes:
+        """From these nodes; what was measured before is forgotten."""
+        self.distance[self._queue[: self._found]] = -1
+        product = self._product
+        places = (product.initial.astype(np.int64)[:, None] * self._nodes + begins[None, :]).ravel()
+        self._found = distances(
+            product.pointers, product.targets, product.leaving, product.moves,
+            places, self._inside, self.distance, self._queue,
+        )  # fmt: skip
+        return self.distance
+
+    def ended(self, root: int) -> list[int]:
+        """The nodes at which a path from the root may end, the nearest first, the root among them."""
+        places = self._queue[: self._found]
+        states = places // self._nodes
+        nodes = places[self._product.ends[states] != 0] % self._nodes
+        return list(dict.fromkeys([root, *nodes.tolist()]))
