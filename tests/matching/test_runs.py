@@ -14,6 +14,7 @@ from spaseq.language.parser import parse
 from spaseq.matching import plan
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence
+from spaseq.matching.runs.machine import Machine
 from spaseq.matching.runs.state import Wait
 from spaseq.terms import Dictionary
 
@@ -73,6 +74,24 @@ def test_expired_runs_are_gone(seq: str) -> None:
         if i % 500 == 499:
             waiting.append(sum(isinstance(thing, Wait) for thing in gc.get_objects()))
     assert max(waiting) <= waiting[0] * 2
+
+
+@pytest.mark.parametrize("seq", ["A : B", "A , B+", "!C ; A ; B?", "ALL(A : B, C)", "ALL(A, B) ; !C"])
+def test_dropped_partitions_are_gone_at_once(seq: str) -> None:
+    """Nothing of them waits for the garbage collector."""
+    gc.collect()
+    gc.disable()
+    try:
+        waiting = []
+        for _ in range(2):
+            evaluator, _, keys = made(seq, 20)
+            for event in stream("ABCAABCCAB" * 5, keys):
+                evaluator.push(event)
+            del evaluator
+            waiting.append(sum(isinstance(thing, Wait | Machine) for thing in gc.get_objects()))
+    finally:
+        gc.enable()
+    assert waiting == [0, 0]
 
 
 def test_expired_events_are_forgotten() -> None:

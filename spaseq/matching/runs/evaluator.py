@@ -25,8 +25,7 @@ class Runs:
     def __init__(self, program: Program, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
         self._context = context
         self._bounds = bounds
-        self._machine = Machine(program, context, bounds, len(set(pattern.streams)) == 1, self._complete)
-        self._completed: list[tuple[Run, Rows]] = []
+        self._machine = Machine(program, context, bounds, len(set(pattern.streams)) == 1)
         self._numbers = count()
         # By the end of their window.
         self._waiting: list[tuple[int, int, _Waiting]] = []
@@ -40,19 +39,22 @@ class Runs:
             opening = min(opening, self._waiting[0][0] - 2 * self._bounds.size)
         self._machine.memory.clear(opening)
         self._machine.push(occurrence)
-        if not self._completed:
+        if not self._machine.ended:
             return []
         found = []
         waiting: dict[object, _Waiting] = {}
-        for run, rows in self._completed:
-            match = _found(run, rows)
+        for run, rows in self._machine.ended:
+            complete = self._context.complete(rows)
+            if not complete or run.history is None:
+                continue
+            match = _found(run, complete)
             if self._led(run, match):
                 continue
             if run.gaps:
                 waiting.setdefault(match.chosen, []).append((run, match))
             else:
                 found.append(match)
-        self._completed.clear()
+        self._machine.ended.clear()
         found = distinct(found) if len(found) > 1 else found
         if not waiting:
             return found
@@ -76,11 +78,6 @@ class Runs:
         self._waiting.clear()
         self._machine.reset()
         self._machine.start(Run(), self._context.start)
-
-    def _complete(self, run: Run, rows: Rows) -> None:
-        complete = self._context.complete(rows)
-        if complete and run.history is not None:
-            self._completed.append((run, complete))
 
     def _led(self, run: Run, match: Found) -> bool:
         """Whether something forbidden precedes the match in its window."""

@@ -14,75 +14,76 @@ from typing import TYPE_CHECKING
 from spaseq.automaton.pattern import AnyOrder
 from spaseq.matching.context import Rows
 from spaseq.matching.runs.program import Way
-from spaseq.matching.runs.state import Run, Wait
+from spaseq.matching.runs.state import Part, Run, Wait
 
 if TYPE_CHECKING:
     from spaseq.matching.runs.machine import Machine
 
-_Part = tuple[Run, Rows]
-
 
 class Gathering:
-    """One ``ALL`` behind one waiting run."""
+    """One ``ALL`` behind one waiting run, whose rows are ``marked``.
 
-    def __init__(self, machine: Machine, wait: Wait, way: Way, run: Run, rows: Rows) -> None:
+    Kept by the runs of its operands, and by nothing else.
+    """
+
+    def __init__(self, wait: Wait, way: Way, run: Run, marked: Rows) -> None:
         if not isinstance(way.unit, AnyOrder):
             raise TypeError(f"not an ALL: {way.unit}")
-        self._machine = machine
         self._node = way.unit
         self._wait = wait
         self._way = way
         self._run = run
-        self._marked = machine.context.mark(rows)
-        self._found: list[dict[int, _Part]] = [{} for _ in way.operands]
+        self._marked = marked
+        self._found: list[dict[int, Part]] = [{} for _ in way.operands]
 
-    def start(self) -> None:
+    def start(self, machine: Machine) -> None:
         """Lets every operand begin, right after the run."""
         for i, operand in enumerate(self._way.operands):
             begun = Run(first=self._run.first, frontier=self._run.frontier, home=(self, i))
-            self._machine.arrive(operand.start, begun, self._marked)
+            machine.arrive(operand.start, begun, self._marked)
 
-    def offer(self, operand: int, run: Run, rows: Rows) -> None:
+    def offer(self, machine: Machine, operand: int, run: Run, rows: Rows) -> None:
         """Takes a match of an operand, and joins it with those of the others that are there."""
+        part = (replace(run, home=None), rows)
         options = [list(parts.values()) for parts in self._found]
-        options[operand] = [(run, rows)]
+        options[operand] = [part]
         for parts in product(*options):
-            self._join(parts)
-        number = self._machine.number()
-        self._found[operand][number] = (run, rows)
-        self._machine.remember(number, run, lambda: self._found[operand].pop(number, None))
+            self._join(machine, parts)
+        number = machine.number()
+        self._found[operand][number] = part
+        machine.remember(number, run, self._found[operand])
 
-    def _join(self, parts: tuple[_Part, ...]) -> None:
+    def _join(self, machine: Machine, parts: tuple[Part, ...]) -> None:
         added = tuple(chain.from_iterable(run.choices for run, _ in parts))
         stamps = [event.stamp for _, event in added]
         if not stamps or len(set(stamps)) < len(stamps) or self._wait.bars(stamps):
             return
         took = self._run.took(added)
         last = max((event for _, event in added), key=lambda event: event.position)
-        if took.first is None or not self._machine.bounds.together(took.first, last):
+        if took.first is None or not machine.bounds.together(took.first, last):
             return
-        context, node, inside = self._machine.context, self._node, self._way.inside
+        context, node, inside = machine.context, self._node, self._way.inside
         # Inside another ALL, its operands are found loosely, too.
         if self._run.home is not None or self._way.independent:
             rows = context.join([rows for _, rows in parts], node, inside, self._run.home is not None)
-            self._arrive(took, parts, rows)
+            self._arrive(machine, took, parts, rows)
             return
-        for given in self._in_context(parts):
+        for given in self._in_context(machine, parts):
             common = context.common([rows for _, rows in given])
-            self._arrive(took, given, context.join([common], node, inside))
+            self._arrive(machine, took, given, context.join([common], node, inside))
 
-    def _arrive(self, took: Run, parts: tuple[_Part, ...], rows: Rows) -> None:
+    def _arrive(self, machine: Machine, took: Run, parts: tuple[Part, ...], rows: Rows) -> None:
         """All operands are there: the run goes on, with what they leave undecided."""
         if rows:
             gaps = tuple(chain(took.gaps, *(run.gaps for run, _ in parts)))
             leading = tuple(chain(took.leading, *(run.leading for run, _ in parts)))
-            self._machine.arrive(self._way.target, replace(took, gaps=gaps, leading=leading), rows)
+            machine.arrive(self._way.target, replace(took, gaps=gaps, leading=leading), rows)
 
-    def _in_context(self, parts: tuple[_Part, ...]) -> Iterator[tuple[_Part, ...]]:
+    def _in_context(self, machine: Machine, parts: tuple[Part, ...]) -> Iterator[tuple[Part, ...]]:
         """The ways in which each operand matches the same events, given the others."""
         found = []
         for i, (operand, (run, _)) in enumerate(zip(self._way.operands, parts, strict=True)):
-            others = self._machine.context.compatible([rows for j, (_, rows) in enumerate(parts) if j != i])
+            others = machine.context.compatible([rows for j, (_, rows) in enumerate(parts) if j != i])
             begun = Run(first=self._run.first, frontier=self._run.frontier)
-            found.append(self._machine.reread(operand.strict, begun, others, run.choices))
+            found.append(machine.reread(operand.strict, begun, others, run.choices))
         return product(*found)

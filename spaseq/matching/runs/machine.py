@@ -11,7 +11,7 @@ when time goes on the run can never go on.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -29,19 +29,22 @@ from spaseq.matching.runs.state import (
     Gap,
     Index,
     Leading,
+    Part,
     Run,
     Wait,
 )
 
-#: What happens to a complete match.
-Sink = Callable[[Run, Rows], None]
+#: What expires with an event: a waiting run, or the part of an ``ALL`` that has its number there.
+_Member = Wait | dict[int, Part]
 
 
 class Machine:
     """The runs of one automaton over the events of one partition.
 
     ``single``: all events are of one stream. ``allowed``: the only events that may be chosen, by
-    position; None means all.
+    position; None means all. ``ended`` gathers the complete matches, until somebody clears it.
+
+    Nothing here refers back to it, so that the runs of a partition that is dropped are gone at once.
     """
 
     def __init__(
@@ -50,7 +53,6 @@ class Machine:
         context: Context,
         bounds: Bounds,
         single: bool,
-        sink: Sink,
         allowed: frozenset[int] | None = None,
     ) -> None:
         self.memory = Memory(program, bounds)
@@ -58,7 +60,7 @@ class Machine:
         self.context = context
         self.bounds = bounds
         self._single = single
-        self._sink = sink
+        self.ended: list[tuple[Run, Rows]] = []
         self._allowed = allowed
         self._numbers = count()
         self._time: int | None = None
@@ -72,7 +74,7 @@ class Machine:
         self._now: list[Occurrence] = []
         # Per first event, by position: what ends when no window holds that event any more. (Taking the
         # first item of a plain dict passes over all that were deleted there.)
-        self._families: OrderedDict[int, tuple[Occurrence, dict[int, Callable[[], object]]]] = OrderedDict()
+        self._families: OrderedDict[int, tuple[Occurrence, dict[int, _Member]]] = OrderedDict()
 
     def start(self, run: Run, rows: Rows) -> None:
         """Sets a run at the beginning of the automaton."""
@@ -108,15 +110,18 @@ class Machine:
             position, (first, members) = next(iter(self._families.items()))
             if self.bounds.together(first, event):
                 return
-            for forget in list(members.values()):
-                forget()
+            for number, member in members.items():
+                if isinstance(member, Wait):
+                    self._discard(member)
+                else:
+                    member.pop(number, None)
             del self._families[position]
 
-    def remember(self, number: int, run: Run, forget: Callable[[], object]) -> None:
+    def remember(self, number: int, run: Run, member: _Member) -> None:
         """Lets something expire with the run's first event."""
         if run.first is not None:
             family = self._families.setdefault(run.first.position, (run.first, {}))
-            family[1][number] = forget
+            family[1][number] = member
 
     def _remove(self, wait: Wait) -> None:
         self._discard(wait)
@@ -209,10 +214,10 @@ class Machine:
 
     def _end(self, run: Run, rows: Rows) -> None:
         if run.home is None:
-            self._sink(run, rows)
+            self.ended.append((run, rows))
         else:
             home, operand = run.home
-            home.offer(operand, run, rows)
+            home.offer(self, operand, run, rows)
 
     def _wait(self, gate: Gate, run: Run, rows: Rows) -> None:
         wait = Wait(self.number(), gate, run, rows)
@@ -224,27 +229,24 @@ class Machine:
             self._neighbours[wait.number] = wait
         else:
             self._indices[id(gate)].add(wait)
-        self.remember(wait.number, run, lambda: self._discard(wait))
+        self.remember(wait.number, run, wait)
         for way, begun_run, begun_rows in wait.begun:
             if way.operands:
-                Gathering(self, wait, way, begun_run, begun_rows).start()
+                Gathering(wait, way, begun_run, self.context.mark(begun_rows)).start(self)
 
     def reread(
         self, program: Program, run: Run, rows: Rows, choices: Sequence[Choice]
     ) -> list[tuple[Run, Rows]]:
         """The ways in which a program finds a match of just these events after a run."""
-        found: list[tuple[Run, Rows]] = []
         events = [event for _, event in choices]
         allowed = frozenset(event.position for event in events)
-        again = Machine(
-            program, self.context, self.bounds, self._single, lambda *match: found.append(match), allowed
-        )
+        again = Machine(program, self.context, self.bounds, self._single, allowed)
         again.start(run, rows)
         if events:
             events.sort(key=lambda event: event.position)
             for event in self.memory.log(run.frontier, events[0], events[-1]):
                 again.push(event)
-        return [match for match in found if match[0].choices == tuple(choices)]
+        return [match for match in again.ended if match[0].choices == tuple(choices)]
 
     # --- actions ------------------------------------------------------------------------------
 

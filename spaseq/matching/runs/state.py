@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from spaseq.automaton.pattern import Atom, Both
 from spaseq.events import Stamp, precedes
 from spaseq.matching.context import Rows
 from spaseq.matching.model import Choice, Occurrence
 from spaseq.matching.runs.program import Gate, Way
+
+if TYPE_CHECKING:
+    from spaseq.matching.runs.machine import Machine
 
 #: A run's choices, newest first, shared between the runs that branched off each other.
 History = tuple["History", Choice] | None
@@ -78,7 +81,7 @@ class Leading(NamedTuple):
 class Home(Protocol):
     """Where sub-matches of an ``ALL`` are brought to."""
 
-    def offer(self, operand: int, run: Run, rows: Rows) -> None: ...
+    def offer(self, machine: Machine, operand: int, run: Run, rows: Rows) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,10 @@ class Run:
         if first is None:
             first = min((event for _, event in choices), key=lambda event: event.position)
         return Run(history, first, frontier(stamps), self.counts, gaps, self.leading, self.home)
+
+
+#: A match of one operand of an ``ALL``.
+Part = tuple[Run, Rows]
 
 
 class Wait:
