@@ -101,11 +101,20 @@ def _symbols(size: int, keys: Sequence[str], tables: Sequence[Solutions]) -> tup
     of_rows = [_events(table) for table in tables]
     if not keys:
         return of_rows, np.arange(size), np.zeros((size, 0), dtype=np.int64)
-    columns = [np.concatenate(of_rows)]
-    columns += [np.concatenate([table.column(name) for table in tables]) for name in keys]
-    _, first, inverse = np.unique(group_codes(columns), return_index=True, return_inverse=True)
+    of_events = np.zeros((size, len(keys)), dtype=np.int64)
+    columns = [np.stack([table.column(name) for name in keys], axis=1) for table in tables]
+    for rows, column in zip(of_rows, columns, strict=True):
+        of_events[rows] = column
+    if all((of_events[rows] == column).all() for rows, column in zip(of_rows, columns, strict=True)):
+        # The usual case: an event is in one partition.
+        events = np.flatnonzero(of_events[:, 0])
+        number = np.zeros(size, dtype=np.int64)
+        number[events] = np.arange(len(events))
+        return [number[rows] for rows in of_rows], events, of_events[events]
+    every = [np.concatenate(of_rows), *np.concatenate(columns).T]
+    _, first, inverse = np.unique(group_codes(every), return_index=True, return_inverse=True)
     ends = np.cumsum([len(table) for table in tables])[:-1]
-    events, *parts = (column[first] for column in columns)
+    events, *parts = (column[first] for column in every)
     return np.split(inverse, ends), events, np.stack(parts, axis=1)
 
 
@@ -122,16 +131,30 @@ class Partitions:
         self.state = np.zeros((1, width), dtype=np.int64)
         self.keys: list[Key] = [] if partitioned else [()]
         self._numbers: dict[Key, int] = {}
+        # The same by the id of a key of one variable, plus 1; 0 if there is none.
+        self._by_id = np.zeros(0, dtype=np.int64)
         self._room = 1_024
 
     def of(self, keys: Ints) -> Ints:
         """The numbers of some keys' texts, which are begun if they are new."""
-        if not keys.shape[1]:
+        if not len(keys) or not keys.shape[1]:
             return np.zeros(len(keys), dtype=np.int64)
-        codes = group_codes(list(keys.T))
-        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        if keys.shape[1] > 1:
+            _, first, inverse = np.unique(group_codes(list(keys.T)), return_index=True, return_inverse=True)
+            return self._of_distinct(keys[first])[inverse]
+        (ids,) = keys.T
+        largest = int(ids.max())
+        if largest >= len(self._by_id):
+            more = np.zeros(largest + 1, dtype=np.int64)
+            self._by_id = np.concatenate([self._by_id, more])
+        new = np.unique(ids[self._by_id[ids] == 0])
+        self._by_id[new] = self._of_distinct(new[:, np.newaxis]) + 1
+        numbers: Ints = self._by_id[ids] - 1
+        return numbers
+
+    def _of_distinct(self, keys: Ints) -> Ints:
         numbers = []
-        for key in map(tuple, keys[first].tolist()):
+        for key in map(tuple, keys.tolist()):
             number = self._numbers.setdefault(key, len(self.keys))
             if number == len(self.keys):
                 self.keys.append(key)
@@ -139,9 +162,8 @@ class Partitions:
         missing = len(self.keys) - len(self.state)
         if missing > 0:
             room = max(missing, len(self.state))
-            more = np.zeros((room, self.state.shape[1]), dtype=np.int64)
-            self.state = np.concatenate([self.state, more])
-        return np.array(numbers, dtype=np.int64)[inverse]
+            self.state = np.concatenate([self.state, np.zeros((room, self.state.shape[1]), dtype=np.int64)])
+        return np.array(numbers, dtype=np.int64)
 
     def drop_idle(self, newest: Ints, oldest: int) -> None:
         """Leaves out the texts that end before ``oldest`` on the window's axis, now and then.
@@ -154,4 +176,5 @@ class Partitions:
         self.state = self.state[kept] if len(kept) else np.zeros((1, self.state.shape[1]), dtype=np.int64)
         self.keys = [self.keys[i] for i in kept.tolist()]
         self._numbers = {key: i for i, key in enumerate(self.keys)}
+        self._by_id = np.zeros(0, dtype=np.int64)
         self._room = max(1_024, 2 * len(self.keys))
