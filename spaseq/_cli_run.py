@@ -69,7 +69,7 @@ def deliver(matches: Generator[Match, None, None], results: ResultWriter, report
         try:
             _write(matches, results, report)
         except _ReaderGoneError:
-            _silence_stdout()
+            silence_stdout()
         except KeyboardInterrupt:
             pass
         finally:
@@ -109,7 +109,7 @@ def _reader_gone() -> Iterator[None]:
         raise _ReaderGoneError from None
 
 
-def _silence_stdout() -> None:
+def silence_stdout() -> None:
     """Point standard output nowhere, so that Python's last flush does not fail in its turn."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

@@ -75,10 +75,11 @@ def _event(event: Event) -> dict[str, object]:
 
 
 def _bindings(row: Mapping[str, Node]) -> dict[str, dict[str, str]]:
-    return {name: _term(term) for name, term in row.items()}
+    return {name: json_term(term) for name, term in row.items()}
 
 
-def _term(term: Node) -> dict[str, str]:
+def json_term(term: Node) -> dict[str, str]:
+    """A term as SPARQL JSON has it."""
     match term:
         case URIRef():
             return {"type": "uri", "value": str(term)}
