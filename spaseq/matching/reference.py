@@ -122,8 +122,6 @@ class Reference:
         """See ``Evaluator.push``."""
         self._forget(occurrence)
         self._events.append(occurrence)
-        if not occurrence.solutions:
-            return []  # it is chosen for no GPM
         search = _Search(self._pattern, self._context, self._bounds, self._events)
         found = []
         for m in search.partials():
