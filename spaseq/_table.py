@@ -89,6 +89,13 @@ class TermTable:
         self.reserve(1, len(text))
         return self._lookup(text, kind_of(term))
 
+    def enter(self, lines: bytes, count: int) -> Ids:
+        """The ids of so many IRIs and literals in canonical form, one a line; 0 for an empty line."""
+        self.reserve(count, len(lines))
+        ids = np.empty(count, dtype=np.int64)
+        kernels.enter_lines(self.slots, self.terms, self.arena, self.counts, padded(lines), ids)
+        return ids
+
     def _lookup(self, text: bytes, kind: int) -> int:
         return int(
             kernels.lookup(self.slots, self.terms, self.arena, self.counts, padded(text), len(text), kind)

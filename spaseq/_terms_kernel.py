@@ -53,6 +53,9 @@ TYPE_LENGTH: Final = 6
 NAMESPACE: Final = 7  # where in the arena a valid IRI is, up to a slash or a hash
 NAMESPACE_LENGTH: Final = 8
 
+_LINE_FEED: Final = ord("\n")
+_LESS: Final = ord("<")
+
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 _HIGH: Final = np.uint64(32)
@@ -231,6 +234,28 @@ def lookup(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, data: Bytes, len
         identifier = new_id(terms, counts, kind)
         put(slots, terms, arena, counts, slot, code, identifier, data, 0, length)
     return identifier
+
+
+@kernel
+def enter_lines(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, lines: Bytes, ids: Ids) -> None:
+    """The ids of IRIs and literals in canonical form, one a line; 0 for an empty line.
+
+    There must be room for all of them.
+    """
+    start = 0
+    for i in range(len(ids)):
+        end = start
+        while lines[end] != _LINE_FEED:
+            end += 1
+        ids[i] = 0
+        if end > start:
+            code = digest(lines, start, end - start, counts[SEED])
+            slot = place(slots, terms, arena, lines, start, end - start, code)
+            ids[i] = slots[slot]
+            if ids[i] == 0:
+                ids[i] = new_id(terms, counts, IRI if lines[start] == _LESS else LITERAL)
+                put(slots, terms, arena, counts, slot, code, ids[i], lines, start, end - start)
+        start = end + 1
 
 
 @kernel

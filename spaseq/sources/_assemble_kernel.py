@@ -135,6 +135,15 @@ def read_time(terms: Ids, arena: Bytes, identifier: int) -> tuple[int, int]:
     return UNREAD, 0
 
 
+@kernel
+def read_times(terms: Ids, arena: Bytes, ids: Ids, status: Ids, time: Ids) -> None:
+    """Fill in what ``read_time`` says of each id; of 0 it is ``UNREAD``."""
+    for i in range(len(ids)):
+        status[i] = UNREAD
+        if ids[i] != 0:
+            status[i], time[i] = read_time(terms, arena, ids[i])
+
+
 @part
 def _distinct(s: Ids, p: Ids, o: Ids, start: int, end: int, index: Ids) -> int:
     """Leave only the first of equal rows; returns where the rows end now.

@@ -12,12 +12,13 @@ from spaseq.errors import SourceError
 from spaseq.events import EventBatch
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks
+from spaseq.sources._lift import load_context
 from spaseq.sources._options import SourceOptions, check_options, resolve_format
 from spaseq.sources._sink import BadEvent, EventSink
 from spaseq.sources.jsonld import read_document, read_documents
 from spaseq.sources.lines import read_lines
 from spaseq.sources.messages import announces_messages, peek, read_messages
-from spaseq.sources.rows import load_context, read_csv, read_ndjson
+from spaseq.sources.rows import Lifter, read_csv, read_ndjson
 from spaseq.sources.turtle import read_turtle
 from spaseq.terms import Dictionary
 
@@ -80,10 +81,10 @@ def _reader(
     if form in ("csv", "ndjson"):
         if options.context is None:
             raise SourceError(f"{name}: rows need the JSON-LD context that lifts them: add ?context=FILE")
-        context = load_context(options.context)
+        lifter = Lifter(load_context(options.context), sink)
         if form == "csv":
-            return read_csv(blocks, sink, context, options)
-        return read_ndjson(blocks, sink, context)
+            return read_csv(blocks, sink, lifter, options)
+        return read_ndjson(blocks, sink, lifter)
     return _text_reader(name, form, blocks, sink, options)
 
 

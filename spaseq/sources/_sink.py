@@ -53,8 +53,21 @@ class EventSink:
         self._n = 0
         #: Whether it was said that ill-typed times count as ticks.
         self.has_warned = False
+        self._has_decimals = False
         #: None when the arrival number is the time.
         self.predicate = None if options.time == "arrival" else options.time
+
+    def warn_of_decimals(self, predicate: Term | Triple | None) -> None:
+        """Say, once, that JSON numbers were typed as xsd:decimal, and are none."""
+        if not self._has_decimals:
+            self._has_decimals = True
+            warnings.warn(
+                f"{self._stream.value}: {predicate} has JSON numbers with a fraction, and the context says "
+                "xsd:decimal; JSON-LD writes them as doubles (1.5E0), which no decimal is, so no FILTER will "
+                "compare them: let the context say xsd:double, or write the numbers as strings",
+                SpaseqWarning,
+                stacklevel=2,
+            )
 
     def bad(self, position: str, reason: str, payload: str = "") -> None:
         """Report what cannot be an event."""

@@ -1,178 +1,249 @@
 """CSV and NDJSON: rows, lifted to RDF by a JSON-LD context file; each row is an event.
 
-A CSV row is a JSON object of strings, without its empty cells. Many rows are one JSON-LD document for the
-parser, each in a named graph of its own; if that document is refused, its rows are tried one by one.
+A CSV row is a JSON object of strings, without its empty cells. The JSON-LD processor says what a context
+makes of a row; where a context takes each column by itself, it is asked once per column, and the rest
+is columns to columns (``_template``, ``_columns``).
+
 As JSON-LD prescribes, a JSON number with a fraction that a context types as anything but ``xsd:double``
-keeps the form of a double (``1.5E0``): for an ``xsd:decimal`` write a string.
+keeps the form of a double (``1.5E0``), which no ``xsd:decimal`` has: a warning says so. Write such numbers
+as strings (``"1.5"``), or let the context type them as ``xsd:double``.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from io import StringIO
-from itertools import islice
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyoxigraph import NamedNode
+from pyoxigraph import Literal
 
-from spaseq.errors import SourceError
-from spaseq.events import Row
 from spaseq.sources._bytes import whole_lines
+from spaseq.sources._lift import lift
 from spaseq.sources._options import SourceOptions
 from spaseq.sources._sink import EventSink
-from spaseq.sources.jsonld import parse_jsonld
+from spaseq.sources._template import DECIMAL, Group, Number, Value
 
-_TOGETHER: Final = 256
+if TYPE_CHECKING:
+    from spaseq.sources._columns import FastRows
+
 _LONGEST_RECORD: Final = 1 << 20
 
+#: So many rows are read slowly: it takes as long as to load the compiled code, unless that has happened.
+WARM_UP: Final = 1 << 12
 
-class _Object(NamedTuple):
-    """A row: the line it begins on, what was read, and the same as a JSON object."""
-
-    line: int
-    raw: str
-    json: str
+#: For fewer rows at a time it is not worth to make columns.
+SMALL: Final = 1 << 5
 
 
-def load_context(path: Path) -> str:
-    """The context of a JSON-LD file, as JSON. Raises SourceError; nothing is fetched from the network."""
-    try:
-        document = json.loads(path.read_bytes())
-    except OSError as error:
-        raise SourceError(f"context {path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise SourceError(f"context {path} is not JSON: {error}") from error
-    if not isinstance(document, dict) or "@context" not in document:
-        raise SourceError(f'context {path} has no "@context"')
-    remote = _remote(document["@context"])
-    if remote is not None:
-        raise SourceError(f"context {path} refers to {remote}, which is never fetched: write its terms out")
-    text = json.dumps(document["@context"])
-    try:
-        parse_jsonld(f'{{"@context":{text}}}'.encode())
-    except ValueError as error:
-        raise SourceError(f"context {path} is not a JSON-LD context: {error}") from error
-    return text
+class _Records(NamedTuple):
+    """CSV records: the line each begins on, its text, its cells."""
+
+    lines: Sequence[int]
+    raws: Sequence[str]
+    cells: Sequence[list[str]]
 
 
-def _remote(context: object) -> str | None:
-    """The first other context that a context refers to, at any depth."""
-    if isinstance(context, str):
-        return context
-    if isinstance(context, list):
-        return next(filter(None, map(_remote, context)), None)
-    if not isinstance(context, dict):
-        return None
-    if "@import" in context:
-        return str(context["@import"])
-    scoped = (term["@context"] for term in context.values() if isinstance(term, dict) and "@context" in term)
-    return next(filter(None, map(_remote, scoped)), None)
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of a block: the line each begins on, its text; by keys; and each as a JSON object."""
+
+    lines: Sequence[int]
+    raws: Sequence[str]
+    groups: Sequence[Group]
+    json: Callable[[int], str]
 
 
-def read_ndjson(blocks: Iterator[bytes], sink: EventSink, context: str) -> Iterator[None]:
+class Lifter:
+    """Rows to events, fast where that is possible."""
+
+    def __init__(self, context: str, sink: EventSink, *, fast: bool = True) -> None:
+        self._context = context
+        self._sink = sink
+        self._seen = 0
+        self._is_fast = fast
+        self._fast: FastRows | None = None
+
+    def lift(self, rows: _Rows) -> None:
+        """Hand on the events of a block's rows, in their order."""
+        count = len(rows.lines)
+        self._seen += count
+        is_loaded = self._seen >= WARM_UP or sys.modules.get("spaseq.sources._columns") is not None
+        if not self._is_fast or not is_loaded or count < SMALL:
+            self._slowly(rows, range(count))
+            return
+        if self._fast is None:
+            from spaseq.sources._columns import FastRows
+
+            self._fast = FastRows(self._context, self._sink)
+        self._fast.deliver(count, rows.groups, lambda numbers: self._slowly(rows, numbers))
+
+    def _slowly(self, rows: _Rows, numbers: Sequence[int]) -> None:
+        """Hand on the events of some rows as the processor lifts them."""
+        for number, found in zip(numbers, lift([rows.json(n) for n in numbers], self._context), strict=True):
+            line, raw = rows.lines[number], rows.raws[number]
+            if isinstance(found, ValueError):
+                self._sink.bad(f"line {line}", str(found), raw)
+            else:
+                for _, predicate, term in found:
+                    if isinstance(term, Literal) and "E" in term.value and term.datatype == DECIMAL:
+                        self._sink.warn_of_decimals(predicate)
+                problem = "" if found else f"the context lifts nothing of this row: {raw}"
+                self._sink.add(found, None, (), f"line {line}", problem)
+
+
+def read_ndjson(blocks: Iterator[bytes], sink: EventSink, lifter: Lifter) -> Iterator[None]:
     """JSON objects, one a line; pause after each block."""
     for first, text in whole_lines(blocks, sink.bad):
-        _lift(_ndjson_rows(first, text, sink), context, sink)
+        lifter.lift(_ndjson_rows(first, text, sink))
         yield
-
-
-def _ndjson_rows(first: int, text: bytes, sink: EventSink) -> Iterator[_Object]:
-    for number, line in enumerate(text.split(b"\n"), first):
-        raw = line.decode(errors="replace").strip()
-        if not raw:
-            continue
-        try:
-            line.decode()
-            if not isinstance(json.loads(raw, parse_constant=_refuse), dict):
-                raise ValueError("a row must be a JSON object")
-        except ValueError as error:
-            sink.bad(f"line {number}", str(error), raw)
-        else:
-            yield _Object(number, raw, raw)
 
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=tuple, parse_float=Number, parse_int=Number, parse_constant=_refuse
+)
+
+
+def _ndjson_rows(first: int, text: bytes, sink: EventSink) -> _Rows:
+    lines: list[int] = []
+    raws: list[str] = []
+    groups: dict[tuple[str, ...], tuple[list[int], list[tuple[Value, ...]]]] = {}
+    for number, line in enumerate(text.split(b"\n"), first):
+        try:
+            raw = line.decode().strip()
+            if not raw:
+                continue
+            keys, values = _object(raw)
+        except ValueError as error:
+            sink.bad(f"line {number}", str(error), line.decode(errors="replace").strip())
+        else:
+            numbers, rows = groups.setdefault(keys, ([], []))
+            numbers.append(len(lines))
+            rows.append(values)
+            lines.append(number)
+            raws.append(raw)
+    columns = [
+        Group(keys, numbers, list(zip(*rows, strict=True)), skips_empty=False)
+        for keys, (numbers, rows) in groups.items()
+    ]
+    return _Rows(lines, raws, columns, raws.__getitem__)
+
+
+def _object(text: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
+    """The keys and the values of a JSON object. Raises ValueError."""
+    pairs = _DECODER.decode(text)
+    if not isinstance(pairs, tuple):
+        raise ValueError("a row must be a JSON object")
+    return tuple(zip(*pairs, strict=True)) if pairs else ((), ())  # type: ignore[return-value]  # two columns
+
+
 def read_csv(
-    blocks: Iterator[bytes], sink: EventSink, context: str, options: SourceOptions
+    blocks: Iterator[bytes], sink: EventSink, lifter: Lifter, options: SourceOptions
 ) -> Iterator[None]:
     """CSV rows, with a header line unless ``header`` names the columns; pause after each block."""
-    header = list(options.header or ())
-    delimiter = options.delimiter or ","
-    for records in _records(blocks, sink):
-        rows = [row for line, raw in records for row in _csv_rows(line, raw, delimiter, header, sink)]
-        _lift(rows, context, sink)
-        yield
-
-
-def _records(blocks: Iterator[bytes], sink: EventSink) -> Iterator[list[tuple[int, str]]]:
-    """(line, text) of the records that each block completes: a quoted cell may span lines."""
-    held: list[str] = []
-    start, size, is_open = 1, 0, False
+    reader = _Csv(sink, lifter, options)
     for first, text in whole_lines(blocks, sink.bad):
-        records: list[tuple[int, str]] = []
-        for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), first):
-            if not held:
-                start, size = number, 0
-            held.append(line.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace"))
-            size += len(line)
-            is_open ^= line.count(b'"') % 2 == 1
-            if not is_open or size > _LONGEST_RECORD:
-                records.append((start, "\n".join(held)))
-                held, is_open = [], False
-        yield records
-    if held:
-        yield [(start, "\n".join(held))]
+        reader.read(first, text)
+        yield
+    reader.close()
 
 
-def _csv_rows(line: int, raw: str, delimiter: str, header: list[str], sink: EventSink) -> Iterator[_Object]:
-    """The row of a record (more than one if quotes misled). Fills ``header`` from the first line."""
-    reader = csv.reader(StringIO(raw, newline=""), delimiter=delimiter, strict=True)
-    try:
-        for cells in reader:
-            if not cells:
-                continue
-            if not header:
-                header.extend(cells)
-            elif len(cells) != len(header):
-                sink.bad(f"line {line}", f"{len(cells)} cells, but there are {len(header)} columns", raw)
-            else:
-                row = {name: cell for name, cell in zip(header, cells, strict=True) if cell}
-                yield _Object(line, raw, json.dumps(row))
-    except csv.Error as error:
-        sink.bad(f"line {line}", str(error), raw)
+class _Csv:
+    """Lines → records → rows. Of a record whose quotes are open, the lines that have come are held."""
 
+    def __init__(self, sink: EventSink, lifter: Lifter, options: SourceOptions) -> None:
+        self._sink = sink
+        self._lifter = lifter
+        self._header = tuple(options.header or ())
+        self._delimiter = options.delimiter or ","
+        self._held: list[str] = []
+        self._start, self._size, self._is_open = 1, 0, False
 
-def _lift(objects: Iterable[_Object], context: str, sink: EventSink) -> None:
-    """Rows to events: many at once, and one by one where that fails."""
-    rest = iter(objects)
-    while group := list(islice(rest, _TOGETHER)):
+    def read(self, first: int, text: bytes) -> None:
+        """Whole lines, of which the first one has the number ``first``."""
+        lines = text.removesuffix(b"\n").decode("utf-8-sig" if first == 1 else "utf-8", errors="replace")
+        self._take(self._plain(first, lines) or self._records(first, lines))
+
+    def close(self) -> None:
+        """The input ended."""
+        if self._held:
+            self._take(self._cells([(self._start, "\n".join(self._held))]))
+
+    def _plain(self, first: int, text: str) -> _Records | None:
+        """The records of lines that are one each; None if that is not sure."""
+        lines = text.split("\n")
+        if self._held or text.count("\r") != text.count("\r\n") + text.endswith("\r"):
+            return None
+        if '"' in text and any(line.count('"') % 2 for line in lines):
+            return None
         try:
-            lifted = _graphs(group, context)
-        except ValueError:
-            lifted = None
-        for number, row in enumerate(group):
+            cells = list(csv.reader(lines, delimiter=self._delimiter, strict=True))
+        except csv.Error:
+            return None
+        return _Records(range(first, first + len(lines)), lines, cells) if len(cells) == len(lines) else None
+
+    def _records(self, first: int, text: str) -> _Records:
+        """The records that lines complete: a quoted cell may span lines."""
+        records: list[tuple[int, str]] = []
+        for number, line in enumerate(text.split("\n"), first):
+            if not self._held:
+                self._start, self._size = number, 0
+            self._held.append(line)
+            self._size += len(line)
+            self._is_open ^= line.count('"') % 2 == 1
+            if not self._is_open or self._size > _LONGEST_RECORD:
+                records.append((self._start, "\n".join(self._held)))
+                self._held, self._is_open = [], False
+        return self._cells(records)
+
+    def _cells(self, records: Sequence[tuple[int, str]]) -> _Records:
+        """Records by the line that each begins on and its text (more than one of it if quotes misled)."""
+        lines: list[int] = []
+        raws: list[str] = []
+        found: list[list[str]] = []
+        for line, raw in records:
             try:
-                rows = lifted[number] if lifted else _graphs([row], context)[0]
-            except ValueError as error:
-                sink.bad(f"line {row.line}", str(error), row.raw)
-            else:
-                problem = "" if rows else f"the context lifts nothing of this row: {row.raw}"
-                sink.add(rows, None, (), f"line {row.line}", problem)
+                for cells in csv.reader(StringIO(raw, newline=""), delimiter=self._delimiter, strict=True):
+                    lines.append(line)
+                    raws.append(raw)
+                    found.append(cells)
+            except csv.Error as error:
+                self._sink.bad(f"line {line}", str(error), raw)
+        return _Records(lines, raws, found)
+
+    def _take(self, records: _Records) -> None:
+        if not self._header:
+            self._header = next(map(tuple, filter(None, records.cells)), ())
+            records = _without(records, {records.cells.index([*self._header])} if self._header else ())
+        header = self._header
+        if any(len(cells) != len(header) for cells in records.cells):
+            wrong = [n for n, cells in enumerate(records.cells) if len(cells) != len(header)]
+            for n in wrong:
+                if records.cells[n]:
+                    reason = f"{len(records.cells[n])} cells, but there are {len(header)} columns"
+                    self._sink.bad(f"line {records.lines[n]}", reason, records.raws[n])
+            records = _without(records, set(wrong))
+
+        def as_json(number: int) -> str:
+            return json.dumps({k: v for k, v in zip(header, records.cells[number], strict=True) if v})
+
+        group = Group(
+            header, range(len(records.cells)), list(zip(*records.cells, strict=True)), skips_empty=True
+        )
+        self._lifter.lift(_Rows(records.lines, records.raws, [group], as_json))
 
 
-def _graphs(group: list[_Object], context: str) -> list[list[Row]]:
-    """The triples of each row. Raises ValueError with the reason if one of them is no JSON-LD."""
-    nodes = ",".join(f'{{"@id":"row:{number}","@graph":[{row.json}]}}' for number, row in enumerate(group))
-    graphs: dict[object, list[Row]] = {NamedNode(f"row:{number}"): [] for number in range(len(group))}
-    document = f'{{"@context":{context},"@graph":[{nodes}]}}'
-    for s, p, o, graph in parse_jsonld(document.encode()):
-        if graph not in graphs:
-            raise ValueError("a row cannot have a @graph of its own")
-        graphs[graph].append((s, p, o))
-    return list(graphs.values())
+def _without(records: _Records, left: Collection[int]) -> _Records:
+    kept = [number for number in range(len(records.lines)) if number not in left]
+    return _Records(
+        [records.lines[number] for number in kept],
+        [records.raws[number] for number in kept],
+        [records.cells[number] for number in kept],
+    )
