@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,25 @@ _UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hou
 
 class UsageError(SpaseqError):
     """The command line asks for something that cannot be done; exit status 2."""
+
+
+class PathsFormat(StrEnum):
+    """How ``paths`` answers; the last four are for ``--explain``."""
+
+    TABLE = "table"
+    NDJSON = "ndjson"
+    CSV = "csv"
+    NQUADS = "nquads"
+    TEXT = "text"
+    DOT = "dot"
+    SVG = "svg"
+    JSON = "json"
+
+
+class PathsEngine(StrEnum):
+    """What evaluates a path query."""
+
+    LOCAL = "local"
 
 
 def duration(text: str) -> timedelta:

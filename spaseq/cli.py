@@ -1,4 +1,4 @@
-"""The command line: ``spaseq run``, ``spaseq check``, ``spaseq explain``.
+"""The command line: ``spaseq run``, ``spaseq check``, ``spaseq explain``, ``spaseq paths``.
 
 Results go to standard output, everything else to standard error. Exit status: 0, also when Ctrl-C ended
 an endless stream or the reader of a pipe went away; 1 when something failed while running (a source that
@@ -18,7 +18,14 @@ from typing import Annotated
 
 import typer
 
-from spaseq._cli_arguments import UsageError, duration, knowledge, stream_sources
+from spaseq._cli_arguments import (
+    PathsEngine,
+    PathsFormat,
+    UsageError,
+    duration,
+    knowledge,
+    stream_sources,
+)
 from spaseq._cli_console import complain, warn
 from spaseq.errors import FormatError, QueryError, SpaseqError
 from spaseq.language import prepare
@@ -205,6 +212,71 @@ def explain(
             typer.echo(text)
         else:
             out.write_text(f"{text}\n", encoding="utf-8")
+
+
+@app.command()
+def paths(
+    path: Annotated[
+        str, typer.Argument(metavar="EXPR", help="A path expression, as in SPARQL.", show_default=False)
+    ],
+    graph: Annotated[
+        Path | None, typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format.")
+    ] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--from", metavar="TERM", help="Where paths begin; any node if not given."),
+    ] = None,
+    targets: Annotated[
+        list[str] | None, typer.Option("--to", metavar="TERM", help="Where paths end; any node if not given.")
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(metavar="MODE", help="The paths themselves, and which: WALK, TRAIL, SIMPLE, ACYCLIC, …"),
+    ] = None,
+    shortest: Annotated[
+        int | None, typer.Option(metavar="K", min=1, help="So many shortest paths for each pair of ends.")
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option("--max", metavar="N", min=0, help="At most so many answers.")
+    ] = None,
+    engine: Annotated[PathsEngine, typer.Option(help="What looks for them.")] = PathsEngine.LOCAL,
+    explained: Annotated[
+        bool, typer.Option("--explain", help="Draw the automaton (-f text, dot, svg, json).")
+    ] = False,
+    format_: Annotated[
+        PathsFormat | None, typer.Option("-f", "--format", help="How answers are written.")
+    ] = None,
+    out: OutputFile = None,
+) -> None:
+    """Ask a graph which nodes a path joins, or for the paths.
+
+    Without --mode and --shortest the answers are pairs of nodes, else paths.
+
+    \b
+    Examples:
+      spaseq paths ":knows+" -g kb.ttl --from :alice
+      spaseq paths "(:starred_in|^:starred_in)/:release_year" -g kb.ttl -f csv
+      spaseq paths ":knows*" -g kb.ttl --from :alice --to :bob --mode "ALL SHORTEST" -f nquads
+      spaseq paths ":knows{1,3}/[a :Person]" --explain -f svg -g kb.ttl -o automaton.svg
+
+    \b
+    A path is made of predicates by / | * + ? ^ !(…) and (…), as in SPARQL, and
+      {n,m} {n,} {n} {,m}   so many times
+      .                     any predicate
+      [a :Film ; :year 1999]   only at nodes that have these values
+    --mode is GQL's: ALL, ANY, ANY SHORTEST, ALL SHORTEST or SHORTEST k, then WALK, TRAIL, SIMPLE or ACYCLIC.
+    Prefixes are those of the graph's file, and of PREFIX at the beginning of EXPR.
+    """
+    with _reporting():
+        from spaseq._cli_paths import answer_paths, explain_path
+
+        del engine  # there is one so far
+        if explained:
+            explain_path(path, graph, format_, out)
+        elif graph is None:
+            raise UsageError("no graph: name its file with -g FILE")
+        else:
+            answer_paths(path, graph, sources, targets, mode, shortest, most, format_, out)
 
 
 def main() -> None:

@@ -74,8 +74,10 @@ def _file(path: Path) -> Loaded:
             raise KnowledgeError(f"{path}: no RDF format has the extension {extension!r}")
         with path.open("rb") as raw, _unpacked(raw, packing) as stream:
             return _parsed(stream, form, path)
-    except (OSError, SourceError, BrokenBytesError, zstandard.ZstdError, EOFError) as error:
-        raise KnowledgeError(f"{path}: {error}") from error
+    except SourceError as error:
+        raise KnowledgeError(str(error)) from error
+    except (OSError, BrokenBytesError, zstandard.ZstdError, EOFError) as error:
+        raise KnowledgeError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _is_plain(path: Path) -> bool:

@@ -89,13 +89,16 @@ class Relations:
             with self._lock:
                 row = self._rows.get(relation)
                 if row is None:
-                    row = self._add(relation)
-                    self._rows[relation] = row
+                    row = self._rows[relation] = self._add(relation)
         return row
 
     def single(self, predicate: NamedNode, inverse: bool) -> int:
         """The number of the row of one predicate's edges."""
-        return self.row(Relation(Step((predicate,), inverse=inverse), frozenset(), frozenset()))
+        return self.step(Step((predicate,), inverse=inverse))
+
+    def step(self, step: Step) -> int:
+        """The number of the row of a step between any nodes."""
+        return self.row(Relation(step, frozenset(), frozenset()))
 
     def size(self, row: int) -> int:
         """How many edges a row has."""
@@ -125,10 +128,10 @@ class Relations:
             step = Step((condition.predicate,), inverse=condition.inverse)
             flags = np.zeros(self._edges.nodes, dtype=np.bool_)
             if condition.value is None:
-                flags = self.sources(self.row(Relation(step, frozenset(), frozenset())))
+                flags = self.sources(self.step(step))
             elif (value := self._node(condition.value)) is not None:
                 back = Step(step.predicates, inverse=not step.inverse)
-                row = self.row(Relation(back, frozenset(), frozenset()))
+                row = self.step(back)
                 flags[self._targets[self._pointers[row, value] : self._pointers[row, value + 1]]] = True
             self._passing[condition] = flags
         return flags
@@ -178,7 +181,7 @@ class Relations:
 
     def _filtered(self, relation: Relation) -> Pointers:
         """The edges of another row between nodes that pass tests."""
-        row = self.row(Relation(relation.step, frozenset(), frozenset()))
+        row = self.step(relation.step)
         pointers = self._pointers[row]
         source = np.repeat(np.arange(self._edges.nodes, dtype=np.int32), np.diff(pointers))
         target = self._targets[pointers[0] : pointers[-1]]

@@ -1,0 +1,156 @@
+"""``spaseq paths``: pairs and paths from a graph to a file or standard output."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from pathlib import Path as FilePath
+from typing import IO, Any, Final
+
+from spaseq._cli_arguments import PathsFormat, UsageError
+from spaseq._cli_console import say, warn
+from spaseq._cli_run import output, silence_stdout
+from spaseq.automaton import draw
+from spaseq.interop import from_rdflib
+from spaseq.language.hints import WELL_KNOWN
+from spaseq.language.printer import print_term
+from spaseq.paths import KnowledgeGraph, Path, load
+from spaseq.paths.explain import explain
+from spaseq.results._json import json_term
+
+#: The widths of a table's columns are those of its first rows.
+_MEASURED: Final = 200
+
+
+_DRAWINGS: Final = (PathsFormat.TEXT, PathsFormat.DOT, PathsFormat.SVG, PathsFormat.JSON)
+
+
+def explain_path(path: str, graph: FilePath | None, form: PathsFormat | None, out: FilePath | None) -> None:
+    """The automaton of an expression, in words or drawn."""
+    chosen = form or PathsFormat.TEXT
+    if chosen not in _DRAWINGS:
+        raise UsageError(f"-f {chosen} is for answers: with --explain use {', '.join(_DRAWINGS)}")
+    explanation = explain(path, load(graph) if graph else None, WELL_KNOWN)
+    text = {
+        PathsFormat.TEXT: lambda: f"{explanation}\n",
+        PathsFormat.DOT: lambda: draw.dot(explanation.nfa),
+        PathsFormat.SVG: lambda: draw.svg(explanation.nfa),
+        PathsFormat.JSON: lambda: json.dumps(explanation.as_json(), ensure_ascii=False, indent=2) + "\n",
+    }[chosen]()
+    _write([text], out)
+
+
+def answer_paths(
+    path: str,
+    graph: FilePath,
+    sources: list[str] | None,
+    targets: list[str] | None,
+    mode: str | None,
+    shortest: int | None,
+    most: int | None,
+    form: PathsFormat | None,
+    out: FilePath | None,
+) -> None:
+    """The pairs that a path joins; with a mode, or the shortest asked for, the paths."""
+    chosen = form or PathsFormat.TABLE
+    if chosen in _DRAWINGS:
+        raise UsageError(f"-f {chosen} is for --explain: answers are table, ndjson, csv or nquads")
+    wants_paths = mode is not None or shortest is not None
+    if chosen is PathsFormat.NQUADS and not wants_paths:
+        raise UsageError("-f nquads holds the edges of paths, and pairs have none: add --mode")
+    found = load(graph)
+    for warning in found.check(path):
+        warn(warning)
+    if wants_paths:
+        paths = found.paths(path, sources, targets, mode or "WALK", shortest, most)
+        _write(_shown_paths(paths, chosen), out)
+        truncated = paths.truncated
+    else:
+        pairs = found.pairs(path, sources, targets, most)
+        _write(_shown_pairs(found, pairs, chosen), out)
+        truncated = pairs.truncated
+    if truncated:
+        say(f"there are more than {most:,}")
+
+
+def _shown_pairs(graph: KnowledgeGraph, pairs: Iterable[tuple[Any, Any]], form: PathsFormat) -> Iterator[str]:
+    match form:
+        case PathsFormat.NDJSON:
+            return (_line({"source": json_term(s), "target": json_term(t)}) for s, t in pairs)
+        case PathsFormat.CSV:
+            return map(_csv, chain([("source", "target")], pairs))
+        case _:
+            show = _shower(graph)
+            return _table(("source", "target"), ((show(s), show(t)) for s, t in pairs))
+
+
+def _shown_paths(paths: Iterable[Path], form: PathsFormat) -> Iterator[str]:
+    match form:
+        case PathsFormat.NDJSON:
+            return map(_path_line, paths)
+        case PathsFormat.CSV:
+            head = [("source", "target", "length", "path")]
+            return map(_csv, chain(head, ((path.start, path.end, len(path), str(path)) for path in paths)))
+        case PathsFormat.NQUADS:
+            return (_quads(number, path) for number, path in enumerate(paths, 1))
+        case _:
+            return _table(("length", "path"), ((str(len(path)), str(path)) for path in paths))
+
+
+def _path_line(path: Path) -> str:
+    return _line(
+        {
+            "source": json_term(path.start),
+            "target": json_term(path.end),
+            "length": len(path),
+            "nodes": [json_term(term) for term in path.terms],
+            "triples": [[json_term(term) for term in triple] for triple in path.triples],
+        }
+    )
+
+
+def _quads(number: int, path: Path) -> str:
+    """The edges of a path as a graph named after it."""
+    triples = dict.fromkeys(path.triples)
+    return "".join(
+        f"{from_rdflib(s)} {from_rdflib(p)} {from_rdflib(o)} _:path{number} .\n" for s, p, o in triples
+    )
+
+
+def _line(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _csv(row: Iterable[object]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerow(row)
+    return text.getvalue()
+
+
+def _shower(graph: KnowledgeGraph) -> Callable[[Any], str]:
+    return lambda term: print_term(from_rdflib(term), graph.prefixes)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    rows = iter(rows)
+    first = list(islice(rows, _MEASURED))
+    widths = [max(map(len, column)) for column in zip(head, *first, strict=True)]
+    for row in chain([head], first, rows):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n"
+
+
+def _write(texts: Iterable[str], out: FilePath | None) -> None:
+    with output(out) as file:
+        try:
+            _write_all(texts, file)
+        except BrokenPipeError:  # nobody reads on, as after `| head`
+            silence_stdout()
+
+
+def _write_all(texts: Iterable[str], file: IO[bytes]) -> None:
+    for text in texts:
+        file.write(text.encode())
+    file.flush()

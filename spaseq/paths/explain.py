@@ -1,0 +1,115 @@
+"""What a path query will do: its automaton, and with a graph, where the search begins and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spaseq.automaton.draw import as_json
+from spaseq.automaton.nfa import NFA
+from spaseq.automaton.show import label
+from spaseq.automaton.show import show as show_sequence
+from spaseq.paths.compile import Compiled, compile_path
+from spaseq.paths.expression import Step, endless
+from spaseq.paths.parser import parse
+
+if TYPE_CHECKING:
+    from spaseq.paths.knowledge import KnowledgeGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A path query's plan. ``str`` shows it to people, ``as_json`` to programs.
+
+    ``edges``: how many edges of the graph each step can take; ``first``: how many the first moves take from
+    either end, when neither is given. Both are empty without a graph.
+    """
+
+    path: str
+    sequence: str
+    nfa: NFA
+    bounded: bool
+    edges: Mapping[str, int]
+    first: tuple[int, int] | None
+    warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        return {
+            "path": self.path,
+            "sequence": self.sequence,
+            "automaton": as_json(self.nfa),
+            "bounded": self.bounded,
+            "edges": dict(self.edges),
+            "first": self.first and {"sources": self.first[0], "targets": self.first[1]},
+            "warnings": list(self.warnings),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"path       {self.path}"
+        yield f"sequence   SEQ({self.sequence})"
+        yield f"automaton  {_number(self.nfa.size, 'state')}, {_number(len(self.nfa.edges), 'edge')}"
+        for edge in self.nfa.edges:
+            yield f"    {edge.source} → {edge.target}  {label(edge)}"
+        for accept in self.nfa.accepts:
+            yield f"    {accept.state} ends a path"
+        length = "bounded" if self.bounded else "unbounded: all walks cannot be asked for, but all trails"
+        yield f"length     {length}"
+        for step, count in self.edges.items():
+            yield f"step       {step}: {_number(count, 'edge')}"
+        if self.first is not None:
+            ahead, behind = self.first
+            end, why = ("targets", f"{behind:,} < {ahead:,}") if behind < ahead else ("sources", "")
+            why = why or f"{ahead:,} ≤ {behind:,}"
+            yield f"search     from the {end} unless one end is given ({why} first edges)"
+        for warning in self.warnings:
+            yield f"warning    {warning}"
+
+
+def explain(
+    path: str, graph: KnowledgeGraph | None = None, prefixes: Mapping[str, str] | None = None
+) -> Explanation:
+    """The plan of an expression, on a graph if there is one, whose prefixes then count.
+
+    >>> print(explain("<urn:p>+"))
+    path       <urn:p>+
+    sequence   SEQ(<urn:p>+[,])
+    automaton  2 states, 2 edges
+        0 → 1  <urn:p>
+        1 → 1  , <urn:p>
+        1 ends a path
+    length     unbounded: all walks cannot be asked for, but all trails
+    """
+    compiled = compile_path(parse(path, prefixes)) if graph is None else graph.compile(path)
+    expression = compiled.expression
+    return Explanation(
+        path=str(expression),
+        sequence=show_sequence(compiled.nfa.root),
+        nfa=compiled.nfa,
+        bounded=endless(expression.root) is None,
+        edges={} if graph is None else _edges(compiled, graph),
+        first=None if graph is None else _first(path, graph),
+        warnings=() if graph is None else graph.check(path),
+    )
+
+
+def _edges(compiled: Compiled, graph: KnowledgeGraph) -> dict[str, int]:
+    return {
+        name: graph.relations.size(graph.relations.step(symbol))
+        for name, symbol in compiled.symbols.items()
+        if isinstance(symbol, Step)
+    }
+
+
+def _first(path: str, graph: KnowledgeGraph) -> tuple[int, int]:
+    products = (graph.product(path), graph.product(path, backwards=True))
+    ahead, behind = (product.first_edges(product.candidates()) for product in products)
+    return ahead, behind
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
