@@ -17,8 +17,9 @@ from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.past import Chunk, Past
-from spaseq.matching.model import Bounds, Found, Row
+from spaseq.matching.model import Bounds, Found
 from spaseq.matching.parameterized import _kernel as k
+from spaseq.matching.parameterized.hits import Hit, is_single
 from spaseq.matching.parameterized.query import compile_query
 from spaseq.matching.parameterized.text import Partitions, Values, read
 from spaseq.terms import Dictionary
@@ -43,6 +44,8 @@ class Parameterized:
         self._limit = bounds.size if bounds.sliding else 0
         self._size = len(self._compiled.atoms)
         self._gpms = tuple(pattern.gpms)
+        # Of each place of the sequence, the number and name of its GPM.
+        self._places = [(self._gpms.index(atom.gpm), atom.gpm) for atom in self._compiled.atoms]
         self._past = Past(self._gpms, self._keys)
         self._values = Values(dictionary)
         width = k.HEADER + self._size * (self._compiled.program.tracks + 2)
@@ -52,10 +55,9 @@ class Parameterized:
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[k.Ints]:
-        """The ids of events that matches may still have; asked when all others are about to be forgotten."""
+        """None that batches do not keep; asked when others are about to be forgotten."""
         self._values.forget()
-        tables = (table for chunk in self._past for table in chunk.solutions)
-        return [column for table in tables for column in table.columns.values()]
+        return ()
 
     def process(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
@@ -90,7 +92,7 @@ class Parameterized:
                 begin,
                 self._limit,
             )
-            yield from self._matches(self._found[:count].tolist())
+            yield from self._matches(self._found[:count])
 
     def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
         """Time has come to ``time``: no match waits for that."""
@@ -128,27 +130,31 @@ class Parameterized:
             oldest, last = start - self._size + 1, start + len(batch) - 1
         self._past.add(Chunk(start, batch, ordered, rows, last), oldest)
 
-    def _matches(self, found: Sequence[Sequence[int]]) -> Iterator[tuple[Key, Found]]:
-        for *places, text, unsure in found:
+    def _matches(self, found: k.Ints) -> Iterator[tuple[Key, Found]]:
+        """Occurrences, as the kernel gives them, as matches; without those that only might have been some."""
+        if not len(found):
+            return
+        size = self._size
+        chunks = self._past.chunks(found[:, :size].ravel())
+        for i, (*places, text, unsure) in enumerate(found.tolist()):
             key = self._partitions.keys[text]
-            match = self._match(places, key, bool(unsure))
+            mine = chunks[size * i : size * (i + 1)]
+            if not unsure and is_single(self._places, mine, places):
+                yield key, Hit(self._places, mine, places)
+                continue
+            match = self._joined(places, key)
             if match is not None:
                 yield key, match
 
-    def _match(self, places: Sequence[int], key: Key, unsure: bool) -> Found | None:
-        """An occurrence as a match, unless it only might have been one."""
+    def _joined(self, places: Sequence[int], key: Key) -> Found | None:
+        """A match of events of which some have several solutions, if there is one."""
         atoms = self._compiled.atoms
         events = [self._past.occurrence(p, key, atom.gpm) for p, atom in zip(places, atoms, strict=True)]
-        choices = tuple((atom.gpm, event) for atom, event in zip(atoms, events, strict=True))
-        if not unsure and all(len(event.solutions[gpm]) == 1 for gpm, event in choices):
-            binding: dict[str, int] = {}
-            for gpm, event in choices:
-                binding.update(event.solutions[gpm][0])
-            return Found(choices, (Row(binding),))
         rows = self._context.start
         for atom, event in zip(atoms, events, strict=True):
             rows = self._context.extend(rows, atom, event, ())
         rows = self._context.complete(rows)
+        choices = tuple((atom.gpm, event) for atom, event in zip(atoms, events, strict=True))
         return Found(choices, rows) if rows else None
 
 
