@@ -19,6 +19,7 @@ from tests.benchmarks.measure import Benchmark
 BENCHMARKS: Final = {
     "vshape-bytes": ("pipelines", "vshape_bytes"),
     "ingest": ("ingest", "benchmark"),
+    "rows": ("rows", "benchmark"),
     "window": ("pipelines", "window"),
     "push": ("events", "push"),
     "kb": ("pipelines", "kb"),

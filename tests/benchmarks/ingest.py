@@ -13,7 +13,7 @@ from tests.benchmarks.measure import Measurement, check, side_by_side
 from tests.benchmarks.trades import STREAM, n_quads, rising_and_falling
 
 #: How many new terms a dictionary takes before those of events gone by are forgotten.
-_SWEEP = 100_000
+SWEEP = 100_000
 
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
@@ -43,7 +43,7 @@ def _read(data: bytes) -> int:
     options = SourceOptions(format="nq")
     for batch in open_source(BytesIO(data), ox.NamedNode(STREAM), dictionary, options, on_bad=bad.append):
         count += len(batch)
-        if dictionary.unswept > _SWEEP:
+        if dictionary.unswept > SWEEP:
             dictionary.sweep()
     check("bad events", bad, [])
     return count

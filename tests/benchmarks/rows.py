@@ -1,0 +1,74 @@
+"""``rows``: CSV and NDJSON bytes to batches of events, lifted by a JSON-LD context."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from io import BytesIO, TextIOWrapper
+
+import pyoxigraph as ox
+
+from spaseq.sources import SourceOptions, open_source
+from spaseq.terms import Dictionary
+from tests.benchmarks.ingest import SWEEP
+from tests.benchmarks.measure import Measurement, check, side_by_side
+from tests.benchmarks.realdata import CONTEXTS
+from tests.benchmarks.trades import STREAM, Trade, moment, rising_and_falling
+
+_HEADER = ("time", "sequence", "ticker", "volume", "price", "side")
+
+
+def benchmark(quick: bool) -> Iterator[Measurement]:
+    """Six columns a row, against ``csv.reader`` and ``json.loads`` alone over the same bytes."""
+    count = 500 if quick else 100_000
+    rows = [_row(trade, number) for number, trade in enumerate(rising_and_falling(count, companies=100))]
+    header = ",".join(_HEADER)
+    texts = {
+        "csv": "\n".join([header, *map(",".join, rows), ""]),
+        "ndjson": "".join(json.dumps(dict(zip(_HEADER, row, strict=True))) + "\n" for row in rows),
+    }
+    parsers: dict[str, Callable[[bytes], None]] = {"csv": _read_csv, "ndjson": _read_json}
+    for form, text in texts.items():
+        data = text.encode()
+        parse = parsers[form]
+        check("events", _lift(data, form), count)
+        ours, parser = side_by_side(
+            1 if quick else 5, lambda d=data, f=form: _lift(d, f), lambda d=data, p=parse: p(d)
+        )
+        yield Measurement(
+            "rows",
+            form,
+            parser / ours,
+            "csv.reader" if form == "csv" else "json.loads",
+            {"rows": count / ours, "parsed rows": count / parser},
+        )
+
+
+def _row(trade: Trade, number: int) -> tuple[str, ...]:
+    price = f"{trade.price // 100}.{trade.price % 100:02d}"
+    volume, side = str(100 * (number % 50 + 1)), "BS"[number % 2]
+    return moment(number), str(number), f"T{trade.company}", volume, price, side
+
+
+def _lift(data: bytes, form: str) -> int:
+    dictionary = Dictionary()
+    bad: list[object] = []
+    count = 0
+    options = SourceOptions(format=form, context=CONTEXTS / "stock-trades.jsonld")
+    for batch in open_source(BytesIO(data), ox.NamedNode(STREAM), dictionary, options, on_bad=bad.append):
+        count += len(batch)
+        if dictionary.unswept > SWEEP:
+            dictionary.sweep()
+    check("bad events", bad, [])
+    return count
+
+
+def _read_csv(data: bytes) -> None:
+    for _ in csv.reader(TextIOWrapper(BytesIO(data), encoding="utf-8", newline="")):
+        pass
+
+
+def _read_json(data: bytes) -> None:
+    for line in data.splitlines():
+        json.loads(line)
