@@ -22,7 +22,7 @@ from tests.matching.shrinking import shrink
 
 #: How many streams a query is tried on, and of how many events at most.
 STREAMS = 25
-EVENTS = 8
+EVENTS = 7
 
 #: So many groups of examples, which may run side by side.
 PARTS = range(4)
