@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby, product
 from math import prod
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, walk
 from spaseq.events import EventBatch
-from spaseq.language.syntax import Filter
+from spaseq.language.syntax import Emit, Filter
 from spaseq.matching.host import Key, select
 from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_layout as lay
@@ -81,7 +82,7 @@ class Matches:
         bounds = np.zeros(count + 1, dtype=np.int64)
         np.cumsum(m[rows[:, 2] + mem.DEPTH], out=bounds[1:])
         ways = rows[:, 3].tolist()
-        keys = {partition: self._key(m, partition) for partition in set(rows[:, 1].tolist())}
+        keys = m[rows[:, 1:2] + (mem.KEY + np.arange(self._keys))].tolist()
         groups = rows[:, :2].tolist()
         steps = np.zeros((bounds[-1], 3), dtype=np.int64)
         simple = self._simple_ends[rows[:, 3]]
@@ -90,10 +91,10 @@ class Matches:
         simple &= np.logical_and.reduceat(whole, bounds[:-1])
         runs = _Runs(self._sites, self._past, steps)
         at, is_simple = bounds.tolist(), simple.tolist()
-        for (_, partition), same in groupby(range(count), key=groups.__getitem__):
-            key = keys[partition]
+        for _, same in groupby(range(count), key=groups.__getitem__):
             found: list[Found] = []
             for i in same:
+                key = tuple(keys[i])
                 if is_simple[i]:
                     found.append(_Run(runs, at[i], at[i + 1]))
                 else:
@@ -102,25 +103,31 @@ class Matches:
                     if replayed is not None:
                         found.append(replayed)
             if len(found) > 1:
-                found = sorted(select(self._emit, distinct(found)), key=attrgetter("path"))
+                found = self._chosen(found)
             for match in found:
                 yield key, match
 
-    def _key(self, m: Ints, partition: int) -> Key:
-        at = partition + mem.KEY
-        return tuple(m[at : at + self._keys].tolist())
+    def _chosen(self, found: Sequence[Found]) -> list[Found]:
+        """Those of the matches with the same last event that are delivered, in order."""
+        by_path = dict(sorted(((match.path, match) for match in found), key=itemgetter(0)))
+        if len(by_path) == len(found) and self._emit is Emit.ALL:
+            return list(by_path.values())
+        return sorted(select(self._emit, distinct(found)), key=attrgetter("path"))
 
 
 class _Runs:
     """The events of some runs, one after the other: where they are, and which solution each gave."""
-
-    __slots__ = ("chunks", "positions", "rows", "sites")
 
     def __init__(self, sites: Sequence[_Site], past: Past, steps: Ints) -> None:
         self.chunks = past.chunks(steps[:, 0])
         self.positions: list[int] = steps[:, 0].tolist()
         self.sites = [sites[candidate] for candidate in steps[:, 1].tolist()]
         self.rows: list[int] = steps[:, 2].tolist()
+
+    @cached_property
+    def path(self) -> list[tuple[int, str]]:
+        """Position and GPM of every event."""
+        return list(zip(self.positions, [site.gpm for site in self.sites], strict=True))
 
     def time(self, i: int) -> int:
         """When an event was."""
@@ -191,8 +198,7 @@ class _Run(Found):
 
     @property
     def path(self) -> tuple[tuple[int, str], ...]:
-        runs, here = self._runs, slice(self._begin, self._end)
-        return tuple(zip(runs.positions[here], [site.gpm for site in runs.sites[here]], strict=True))
+        return tuple(self._runs.path[self._begin : self._end])
 
     @property
     def span(self) -> tuple[int, int]:
