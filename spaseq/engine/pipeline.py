@@ -111,11 +111,14 @@ class Pipeline:
     def _by_columns(self, kernel: Kernel, batch: EventBatch) -> Iterator[Match]:
         """The same by the evaluator that takes whole batches."""
         solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
-        found = [table.event for table in solutions.values() if table.event is not None]
+        relevant = np.zeros(len(batch), dtype=np.bool_)
+        for table in solutions.values():
+            if table.event is not None:
+                relevant[table.event] = True
         start = self._position
         self._position += len(batch)
         self.stats.events += len(batch)
-        self.stats.relevant += len(np.unique(np.concatenate(found)))
+        self.stats.relevant += int(np.count_nonzero(relevant))
         yield from self._matches(kernel.process(batch, start, solutions))
 
     def advance(self, time: int) -> Iterator[Match]:

@@ -39,9 +39,8 @@ class Numbers:
         new = ids[self.codes[ids] == _UNKNOWN]
         if not len(new):
             return
-        new = self._usual(np.unique(new))
         value = self._dictionary.value
-        for identifier in new.tolist():
+        for identifier in np.unique(self._usual(new)).tolist():
             self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
 
     def _usual(self, new: Ids) -> Ids:
