@@ -96,6 +96,10 @@ class Found:
         """How many solutions Ω has."""
         return len(self.rows)
 
+    def project(self, names: Sequence[str]) -> list[dict[str, int]]:
+        """The solutions, with these variables only."""
+        return [{name: row.binding[name] for name in names if name in row.binding} for row in self.rows]
+
 
 def distinct(found: Iterable[Found]) -> list[Found]:
     """Matches of the same events, found in different ways, as one match that has the rows of all."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any
 
-from rdflib.term import BNode, Literal, Node, URIRef
+from rdflib.term import BNode, Literal, Node
 
 from spaseq.interop import triples_of
 from spaseq.language.syntax import Construct, Query, Select
@@ -81,15 +81,16 @@ def _bindings(row: Mapping[str, Node]) -> dict[str, dict[str, str]]:
 def json_term(term: Node) -> dict[str, str]:
     """A term as SPARQL JSON has it."""
     match term:
-        case URIRef():
-            return {"type": "uri", "value": str(term)}
+        case Literal():
+            found = {"type": "literal", "value": str(term)}
+            if term.language:
+                found["xml:lang"] = term.language
+            elif term.datatype is not None:
+                found["datatype"] = str(term.datatype)
+            return found
         case BNode():
             return {"type": "bnode", "value": str(term)}
-        case Literal() if term.language:
-            return {"type": "literal", "value": str(term), "xml:lang": term.language}
-        case Literal() if term.datatype is not None:
-            return {"type": "literal", "value": str(term), "datatype": str(term.datatype)}
-    return {"type": "literal", "value": str(term)}
+    return {"type": "uri", "value": str(term)}
 
 
 def _dump(value: object) -> str:

@@ -81,5 +81,5 @@ class _Reading:
     def partition(self) -> dict[str, RdflibTerm]:
         return {name: self._reader.shown(t) for name, t in zip(self._reader.keys, self._key, strict=True)}
 
-    def constructed(self) -> list[ConstructedTriple]:
+    def constructed(self) -> tuple[ConstructedTriple, ...]:
         return self._reader.projector.construct(self._found)

@@ -68,8 +68,7 @@ class Projector:
     def rows(self, found: Found) -> list[Solution]:
         """The rows of one match, DISTINCT, ORDER BY and OFFSET applied; LIMIT is not."""
         if self._plain:
-            rows = found.rows[self._modifiers.offset :]
-            return [{v: row.binding[v] for v in self.variables if v in row.binding} for row in rows]
+            return [*found.project(self.variables)[self._modifiers.offset :]]
         groups = self._groups(found.rows) if self._grouped else [(row.binding, (row,)) for row in found.rows]
         extended: list[tuple[Solution, Sequence[Row]]] = []
         for binding, members in groups:
@@ -87,10 +86,10 @@ class Projector:
             projected = list({tuple(sorted(row.items())): row for row in projected}.values())
         return projected[self._modifiers.offset :]
 
-    def construct(self, found: Found) -> list[ConstructedTriple]:
+    def construct(self, found: Found) -> tuple[ConstructedTriple, ...]:
         """The triples of CONSTRUCT for one match, each once; impossible ones are left out."""
         if not isinstance(self._form, Construct):
-            return []
+            return ()
         triples: dict[ConstructedTriple, None] = {}
         for solution in self.rows(found):
             blank: dict[ox.BlankNode, ox.BlankNode] = {}
@@ -98,7 +97,7 @@ class Projector:
                 triple = self._instantiate(pattern, solution, blank)
                 if triple is not None:
                     triples[triple] = None
-        return list(triples)
+        return tuple(triples)
 
     def _instantiate(
         self, pattern: TriplePattern, solution: Solution, blank: dict[ox.BlankNode, ox.BlankNode]

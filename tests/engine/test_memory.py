@@ -51,6 +51,20 @@ def test_nothing_needed_is_forgotten(body: str, evaluator: str, monkeypatch: pyt
     assert answers(text, evaluator) == expected
 
 
+@pytest.mark.parametrize("kleene", ["B+", "B+[,]", "B"])
+@pytest.mark.parametrize("body", COMPUTING.values(), ids=COMPUTING)
+def test_nothing_that_the_kernel_needs_is_forgotten(
+    body: str, kleene: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its matches are read long after their batches, and those of all runs, are gone."""
+    text = query(f"A ; {kleene} ; C", "6 SECONDS SLIDING", {"B": body})
+    text = text.replace("GPM A ON S", "GPM A ON S AT ?at AS ?graph")
+    expected = answers(text, "reference")
+    assert expected
+    monkeypatch.setattr(spaseq.Engine, "_forget", lambda self: self._dictionary.sweep())
+    assert answers(text, "kernel") == expected
+
+
 def test_memory_is_flat(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every event has terms of its own: after ten times as many, there are no more of them."""
     monkeypatch.setattr(engine_module, "_SWEEP_AFTER", 500)

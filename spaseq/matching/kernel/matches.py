@@ -15,6 +15,7 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, walk
 from spaseq.events import EventBatch
+from spaseq.gpm.solutions import Solutions
 from spaseq.language.syntax import Emit, Filter
 from spaseq.matching.host import Key, select
 from spaseq.matching.kernel import _kernel as k
@@ -26,6 +27,8 @@ from spaseq.matching.kernel.tables import Compiled
 from spaseq.matching.model import Choice, Found, Occurrence, Row, distinct
 
 Ints = npt.NDArray[np.int64]
+
+_Binding = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,11 @@ class _Runs:
         """Position and GPM of every event."""
         return list(zip(self.positions, [site.gpm for site in self.sites], strict=True))
 
+    def columns(self, i: int) -> dict[str, Ints]:
+        """Where the solution of an event stands, at its row."""
+        solutions: Solutions = self.chunks[i].solutions[self.sites[i].number]
+        return solutions.columns
+
     def time(self, i: int) -> int:
         """When an event was."""
         chunk = self.chunks[i]
@@ -163,30 +171,31 @@ class _Run(Found):
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        runs = self._runs
-        shared: dict[str, int] = {}
-        kleenes: dict[int, list[dict[str, int]]] = {}
-        for i in range(self._begin, self._end):
-            site = runs.sites[i]
-            solution = runs.chunks[i].row(site.number, runs.rows[i])
-            if site.kleene is None:
-                shared.update(solution)
-                continue
-            iterations = kleenes.setdefault(site.kleene, [])
-            if site.begins:
-                iterations.append({})
-            for name, term in solution.items():
-                (iterations[-1] if name in site.own else shared)[name] = term
-        if not kleenes:
-            return (Row(shared),)
+        shared, kleenes = self._solutions(None)
         completed = {kleene: tuple((s,) for s in iterations) for kleene, iterations in kleenes.items()}
-        rows = []
-        for chosen in product(*kleenes.values()):
-            binding = dict(shared)
-            for solution in chosen:
-                binding.update(solution)
-            rows.append(Row(binding, completed))
-        return tuple(rows)
+        return tuple(Row(binding, completed) for binding in _combined(shared, kleenes))
+
+    def project(self, names: Sequence[str]) -> list[dict[str, int]]:
+        found = _combined(*self._solutions(names))
+        return [{name: row[name] for name in names if name in row} for row in found]
+
+    def _solutions(self, names: Sequence[str] | None) -> tuple[_Binding, dict[int, list[_Binding]]]:
+        """What is bound outside of Kleenes, and in each of their iterations; only ``names``, if given."""
+        runs = self._runs
+        shared: _Binding = {}
+        kleenes: dict[int, list[_Binding]] = {}
+        for i in range(self._begin, self._end):
+            site, row, columns = runs.sites[i], runs.rows[i], runs.columns(i)
+            own = shared
+            if site.kleene is not None:
+                iterations = kleenes.setdefault(site.kleene, [])
+                if site.begins:
+                    iterations.append({})
+                own = iterations[-1]
+            for name in columns if names is None else names:
+                if name in columns and (term := columns[name].item(row)):
+                    (own if name in site.own else shared)[name] = term
+        return shared, kleenes
 
     @property
     def size(self) -> int:
@@ -210,6 +219,15 @@ class _Run(Found):
         for i in range(self._begin, self._end):
             chunk = runs.chunks[i]
             yield runs.sites[i].gpm, chunk.batch, runs.positions[i] - chunk.start
+
+
+def _combined(shared: dict[str, int], kleenes: dict[int, list[dict[str, int]]]) -> Iterator[dict[str, int]]:
+    """The solutions of a match: one for each choice of an iteration of every Kleene."""
+    for chosen in product(*kleenes.values()):
+        solution = dict(shared)
+        for iteration in chosen:
+            solution.update(iteration)
+        yield solution
 
 
 def _plain_kleenes(pattern: SequencePattern) -> frozenset[int]:

@@ -1,0 +1,112 @@
+"""Matches as values, made when they are looked at."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+from rdflib.term import Literal, URIRef
+
+import spaseq
+from spaseq.interop import from_rdflib, to_rdflib
+from spaseq.results.match import Match, Shown
+from spaseq.terms import Dictionary
+from tests.results.making import EX, match, query, select
+from tests.streams import NS, letters
+from tests.streams import query as letter_query
+
+TEXT = letter_query("A ; B+ ; C", "6 SECONDS SLIDING")
+EVENTS = " ".join(f"a{i} b{i + 1} b{i + 2} c{i + 3}" for i in range(1, 60, 4))
+
+
+@pytest.fixture(params=["kernel", "runs", "reference"])
+def found(request: pytest.FixtureRequest) -> list[Match]:
+    engine = spaseq.Engine(evaluator=request.param)
+    return list(matches(engine, engine.register(TEXT), EVENTS))
+
+
+def matches(engine: spaseq.Engine, handle: spaseq.Handle, text: str) -> Iterator[Match]:
+    for letter in letters(text):
+        engine.push(NS + "S", letter.turtle, letter.time, name=f"{NS}{letter.name}")
+        yield from handle.matches()
+
+
+def test_what_is_read_is_what_was_found(found: list[Match]) -> None:
+    assert [(m.start, m.end) for m in found[:2]] == [(1, 4), (1, 4)]
+    assert [[e.time for e in m.events["B"]] for m in found[:2]] == [[2, 3], [2]]
+    assert [len(m.bindings) for m in found[:2]] == [2, 1]
+    assert [str(m.events["C"][0].graph) for m in found[:2]] == [NS + "c4", NS + "c4"]
+
+
+def test_matches_are_values(found: list[Match]) -> None:
+    first, second = found[:2]
+    made = Match(
+        query=first.query,
+        start=first.start,
+        end=first.end,
+        events=first.events,
+        variables=first.variables,
+        bindings=first.bindings,
+        partition=first.partition,
+    )
+    assert made == first
+    assert first == made
+    assert repr(made) == repr(first)
+    assert first != second
+    assert not hasattr(first, "surprise")
+    with pytest.raises(AttributeError):
+        first.start = 7  # type: ignore[misc]  # it is frozen
+    with pytest.raises(TypeError):
+        hash(first)
+
+
+def test_each_part_is_made_once(found: list[Match]) -> None:
+    assert found[0].bindings is found[0].bindings
+    assert found[0].events is found[0].events
+
+
+def test_a_match_made_by_hand_has_all_its_parts() -> None:
+    made = match(query(select("x")), [{"x": URIRef(EX + "a")}])
+    assert list(made.constructed) == []
+    assert made.bindings == [{"x": URIRef(EX + "a")}]
+
+
+def test_matches_are_read_after_everything_was_forgotten() -> None:
+    """Terms of all events but the matches' are gone, and their ids are those of others."""
+    for evaluator in ("kernel", "runs", "reference"):
+        engine = spaseq.Engine(evaluator=evaluator)
+        handle = engine.register(TEXT)
+        kept = list(matches(engine, handle, EVENTS))
+        assert kept
+        for number in range(1_000, 1_100):
+            engine.push(NS + "S", f"<urn:x{number}> <urn:p> {number}", number)
+            engine._dictionary.sweep()
+        for one in kept:
+            assert [str(e.graph) for e in one.events["A"]] == [f"{NS}a{one.start}"]
+            assert all(len(e.triples()) > 1 for events in one.events.values() for e in events)
+            assert {row["av"] for row in one.bindings} == {Literal(one.start)}
+
+
+def test_batches_go_with_the_matches() -> None:
+    engine = spaseq.Engine()
+    handle = engine.register(TEXT)
+    kept = list(matches(engine, handle, EVENTS))
+    batch = weakref.ref(kept[0].events["A"][0]._batch)
+    for _ in matches(engine, handle, "d900 d901"):
+        pass
+    assert batch() is not None
+    kept.clear()
+    gc.collect()
+    assert batch() is None
+
+
+def test_shown_terms_follow_the_dictionary() -> None:
+    dictionary = Dictionary()
+    shown = Shown(dictionary)
+    letters_ = [URIRef(f"urn:{i}") for i in range(20)]
+    for letter in letters_:
+        identifier = dictionary.intern(from_rdflib(letter))
+        assert shown(identifier) == letter == to_rdflib(dictionary.term(identifier))
+        dictionary.sweep()
