@@ -12,13 +12,18 @@ All arrays are flat, so that the functions here can pass plain pointers: ``t`` a
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from spaseq._jit import inlined, kernel, part
 from spaseq.matching.kernel._kernel_apply import apply
 from spaseq.matching.kernel._kernel_decide import decide
+from spaseq.matching.kernel._kernel_gaps import move_entry, remember, wanted
 from spaseq.matching.kernel._kernel_layout import (
     ASK,
     DECISIONS_FULL,
     DONE,
+    FOUND_NODE,
     FOUND_SIZE,
     MORE_KEYS,
     ROOM,
@@ -31,24 +36,32 @@ from spaseq.matching.kernel._kernel_memory import (
     BUCKET_COUNT,
     DECIDED,
     DEPTH,
+    E_AXIS,
+    ENTRIES,
+    ENTRY_WIDTH,
     EVENT,
     EVENT_KEY,
     FOUND,
     FOUND_COUNT,
     KEYS,
     LIVE_BUCKETS,
+    LIVE_ENTRIES,
     LIVE_NODES,
     LIVE_WAITS,
     MOST_DECISIONS,
+    MOST_ENTRIES,
     MOST_FOUND,
     MOST_KEYS,
     MOST_NODES,
     MOST_WAITS,
+    NEXT_ENTRY,
     NEXT_WAIT,
+    NOW,
     POSITION,
     PREVIOUS,
     ROW,
     WAITS,
+    WANTED,
     WAY,
     WIDTH,
     find_partition,
@@ -57,6 +70,7 @@ from spaseq.matching.kernel._kernel_memory import (
     release,
 )
 from spaseq.matching.kernel._kernel_values import (
+    B_AXIS,
     B_SIZE,
     LIMIT,
     MOST_ACCEPTS,
@@ -117,12 +131,13 @@ def _find_keys(t: Ints, m: Ints, b: Ints, e: int) -> int:
 @inlined
 def _has_room(t: Ints, m: Ints) -> bool:
     """Whether all that was decided can be applied."""
-    decided = m[DECIDED]
+    decided, entries = m[DECIDED], m[WANTED]
     new = decided * t[MOST_GATES] + 2
     return bool(
         m[LIVE_WAITS] + new <= m[MOST_WAITS]
         and m[LIVE_NODES] + decided <= m[MOST_NODES]
-        and 2 * (m[LIVE_BUCKETS] + new) <= m[BUCKET_COUNT]
+        and 2 * (m[LIVE_BUCKETS] + new + entries) <= m[BUCKET_COUNT]
+        and m[LIVE_ENTRIES] + entries <= m[MOST_ENTRIES]
         and m[FOUND_COUNT] + decided * t[MOST_ACCEPTS] <= m[MOST_FOUND]
     )
 
@@ -139,6 +154,8 @@ def run(tables: Ints, ints: Ints, floats: Floats, batch: Ints, numbers: Floats, 
 def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) -> int:
     e = m[EVENT]
     while e < b[B_SIZE]:
+        m[NOW] = b[b[B_AXIS] + e]
+        m[WANTED] = wanted(t, b, e)
         count = _find_keys(t, m, b, e)
         if count < 0:
             return MORE_KEYS
@@ -156,10 +173,12 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
                 return DECISIONS_FULL
             if m[ASKED] > m[ANSWERED]:
                 return ASK
-            if m[DECIDED] > 0:
+            if m[DECIDED] > 0 or m[WANTED] > 0:
                 if not _has_room(t, m):
                     return ROOM
                 apply(t, m, f, b, numbers, codes, e, key, p)
+                if m[WANTED] > 0:
+                    remember(t, m, b, e, key, p)
             m[ANSWERED] = 0
         m[EVENT_KEY] = 0
         e += 1
@@ -188,18 +207,39 @@ def unroll(ints: Ints, paths: Ints) -> None:
 
 
 @kernel
+def keep(ints: Ints, kept: npt.NDArray[np.bool_]) -> None:
+    """Forgets some of the runs found."""
+    m: Ints = pointer(ints)
+    count = 0
+    for i in range(m[FOUND_COUNT]):
+        at = m[FOUND] + i * FOUND_SIZE
+        if kept[i]:
+            for j in range(FOUND_SIZE):
+                m[m[FOUND] + count * FOUND_SIZE + j] = m[at + j]
+            count += 1
+        else:
+            release(m, m[at + FOUND_NODE])
+    m[FOUND_COUNT] = count
+
+
+@kernel
 def sweep(
     tables: Ints, ints: Ints, floats: Floats, new_ints: Ints, new_floats: Floats, axis: int, time: int,
     numbers: Floats, codes: Codes,
-) -> int:  # fmt: skip
-    """Moves the waits that may still go on into a memory that is empty; the old one is worth nothing then.
+) -> tuple[int, int]:  # fmt: skip
+    """Moves what may still matter, waits and entries, into an empty memory; the old one is worth nothing.
 
     If the new memory is too short to be one, only counts them.
     """
     t: Ints = pointer(tables)
     old: Ints = pointer(ints)
     new: Ints = pointer(new_ints)
-    count = 0
+    count, entries = 0, 0
+    for x in range(old[ENTRIES], old[NEXT_ENTRY], old[ENTRY_WIDTH]):
+        if axis - old[x + E_AXIS] <= t[LIMIT]:
+            entries += 1
+            if len(new_ints) > 0:
+                move_entry(t, old, x, new)
     for w in range(old[WAITS] + old[WIDTH], old[NEXT_WAIT], old[WIDTH]):
         if not is_over(old, w, t[LIMIT], axis, time):
             count += 1
@@ -207,4 +247,4 @@ def sweep(
                 move(
                     t, old, pointer(floats), w, new, pointer(new_floats), pointer(numbers), pointer(codes)
                 )  # fmt: skip
-    return count
+    return count, entries

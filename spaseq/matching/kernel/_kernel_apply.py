@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import part
+from spaseq.matching.kernel._kernel_gaps import begin, gap_action
 from spaseq.matching.kernel._kernel_judge import belongs
 from spaseq.matching.kernel._kernel_layout import (
     ACTION_SIZE,
@@ -17,8 +18,14 @@ from spaseq.matching.kernel._kernel_layout import (
     DECISION_SIZE,
     DROP,
     ENTER,
+    FORBID,
     FORGET,
+    FOUND_ACCEPT,
+    FOUND_EVENT,
+    FOUND_NODE,
+    FOUND_PARTITION,
     FOUND_SIZE,
+    FOUND_UNSURE,
     G_ACTIONS,
     G_ACTIONS_END,
     G_CODE,
@@ -30,6 +37,7 @@ from spaseq.matching.kernel._kernel_layout import (
     K_OWN,
     K_OWN_END,
     LEAVE,
+    LED,
     P_ACCEPTS,
     P_ACCEPTS_END,
     P_GATES,
@@ -38,6 +46,7 @@ from spaseq.matching.kernel._kernel_layout import (
     U_BINDS,
     U_BINDS_END,
     U_COUNTING,
+    UNSURE,
     X_ACTIONS,
     X_ACTIONS_END,
     X_CODE,
@@ -59,6 +68,7 @@ from spaseq.matching.kernel._kernel_memory import (
     GATE,
     KINDS,
     NODE,
+    NOW,
     NUMBER,
     PARTITION,
     POSITION,
@@ -92,7 +102,10 @@ from spaseq.matching.kernel._kernel_values import (
     B_TIME,
     BEYOND,
     FALSE,
+    GAPS,
+    LIMIT,
     MANY,
+    N_GAPS,
     N_KLEENES,
     N_SLOTS,
     SINGLE,
@@ -114,6 +127,10 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
     aggregates = completed + t[N_KLEENES]
     for i in range(start, end, ACTION_SIZE):
         action, kleene, most = t[i], t[i + 1], t[i + 2]
+        if action >= FORBID:
+            if not gap_action(t, m, f, numbers, codes, w, action, kleene, most):
+                return False
+            continue
         number = t[kleene + K_NUMBER]
         if action == ENTER:
             m[begun + number] = 1
@@ -168,9 +185,13 @@ def _blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
 
 
 @part
-def _copy(m: Ints, f: Floats, w: int) -> int:
-    """A new wait with the slots of another."""
+def _copy(m: Ints, f: Floats, w: int, p: int, time: int, stream: int, number: int) -> int:
+    """A new wait of a partition, with the slots of another; what it holds ends with an event."""
     new = new_wait(m)
+    m[new + PARTITION] = p
+    m[new + TIME] = time
+    m[new + STREAM] = stream
+    m[new + NUMBER] = number
     for j in range(SLOTS, m[WIDTH]):
         m[new + j] = m[w + j]
     for j in range(int(f[0])):
@@ -202,6 +223,24 @@ def _bind(t: Ints, m: Ints, b: Ints, e: int, key: int, w: int, c: int, row: int)
 
 
 @part
+def _end(t: Ints, m: Ints, w: int, e: int, node: int, accept: int) -> None:
+    """A run ends as a match, unless something forbidden has led to it in its window."""
+    unsure = 0
+    if t[N_GAPS] != 0:
+        if m[w + t[GAPS] + LED] >= m[NOW] - t[LIMIT]:
+            return
+        unsure = m[w + t[GAPS] + UNSURE]
+    at = m[FOUND] + m[FOUND_COUNT] * FOUND_SIZE
+    m[at + FOUND_EVENT] = e
+    m[at + FOUND_PARTITION] = m[w + PARTITION]
+    m[at + FOUND_NODE] = node
+    m[at + FOUND_ACCEPT] = accept
+    m[at + FOUND_UNSURE] = unsure
+    m[node + USES] += 1
+    m[FOUND_COUNT] += 1
+
+
+@part
 def _extend(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int,
     w: int, c: int, row: int,
@@ -209,11 +248,14 @@ def _extend(
     """A run takes the event: it ends where it may, and waits at the gates of its new place."""
     before = m[w + NODE]
     first = m[w + FIRST] if before != 0 else b[b[B_AXIS] + e]
-    taken = _copy(m, f, w)  # only for its slots
+    time, stream, number = b[b[B_TIME] + e], b[b[B_STREAM] + e], b[b[B_NUMBER] + e]
+    taken = _copy(m, f, w, p, m[w + TIME], m[w + STREAM], m[w + NUMBER])  # only for its slots
     _bind(t, m, b, e, key, taken, c, row)
     act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
     if row < 0 and t[t[c + C_UNIT] + U_COUNTING] != 0:
         _blur(t, m, f, taken, t[t[c + C_UNIT] + U_COUNTING])
+    if t[N_GAPS] != 0:
+        begin(t, m, taken, time, stream, number)
     node = new_node(m)
     m[node + POSITION] = b[B_START] + e
     m[node + PREVIOUS] = before
@@ -226,33 +268,23 @@ def _extend(
         m[before + USES] += 1
     to = t[c + C_PLACE]
     for a in range(t[to + P_ACCEPTS], t[to + P_ACCEPTS_END], X_SIZE):
-        new = _copy(m, f, taken)
+        new = _copy(m, f, taken, p, time, stream, number)
         if may(
             t, m, f, b, numbers, codes, new,
             t[a + X_ACTIONS], t[a + X_ACTIONS_END], t[a + X_CODE], t[a + X_CODE_END],
         ):  # fmt: skip
-            at = m[FOUND] + m[FOUND_COUNT] * FOUND_SIZE
-            m[at] = e
-            m[at + 1] = p
-            m[at + 2] = node
-            m[at + 3] = t[a + X_NUMBER]
-            m[node + USES] += 1
-            m[FOUND_COUNT] += 1
+            _end(t, m, new, e, node, t[a + X_NUMBER])
         forget(m, new)
     for gate in range(t[to + P_GATES], t[to + P_GATES_END], GATE_SIZE):
-        new = _copy(m, f, taken)
+        new = _copy(m, f, taken, p, time, stream, number)
         if may(
             t, m, f, b, numbers, codes, new,
             t[gate + G_ACTIONS], t[gate + G_ACTIONS_END], t[gate + G_CODE], t[gate + G_CODE_END],
         ):  # fmt: skip
             m[new + GATE] = gate
-            m[new + PARTITION] = p
             m[new + NODE] = node
             m[node + USES] += 1
             m[new + FIRST] = first
-            m[new + TIME] = b[b[B_TIME] + e]
-            m[new + STREAM] = b[b[B_STREAM] + e]
-            m[new + NUMBER] = b[b[B_NUMBER] + e]
             m[new + BARRED] = 0
             place(t, m, new, numbers, codes)
         else:

@@ -18,10 +18,13 @@ ROOM: Final = 2
 DECISIONS_FULL: Final = 3
 MORE_KEYS: Final = 4
 
-# Actions: kind, Kleene, bound.
+# Actions: kind, what about, and a bound or number.
 ENTER: Final = 0
 AGAIN: Final = 1
 LEAVE: Final = 2
+FORBID: Final = 3
+AWAIT: Final = 4
+DECIDE: Final = 5
 ACTION_SIZE: Final = 3
 
 # Columns of gates in the tables.
@@ -43,6 +46,45 @@ G_NUMBER: Final = 13
 STRICT: Final = 0
 NEXT: Final = 1
 ANY: Final = 2
+
+# What a wait knows of negations, from GAPS on: the latest place on the window's axis of something that is
+# forbidden before the match, whether something is left to be asked exactly; then its gaps.
+LED: Final = 0
+UNSURE: Final = 1
+FIRST_GAP: Final = 2
+# Columns of gaps. A gap is open after and before events, of a time, stream (or SEVERAL) and number.
+GAP_FORBIDDEN: Final = 0  # 0: unused
+GAP_OWNER: Final = 1
+AFTER_TIME: Final = 2
+AFTER_STREAM: Final = 3  # NOWHERE: since the window began
+AFTER_NUMBER: Final = 4
+BEFORE_TIME: Final = 5
+BEFORE_STREAM: Final = 6  # NOWHERE: the owner has not begun
+BEFORE_NUMBER: Final = 7
+GAP_SIZE: Final = 8
+NOWHERE: Final = -2
+NEVER: Final = -(1 << 63)
+SEVERAL: Final = -1
+
+# Of a negation: where its checks begin and end, for each view (the Kleenes in progress when it is decided).
+FORBIDDEN_SIZE: Final = 2
+
+# Columns of checks.
+H_UNIT: Final = 0
+H_SURE: Final = 1
+H_CHAIN: Final = 2
+H_EVERY: Final = 3  # the chain of all rows, where the key is not known
+H_KEYS: Final = 4
+H_KEYS_END: Final = 5
+H_SIZE: Final = 6
+
+# Columns of chains: rows of a GPM by the values of a key.
+Q_GPM: Final = 0
+Q_KEYS: Final = 1
+Q_KEYS_END: Final = 2
+Q_COLUMNS: Final = 3
+Q_COLUMNS_END: Final = 4
+Q_SIZE: Final = 5
 
 # Columns of candidates.
 C_UNIT: Final = 0
@@ -81,7 +123,13 @@ K_AGGREGATES_END: Final = 4
 GATE_SIZE: Final = 14
 
 DECISION_SIZE: Final = 3
-FOUND_SIZE: Final = 4
+# Columns of what is found: the event by which it is delivered, its partition, newest node, and accept.
+FOUND_EVENT: Final = 0
+FOUND_PARTITION: Final = 1
+FOUND_NODE: Final = 2
+FOUND_ACCEPT: Final = 3
+FOUND_UNSURE: Final = 4
+FOUND_SIZE: Final = 5
 QUESTION_SIZE: Final = 2
 
 # What decisions say instead of a candidate.

@@ -9,6 +9,9 @@ then come
 - *nodes*, the events of runs, as trees from the newest back; used by waits and by later nodes.
 - *buckets*, an open hash table: the waits at a gate of ``;`` or ``:`` by partition and join key, as a list or
   (at a gate with one ordering filter) as a pairing heap. Waits at gates of ``,`` hang on their partition.
+  Also the chains of entries, by partition and key.
+- *entries*, rows that negations look back at: the columns below, then term ids. A header place says where
+  in an entry a column stands, as that of a batch does, so that entries are read like the rows of a batch.
 - *partitions* and a hash table of them; scratch space.
 """
 
@@ -26,6 +29,7 @@ from spaseq.matching.kernel._kernel_layout import (
     STRICT,
 )
 from spaseq.matching.kernel._kernel_values import (
+    B_COLUMNS,
     DOUBLE,
     N_KEYS,
     SHORT,
@@ -79,7 +83,7 @@ ASKED: Final = 3
 DECIDED: Final = 4
 FOUND_COUNT: Final = 5
 SERIAL: Final = 6
-FREE_WAIT: Final = 7
+OFFSETS: Final = B_COLUMNS
 NEXT_WAIT: Final = 8
 LIVE_WAITS: Final = 9
 MOST_WAITS: Final = 10
@@ -110,7 +114,25 @@ KEYS: Final = 33
 GATES_SEEN: Final = 34
 KINDS: Final = 35
 PARTITION_WIDTH: Final = 36
-HEADER: Final = 40
+FREE_WAIT: Final = 37
+NOW: Final = 38  # of the event, the place on the window's axis
+ENTRIES: Final = 39
+ENTRY_WIDTH: Final = 40
+NEXT_ENTRY: Final = 41
+MOST_ENTRIES: Final = 42
+LIVE_ENTRIES: Final = 43
+WANTED: Final = 44  # entries that the event needs
+HEADER: Final = 48
+
+# Columns of entries.
+E_LINK: Final = 0  # the one before it in its chain
+E_CHAIN: Final = 1
+E_PARTITION: Final = 2
+E_TIME: Final = 3
+E_STREAM: Final = 4
+E_NUMBER: Final = 5
+E_AXIS: Final = 6
+E_VALUES: Final = 7
 
 
 _MULTIPLIER: Final = 0x2545F4914F6CDD1D
@@ -408,12 +430,13 @@ def move(
             break
         child = copy + PREVIOUS
         node = old[node + PREVIOUS]
-    new[to + PARTITION] = find_partition(new, t[N_KEYS], _key_copy(t, old, w, new))
+    new[to + PARTITION] = find_partition(new, t[N_KEYS], key_copy(t, old, old[w + PARTITION], new))
     place(t, new, to, numbers, codes)
 
 
 @inlined
-def _key_copy(t: Ints, old: Ints, w: int, new: Ints) -> int:
+def key_copy(t: Ints, old: Ints, p: int, new: Ints) -> int:
+    """The key of a partition of another memory, where ``find_partition`` reads it."""
     for j in range(t[N_KEYS]):
-        new[new[KEYS] + j] = old[old[w + PARTITION] + KEY + j]
+        new[new[KEYS] + j] = old[p + KEY + j]
     return int(new[KEYS])

@@ -40,7 +40,11 @@ START: Final = 8
 WOKEN: Final = 9
 PARTITION_COLUMNS: Final = 10
 AGGREGATES: Final = 11
-TABLES_HEADER: Final = 16
+N_GAPS: Final = 12
+GAPS: Final = 13  # where in a wait those of negations stand
+CHAINS: Final = 14
+CHAINS_END: Final = 15
+TABLES_HEADER: Final = 24
 
 # A batch's first places: its position, then where its columns begin.
 B_SIZE: Final = 0

@@ -21,8 +21,9 @@ from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
-from spaseq.matching.kernel.memory import memory
+from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.numbers import Numbers
 from spaseq.matching.kernel.past import Chunk, Past, Path, Replay
 from spaseq.matching.kernel.tables import compile_tables
@@ -31,7 +32,7 @@ from spaseq.terms import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
-_LEAST: Final = 1 << 10
+_START: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
 
 
 class Kernel:
@@ -48,9 +49,10 @@ class Kernel:
         self._numbers = Numbers(dictionary)
         self._streams: dict[int, int] = {}
         self._past = Past(self._compiled.gpms, self._keys)
+        self._exact = Exact(self._compiled, context, self._past, bounds)
         self._replay = Replay(self._compiled, context, self._past)
         self._matches = Matches(pattern, self._compiled, self._past, self._replay)
-        self._memory = memory(self._compiled, _LEAST, _LEAST, _LEAST)
+        self._memory = memory(self._compiled, _START)
         self._stale = True
         dictionary.hold(self)
 
@@ -73,6 +75,7 @@ class Kernel:
         while True:
             m, numbers = self._memory, self._numbers
             status = k.run(self._tables, m.ints, m.floats, columns, numbers.numbers, numbers.codes)
+            self._settle_doubts()
             if m.ints[mem.FOUND_COUNT]:
                 yield from self._matches.of(m.ints)
             if status == lay.DONE:
@@ -147,12 +150,15 @@ class Kernel:
         """Makes a memory that has room for so many decisions, with the runs that may still go on."""
         old, tables, ids = self._memory, self._tables, self._numbers
         nowhere = np.zeros(0, dtype=np.int64)
-        live = k.sweep(tables, old.ints, old.floats, nowhere, old.floats, axis, time, ids.numbers, ids.codes)
+        now = axis, time, ids.numbers, ids.codes
+        live, remembered = k.sweep(tables, old.ints, old.floats, nowhere, old.floats, *now)
         waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
         nodes = 2 * (int(old.ints[mem.LIVE_NODES]) + decided)
         found = decided * int(tables[v.MOST_ACCEPTS])
-        new = memory(self._compiled, max(_LEAST, waits), max(_LEAST, nodes), max(_LEAST, found), old)
-        k.sweep(tables, old.ints, old.floats, new.ints, new.floats, axis, time, ids.numbers, ids.codes)
+        entries = 2 * (remembered + int(old.ints[mem.WANTED]))
+        room = Room(*map(max, Room(waits, nodes, found, entries), _START))
+        new = memory(self._compiled, room, old)
+        k.sweep(tables, old.ints, old.floats, new.ints, new.floats, *now)
         self._memory = new
 
     # --- questions ------------------------------------------------------------------------------
@@ -170,6 +176,19 @@ class Kernel:
             path = self._path(int(m[wait + mem.NODE]))
             m[m[mem.ANSWERS] + i] = self._replay.is_relevant(path, number, event, key)
         m[mem.ANSWERED] = m[mem.ASKED]
+
+    def _settle_doubts(self) -> None:
+        """Leaves out what was found where something forbidden happened that the tables could not judge."""
+        m = self._memory.ints
+        count = int(m[mem.FOUND_COUNT])
+        rows = m[m[mem.FOUND] : m[mem.FOUND] + count * lay.FOUND_SIZE].reshape(-1, lay.FOUND_SIZE)
+        kept = np.ones(count, dtype=np.bool_)
+        for i in np.flatnonzero(rows[:, lay.FOUND_UNSURE]).tolist():
+            _, partition, node, accept, _ = rows[i].tolist()
+            key = tuple(m[partition + mem.KEY :][: len(self._keys)].tolist())
+            kept[i] = self._exact.stands(self._path(node), accept, key)
+        if not kept.all():
+            k.keep(m, kept)
 
     def _path(self, node: int) -> Path:
         path = []

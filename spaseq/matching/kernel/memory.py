@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,15 @@ Floats = npt.NDArray[np.float64]
 
 _DECISIONS: Final = 1 << 10
 _KEYS: Final = 8
+
+
+class Room(NamedTuple):
+    """How much a memory has space for."""
+
+    waits: int
+    nodes: int
+    found: int
+    entries: int
 
 
 @dataclass(slots=True)
@@ -48,12 +57,15 @@ class Memory:
         self.ints[self.ints[mem.ANSWERS] : self.ints[mem.ANSWERS] + len(answers)] = answers
 
 
-def memory(compiled: Compiled, waits: int, nodes: int, found: int, like: Memory | None = None) -> Memory:
+def memory(compiled: Compiled, room: Room, like: Memory | None = None) -> Memory:
     """An empty memory with so much space; the progress of ``like`` is taken over."""
     tables = compiled.tables
     width = mem.KEY + int(tables[v.N_KEYS])
-    partitions = waits if width > mem.KEY else 1
-    buckets = _power(2 * waits)
+    negates = tables[v.CHAINS] < tables[v.CHAINS_END]
+    waits, nodes, found, entries = room
+    entries = entries if negates else 0
+    partitions = waits + entries if width > mem.KEY else 1
+    buckets = _power(2 * (waits + entries))
     sizes = {
         mem.WAITS: (waits + 1) * compiled.width,
         mem.NODES: nodes * mem.NODE_SIZE,
@@ -62,6 +74,8 @@ def memory(compiled: Compiled, waits: int, nodes: int, found: int, like: Memory 
         mem.FOUND: found * lay.FOUND_SIZE,
         mem.GATES_SEEN: compiled.gates,
         mem.KINDS: 2 * v.DEEPEST,
+        mem.ENTRIES: entries * compiled.entry,
+        mem.OFFSETS: len(compiled.offsets),
         mem.TABLE: _power(2 * partitions),
     }
     m = np.zeros(mem.HEADER + sum(sizes.values()), dtype=np.int64)
@@ -74,6 +88,13 @@ def memory(compiled: Compiled, waits: int, nodes: int, found: int, like: Memory 
     m[mem.MOST_WAITS] = waits
     m[mem.NEXT_NODE] = m[mem.NODES]
     m[mem.MOST_NODES] = nodes
+    m[mem.NEXT_ENTRY] = m[mem.ENTRIES]
+    m[mem.MOST_ENTRIES] = entries
+    m[mem.ENTRY_WIDTH] = compiled.entry
+    m[m[mem.OFFSETS] : m[mem.OFFSETS] + len(compiled.offsets)] = compiled.offsets
+    m[m[mem.WAITS] + mem.STREAM] = lay.NOWHERE
+    if tables[v.N_GAPS]:
+        m[m[mem.WAITS] + tables[v.GAPS] + lay.LED] = lay.NEVER
     m[mem.BUCKET_COUNT] = buckets
     m[mem.LIVE_PARTITIONS] = 0 if width > mem.KEY else 1
     m[mem.MOST_PARTITIONS] = partitions

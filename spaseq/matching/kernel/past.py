@@ -15,7 +15,8 @@ from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
-from spaseq.matching.kernel.tables import Candidate, Compiled
+from spaseq.matching.kernel.analysis import Candidate
+from spaseq.matching.kernel.tables import Compiled
 from spaseq.matching.model import Found, Occurrence, Solution
 
 Ints = npt.NDArray[np.int64]
@@ -101,10 +102,11 @@ class Past:
         g = self._number[gpm]
         rows = [chunk.row(g, i) for i in range(chunk.rows[g, index], chunk.rows[g, index + 1])]
         # One row alone is of the key, or the kernel would not speak of it.
-        solutions[gpm] = tuple(row for row in rows if len(rows) == 1 or self._belongs(row, key))
+        solutions[gpm] = tuple(row for row in rows if len(rows) == 1 or self.belongs(row, key))
         return found
 
-    def _belongs(self, solution: Solution, key: Key) -> bool:
+    def belongs(self, solution: Solution, key: Key) -> bool:
+        """Whether a partition sees a solution."""
         return all(solution.get(name, term) == term for name, term in zip(self._keys, key, strict=True))
 
 

@@ -1,38 +1,28 @@
 """A query as tables for the runs kernel: one array, with references as places in it.
 
-It begins with sizes and with where the sections are (``_kernel_values``). The columns of places, accepts,
-gates, candidates, units and Kleenes are named in ``_kernel`` and ``_kernel_memory``; where two columns are a
-start and an end, they enclose rows of another section.
+It begins with sizes and with where the sections are (``_kernel_values``). The columns of the sections are
+named in ``_kernel_layout``; where two columns are a start and an end, they enclose rows of another section.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.automaton.compile import compile_pattern
-from spaseq.automaton.nfa import Action, Again, Enter, Leave
-from spaseq.automaton.pattern import Absent, Atom, Kleene, Node, SequencePattern, children, may_trail, walk
-from spaseq.language.syntax import Consume, Filter, Strategy
+from spaseq.automaton.nfa import Action, Again, Await, Decide, Enter, Forbid, Leave
+from spaseq.automaton.pattern import Atom, SequencePattern, may_trail
+from spaseq.language.syntax import Consume, Strategy
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel._kernel_layout import ANY, NEXT, STRICT
-from spaseq.matching.kernel._kernel_memory import KEY_LIMIT
-from spaseq.matching.kernel.conditions import (
-    Accumulator,
-    BeyondTables,
-    Site,
-    Step,
-    needs,
-    steps,
-    touched,
-)
+from spaseq.matching.kernel._kernel_memory import E_VALUES
+from spaseq.matching.kernel.analysis import Analysis, Candidate, Chain
+from spaseq.matching.kernel.conditions import Accumulator, BeyondTables, Site, Step
 from spaseq.matching.kernel.sections import Reference, Sections
-from spaseq.matching.runs.program import Gate, Place, Program, Way
+from spaseq.matching.runs.program import Gate
 from spaseq.terms import Term
 
 _STRATEGIES: Final = {Strategy.STRICT: STRICT, Strategy.NEXT: NEXT, Strategy.ANY: ANY, None: ANY}
@@ -48,21 +38,12 @@ _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """What an event may be for a run at a gate: a way on, or only a rival of one (``way`` is None)."""
-
-    gate: Gate
-    way: Way | None
-    unit: Atom
-    begins: tuple[Action, ...]
-    inside: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Compiled:
     """A query's tables, and what their numbers stand for.
 
-    ``columns`` are GPMs and variables; ``width`` and ``sums`` are the integers and floats of a wait.
+    ``columns`` are GPMs and variables; ``width`` and ``sums`` are the integers and floats of a wait. Of the
+    rows that negations look back at, ``entry`` are the integers of one, and ``offsets`` says where in it the
+    columns stand.
     """
 
     tables: v.Ints
@@ -74,6 +55,8 @@ class Compiled:
     constants: tuple[int, ...]
     width: int
     sums: int
+    entry: int
+    offsets: tuple[int, ...]
 
 
 def fits(pattern: SequencePattern) -> str | None:
@@ -90,11 +73,6 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> C
 
     Raises ``BeyondTables``.
     """
-    _check(pattern)
-    return _Compiler(pattern, intern).compiled()
-
-
-def _check(pattern: SequencePattern) -> None:
     query = pattern.query
     if query.consume is not Consume.NONE:
         raise BeyondTables("CONSUME ANY drops runs")
@@ -102,120 +80,124 @@ def _check(pattern: SequencePattern) -> None:
         raise BeyondTables("there are more than 60 streams")
     if may_trail(pattern.root):
         raise BeyondTables("a negation or ? comes last")
-    if any(isinstance(node, Absent) for node in walk(pattern.root)):
-        raise BeyondTables("a negation")
+    return _Writer(Analysis(pattern), intern).compiled()
 
 
-class _Compiler:
-    def __init__(self, pattern: SequencePattern, intern: Callable[[Term], int]) -> None:
-        self._pattern = pattern
+class _Writer:
+    def __init__(self, analysis: Analysis, intern: Callable[[Term], int]) -> None:
+        self._analysis = analysis
+        self._pattern = analysis.pattern
         self._intern = intern
-        self._program = Program(compile_pattern(pattern))
-        self._gpms = tuple(pattern.gpms)
-        self._inside: dict[int, tuple[int, ...]] = {}
-        self._locate(pattern.root, ())
-        self._atoms = {node.id: node for node in walk(pattern.root) if isinstance(node, Atom)}
-        self._kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
-        self._kleene_number = {identity: i for i, identity in enumerate(self._kleenes)}
+        self._kleene_number = {identity: i for i, identity in enumerate(analysis.kleenes)}
+        self._units = {unit: i for i, unit in enumerate(analysis.codes)}
         self._columns: dict[tuple[int, str], int] = {}
         self._constants: dict[int, None] = {}
-        self._places = self._reachable(self._program.start)
-        self._codes = {atom.id: self._unit_code(atom) for atom in self._atoms.values()}
-        self._slots = self._find_slots()
-        self._accumulators = self._find_accumulators()
+        # The rows that negations look back at, and the columns of them that are read, by GPM.
+        self._chains: dict[Chain, None] = {}
+        self._remembered: dict[int, dict[int, None]] = {}
         self._out = Sections()
 
     def compiled(self) -> Compiled:
-        out = self._out
-        gates = [gate for place in self._places for gate in place.gates]
-        for number, kleene in enumerate(self._kleenes.values()):
-            own = out.rows("own", [(self._slots[n],) for n in sorted(kleene.own) if n in self._slots])
-            mine = [i for i, a in enumerate(self._accumulators) if a.kleene == kleene.id]
-            out.rows("kleenes", [(number, *own, mine[0] if mine else 0, mine[-1] + 1 if mine else 0)])
-        sums = 0
-        for a in self._accumulators:
-            number = self._kleene_number[a.kleene]
-            out.rows("aggregates", [(getattr(v, f"ACC_{a.kind}"), self._slots[a.variable], sums, number)])
-            sums += 3 if a.kind == "SUM" else 0
-        for atom in self._atoms.values():
-            gpm = self._gpms.index(atom.gpm)
-            names = sorted(self._pattern.gpms[atom.gpm].variables & self._slots.keys())
-            binds = out.rows("binds", [(self._slots[name], self._column(gpm, name)) for name in names])
-            code = self._write(self._codes[atom.id], gpm)
-            out.rows("units", [(*binds, *code, self._counting(atom))])
-        accepts, candidates = list[tuple[Action, ...]](), list[Candidate]()
-        final = [step for item in self._pattern.where for step in self._steps(item, Site())]
-        for place in self._places:
-            start = len(accepts)
-            for ends in place.accepts:
-                out.rows("accepts", [(*self._act(ends), *self._write(final, None), len(accepts))])
-                accepts.append(ends)
-            first = gates.index(place.gates[0]) if place.gates else 0
-            out.rows(
-                "places",
-                [
-                    (
-                        Reference("accepts", start),
-                        Reference("accepts", len(accepts)),
-                        Reference("gates", first),
-                        Reference("gates", first + len(place.gates)),
-                    )
-                ],
-            )
-        for gate in gates:
+        out, analysis = self._out, self._analysis
+        self._write_kleenes()
+        sums = self._write_aggregates()
+        for atom, inside in analysis.codes:
+            self._write_unit(analysis.atoms[atom], analysis.codes[atom, inside])
+        accepts, candidates = self._write_places(), list[Candidate]()
+        for gate in analysis.gates:
             candidates += self._gate(gate, len(candidates))
+        self._write_checks()
+        self._write_chains()
         woken = []
-        for name in self._gpms:
-            mine = [i for i, gate in enumerate(gates) if self._wakes(gate, name)]
+        for name in analysis.gpms:
+            mine = [i for i, gate in enumerate(analysis.gates) if self._wakes(gate, name)]
             woken.append(out.rows("woken", [(Reference("gates", i),) for i in mine]))
         out.rows("ranges", woken)
-        for g, name in enumerate(self._gpms):
+        for g, name in enumerate(analysis.gpms):
             known = self._pattern.gpms[name].variables
             keys = [self._column(g, x.name) if x.name in known else -1 for x in self._pattern.query.partition]
             out.rows("partition", [(column,) for column in keys])
+        offsets = {}
+        for columns in self._remembered.values():
+            offsets.update({column: E_VALUES + i for i, column in enumerate(columns)})
+        gaps = v.SLOTS + len(analysis.slots) + 2 * len(analysis.kleenes) + len(analysis.accumulators)
+        header = self._header()
+        header[v.GAPS] = gaps
+        return Compiled(
+            tables=out.array(header),
+            gpms=analysis.gpms,
+            columns=tuple(self._columns),
+            candidates=tuple(candidates),
+            accepts=accepts,
+            gates=len(analysis.gates),
+            constants=tuple(self._constants),
+            width=gaps + (lay.FIRST_GAP + analysis.gaps * lay.GAP_SIZE if analysis.gaps else 0),
+            sums=sums,
+            entry=E_VALUES + max(map(len, self._remembered.values()), default=0),
+            offsets=tuple(offsets.get(i, 0) for i in range(len(self._columns))),
+        )
+
+    def _header(self) -> list[int | Reference]:
+        analysis = self._analysis
         header: list[int | Reference] = [0] * v.TABLES_HEADER
-        header[v.N_SLOTS] = len(self._slots)
-        header[v.N_KLEENES] = len(self._kleenes)
-        header[v.N_GPMS] = len(self._gpms)
+        header[v.N_SLOTS] = len(analysis.slots)
+        header[v.N_KLEENES] = len(analysis.kleenes)
+        header[v.N_GPMS] = len(analysis.gpms)
         header[v.N_KEYS] = len(self._pattern.query.partition)
         header[v.SINGLE] = int(len(set(self._pattern.streams)) == 1)
-        header[v.MOST_GATES] = max(len(place.gates) for place in self._places)
-        header[v.MOST_ACCEPTS] = max(len(place.accepts) for place in self._places)
+        header[v.MOST_GATES] = max(len(place.gates) for place in analysis.places)
+        header[v.MOST_ACCEPTS] = max(len(place.accepts) for place in analysis.places)
         header[v.START] = Reference("places", 0)
         header[v.WOKEN] = Reference("ranges", 0)
         header[v.PARTITION_COLUMNS] = Reference("partition", 0)
         header[v.AGGREGATES] = Reference("aggregates", 0)
-        return Compiled(
-            tables=out.array(header),
-            gpms=self._gpms,
-            columns=tuple(self._columns),
-            candidates=tuple(candidates),
-            accepts=tuple(accepts),
-            gates=len(gates),
-            constants=tuple(self._constants),
-            width=v.SLOTS + len(self._slots) + 2 * len(self._kleenes) + len(self._accumulators),
-            sums=sums,
-        )
+        header[v.N_GAPS] = analysis.gaps
+        header[v.CHAINS] = Reference("chains", 0)
+        header[v.CHAINS_END] = Reference("chains", self._out.count("chains"))
+        return header
+
+    # --- places and gates ---------------------------------------------------------------------
+
+    def _write_places(self) -> tuple[tuple[Action, ...], ...]:
+        """Places and the ways to end there; these are returned."""
+        out, analysis = self._out, self._analysis
+        accepts = list[tuple[Action, ...]]()
+        final = [step for item in self._pattern.where for step in analysis.steps(item, Site())]
+        number = 0
+        for place in analysis.places:
+            start = len(accepts)
+            for ends in place.accepts:
+                out.rows("accepts", [(*self._act(ends), *self._write(final, None), len(accepts))])
+                accepts.append(ends)
+            row = (
+                Reference("accepts", start),
+                Reference("accepts", len(accepts)),
+                Reference("gates", number),
+                Reference("gates", number + len(place.gates)),
+            )
+            out.rows("places", [row])
+            number += len(place.gates)
+        return tuple(accepts)
 
     def _gate(self, gate: Gate, number: int) -> list[Candidate]:
         """Writes a gate and its candidates, which are numbered from ``number`` on."""
-        out, atoms = self._out, list(self._atoms)
-        key = self._gate_key(gate)
+        out, analysis = self._out, self._analysis
+        key = analysis.gate_key(gate)
         found = list[Candidate]()
         start = Reference("candidates", number)
-        for candidate, is_rival in self._candidates(gate):
-            gpm = self._gpms.index(candidate.unit.gpm)
+        for candidate, is_rival in analysis.candidates(gate):
+            gpm = analysis.gpms.index(candidate.unit.gpm)
             target: int | Reference = 0
             if candidate.way is not None:
-                target = Reference("places", self._places.index(candidate.way.target))
-            unit = Reference("units", atoms.index(candidate.unit.id))
+                target = Reference("places", analysis.places.index(candidate.way.target))
+            unit = Reference("units", self._units[analysis.unit(candidate.unit)])
             columns, _ = out.rows("keys", [(self._column(gpm, name),) for name in key])
             actions = self._act(candidate.begins)
             row = (unit, gpm, target, int(is_rival), number + len(found), *actions, columns)
             out.rows("candidates", [row])
             found.append(candidate)
-        slots = out.rows("keys", [(self._slots[name],) for name in key])
-        code = self._write(self._pruning(gate.ends, gate.inside), None)
+        slots = out.rows("keys", [(analysis.slots[name],) for name in key])
+        code = self._write(analysis.pruning(gate.ends, gate.inside), None)
         out.rows(
             "gates",
             [
@@ -233,120 +215,142 @@ class _Compiler:
         )
         return found
 
-    # --- what there is ------------------------------------------------------------------------
-
-    def _locate(self, node: Node, inside: tuple[int, ...]) -> None:
-        self._inside[node.id] = inside
-        for child in children(node):
-            self._locate(child, (*inside, node.id) if isinstance(node, Kleene) else inside)
-
-    def _reachable(self, start: Place) -> list[Place]:
-        found = [start]
-        for place in found:
-            for gate in place.gates:
-                for way in gate.ways:
-                    if not isinstance(way.unit, Atom):
-                        raise BeyondTables("& or ALL gathers several events")
-                    if way.target not in found:
-                        found.append(way.target)
-        return found
-
-    def _candidates(self, gate: Gate) -> Iterable[tuple[Candidate, bool]]:
-        rivals = {rival.unit.id for rival in gate.rivals}
-        reached = set()
-        for way in gate.ways:
-            assert isinstance(way.unit, Atom)
-            reached.add(way.unit.id)
-            yield Candidate(gate, way, way.unit, way.begins, way.inside), way.unit.id in rivals
-        for rival in gate.rivals:
-            if rival.unit.id not in reached:
-                if not isinstance(rival.unit, Atom):
-                    raise BeyondTables("& gathers several events")
-                begins = tuple(Enter(kleene) for kleene in rival.entered)
-                yield Candidate(gate, None, rival.unit, begins, (*gate.inside, *rival.entered)), True
-
     def _wakes(self, gate: Gate, gpm: str) -> bool:
-        waits = gate.strategy in (Strategy.NEXT, Strategy.ANY) and gate not in self._places[0].gates
+        waits = gate.strategy in (Strategy.NEXT, Strategy.ANY) and gate not in self._analysis.places[0].gates
         return waits and gpm in gate.gpms
 
-    def _gate_key(self, gate: Gate) -> list[str]:
-        partition = {variable.name for variable in self._pattern.query.partition}
-        return [name for name in gate.key if name not in partition and name in self._slots][:KEY_LIMIT]
-
-    def _joined(self) -> set[str]:
-        """The variables by which an event is joined with a run."""
-        count = Counter(name for a in self._atoms.values() for name in self._pattern.gpms[a.gpm].variables)
-        own = frozenset().union(*(kleene.own for kleene in self._kleenes.values()))
-        repeated = {
-            name
-            for a in self._atoms.values()
-            if self._inside[a.id]
-            for name in self._pattern.gpms[a.gpm].variables - own
-        }
-        found = {name for name, number in count.items() if number > 1} | repeated
-        # Those of PARTITION BY agree anyway.
-        return found - {variable.name for variable in self._pattern.query.partition}
-
-    def _find_slots(self) -> dict[str, int]:
-        bound = frozenset().union(*(self._pattern.gpms[a.gpm].variables for a in self._atoms.values()))
-        names = self._joined()
-        for step in self._all_steps():
-            if step.op in ("PUSH", "ONE", "IF_BOUND"):
-                names.add(str(step.what))
-            elif isinstance(step.what, Accumulator):
-                names.add(step.what.variable)
-        return {name: i for i, name in enumerate(sorted(names & bound))}
-
-    def _find_accumulators(self) -> list[Accumulator]:
-        found = {s.what for s in self._all_steps() if isinstance(s.what, Accumulator)}
-        for a in found:
-            kleene = self._kleenes[a.kleene]
-            nested = any(isinstance(node, Kleene) and node is not kleene for node in walk(kleene))
-            if nested or self._inside[a.kleene]:
-                raise BeyondTables(f"an aggregate or PREV of ?{a.variable}, in a Kleene inside another")
-        return sorted(found)
-
-    def _all_steps(self) -> Iterable[Step]:
-        for code in self._codes.values():
-            yield from code
-        for item in self._pattern.where:
-            yield from self._steps(item, Site())
-
-    def _counting(self, atom: Atom) -> int | Reference:
-        """The Kleene around an atom whose aggregates count its solutions, or 0."""
-        for a in self._accumulators:
-            if a.kind in ("COUNT", "SUM") and a.kleene in self._inside[atom.id]:
-                return Reference("kleenes", self._kleene_number[a.kleene])
-        return 0
-
-    # --- conditions ---------------------------------------------------------------------------
-
-    def _steps(self, item: Filter, site: Site) -> list[Step]:
-        return steps(item, site, self._pattern.group_of)
-
-    def _unit_code(self, atom: Atom) -> list[Step]:
-        """The conditions that an event must meet for an atom."""
-        inside = self._inside[atom.id]
-        code = [s for f in atom.filters for s in self._steps(f, Site(inside))]
+    def _order(self, gate: Gate, key: list[str]) -> tuple[int, int, int, int]:
+        """The ordering filter that alone decides at a gate: sign, slot, column, whether equal will do."""
+        none = (0, 0, 0, 0)
+        if gate.strategy is not Strategy.NEXT or len(set(self._pattern.streams)) > 1:
+            return none
+        if len(gate.ways) != 1 or len(gate.rivals) != 1 or gate.rivals[0].unit != gate.ways[0].unit:
+            return none
+        atom = gate.ways[0].unit
+        assert isinstance(atom, Atom)
+        analysis = self._analysis
         variables = self._pattern.gpms[atom.gpm].variables
-        for item in self._pattern.where:
-            condition = item.condition
-            if needs(condition) & variables and not touched(condition, self._pattern) & set(inside):
-                code += self._steps(item, Site(inside, guarded=True))
-        return code
+        if analysis.joined_by(atom) - set(key):
+            return none
+        match analysis.codes[analysis.unit(atom)]:
+            case [Step("PUSH", str(left)), Step("PUSH", str(right)), Step("COMPARE", str(operator))]:
+                if operator not in _FLIPPED or (left in variables) == (right in variables):
+                    return none
+                if right in variables:
+                    left, right, operator = right, left, _FLIPPED[operator]
+                if right not in analysis.slots:
+                    return none
+                sign = 1 if operator.startswith(">") else -1
+                column = self._column(analysis.gpms.index(atom.gpm), left)
+                return sign, analysis.slots[right], column, int("=" in operator)
+        return none
 
-    def _pruning(self, ends: tuple[Action, ...], inside: tuple[int, ...]) -> list[Step]:
-        """The filters of WHERE that are decided by leaving Kleenes."""
-        left = {action.kleene for action in ends if isinstance(action, Leave)}
-        code = []
-        for item in self._pattern.where:
-            kleenes = touched(item.condition, self._pattern)
-            if kleenes & left and not kleenes & set(inside):
-                code += self._steps(item, Site(guarded=True))
-        return code
+    def _act(self, actions: tuple[Action, ...]) -> tuple[Reference, Reference]:
+        rows = []
+        for action in actions:
+            about: int | Reference = 0
+            number = 0
+            match action:
+                case Enter(kleene):
+                    kind, about = lay.ENTER, self._kleene(kleene)
+                case Again(kleene, maximum):
+                    kind, about = lay.AGAIN, self._kleene(kleene)
+                    number = -1 if maximum is None else maximum
+                case Leave(kleene, minimum):
+                    kind, about, number = lay.LEAVE, self._kleene(kleene), minimum
+                case Forbid():
+                    kind = lay.FORBID
+                    about = Reference("forbidden", self._first_view(action))
+                case Await(owner):
+                    kind, number = lay.AWAIT, owner + 1
+                case Decide(owner, inside):
+                    view = self._analysis.views.index(inside) if self._analysis.views else 0
+                    kind, about, number = lay.DECIDE, view, owner + 1
+            rows.append((kind, about, number))
+        return self._out.rows("actions", rows)
+
+    def _kleene(self, identity: int) -> Reference:
+        return Reference("kleenes", self._kleene_number[identity])
+
+    # --- negations ----------------------------------------------------------------------------
+
+    def _first_view(self, forbid: Forbid) -> int:
+        """The row of ``forbidden`` that begins a negation's rows: one for each of the views."""
+        return self._analysis.forbidden.index(forbid) * len(self._analysis.views)
+
+    def _write_checks(self) -> None:
+        out, analysis = self._out, self._analysis
+        for forbid in analysis.forbidden:
+            for inside in analysis.views:
+                rows = []
+                for check in analysis.checks(forbid):
+                    atom = check.atom
+                    chain = analysis.chain(atom)
+                    every = Chain(atom.gpm, ())
+                    self._chains |= {every: None, chain: None}
+                    chains = list(self._chains)
+                    slots = out.rows("keys", [(analysis.slots[name],) for name in chain.key])
+                    unit = Reference("units", self._units[atom.id, inside])
+                    places = (
+                        Reference("chains", chains.index(chain)),
+                        Reference("chains", chains.index(every)),
+                    )
+                    rows.append((unit, int(check.sure), *places, *slots))
+                    self._remember(atom, analysis.codes[atom.id, inside])
+                out.rows("forbidden", [out.rows("checks", rows)])
+
+    def _remember(self, atom: Atom, code: Sequence[Step]) -> None:
+        """The columns that are read of an atom's rows."""
+        gpm = self._analysis.gpms.index(atom.gpm)
+        names = self._pattern.gpms[atom.gpm].variables
+        columns = self._remembered.setdefault(gpm, {})
+        read = {str(s.what) for s in code} | {
+            s.what.variable for s in code if isinstance(s.what, Accumulator)
+        }
+        for name in sorted(names & (read | self._analysis.slots.keys())):
+            columns[self._column(gpm, name)] = None
+
+    def _write_chains(self) -> None:
+        out, analysis = self._out, self._analysis
+        for chain in self._chains:
+            gpm = analysis.gpms.index(chain.gpm)
+            key = out.rows("keys", [(self._column(gpm, name),) for name in chain.key])
+            columns = out.rows("keys", [(column,) for column in self._remembered[gpm]])
+            out.rows("chains", [(gpm, *key, *columns)])
+
+    # --- units, Kleenes, conditions -------------------------------------------------------------
+
+    def _write_kleenes(self) -> None:
+        out, analysis = self._out, self._analysis
+        for number, kleene in enumerate(analysis.kleenes.values()):
+            names = sorted(name for name in kleene.own if name in analysis.slots)
+            own = out.rows("own", [(analysis.slots[name],) for name in names])
+            mine = [i for i, a in enumerate(analysis.accumulators) if a.kleene == kleene.id]
+            out.rows("kleenes", [(number, *own, mine[0] if mine else 0, mine[-1] + 1 if mine else 0)])
+
+    def _write_aggregates(self) -> int:
+        """Writes the aggregates; how many floats their sums take."""
+        sums = 0
+        for a in self._analysis.accumulators:
+            slot, number = self._analysis.slots[a.variable], self._kleene_number[a.kleene]
+            self._out.rows("aggregates", [(getattr(v, f"ACC_{a.kind}"), slot, sums, number)])
+            sums += 3 if a.kind == "SUM" else 0
+        return sums
+
+    def _write_unit(self, atom: Atom, code: Sequence[Step]) -> None:
+        out, analysis = self._out, self._analysis
+        gpm = analysis.gpms.index(atom.gpm)
+        names = sorted(self._pattern.gpms[atom.gpm].variables & analysis.slots.keys())
+        binds = out.rows("binds", [(analysis.slots[name], self._column(gpm, name)) for name in names])
+        counting = analysis.counting(atom)
+        out.rows(
+            "units",
+            [(*binds, *self._write(code, gpm), 0 if counting is None else self._kleene(counting))],
+        )
 
     def _write(self, code: Sequence[Step], gpm: int | None) -> tuple[Reference, Reference]:
         """Writes a program, with numbers for names; where it starts and ends."""
+        analysis = self._analysis
         start = self._out.count("code")
         rows = []
         for i, step in enumerate(code):
@@ -354,11 +358,11 @@ class _Compiler:
             slot = column = -1
             match step:
                 case Step("PUSH" | "ONE" | "IF_BOUND", str(name)):
-                    slot, column = self._slots.get(name, -1), self._read(gpm, name)
+                    slot, column = analysis.slots.get(name, -1), self._read(gpm, name)
                 case Step("AGGREGATE", Accumulator() as a):
-                    what = self._accumulators.index(a)
+                    what = analysis.accumulators.index(a)
                     if step.inside:
-                        slot, column = self._slots[a.variable], self._read(gpm, a.variable)
+                        slot, column = analysis.slots[a.variable], self._read(gpm, a.variable)
                 case Step("COMPARE", str(operator)):
                     what = _COMPARISONS[operator]
                 case Step("IF_COMPLETED", int(kleene)):
@@ -372,49 +376,9 @@ class _Compiler:
         return self._out.rows("code", rows)
 
     def _read(self, gpm: int | None, name: str) -> int:
-        if gpm is None or name not in self._pattern.gpms[self._gpms[gpm]].variables:
+        if gpm is None or name not in self._pattern.gpms[self._analysis.gpms[gpm]].variables:
             return -1
         return self._column(gpm, name)
 
     def _column(self, gpm: int, name: str) -> int:
         return self._columns.setdefault((gpm, name), len(self._columns))
-
-    def _act(self, actions: tuple[Action, ...]) -> tuple[Reference, Reference]:
-        rows = []
-        for action in actions:
-            match action:
-                case Enter(kleene):
-                    kind, most = lay.ENTER, 0
-                case Again(kleene, maximum):
-                    kind, most = lay.AGAIN, -1 if maximum is None else maximum
-                case Leave(kleene, minimum):
-                    kind, most = lay.LEAVE, minimum
-                case _:
-                    raise BeyondTables("a negation")
-            rows.append((kind, Reference("kleenes", self._kleene_number[kleene]), most))
-        return self._out.rows("actions", rows)
-
-    def _order(self, gate: Gate, key: list[str]) -> tuple[int, int, int, int]:
-        """The ordering filter that alone decides at a gate: sign, slot, column, whether equal will do."""
-        none = (0, 0, 0, 0)
-        if gate.strategy is not Strategy.NEXT or len(set(self._pattern.streams)) > 1:
-            return none
-        if len(gate.ways) != 1 or len(gate.rivals) != 1 or gate.rivals[0].unit != gate.ways[0].unit:
-            return none
-        atom = gate.ways[0].unit
-        assert isinstance(atom, Atom)
-        variables = self._pattern.gpms[atom.gpm].variables
-        if variables & self._joined() - set(key):
-            return none
-        match self._codes[atom.id]:
-            case [Step("PUSH", str(left)), Step("PUSH", str(right)), Step("COMPARE", str(operator))]:
-                if operator not in _FLIPPED or (left in variables) == (right in variables):
-                    return none
-                if right in variables:
-                    left, right, operator = right, left, _FLIPPED[operator]
-                if right not in self._slots:
-                    return none
-                sign = 1 if operator.startswith(">") else -1
-                column = self._column(self._gpms.index(atom.gpm), left)
-                return sign, self._slots[right], column, int("=" in operator)
-        return none

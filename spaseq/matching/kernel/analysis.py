@@ -1,0 +1,270 @@
+"""What a query asks of the kernel's tables: places and gates, slots, aggregates, programs, negations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from spaseq.automaton.compile import compile_pattern
+from spaseq.automaton.nfa import Action, Await, Decide, Enter, Forbid, Leave
+from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, children, walk
+from spaseq.language import scope
+from spaseq.language.syntax import Filter
+from spaseq.matching.kernel._kernel_memory import KEY_LIMIT
+from spaseq.matching.kernel.conditions import (
+    Accumulator,
+    BeyondTables,
+    Site,
+    Step,
+    needs,
+    steps,
+    touched,
+)
+from spaseq.matching.runs.program import Gate, Place, Program, Way
+
+#: So many negations may wait for the end of their gaps at a time.
+_MOST_GAPS: Final = 8
+
+#: Gaps that are open: what is forbidden in each, and the element that will close it, if it has begun.
+_Gaps = tuple[tuple[Forbid, int | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What an event may be for a run at a gate: a way on, or only a rival of one (``way`` is None)."""
+
+    gate: Gate
+    way: Way | None
+    unit: Atom
+    begins: tuple[Action, ...]
+    inside: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Rows of a GPM that negations look back at, gathered by the values of some variables."""
+
+    gpm: str
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A GPM that must not be relevant in a gap. ``sure``: that alone breaks the negation.
+
+    (Of ``X & Y``, only X is looked for; whether Y was there at the same time is then asked exactly.)
+    """
+
+    atom: Atom
+    sure: bool
+
+
+class Analysis:
+    """Everything about a query that its tables are written from.
+
+    Raises ``BeyondTables``.
+    """
+
+    def __init__(self, pattern: SequencePattern) -> None:
+        self.pattern = pattern
+        self.program = Program(compile_pattern(pattern))
+        self.gpms = tuple(pattern.gpms)
+        self._inside: dict[int, tuple[int, ...]] = {}
+        self._locate(pattern.root, ())
+        self.atoms = {node.id: node for node in walk(pattern.root) if isinstance(node, Atom)}
+        self.kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
+        self.places = self._reachable(self.program.start)
+        self.gates = [gate for place in self.places for gate in place.gates]
+        self.forbidden, self.views, self.gaps = self._negations()
+        self.codes = self._find_codes()
+        self.slots = self._find_slots()
+        self.accumulators = self._find_accumulators()
+
+    # --- the automaton ------------------------------------------------------------------------
+
+    def _locate(self, node: Node, inside: tuple[int, ...]) -> None:
+        self._inside[node.id] = inside
+        for child in children(node):
+            self._locate(child, (*inside, node.id) if isinstance(node, Kleene) else inside)
+
+    def _reachable(self, start: Place) -> list[Place]:
+        found = [start]
+        for place in found:
+            for gate in place.gates:
+                for way in gate.ways:
+                    if not isinstance(way.unit, Atom):
+                        raise BeyondTables("& or ALL gathers several events")
+                    if way.target not in found:
+                        found.append(way.target)
+        return found
+
+    def candidates(self, gate: Gate) -> Iterable[tuple[Candidate, bool]]:
+        """What an event may be at a gate, and whether ``;`` must not skip it."""
+        rivals = {rival.unit.id for rival in gate.rivals}
+        reached = set()
+        for way in gate.ways:
+            assert isinstance(way.unit, Atom)
+            reached.add(way.unit.id)
+            yield Candidate(gate, way, way.unit, way.begins, way.inside), way.unit.id in rivals
+        for rival in gate.rivals:
+            if rival.unit.id not in reached:
+                if not isinstance(rival.unit, Atom):
+                    raise BeyondTables("& gathers several events")
+                begins = tuple(Enter(kleene) for kleene in rival.entered)
+                yield Candidate(gate, None, rival.unit, begins, (*gate.inside, *rival.entered)), True
+
+    def gate_key(self, gate: Gate) -> list[str]:
+        """The variables by which the runs at a gate are found."""
+        partition = {variable.name for variable in self.pattern.query.partition}
+        return [name for name in gate.key if name not in partition and name in self.slots][:KEY_LIMIT]
+
+    # --- negations ----------------------------------------------------------------------------
+
+    def _negations(self) -> tuple[list[Forbid], list[tuple[int, ...]], int]:
+        """The negations; the Kleenes inside which they are decided; how many gaps are open at most."""
+        forbidden: dict[Forbid, None] = {}
+        views: dict[tuple[int, ...], None] = {}
+        most = 0
+
+        def pass_on(gaps: _Gaps, actions: Iterable[Action]) -> _Gaps:
+            nonlocal most
+            for action in actions:
+                match action:
+                    case Forbid():
+                        forbidden[action] = None
+                        gaps = (*gaps, (action, None))
+                    case Await(owner):
+                        gaps = tuple((f, owner if known is None else known) for f, known in gaps)
+                    case Decide(owner, inside):
+                        views[inside] = None
+                        gaps = tuple(gap for gap in gaps if gap[1] != owner)
+                most = max(most, len(gaps))
+            if most > _MOST_GAPS:
+                raise BeyondTables(f"more than {_MOST_GAPS} negations may be open at a time")
+            return gaps
+
+        reached: dict[tuple[Place, _Gaps], None] = {(self.program.start, ()): None}
+        todo = list(reached)
+        while todo:
+            place, gaps = todo.pop()
+            for ends in place.accepts:
+                if pass_on(gaps, ends):
+                    views[()] = None
+            for gate in place.gates:
+                after = pass_on(gaps, gate.ends)
+                for way in gate.ways:
+                    new = way.target, pass_on(after, way.begins)
+                    if new not in reached:
+                        reached[new] = None
+                        todo.append(new)
+        return list(forbidden), list(views), most
+
+    def checks(self, forbid: Forbid) -> list[Check]:
+        """The GPMs whose events tell whether something forbidden has happened."""
+        found = []
+        for unit in forbid.units:
+            sure = isinstance(unit, Atom)
+            first: Node = unit
+            while isinstance(first, Both):
+                first = first.operands[0]
+            found += [Check(node, sure) for node in walk(first) if isinstance(node, Atom)]
+        return found
+
+    def chain(self, atom: Atom) -> Chain:
+        """Where the rows are among which a check looks."""
+        partition = {variable.name for variable in self.pattern.query.partition}
+        certain = scope.gpm_certain(self.pattern.gpms[atom.gpm].gpm)
+        names = sorted((certain & self._joined() & self.slots.keys()) - partition)
+        return Chain(atom.gpm, tuple(names[:KEY_LIMIT]))
+
+    # --- slots and aggregates -----------------------------------------------------------------
+
+    def _joined(self) -> set[str]:
+        """The variables by which an event is joined with a run."""
+        count = Counter(name for a in self.atoms.values() for name in self.pattern.gpms[a.gpm].variables)
+        own = frozenset().union(*(kleene.own for kleene in self.kleenes.values()))
+        repeated = {
+            name
+            for a in self.atoms.values()
+            if self._inside[a.id]
+            for name in self.pattern.gpms[a.gpm].variables - own
+        }
+        found = {name for name, number in count.items() if number > 1} | repeated
+        # Those of PARTITION BY agree anyway.
+        return found - {variable.name for variable in self.pattern.query.partition}
+
+    def joined_by(self, atom: Atom) -> set[str]:
+        """The variables of an atom by which its events are joined with a run."""
+        return self._joined() & self.pattern.gpms[atom.gpm].variables
+
+    def _find_slots(self) -> dict[str, int]:
+        bound = frozenset().union(*(self.pattern.gpms[a.gpm].variables for a in self.atoms.values()))
+        names = self._joined()
+        for step in self._all_steps():
+            if step.op in ("PUSH", "ONE", "IF_BOUND"):
+                names.add(str(step.what))
+            elif isinstance(step.what, Accumulator):
+                names.add(step.what.variable)
+        return {name: i for i, name in enumerate(sorted(names & bound))}
+
+    def _find_accumulators(self) -> list[Accumulator]:
+        found = {s.what for s in self._all_steps() if isinstance(s.what, Accumulator)}
+        for a in found:
+            kleene = self.kleenes[a.kleene]
+            nested = any(isinstance(node, Kleene) and node is not kleene for node in walk(kleene))
+            if nested or self._inside[a.kleene]:
+                raise BeyondTables(f"an aggregate or PREV of ?{a.variable}, in a Kleene inside another")
+        return sorted(found)
+
+    def _all_steps(self) -> Iterator[Step]:
+        for code in self.codes.values():
+            yield from code
+        for item in self.pattern.where:
+            yield from self.steps(item, Site())
+
+    def counting(self, atom: Atom) -> int | None:
+        """The Kleene around an atom whose aggregates count its solutions."""
+        for a in self.accumulators:
+            if a.kind in ("COUNT", "SUM") and a.kleene in self._inside[atom.id]:
+                return a.kleene
+        return None
+
+    # --- conditions ---------------------------------------------------------------------------
+
+    def steps(self, item: Filter, site: Site) -> list[Step]:
+        """A filter as a program."""
+        return steps(item, site, self.pattern.group_of)
+
+    def unit(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
+        """An atom where it stands, as ``codes`` names it."""
+        return atom.id, self._inside[atom.id]
+
+    def _find_codes(self) -> dict[tuple[int, tuple[int, ...]], list[Step]]:
+        """The conditions of atoms, by the Kleenes inside which they are asked."""
+        negated = {check.atom.id: None for forbid in self.forbidden for check in self.checks(forbid)}
+        found = (candidate for gate in self.gates for candidate, _ in self.candidates(gate))
+        asked = dict.fromkeys(self.unit(candidate.unit) for candidate in found)
+        asked |= dict.fromkeys((a, inside) for a in negated for inside in self.views)
+        return {(a, inside): self._unit_code(self.atoms[a], inside) for a, inside in asked}
+
+    def _unit_code(self, atom: Atom, inside: tuple[int, ...]) -> list[Step]:
+        """The conditions that an event must meet for an atom."""
+        code = [s for f in atom.filters for s in self.steps(f, Site(inside))]
+        variables = self.pattern.gpms[atom.gpm].variables
+        for item in self.pattern.where:
+            condition = item.condition
+            if needs(condition) & variables and not touched(condition, self.pattern) & set(inside):
+                code += self.steps(item, Site(inside, guarded=True))
+        return code
+
+    def pruning(self, ends: Sequence[Action], inside: tuple[int, ...]) -> list[Step]:
+        """The filters of WHERE that are decided by leaving Kleenes."""
+        left = {action.kleene for action in ends if isinstance(action, Leave)}
+        code = []
+        for item in self.pattern.where:
+            kleenes = touched(item.condition, self.pattern)
+            if kleenes & left and not kleenes & set(inside):
+                code += self.steps(item, Site(guarded=True))
+        return code

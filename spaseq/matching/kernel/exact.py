@@ -1,0 +1,147 @@
+"""Whether nothing forbidden happened around a run: exactly, for what the tables could not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from spaseq.automaton.nfa import Action, Again, Await, Decide, Enter, Forbid, Leave
+from spaseq.automaton.pattern import Atom, Both
+from spaseq.events import Stamp
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.host import Key
+from spaseq.matching.kernel.past import Chunk, Past, Path
+from spaseq.matching.kernel.tables import Compiled
+from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.runs.memory import simultaneous
+from spaseq.matching.runs.program import gpms_of
+from spaseq.matching.runs.state import Frontier, Gap, Leading, all_precede, frontier, head
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run replayed: its events, Ω, and what its negations wait for."""
+
+    events: tuple[Occurrence, ...]
+    rows: Rows
+    gaps: tuple[Gap, ...] = ()
+    leading: tuple[Leading, ...] = ()
+
+    @property
+    def frontier(self) -> Frontier | None:
+        return frontier([event.stamp for event in self.events]) if self.events else None
+
+
+class Exact:
+    """Replays runs of one query with all their negations."""
+
+    def __init__(self, compiled: Compiled, context: Context, past: Past, bounds: Bounds) -> None:
+        self._compiled = compiled
+        self._context = context
+        self._past = past
+        self._bounds = bounds
+
+    def stands(self, path: Path, accept: int, key: Key) -> bool:
+        """Whether a run that ends in this way is a match, as far as negations can tell now."""
+        run: _Run | None = _Run((), self._context.start)
+        for position, number in path:
+            run = run and self._step(run, number, position, key)
+        run = run and self._act(run, self._compiled.accepts[accept], key)
+        if run is None:
+            return False
+        first, last = run.events[0], run.events[-1]
+        opening = self._bounds.opening(first, last)
+        return not any(
+            self._occurs(item.units, item.rows, item.inside, opening, item.before, key)
+            for item in run.leading
+        )
+
+    def _step(self, run: _Run, number: int, position: int, key: Key) -> _Run | None:
+        candidate = self._compiled.candidates[number]
+        begun = self._act(run, (*candidate.gate.ends, *candidate.begins), key)
+        if begun is None:
+            return None
+        event = self._past.occurrence(position, key, candidate.unit.gpm)
+        rows = self._context.extend(begun.rows, candidate.unit, event, candidate.inside)
+        first = head([event.stamp])
+        gaps = tuple(
+            g._replace(before=first) if g.owner is not None and not g.before else g for g in begun.gaps
+        )
+        return _Run((*begun.events, event), rows, gaps, begun.leading)
+
+    def _act(self, run: _Run, actions: Sequence[Action], key: Key) -> _Run | None:
+        context = self._context
+        rows, gaps, leading = run.rows, run.gaps, list(run.leading)
+        for action in actions:
+            match action:
+                case Enter(kleene):
+                    rows = context.enter(rows, kleene)
+                case Again(kleene):
+                    rows = context.again(rows, kleene)
+                case Leave(kleene, _, inside):
+                    rows = context.leave(rows, kleene, inside)
+                case Forbid(units):
+                    gaps = (*gaps, Gap(units, run.frontier))
+                case Await(owner):
+                    gaps = tuple(g._replace(owner=owner) if g.owner is None else g for g in gaps)
+                case Decide(owner, inside):
+                    for gap in gaps:
+                        if gap.owner != owner:
+                            continue
+                        if gap.after is None:
+                            leading.append(Leading(gap.units, gap.before, rows, inside))
+                        elif self._occurs(gap.units, rows, inside, gap.after, gap.before, key):
+                            return None
+                    gaps = tuple(gap for gap in gaps if gap.owner != owner)
+        return _Run(run.events, rows, gaps, tuple(leading))
+
+    def _occurs(
+        self,
+        units: Sequence[Atom | Both],
+        rows: Rows,
+        inside: tuple[int, ...],
+        after: Frontier | int,
+        before: Sequence[Stamp] | int,
+        key: Key,
+    ) -> bool:
+        """Whether something forbidden lies in a gap; its ends are events, or places on the window's axis."""
+        return any(
+            True
+            for unit in units
+            for _, events in groupby(self._between(unit, after, before, key), key=_time)
+            for _ in simultaneous(self._context, unit, rows, inside, list(events))
+        )
+
+    def _between(
+        self, unit: Atom | Both, after: Frontier | int, before: Sequence[Stamp] | int, key: Key
+    ) -> Iterator[Occurrence]:
+        """The events in a gap that have solutions of a unit's GPMs."""
+        measure = self._bounds.measure
+        gpms = {gpm: self._compiled.gpms.index(gpm) for gpm in sorted(gpms_of(unit))}
+        for chunk in self._past:
+            some = np.diff(chunk.rows[list(gpms.values())], axis=1).any(axis=0)
+            for index in np.flatnonzero(some).tolist():
+                event = self._seen(chunk, index, gpms, key)
+                late = measure(event) >= after if isinstance(after, int) else after.precedes(event.stamp)
+                if isinstance(before, int):
+                    soon = measure(event) <= before
+                else:
+                    soon = all_precede((event.stamp,), before)
+                if late and soon:
+                    yield event
+
+    def _seen(self, chunk: Chunk, index: int, gpms: Mapping[str, int], key: Key) -> Occurrence:
+        """An event as one partition sees it."""
+        solutions = {}
+        for gpm, g in gpms.items():
+            rows = [chunk.row(g, i) for i in range(chunk.rows[g, index], chunk.rows[g, index + 1])]
+            solutions[gpm] = tuple(row for row in rows if self._past.belongs(row, key))
+        stamp, position = chunk.batch.stamp(index), chunk.start + index
+        return Occurrence(stamp, position, solutions, chunk.batch, index, chunk)
+
+
+def _time(event: Occurrence) -> int:
+    return event.time
