@@ -169,7 +169,6 @@ def test_forgotten_ids_mean_nothing_to_runs() -> None:
     [
         ("A ; B", "FILTER(REGEX(STR(?b), STR(?a)))", "REGEX(STR(?b), STR(?a)) is asked between GPMs"),
         ("A ; (B & C)", "", "& or ALL gathers several events"),
-        ("A ; !B ; C", "", "a negation"),
         ("A ; B?", "", "a negation or ? comes last"),
         ("A ; (B+)+", "FILTER(?b > PREV(?b))", "an aggregate or PREV of ?b, in a Kleene inside another"),
     ],
