@@ -42,7 +42,7 @@ class MessagesSerializer(ResultSerializer):
         if not isinstance(result.query.form, Construct):
             raise FormatError("messages hold graphs: only CONSTRUCT gives any; use ndjson")
         messages = (_message(match, BNode(f"match{n}")) for n, match in enumerate(result.matches, 1))
-        write_messages(messages, stream)
+        write_messages(messages, stream, "trig")  # as a file of that name is read
 
 
 class TsvSerializer(ResultSerializer):
@@ -55,7 +55,8 @@ class TsvSerializer(ResultSerializer):
         names = self.result.vars or []
         lines = ["\t".join(f"?{name}" for name in names)]
         for row in self.result.bindings:
-            lines.append("\t".join(str(from_rdflib(row[name])) if name in row else "" for name in names))
+            terms = (row.get(name) for name in names)
+            lines.append("\t".join("" if term is None else str(from_rdflib(term)) for term in terms))
         stream.write("".join(f"{line}\n" for line in lines).encode(encoding))
 
 

@@ -191,21 +191,32 @@ def solutions(ctx: QueryContext, part: CompValue, iri: str) -> Iterator[Any]:
     return _joined(ctx, service.ask(part, ctx))
 
 
-def declare(ctx: QueryContext, part: CompValue) -> set[Variable]:
-    """Tells the parts around our services which variables these bind, beside those in their blocks.
+def declare(ctx: QueryContext, query: CompValue) -> None:
+    """Tells a query which variables our services in it bind, beside those that their blocks mention.
 
-    rdflib's OPTIONAL relies on what the query's text says about that.
+    rdflib takes that from the query's text: OPTIONAL relies on it, and CONSTRUCT drops other variables.
     """
-    if part.name == "ServiceGraphPattern":
-        service = SERVICES.get(str(ctx[part.term]).removeprefix(SCHEME))
-        found = set(service.variables) if service is not None else set()
-    else:
-        found = set()
-        for child in part.values():
-            if isinstance(child, CompValue):
-                found |= declare(ctx, child)
-    if found and part._vars is not None:
-        part["_vars"] = part["_vars"] | found
+
+    def bound(part: CompValue) -> frozenset[Variable]:
+        service = None
+        if part.name == "ServiceGraphPattern":
+            service = SERVICES.get(str(ctx[part.term]).removeprefix(SCHEME))
+        return frozenset() if service is None else frozenset(service.variables)
+
+    found = _told(query, bound)
+    if query.name == "ConstructQuery":
+        project = next(part for part in _parts(query) if part.name == "Project")
+        project["PV"] = [*project.PV, *(found - set(project.PV))]
+
+
+def _told(part: CompValue, bound: Callable[[CompValue], frozenset[Variable]]) -> frozenset[Variable]:
+    """Adds the variables that some parts bind to what they, and all around them, say that they do."""
+    found = bound(part)
+    for child in part.values():
+        if isinstance(child, CompValue):
+            found |= _told(child, bound)
+    if found:
+        part["_vars"] = found.union(part._vars or ())
     return found
 
 
@@ -244,6 +255,7 @@ def _translated(part: CompValue, variables: Sequence[Variable]) -> _Block:
     values = next(p for p in _parts(algebra) if p.name == "values" and _HERE in p.res[0].values())
     rows: list[dict[Variable, Node]] = []
     values["res"] = rows
+    _told(algebra, lambda p: frozenset(columns_ if p is values else ()))
     # Every solution has a match. It is seen only where the block speaks of it: another service has its own.
     hidden = frozenset() if _MATCH in part._vars else frozenset([_MATCH])
     return _Block(part, hidden, algebra, rows)
