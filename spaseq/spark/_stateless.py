@@ -6,23 +6,19 @@ of several partitions goes to the bucket of each, with the solutions that belong
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from pyoxigraph import NamedNode
 
 from spaseq.events import Clock, EventBatch, Ids, concatenate
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.gpm.solutions import Solutions
-from spaseq.sources import BadEvent, SourceOptions, open_source
+from spaseq.sources import BadEvent
 from spaseq.spark import _kernel_chunk as kernels
 from spaseq.spark._background import receive
 from spaseq.spark._chunk import Chunk, encode, events_of, labelled
@@ -37,9 +33,10 @@ _SWEEP_AFTER: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A chunk for a bucket."""
+    """A chunk for a bucket, and its first time."""
 
     bucket: int
+    begin: int
     data: bytes
 
 
@@ -111,7 +108,8 @@ class Stateless:
             if len(events) < len(batch):
                 chunk = chunk.take(events)
             if len(events):
-                yield Piece(int(self._buckets[number]), encode(chunk, with_triples=self._needs.triples))
+                data = encode(chunk, with_triples=self._needs.triples)
+                yield Piece(int(self._buckets[number]), int(chunk.batch.time.min()), data)
 
     def _wanted(self, chunk: Chunk) -> Ids:
         if self._needs.all_events:
@@ -202,38 +200,7 @@ def _on_another_clock(batch: EventBatch, clock: Clock) -> Iterator[BadEvent]:
     return (letter_of(batch, index, reason) for index in range(len(batch)))
 
 
-# --- what Spark brings ------------------------------------------------------------------------
-
-
-def read_block(
-    stream: str, first: int, options: str, data: bytes, dictionary: Dictionary, letters: list[BadEvent]
-) -> Iterator[EventBatch]:
-    """The events of some bytes of a stream, whose numbers begin with ``first``."""
-    given = options_of(options)
-    for batch in open_source(io.BytesIO(data), NamedNode(stream), dictionary, given, on_bad=letters.append):
-        yield replace(batch, n=batch.n + first)
-
-
-def options_text(options: SourceOptions, form: str) -> str:
-    """Options as text, the format told."""
-    time = options.time if isinstance(options.time, str) else options.time.value
-    values = {"format": form, "time": time, "triples": options.triples, "delimiter": options.delimiter}
-    values |= {"context": str(options.context) if options.context else None}
-    values |= {"header": list(options.header) if options.header else None}
-    return json.dumps({name: value for name, value in values.items() if value is not None})
-
-
-@lru_cache(maxsize=64)
-def options_of(text: str) -> SourceOptions:
-    """Options from their text."""
-    values = json.loads(text)
-    if values["time"] != "arrival":
-        values["time"] = NamedNode(values["time"])
-    if "context" in values:
-        values["context"] = Path(values["context"])
-    if "header" in values:
-        values["header"] = tuple(values["header"])
-    return SourceOptions(**values)
+# --- one for each process ---------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4)

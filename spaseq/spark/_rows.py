@@ -1,0 +1,166 @@
+"""Events as rows of a DataFrame: what ``format("spaseq")`` gives, and what users lift their columns to."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyoxigraph import BlankNode, NamedNode, RdfFormat, parse
+
+from spaseq._terms_kernel import KIND, LABEL
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
+from spaseq.gpm.solutions import group_codes
+from spaseq.sources import BadEvent
+from spaseq.sources._fast import Quads
+from spaseq.terms import UNBOUND, Dictionary
+
+#: ``clock`` is ``instants`` or ``ticks``, ``time`` a count on it; ``graph`` is the name of the event's graph,
+#: an IRI, or null; ``payload`` the graph as N-Triples.
+EVENTS: Final = "stream string, clock string, time bigint, n bigint, graph string, payload binary"
+
+ARROW: Final = pa.schema(
+    [
+        ("stream", pa.string()),
+        ("clock", pa.string()),
+        ("time", pa.int64()),
+        ("n", pa.int64()),
+        ("graph", pa.string()),
+        ("payload", pa.binary()),
+    ]
+)
+
+
+def read_rows(
+    rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]
+) -> Iterator[EventBatch]:
+    """The events of some rows, in batches of one clock; what is malformed goes to ``letters``."""
+    clocks = rows.column("clock").to_pylist()
+    if len(set(clocks)) > 1:
+        for clock in dict.fromkeys(clocks):
+            mask = pa.array([c == clock for c in clocks])
+            yield from read_rows(rows.filter(mask), dictionary, letters)
+    elif clocks:
+        fast = _quickly(rows, dictionary)
+        if fast is not None:
+            yield fast
+        else:
+            yield from _one_by_one(rows, dictionary, letters)
+
+
+def _quickly(rows: pa.RecordBatch, dictionary: Dictionary) -> EventBatch | None:
+    """All rows at once; None if one of them is not plain."""
+    payloads = rows.column("payload").to_pylist()
+    if any(rows.column(name).null_count for name in ("stream", "time", "n", "payload")):
+        return None
+    lines = [p if p.endswith(b"\n") else p + b"\n" for p in payloads]
+    ends = np.cumsum([len(line) for line in lines], dtype=np.int64)
+    with dictionary.lock:
+        quads = Quads("nt", dictionary)
+        if not quads.read(b"".join(lines)):
+            return None
+        s, p, o, _, starts, _ = quads.rows[:, : quads.count]
+        event = np.searchsorted(ends, starts, side="right")
+        here = s >= 0
+        s, p, o, event = s[here], p[here], o[here], event[here]
+        s, o = _scoped(dictionary, event, s, o)
+        if len(s):
+            different = np.sort(np.unique(group_codes([event, s, p, o]), return_index=True)[1])
+            s, p, o, event = s[different], p[different], o[different], event[different]
+        count = len(payloads)
+        return EventBatch(
+            dictionary,
+            Clock(rows.column("clock")[0].as_py()),
+            _names(rows.column("stream"), dictionary),
+            _names(rows.column("graph"), dictionary),
+            _numbers(rows, "time"),
+            _numbers(rows, "n"),
+            np.searchsorted(event, np.arange(count + 1)).astype(np.int64),
+            s,
+            p,
+            o,
+        )
+
+
+def _scoped(dictionary: Dictionary, event: Ids, s: Ids, o: Ids) -> tuple[Ids, Ids]:
+    """A fresh blank node for each label of an event."""
+    table = dictionary.table()
+    labels = [table.terms[column, KIND] == LABEL for column in (s, o)]
+    if not (labels[0].any() or labels[1].any()):
+        return s, o
+    keys = [((event << 32) | column)[where] for column, where in zip((s, o), labels, strict=True)]
+    different, which = np.unique(np.concatenate(keys), return_inverse=True)
+    fresh = table.fresh(len(different))[which]
+    s, o = s.copy(), o.copy()
+    s[labels[0]], o[labels[1]] = np.split(fresh, [np.count_nonzero(labels[0])])
+    return s, o
+
+
+def _names(column: pa.Array, dictionary: Dictionary) -> Ids:
+    encoded = column.dictionary_encode()
+    names = [UNBOUND if iri is None else _name(iri, dictionary) for iri in encoded.dictionary.to_pylist()]
+    ids = np.array([*names, UNBOUND], dtype=np.int64)
+    found: Ids = ids[encoded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)]
+    return found
+
+
+def _name(iri: str, dictionary: Dictionary) -> int:
+    return dictionary.fresh() if iri.startswith("_:") else dictionary.intern(NamedNode(iri))
+
+
+def _numbers(rows: pa.RecordBatch, name: str) -> Ids:
+    return np.array(rows.column(name).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _one_by_one(
+    rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]
+) -> Iterator[EventBatch]:
+    builders: dict[str, BatchBuilder] = {}
+    for row in rows.to_pylist():
+        try:
+            builder = builders.get(row["stream"])
+            if builder is None:
+                stream = NamedNode(row["stream"])
+                builder = builders[row["stream"]] = BatchBuilder(dictionary, stream, Clock(row["clock"]))
+            _add(builder, row)
+        except (ValueError, SyntaxError, TypeError) as error:
+            payload = (row["payload"] or b"").decode(errors="replace")
+            letters.append(BadEvent(str(row["stream"]), f"event {row['n']}", str(error), payload))
+    for builder in builders.values():
+        if len(builder):
+            yield builder.build()
+
+
+def _add(builder: BatchBuilder, row: dict[str, Any]) -> None:
+    for column in ("time", "n", "payload"):
+        if row[column] is None:
+            raise ValueError(f"its {column} is null")
+    graph: NamedNode | BlankNode | None = None
+    if row["graph"] is not None:
+        graph = BlankNode() if row["graph"].startswith("_:") else NamedNode(row["graph"])
+    quads = parse(io.BytesIO(row["payload"]), format=RdfFormat.N_TRIPLES)
+    builder.add(row["time"], row["n"], [quad.triple for quad in quads], graph)
+
+
+def rows_of(batch: EventBatch) -> pa.RecordBatch:
+    """The rows of some events."""
+    term = batch.dictionary.term
+    payloads = [
+        "".join(f"{term(s)} {term(p)} {term(o)} .\n" for s, p, o in batch.triples(event)).encode()
+        for event in range(len(batch))
+    ]
+    names = [None if graph == UNBOUND else term(graph) for graph in batch.graph.tolist()]
+    graphs = [g if g is None else str(g) if isinstance(g, BlankNode) else g.value for g in names]
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([term(stream).value for stream in batch.stream.tolist()], pa.string()),
+            pa.array([batch.clock.value] * len(batch), pa.string()),
+            pa.array(batch.time),
+            pa.array(batch.n),
+            pa.array(graphs, pa.string()),
+            pa.array(payloads, pa.binary()),
+        ],
+        schema=ARROW,
+    )

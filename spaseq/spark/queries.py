@@ -1,0 +1,296 @@
+"""Queries as DataFrames: events in, matches out, in batches or as a stream."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import reduce
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from pyoxigraph import NamedNode
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
+
+from spaseq.engine.given import stream_iri
+from spaseq.engine.running import StreamSource, _sources
+from spaseq.errors import EngineError, SourceError, SpaseqWarning
+from spaseq.events import Clock
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.kb import Source as Knowledge
+from spaseq.language import prepare
+from spaseq.language.syntax import UNITS, Query, WindowKind
+from spaseq.sources import SourceOptions
+from spaseq.spark._background import Local, ship
+from spaseq.spark._blocks import read_row
+from spaseq.spark._job import Job, bucket_numbers, needs, pattern_of
+from spaseq.spark._lines import MATCH
+from spaseq.spark._pieces import Cutter, Place
+from spaseq.spark._stages import ANSWERS, BETWEEN, BucketProcessor, all_at_once, from_blocks, from_rows
+from spaseq.spark.session import prepare_session
+from spaseq.spark.source import PIECE
+from spaseq.terms import Dictionary
+
+_TERM: Final = "STRUCT<type: STRING, value: STRING, datatype: STRING, `xml:lang`: STRING>"
+_EVENT: Final = "STRUCT<stream: STRING, graph: STRING, time: STRING, n: BIGINT>"
+_LINE: Final = (
+    f"start STRING, end STRING, partition MAP<STRING, {_TERM}>, events MAP<STRING, ARRAY<{_EVENT}>>, "
+    "bindings STRING, graph STRING"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A job and the rows between its stages."""
+
+    job: Job
+    query: Query
+    between: DataFrame
+
+
+def answers(
+    events: DataFrame,
+    query: Query | str,
+    kb: Mapping[str, Knowledge] | KnowledgeBase | None = None,
+    *,
+    clock: Clock | str = Clock.INSTANTS,
+    start: int | None = None,
+    lateness: timedelta = timedelta(0),
+    buckets: int | None = None,
+    evaluator: str | None = None,
+) -> DataFrame:
+    """What a query says about a DataFrame of events: matches and dead letters.
+
+    Columns: ``kind`` (``match``, ``late``, ``bad``) and ``json``: a match as a line of NDJSON (see
+    ``spaseq.results``), or a letter. ``events`` has the columns of ``format("spaseq")``, in batches or as a
+    stream. All times are on one ``clock``. ``start`` is where tumbling windows begin: the first event's
+    time unless given, and to be given for a stream. ``buckets``: into how many the partitions are hashed,
+    ``spark.sql.shuffle.partitions`` unless given.
+    """
+    spark = events.sparkSession
+    prepared = prepare(query) if isinstance(query, str) else query
+    clock = Clock(clock)
+    if start is None and _tumbles(prepared):
+        if events.isStreaming:
+            raise EngineError(
+                "the query's windows tumble, and begin with the first event, which no task of a stream knows: "
+                "say with start= when (an integer on the stream's clock; instants are microseconds)"
+            )
+        start = events.agg(F.min("time")).first()[0]  # type: ignore[index]  # an aggregate has one row
+    job = job_of(spark, prepared, kb, clock, start, buckets, evaluator)
+    between = _stage(events, from_rows(job), lateness)
+    return _answers(job, between)
+
+
+def matches(
+    events: DataFrame,
+    query: Query | str,
+    kb: Mapping[str, Knowledge] | KnowledgeBase | None = None,
+    *,
+    clock: Clock | str = Clock.INSTANTS,
+    start: int | None = None,
+    lateness: timedelta = timedelta(0),
+    buckets: int | None = None,
+    evaluator: str | None = None,
+) -> DataFrame:
+    """The matches of a query over a DataFrame of events; the parameters are those of ``answers``.
+
+    Columns: ``start`` and ``end`` (timestamps, or integers on ticks), ``partition``, ``events`` (per GPM),
+    ``bindings`` (JSON), ``graph`` (the N-Triples of CONSTRUCT), ``json`` (all of it).
+    """
+    found = answers(
+        events,
+        query,
+        kb,
+        clock=clock,
+        start=start,
+        lateness=lateness,
+        buckets=buckets,
+        evaluator=evaluator,
+    )
+    return expanded(found, clock)
+
+
+def expanded(found: DataFrame, clock: Clock | str) -> DataFrame:
+    """The matches among answers, in columns."""
+    parsed = found.where(F.col("kind") == MATCH).select(F.from_json("json", _LINE).alias("m"), "json")
+    kind = "BIGINT" if Clock(clock) is Clock.TICKS else "TIMESTAMP"
+    return parsed.select(
+        F.col("m.start").cast(kind).alias("start"),
+        F.col("m.end").cast(kind).alias("end"),
+        "m.partition",
+        "m.events",
+        "m.bindings",
+        "m.graph",
+        "json",
+    )
+
+
+def run(
+    spark: SparkSession,
+    query: Query | str,
+    streams: Mapping[str, StreamSource],
+    kb: Mapping[str, Knowledge] | KnowledgeBase | None = None,
+    *,
+    checkpoint: str | Path | None = None,
+    lateness: timedelta = timedelta(0),
+    follow: bool = False,
+    most_bytes: int | None = None,
+    piece_bytes: int = PIECE,
+    buckets: int | None = None,
+    evaluator: str | None = None,
+) -> DataFrame:
+    """The answers of a query over files, folders or patterns, see ``answers`` and ``spaseq.run``.
+
+    With ``checkpoint``, a streaming DataFrame, which is to be written with that ``checkpointLocation``:
+    every micro-batch takes up to ``most_bytes`` of each stream, and with ``follow`` new files are waited
+    for. Without, everything at once; then nothing is late. ``expanded`` gives the columns of matches.
+    """
+    prepared = prepare(query) if isinstance(query, str) else query
+    return _answers_of(
+        planned(
+            spark, prepared, streams, kb, checkpoint=checkpoint, lateness=lateness, follow=follow,
+            most_bytes=most_bytes, piece_bytes=piece_bytes, buckets=buckets, evaluator=evaluator,
+        )
+    )  # fmt: skip
+
+
+def planned(
+    spark: SparkSession,
+    query: Query,
+    streams: Mapping[str, StreamSource],
+    kb: Mapping[str, Knowledge] | KnowledgeBase | None = None,
+    *,
+    checkpoint: str | Path | None = None,
+    lateness: timedelta = timedelta(0),
+    follow: bool = False,
+    most_bytes: int | None = None,
+    piece_bytes: int = PIECE,
+    buckets: int | None = None,
+    evaluator: str | None = None,
+) -> Prepared:
+    """The first half of ``run``."""
+    given = {stream_iri(s.stream).value: (s.location, s.options) for s in _sources(query, streams)}
+    located: dict[str, tuple[str, SourceOptions]] = {}
+    for iri, (location, options) in given.items():
+        if not isinstance(location, str | Path) or str(location) == "-":
+            raise SourceError(f"stream {iri}: Spark reads files and folders, not an open file or a pipe")
+        located[iri] = str(location), options
+    firsts = [_first(iri, *source, piece_bytes, lateness) for iri, source in located.items()]
+    known = [first for first in firsts if first is not None]
+    clock = known[0][0] if known else Clock.INSTANTS
+    start = min((time for found, time in known if found is clock), default=0)
+    job = job_of(spark, query, kb, clock, start if _tumbles(query) else None, buckets, evaluator)
+    stage = from_blocks(job, _milliseconds(lateness))
+    parts = []
+    for iri, (location, options) in located.items():
+        reader = spark.read if checkpoint is None else spark.readStream
+        given_options = {"stream": iri, "rows": "blocks", "pieceBytes": piece_bytes, **_spark_options(options)}
+        if checkpoint is None:
+            given_options["tasks"] = 2 * spark.sparkContext.defaultParallelism
+        else:
+            given_options |= {"checkpoint": str(checkpoint), "follow": str(follow).lower()}
+            given_options["tasks"] = spark.sparkContext.defaultParallelism
+            if most_bytes is not None:
+                given_options["maxBytesPerTrigger"] = most_bytes
+        blocks = reader.format("spaseq").options(**given_options).load(location)
+        parts.append(_stage(blocks, stage, lateness))
+    return Prepared(job, query, reduce(DataFrame.union, parts))
+
+
+def job_of(
+    spark: SparkSession,
+    query: Query,
+    kb: Mapping[str, Knowledge] | KnowledgeBase | None,
+    clock: Clock,
+    start: int | None,
+    buckets: int | None,
+    evaluator: str | None,
+) -> Job:
+    """The job of a query; warns if it cannot be spread over buckets."""
+    graphs = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase(kb or {})
+    graphs.require(query)
+    prepare_session(spark)
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    text = str(query)
+    group = needs(pattern_of(text)).one_group
+    if group is not None:
+        warnings.warn(
+            f"the query runs as one group, on one core of the cluster: {group}. "
+            "mode='driver' is faster for what fits one process",
+            SpaseqWarning,
+            stacklevel=4,
+        )
+    numbers = bucket_numbers(1 if group is not None else buckets or partitions, partitions)
+    shared = spark.sparkContext.broadcast(ship(graphs)) if graphs.names else None
+    return Job(text, clock, start, numbers, evaluator, shared)
+
+
+def _answers_of(prepared: Prepared) -> DataFrame:
+    return _answers(prepared.job, prepared.between)
+
+
+def _answers(job: Job, between: DataFrame) -> DataFrame:
+    """The stateful stage. It gets the background graphs only if EXISTS may ask them, and not as a broadcast,
+    which the process that Spark starts for stateful processors cannot read.
+    """
+    asks = job.kb is not None and needs(pattern_of(job.text)).triples
+    job = replace(job, kb=Local(job.kb.value) if job.kb is not None and asks else None)
+    if between.isStreaming:
+        found = between.groupBy("bucket").transformWithStateInPandas(
+            BucketProcessor(job), ANSWERS, "append", "eventTime"
+        )
+    else:
+        partitions = len(job.buckets)
+        found = (
+            between.repartition(partitions, "bucket")
+            .sortWithinPartitions("bucket", "begin")
+            .mapInArrow(all_at_once(job), ANSWERS)
+        )
+    return found.withColumnRenamed("line", "json")
+
+
+def _stage(rows: DataFrame, stage, lateness: timedelta) -> DataFrame:  # type: ignore[no-untyped-def]
+    """The stateless stage, and for a stream its watermark."""
+    found = rows.mapInArrow(stage, BETWEEN)
+    if rows.isStreaming:
+        found = found.withWatermark("at", f"{_milliseconds(lateness)} milliseconds")
+    # Without `at`, or Spark would drop late rows itself, unseen.
+    return found.drop("at")
+
+
+def _milliseconds(lateness: timedelta) -> int:
+    return -(-lateness // timedelta(milliseconds=1)) if lateness % timedelta(milliseconds=1) else (
+        lateness // timedelta(milliseconds=1)
+    )
+
+
+def _tumbles(query: Query) -> bool:
+    """Whether the query has windows of time that begin somewhere."""
+    return query.window.kind is not WindowKind.SLIDING and UNITS[query.window.unit] is not None
+
+
+def _first(
+    stream: str, location: str, options: SourceOptions, size: int, lateness: timedelta
+) -> tuple[Clock, int] | None:
+    """The clock of a stream, and the time of the first event by time, read from its beginning."""
+    for piece, _ in Cutter(location, options, min(size, 1 << 20)).after(Place()):
+        row = piece.row(stream)
+        for batch in islice((b for b in read_row(row, Dictionary(), []) if len(b)), 1):
+            newest = np.maximum.accumulate(batch.time) - lateness // batch.clock.unit
+            on_time = np.append(True, batch.time[1:] >= newest[:-1])
+            return batch.clock, int(batch.time[on_time].min())
+    return None
+
+
+def _spark_options(options: SourceOptions) -> dict[str, str]:
+    """A source's options as Spark's."""
+    time = options.time.value if isinstance(options.time, NamedNode) else options.time
+    values = {"format": options.format, "time": time, "triples": options.triples}
+    values |= {"context": options.context and options.context.resolve(), "delimiter": options.delimiter}
+    values["header"] = ",".join(options.header) if options.header else None
+    return {name: str(value) for name, value in values.items() if value is not None}

@@ -1,0 +1,50 @@
+"""A Spark session that is set up for spaseq."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from spaseq.spark.source import register
+
+_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
+
+
+def session(
+    master: str | None = None, *, partitions: int | None = None, memory: str = "2g", name: str = "spaseq"
+) -> SparkSession:
+    """The active session, or a new one with small defaults for one machine.
+
+    ``partitions``: shuffle partitions, as many as there are cores unless given. Spark's own default of 200
+    costs seconds in every micro-batch, and the number stands in checkpoints for good.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        prepare_session(active)
+        return active
+    # Workers run the interpreter that runs this.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = (
+        SparkSession.builder.appName(name)
+        .config("spark.sql.shuffle.partitions", str(partitions or os.cpu_count() or 1))
+        .config("spark.driver.memory", memory)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config(_PROVIDER, _ROCKSDB)
+    )
+    spark = (builder.master(master) if master else builder).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    prepare_session(spark)
+    return spark
+
+
+def prepare_session(spark: SparkSession) -> None:
+    """What every query needs: the source's name, and a state store that holds large values."""
+    register(spark)
+    spark.conf.set(_PROVIDER, _ROCKSDB)
