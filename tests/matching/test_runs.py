@@ -31,10 +31,18 @@ class Counting(Context):
         return super().extend(rows, atom, event, inside, loose)
 
 
-def made(seq: str, size: int, counted: bool = False) -> tuple[Evaluator, Counting, list[int]]:
+def made(
+    seq: str, size: int, counted: bool = False, streams: int = 1
+) -> tuple[Evaluator, Counting, list[int]]:
     """A runs evaluator for letters that share ``?k``, in a sliding window; ids of 1,000 keys."""
-    gpms = " ".join(f"DEFINE GPM {name} ON S {{ ?{name.lower()} :k ?k }}" for name in "ABC" if name in seq)
-    text = f"SELECT * WITHIN 1 SECONDS FROM STREAM S <http://example.org/s> WHERE {{ SEQ({seq}) {gpms} }}"
+    names = [f"S{i}" for i in range(streams)]
+    gpms = " ".join(
+        f"DEFINE GPM {name} ON {', '.join(names)} {{ ?{name.lower()} :k ?k }}"
+        for name in "ABC"
+        if name in seq
+    )
+    declared = " ".join(f"FROM STREAM {name} <http://example.org/{name}>" for name in names)
+    text = f"SELECT * WITHIN 1 SECONDS {declared} WHERE {{ SEQ({seq}) {gpms} }}"
     pattern = normalise(parse("PREFIX : <http://example.org/> " + text))
     dictionary = Dictionary()
     keys = [dictionary.intern(Literal(i)) for i in range(1_000)]
@@ -42,11 +50,13 @@ def made(seq: str, size: int, counted: bool = False) -> tuple[Evaluator, Countin
     return plan.maker("runs", pattern, context, Bounds(size, counted, True, 0))(), context, keys
 
 
-def stream(letters: str, keys: list[int], step: int = 1) -> Iterator[Occurrence]:
-    """One event per letter (a blank: none of them), a tick apart; keys come around in turn."""
+def stream(
+    letters: str, keys: list[int], step: int = 1, streams: int = 1, tick: int = 1
+) -> Iterator[Occurrence]:
+    """One event per letter (a blank: none of them), ``tick`` apart; keys come around in turn."""
     for i, letter in enumerate(letters):
         solutions = {letter: ({"k": keys[i // step % len(keys)]},)} if letter != " " else {}
-        yield Occurrence(Stamp(i, 1, i), i, solutions)
+        yield Occurrence(Stamp(i * tick, 1 + i % streams, i), i, solutions)
 
 
 @pytest.mark.parametrize("operator", [";", ":"])
@@ -114,9 +124,17 @@ def test_simultaneous_events_may_be_too_many_for_a_window_of_events() -> None:
     assert found == []
 
 
-def test_a_neighbour_is_asked_once() -> None:
-    evaluator, context, keys = made("A , B", 10_000)
-    for event in stream("A  " * 1_000, keys):
+@pytest.mark.parametrize(("streams", "tick"), [(1, 1), (1, 0), (2, 1)])
+def test_a_neighbour_is_asked_once(streams: int, tick: int) -> None:
+    evaluator, context, keys = made("A , B", 10_000, streams=streams)
+    for event in stream("A  " * 1_000, keys, streams=streams, tick=tick):
         evaluator.push(event)
     # Each A begins, and meets the event right after it; then never again.
     assert context.asked == 2_000
+
+
+def test_runs_that_are_over_are_gone() -> None:
+    evaluator, _, keys = made("A , B", 10_000)
+    for event in stream("A " * 1_000, keys):
+        evaluator.push(event)
+    assert sum(isinstance(thing, Wait) for thing in gc.get_objects()) < 10
