@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from pyoxigraph import Literal
 
+from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context
@@ -33,12 +35,28 @@ def by_runs(sample: Sample) -> Yields:
     return _by_matcher(sample, lambda: Runs(query.program, query.pattern, query.context, sample.bounds))
 
 
-def by_kernel(sample: Sample) -> Yields:
-    """Raises ValueError for a query that its tables cannot hold."""
+class ByColumns(Protocol):
+    """An evaluator of a whole query that takes batches of columns."""
+
+    def process(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterable[tuple[Key, Found]]: ...
+
+    def advance(self, time: int) -> Iterable[tuple[Key, Found]]: ...
+
+    def close(self) -> Iterable[tuple[Key, Found]]: ...
+
+
+#: Makes one, as ``Kernel`` is made.
+Maker = Callable[[SequencePattern, Dictionary, Context, Bounds], ByColumns]
+
+
+def by_kernel(sample: Sample, make: Maker = Kernel) -> Yields:
+    """By the kernel, or another evaluator that takes columns; raises ValueError where it cannot."""
     steps = _steps(sample)
     ids = _OtherIds(sample.query) if any(step.sweep for step in steps) else _SameIds(sample.query)
     dictionary = ids.dictionary
-    kernel = Kernel(sample.query.pattern, dictionary, ids.context, sample.bounds)
+    kernel = make(sample.query.pattern, dictionary, ids.context, sample.bounds)
     out: Yields = []
     start = 0
     for step in steps:
