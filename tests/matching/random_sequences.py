@@ -128,8 +128,11 @@ class Sample:
     def __str__(self) -> str:
         term = self.dictionary.term
         b = self.bounds
-        window = f"WITHIN {b.size} {'EVENTS' if b.counted else 'SECONDS'} {'SLIDING' if b.sliding else ''}"
-        lines = [self.query.text.replace("WITHIN 10 SECONDS", window), f"first window at {b.start}"]
+        window = (
+            f"WITHIN {b.size} {'EVENTS' if b.counted else 'SECONDS'} {'SLIDING' if b.sliding else 'TUMBLING'}"
+        )
+        text = re.sub("WITHIN 10 SECONDS( TUMBLING)?", window, self.query.text)
+        lines = [text, f"first window at {b.start}"]
         for e in self.events:
             rows = (
                 f"{gpm} {' '.join(f'?{name}={term(i)}' for name, i in solution.items())}"
