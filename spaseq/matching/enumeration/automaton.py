@@ -1,0 +1,142 @@
+"""The deterministic automaton of a query, made as it is used (CORE, section 5: I/O-determinisation).
+
+Its input is an event with one of the GPMs that the event may be chosen as (a *label*), so that two runs in
+different states never choose the same events as the same GPMs: every match is found once. A state is a set
+of *configurations*: a place of NFA_scep and the counters of the Kleenes in progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.nfa import Action, Again, Enter, Leave
+from spaseq.automaton.pattern import Atom
+from spaseq.matching.runs.program import Gate, Place, Program, Way
+
+Ints = npt.NDArray[np.int64]
+
+#: The counters of Kleenes in progress, by Kleene.
+Counts = tuple[tuple[int, int], ...]
+
+_LEAST: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Where a run is: its place, and how many iterations its Kleenes have begun."""
+
+    place: Place
+    counts: Counts = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A step of a run: what it does to Ω, and where it leads."""
+
+    gate: Gate
+    way: Way
+    unit: Atom
+    to: Configuration
+
+
+class Automaton:
+    """``target[state, label]`` is -1 where it is not known yet; ``outgoing`` are labels as bits."""
+
+    def __init__(self, program: Program, labels: Sequence[str]) -> None:
+        self._labels = {gpm: number for number, gpm in enumerate(labels)}
+        self._minima = _minima(program)
+        self._numbers: dict[frozenset[Configuration], int] = {}
+        self._states: list[frozenset[Configuration]] = []
+        self.start = Configuration(program.start)
+        self.target = np.full((_LEAST, len(labels)), -1, dtype=np.int64)
+        self.outgoing = np.zeros(_LEAST, dtype=np.int64)
+        self.accepting = np.zeros(_LEAST, dtype=np.int64)
+        self._number(frozenset({self.start}))
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def moves(self, configuration: Configuration) -> Iterator[Move]:
+        """The steps that are possible."""
+        for gate in configuration.place.gates:
+            ended = self._act(configuration.counts, gate.ends)
+            for way in gate.ways if ended is not None else ():
+                assert isinstance(way.unit, Atom)
+                assert ended is not None
+                counts = self._act(ended, way.begins)
+                if counts is not None:
+                    yield Move(gate, way, way.unit, Configuration(way.target, counts))
+
+    def endings(self, configuration: Configuration) -> Iterator[tuple[Action, ...]]:
+        """The ways to end a match there."""
+        for ends in configuration.place.accepts:
+            if self._act(configuration.counts, ends) is not None:
+                yield ends
+
+    def find(self, state: int, label: int) -> None:
+        """Makes one step of the deterministic automaton known."""
+        moves = (move for configuration in self._states[state] for move in self.moves(configuration))
+        reached = frozenset(move.to for move in moves if self._labels[move.unit.gpm] == label)
+        self.target[state, label] = self._number(reached)
+
+    def _number(self, state: frozenset[Configuration]) -> int:
+        number = self._numbers.get(state)
+        if number is not None:
+            return number
+        number = self._numbers[state] = len(self._states)
+        self._states.append(state)
+        if number == len(self.outgoing):
+            self.target = np.concatenate([self.target, np.full_like(self.target, -1)])
+            self.outgoing = np.concatenate([self.outgoing, np.zeros_like(self.outgoing)])
+            self.accepting = np.concatenate([self.accepting, np.zeros_like(self.accepting)])
+        self.accepting[number] = any(True for c in state for _ in self.endings(c))
+        for move in (move for c in state for move in self.moves(c)):
+            self.outgoing[number] |= 1 << self._labels[move.unit.gpm]
+        return number
+
+    def _act(self, counts: Counts, actions: tuple[Action, ...]) -> Counts | None:
+        """The counters after some actions; None where one of them is not possible."""
+        now = dict(counts)
+        for action in actions:
+            match action:
+                case Enter(kleene):
+                    now[kleene] = 1
+                case Again(kleene, maximum):
+                    if maximum is not None and now[kleene] >= maximum:
+                        return None
+                    # Without a maximum nothing asks how many there are beyond the minimum.
+                    now[kleene] = now[kleene] + 1 if maximum else min(now[kleene] + 1, self._minima[kleene])
+                case Leave(kleene, minimum):
+                    if now.pop(kleene) < minimum:
+                        return None
+        return tuple(sorted(now.items()))
+
+
+def _minima(program: Program) -> dict[int, int]:
+    """The iterations that each Kleene needs."""
+    found = dict[int, int]()
+    actions: list[Action] = []
+    for place in reachable(program.start):
+        actions += [a for ends in place.accepts for a in ends]
+        for gate in place.gates:
+            actions += [*gate.ends, *(a for way in gate.ways for a in way.begins)]
+    for action in actions:
+        if isinstance(action, Leave):
+            found[action.kleene] = max(found.get(action.kleene, 1), action.minimum)
+        elif isinstance(action, Enter | Again):
+            found.setdefault(action.kleene, 1)
+    return found
+
+
+def reachable(start: Place) -> list[Place]:
+    """The places of a program that its runs may come to."""
+    places = [start]
+    for place in places:
+        new = (way.target for gate in place.gates for way in gate.ways)
+        places += [p for p in dict.fromkeys(new) if p not in places]
+    return places

@@ -1,0 +1,138 @@
+"""The arrays of the enumerating evaluator, and how they grow."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from spaseq.matching.enumeration import _kernel_layout as lay
+from spaseq.matching.enumeration._kernel import move_partitions
+from spaseq.matching.enumeration._kernel_walk import enumerate_matches
+from spaseq.matching.enumeration.automaton import Automaton
+
+_NODES: Final = 1 << 14
+_PARTITIONS: Final = 1 << 6
+_FOUND: Final = 1 << 12
+_ACTIVE: Final = 4
+_LIST: Final = 3
+_KEYS: Final = 16
+_MATCHES: Final = 1 << 6
+_MOST_MATCHES: Final = 1 << 16
+
+
+class Memory:
+    """All partial matches of a query: see ``_kernel_layout`` for what the arrays hold."""
+
+    def __init__(self, automaton: Automaton, labels: int, keys: int, limit: int) -> None:
+        self.automaton = automaton
+        self.counters = np.zeros(lay.COUNTERS, dtype=np.int64)
+        c = self.counters
+        c[lay.N_KEYS], c[lay.LABELS], c[lay.LIMIT] = keys, labels, limit
+        c[lay.MOST_ACTIVE], c[lay.MOST_LIST] = _ACTIVE, _LIST
+        # No node has number 0, which stands for none.
+        c[lay.FIRST_NODE] = c[lay.NEXT_NODE] = 1
+        # Without keys there is one partition, and it is there from the start.
+        c[lay.PARTITIONS] = int(keys == 0)
+        c[lay.MASK] = _NODES - 1
+        self.nodes, self.found, self.seen = lay.arrays(
+            (_NODES, lay.NODE_SIZE), (_FOUND, lay.FOUND_SIZE), (_KEYS, keys + 1)
+        )
+        self.parts, self.table, self.work = lay.arrays((0, 0), (0,), (0,))
+        self._allocate(_PARTITIONS if keys else 1)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions are held."""
+        return int(self.counters[lay.PARTITIONS])
+
+    @property
+    def live_nodes(self) -> int:
+        """How many nodes are held."""
+        return int(self.counters[lay.NEXT_NODE] - self.counters[lay.FIRST_NODE])
+
+    def widen(self) -> None:
+        """Makes more of what the kernel wants more of, while nothing found waits to be enumerated."""
+        c = self.counters
+        if c[lay.WANTS] == lay.MORE_KEYS:
+            (self.seen,) = lay.arrays((2 * len(self.seen), self.seen.shape[1]))
+            return
+        old, most_list = self.parts, int(c[lay.MOST_LIST])
+        active = int(c[lay.MOST_ACTIVE])
+        if c[lay.WANTS] == lay.MORE_LIST:
+            most_list *= 2
+        else:
+            active *= 2
+        self._move(old, len(old), active, most_list, np.iinfo(np.int64).min)
+
+    def more_nodes(self) -> None:
+        """A ring twice as large."""
+        c = self.counters
+        (nodes,) = lay.arrays((2 * len(self.nodes), lay.NODE_SIZE))
+        numbers = np.arange(c[lay.FIRST_NODE], c[lay.NEXT_NODE])
+        nodes[numbers & (len(nodes) - 1)] = self.nodes[numbers & (len(self.nodes) - 1)]
+        self.nodes = nodes
+        c[lay.MASK] = len(nodes) - 1
+
+    def more_found(self) -> None:
+        """Room for twice as many roots."""
+        self.found = np.concatenate([self.found, np.zeros_like(self.found)])
+
+    def make_partitions(self, least: int) -> None:
+        """Drops the partitions that no event since ``least`` has touched; at least half are free then."""
+        live = int((self.parts[: self.partitions, lay.LAST] >= least).sum())
+        active, most_list = int(self.counters[lay.MOST_ACTIVE]), int(self.counters[lay.MOST_LIST])
+        self._move(self.parts, max(_PARTITIONS, 1 << (2 * live).bit_length()), active, most_list, least)
+
+    def _move(self, old: lay.Ints, size: int, active: int, most_list: int, least: int) -> None:
+        self.parts, self.table, self.work = self._arrays(size, active, most_list)
+        move_partitions(self.counters, old, self.parts, self.table, most_list, least)
+        self.counters[lay.MOST_ACTIVE], self.counters[lay.MOST_LIST] = active, most_list
+
+    def _allocate(self, size: int) -> None:
+        self.parts, self.table, self.work = self._arrays(size, _ACTIVE, _LIST)
+
+    def _arrays(self, size: int, active: int, most_list: int) -> tuple[lay.Ints, lay.Ints, lay.Ints]:
+        width = lay.ENTRIES + active * (lay.LIST + most_list)
+        parts, table, work = lay.arrays((size, width), (1 << (2 * size).bit_length(),), (width,))
+        return parts, table, work
+
+
+class Walk:
+    """Where the enumeration of what was found stands, and room for what comes out of it."""
+
+    def __init__(self) -> None:
+        self._state, self._stack, self._path = lay.arrays((lay.WALK,), (64, 2), (64, 2))
+        self._out, self._ends, self._roots = _room(_MATCHES)
+
+    def next(self, memory: Memory) -> tuple[lay.Ints, lay.Ints, lay.Ints] | None:
+        """Some more of the matches that were found; None when there are no more.
+
+        The first array has event positions and labels in pairs, of shape ``(pairs, 2)``, the others where
+        each match ends in it, and the number of the root that it belongs to. The next call overwrites them.
+        """
+        last = int(memory.counters[lay.FOUND_COUNT])
+        while True:
+            status = enumerate_matches(
+                memory.counters, memory.nodes, memory.found, last, self._state, self._stack, self._path,
+                self._out, self._ends, self._roots,
+            )  # fmt: skip
+            count, used = int(self._state[lay.W_COUNT]), int(self._state[lay.W_USED])
+            if count:
+                taken = self._out[:used].reshape(-1, 2), self._ends[:count] // 2, self._roots[:count]
+                if status == lay.FULL and len(self._ends) < _MOST_MATCHES:
+                    # Few at first, since few may be wanted.
+                    self._out, self._ends, self._roots = _room(4 * len(self._ends))
+                return taken
+            if status == lay.DONE:
+                return None
+            if status == lay.DEEPER:
+                self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])
+                self._path = np.concatenate([self._path, np.zeros_like(self._path)])
+            else:
+                (self._out,) = lay.arrays((2 * len(self._out),))
+
+
+def _room(matches: int) -> tuple[lay.Ints, lay.Ints, lay.Ints]:
+    out, ends, roots = lay.arrays((8 * matches,), (matches,), (matches,))
+    return out, ends, roots

@@ -1,0 +1,209 @@
+"""The enumerating evaluator gives what the reference gives, lazily, in memory that does not grow."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+from pyoxigraph import Literal
+
+from spaseq.errors import QueryError
+from spaseq.events import Stamp
+from spaseq.matching.context import Context
+from spaseq.matching.enumeration.evaluator import Enumeration
+from spaseq.matching.enumeration.fits import fits
+from spaseq.matching.model import Bounds, Occurrence
+from spaseq.terms import Dictionary
+from tests.matching.kernel_cases import batches, by_kernel, by_reference
+from tests.matching.random_sequences import Query, pattern_of, random_sample
+
+#: Seeds of a test, each a query and its streams: together over 10,000 cases.
+SEEDS = range(40)
+QUERIES = 26
+STREAMS = 10
+
+
+class _Sequences:
+    """Random sequences of ``:``, closures, groups and alternatives; few name a GPM twice."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self.names = rng.sample("ABCDEFGH", 8) * (2 if rng.random() < 0.1 else 1)
+
+    def chain(self, depth: int) -> str:
+        elements = [self._element(depth) for _ in range(self._rng.choice([1, 2, 2, 3]))]
+        return " : ".join(filter(None, elements)) or "A"
+
+    def _element(self, depth: int) -> str:
+        kind = self._rng.random()
+        if not self.names:
+            return ""
+        if kind < 0.3:
+            deep = depth and self._rng.random() < 0.4
+            inner = f"({self.chain(depth - 1)})" if deep else self.names.pop()
+            return inner + self._rng.choice(["+[:]", "+[:]", "{2,}[:]", "{1,2}[:]", "{2}[:]", "{2,3}[:]"])
+        if depth and kind < 0.5:
+            return f"({self.chain(depth - 1)} | {self.chain(depth - 1)})"
+        if depth and kind < 0.55:
+            return f"({self.chain(depth - 1)})"
+        return self.names.pop()
+
+
+def random_query(rng: random.Random) -> Query:
+    """A query whose matches can be enumerated."""
+    while True:
+        seq = _Sequences(rng).chain(2)
+        names = sorted(set("ABCDEFGH") & set(seq))
+        keys = rng.choices([(), ("k",), ("k", "j")], [60, 30, 10])[0]
+        joined = "j" not in keys and rng.random() < 0.2
+        streams = (1,) if rng.random() < 0.4 else (1, 2)
+        reads = {name: streams if rng.random() < 0.6 else (rng.choice(streams),) for name in names}
+        binds = {name: (*keys, *["j"] * joined) for name in names}
+        gpms = "".join(
+            f"DEFINE GPM {name} ON {', '.join(f'S{i}' for i in reads[name])} "
+            f"{{ [] :v ?v{name}{''.join(f' ; :{b} ?{b}' for b in binds[name])} }}\n"
+            for name in names
+        )
+        end = rng.choice(["", "", "EMIT NEXT", "EMIT LAST", "EMIT MAX"]) + rng.choice(
+            ["", "", " CONSUME ANY"]
+        )
+        text = (
+            f"PREFIX : <http://example.org/> SELECT * WITHIN 10 SECONDS "
+            f"{'PARTITION BY ' * bool(keys)}{' '.join('?' + key for key in keys)} "
+            f"{' '.join(f'FROM STREAM S{i} <http://example.org/s{i}>' for i in streams)}\n"
+            f"WHERE {{ SEQ({seq})\n{gpms} }} {end if not joined else ''}"
+        )
+        try:
+            pattern = pattern_of(text)
+        except QueryError:
+            continue
+        if fits(pattern) is None:
+            return Query(text, pattern, {name: rng.choice("xxxy") for name in names}, reads, binds)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_enumeration_equals_the_reference(seed: int) -> None:
+    rng = random.Random(f"enumeration {seed}")
+    for _ in range(QUERIES):
+        query = random_query(rng)
+        for _ in range(STREAMS):
+            sample = replace(random_sample(rng, query, 7), drops=frozenset())
+            answers = by_kernel(sample, Enumeration), by_reference(sample)
+            # Those with the same last event come in any order.
+            found, expected = ([Counter(step) for step in steps] for steps in answers)
+            assert found == expected, str(sample)
+
+
+# --- what it costs --------------------------------------------------------------------------------
+
+
+def _query(seq: str, more: str = "", partition: str = "") -> Query:
+    names = sorted(set("ABC") & set(seq))
+    gpms = " ".join(f"DEFINE GPM {name} ON S {{ [] :v{name} ?v{name} ; :k ?k }}" for name in names)
+    text = (
+        f"PREFIX : <http://example.org/> SELECT * WITHIN 1 SECONDS {partition} "
+        f"FROM STREAM S <http://example.org/s> WHERE {{ SEQ({seq}) {gpms} }} {more}"
+    )
+    return Query(text, pattern_of(text), {}, {}, {})
+
+
+def _stream(dictionary: Dictionary, kinds: Iterator[tuple[str, str]]) -> list[Occurrence]:
+    """An event for each GPM and key."""
+    intern = dictionary.intern
+    return [
+        Occurrence(Stamp(i, 1, i), i, {name: ({f"v{name}": intern(Literal(i)), "k": intern(Literal(key))},)})
+        for i, (name, key) in enumerate(kinds)
+    ]
+
+
+def _evaluator(query: Query, bounds: Bounds) -> tuple[Enumeration, Dictionary]:
+    dictionary = Dictionary()
+    context = Context(query.pattern, dictionary, lambda *_: False)
+    return Enumeration(query.pattern, dictionary, context, bounds), dictionary
+
+
+def test_whoever_takes_ten_matches_pays_for_ten() -> None:
+    """A pattern with some 10^60 matches."""
+    evaluator, dictionary = _evaluator(
+        _query("A+[:] : B", partition="PARTITION BY ?k"), Bounds(10**6, False, True, 0)
+    )
+    events = _stream(dictionary, iter([*[("A", "k")] * 200, ("B", "k")]))
+    (batch,) = batches(events, dictionary, [])
+    found = list(islice(evaluator.process(*batch), 10))
+    assert len({match.chosen for _, match in found}) == 10
+    assert all(match.events[-1][1].position == 200 for _, match in found)
+    assert evaluator.memory.live_nodes < 10 * len(events)
+
+
+@pytest.mark.parametrize("sliding", [True, False])
+def test_nodes_are_recycled_with_the_window(sliding: bool) -> None:
+    """The ring is as large for a stream ten times as long."""
+    sizes = []
+    for length in (4_000, 40_000):
+        evaluator, dictionary = _evaluator(_query("A : B : C"), Bounds(50, False, sliding, 0))
+        rng = random.Random(1)
+        events = _stream(dictionary, ((rng.choice("ABC"), "k") for _ in range(length)))
+        for batch in batches(events, dictionary, [500] * (length // 500)):
+            evaluator.update(*batch)
+        sizes.append(len(evaluator.memory.nodes))
+    assert sizes[0] == sizes[1]
+
+
+def test_idle_partitions_are_dropped() -> None:
+    evaluator, dictionary = _evaluator(
+        _query("A : B", partition="PARTITION BY ?k"), Bounds(50, False, True, 0)
+    )
+    events = _stream(dictionary, (("A", f"key {i}") for i in range(5_000)))
+    for batch in batches(events, dictionary, [100] * 50):
+        evaluator.update(*batch)
+    assert evaluator.memory.partitions < 500
+
+
+def test_arrays_are_the_matches() -> None:
+    evaluator, dictionary = _evaluator(_query("A : B"), Bounds(50, False, True, 0))
+    events = _stream(dictionary, iter([("A", "k"), ("A", "k"), ("B", "k"), ("B", "k")]))
+    (batch,) = batches(events, dictionary, [])
+    found = []
+    for pairs, ends in evaluator.arrays(*batch):
+        begin = 0
+        for end in ends.tolist():
+            found.append([tuple(pair) for pair in pairs[begin:end].tolist()])
+            begin = end
+    assert sorted(found) == [[(a, 0), (b, 1)] for a in (0, 1) for b in (2, 3)]
+
+
+# --- what it is for -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seq", "more", "reason"),
+    [
+        ("A : B", "", None),
+        ("A : (B | C)+[:]", "", None),
+        ("A ; B", "", "an operator other than ':'"),
+        ("A : B+ : C", "", "an operator other than ':'"),
+        ("A : !B : C", "", "a negation or ? looks at what is between events"),
+        ("A : B? : C", "", "a negation or ? looks at what is between events"),
+        ("A : (B & C)", "", "& or ALL gathers several events"),
+        ("A : B", "EMIT LAST", "EMIT and CONSUME need the matches of all join keys at once"),
+    ],
+)
+def test_fits(seq: str, more: str, reason: str | None) -> None:
+    assert fits(_query(seq, more).pattern) == reason
+
+
+def test_filters_between_events_do_not_fit() -> None:
+    text = (
+        "PREFIX : <http://example.org/> SELECT * WITHIN 1 SECONDS FROM STREAM S <http://example.org/s> "
+        "WHERE { SEQ(A : B) DEFINE GPM A ON S { [] :v ?a } DEFINE GPM B ON S { [] :v ?b FILTER(?b > ?a) } }"
+    )
+    assert fits(pattern_of(text)) == "B has a filter on other events"
+    joined = text.replace("[] :v ?b FILTER(?b > ?a)", "[] :v ?b ; :w ?a").replace(
+        "SEQ(A : B)", "SEQ(A : B : C)"
+    )
+    joined = joined.replace("DEFINE GPM A", "DEFINE GPM C ON S { [] :v ?c } DEFINE GPM A")
+    assert fits(pattern_of(joined)) == "?a joins some events of a match and not all"
