@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from hashlib import sha1
 
-from rdflib.namespace import DCTERMS, PROV, RDF, RDFS, XSD
+from rdflib.namespace import DCTERMS, PROV, RDF, RDFS
 from rdflib.term import BNode, IdentifiedNode, Literal, Node, URIRef
 
 from spaseq.language.syntax import Query
@@ -34,7 +34,6 @@ from spaseq.rdf.vocabulary import (
     QUERY,
     START,
 )
-from spaseq.results._base import show_time
 from spaseq.results.match import Event, Match
 
 Triple = tuple[IdentifiedNode, URIRef, Node]
@@ -87,9 +86,8 @@ def event_name(event: Event) -> IdentifiedNode:
 
 
 def time_literal(time: datetime | int) -> Literal:
-    """An event's time as an ``xsd:dateTime``, or a tick."""
-    datatype = XSD.integer if isinstance(time, int) else XSD.dateTime
-    return Literal(str(show_time(time)), datatype=datatype, normalize=False)
+    """An event's time as rdflib writes it: an ``xsd:dateTime``, or a tick."""
+    return Literal(time)
 
 
 def _events(match: Match) -> Iterator[Event]:

@@ -1,8 +1,9 @@
 """Live: named graphs added to a dataset are events, matches of CONSTRUCT are named graphs of it.
 
 When is a graph an event? When the default graph says its ``prov:generatedAtTime``. Say that last, and the
-event is pushed, and what it completes delivered, before ``add`` returns. Where it is said before the graph is
-there, or the store does not tell what is added to it, the event is pushed by ``flush``, or by the end of
+event is pushed, and what it completes delivered, before ``add`` returns. Said before the graph is there, it
+announces the event, which is pushed when the next one is announced. What then still waits, or what the store
+did not tell of (Oxigraph's does not when it loads a file), is pushed by ``flush``, and by the end of
 ``with connection:``. ``with connection.event(…)`` does all of it in order.
 
 rdflib's Result keeps every row that it ever gave. Live results come from ``Results``, which forgets them.
@@ -15,10 +16,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
 
 from rdflib.graph import Graph
-from rdflib.store import TripleAddedEvent
+from rdflib.store import TripleAddedEvent, TripleRemovedEvent
 from rdflib.term import BNode, Node, URIRef
 
 from spaseq.engine import Engine, Handle
@@ -80,13 +80,15 @@ class Connection:
         self._old = frozenset(self._times.subjects(GENERATED_AT, None))
         self._events: dict[Node, None] = {}
         self._matches: dict[Node, None] = {}
+        # Those whose time was said, and whose graph is still to come.
+        self._announced: dict[Name, Node] = {}
         self._writing = 0
         self._waiting: deque[tuple[Name, Node]] = deque()
         self._pushing = False
         self._warned = False
-        graph.store.dispatcher.subscribe(  # type: ignore[no-untyped-call]  # rdflib's is untyped
-            TripleAddedEvent, self._added
-        )
+        # rdflib raises for a kind of event that nobody has subscribed to, once there is any subscriber.
+        for kind in (TripleAddedEvent, TripleRemovedEvent):
+            graph.store.dispatcher.subscribe(kind, self._changed)  # type: ignore[no-untyped-call]
 
     # --- events
 
@@ -112,23 +114,36 @@ class Connection:
             if isinstance(name, URIRef | BNode):
                 self._take(name, time)
 
-    def _added(self, added: Any) -> None:
-        """rdflib: a triple was added, or is just being added, to some graph of the store."""
-        if self._writing:
+    def _changed(self, event: TripleAddedEvent | TripleRemovedEvent) -> None:
+        """rdflib: a triple was added, or is just being added, to some graph of the store, or removed."""
+        if self._writing or isinstance(event, TripleRemovedEvent):
             return
-        name = getattr(added.context, "identifier", added.context)
-        subject, predicate, time = added.triple
+        # rdflib's events have what they are made with, and declare nothing.
+        name = getattr(event.context, "identifier", event.context)  # type: ignore[attr-defined]
+        subject, predicate, time = event.triple  # type: ignore[attr-defined]
         if name == self._times.identifier:
-            if predicate == GENERATED_AT and len(named_graph(self._graph, subject)):
-                self._take(subject, time)
+            if predicate == GENERATED_AT and subject not in self._matches:
+                self._announced[subject] = time
+                for found in self._due(time):
+                    self._take(*found)
         elif name in self._events and not self._warned:
             self._warned = True
             message = f"graph <{name}> goes on after it was pushed: say its {GENERATED_AT} last"
             warnings.warn(message, SpaseqWarning, stacklevel=4)
 
+    def _due(self, time: Node) -> list[tuple[Name, Node]]:
+        """The events that were announced up to this time, and are there; in the order of their times."""
+        due = [
+            (name, said)
+            for name, said in self._announced.items()
+            if _order(said) <= _order(time) and len(named_graph(self._graph, name))
+        ]
+        return sorted(due, key=lambda pair: (_order(pair[1]), pair[0]))
+
     def _take(self, name: Name, time: Node) -> None:
         """Pushes an event; those that arrive meanwhile, from callbacks, come after it."""
-        if name in self._events or name in self._matches:
+        self._announced.pop(name, None)
+        if name in self._events:
             return
         self._events[name] = None
         self._waiting.append((name, time))
@@ -222,9 +237,12 @@ class Connection:
 
     def close(self) -> None:
         """Pushes what waits, and lets go of the dataset. The engine stays open."""
-        handlers = self._graph.store.dispatcher.get_map()[TripleAddedEvent]  # type: ignore[no-untyped-call]
-        if self._added in handlers:
-            handlers.remove(self._added)
+        listening = False
+        for handlers in self._graph.store.dispatcher.get_map().values():  # type: ignore[no-untyped-call]
+            if self._changed in handlers:
+                handlers.remove(self._changed)
+                listening = True
+        if listening:
             self.flush()
 
     def __enter__(self) -> Connection:

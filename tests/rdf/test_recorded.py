@@ -20,7 +20,7 @@ from spaseq.terms import Dictionary
 from tests.rdf import trades
 from tests.rdf.trades import CONSTRUCTED, FALLS, PREFIXED, STORES, E, default_graph, event, part_of, recorded
 
-pytestmark = [trades.pytestmark, pytest.mark.parametrize("store", STORES)]
+pytestmark = [*trades.pytestmark, pytest.mark.parametrize("store", STORES)]
 
 
 def asked(dataset: Graph, query: Any = PREFIXED, **options: Any) -> SpaseqResult:
@@ -318,7 +318,6 @@ def test_a_single_graph_is_no_recorded_stream(store: str) -> None:
         asked(Graph(store=store))
 
 
-@pytest.mark.filterwarnings("ignore:ConjunctiveGraph:DeprecationWarning")
 def test_a_conjunctive_graph(store: str) -> None:
     if store == "Oxigraph":
         pytest.skip("ConjunctiveGraph is rdflib's past, and Oxigraph's neither")

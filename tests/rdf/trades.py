@@ -14,10 +14,11 @@ TRADES = str(E.trades)
 
 STORES = ["Memory", "Oxigraph"]
 
-# rdflib's own Dataset.query and GRAPH use what rdflib 7.6 deprecates; nothing of ours may.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Dataset.(default_context|contexts|identifier):DeprecationWarning"
-)
+# rdflib's own Dataset.query, GRAPH and TriG parser use what rdflib 7.6 deprecates; nothing of ours may.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Dataset.(default_context|contexts|identifier):DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning"),
+]
 
 #: Company and price at ticks 0, 1, 2…
 PRICES = [("acme", 14), ("acme", 12), ("bolt", 3), ("bolt", 2), ("acme", 20), ("acme", 19)]
