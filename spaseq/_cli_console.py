@@ -1,4 +1,4 @@
-"""Standard error and Ctrl-C: messages, one line of progress, and interrupts that wait for a write."""
+"""Standard error and signals: messages, one line of progress, and interrupts that wait for a write."""
 
 from __future__ import annotations
 
@@ -74,44 +74,51 @@ class StatusLine:
         return "  ".join(parts)
 
 
-class Interrupts:
-    """Ctrl-C raises KeyboardInterrupt, but never inside ``held``: there it waits for the end.
+class Terminated(KeyboardInterrupt):  # as Ctrl-C it is no error
+    """SIGTERM: what service managers send where a user presses Ctrl-C."""
 
-    So a row is written whole or not at all. A second Ctrl-C does not wait.
+
+class Interrupts:
+    """Ctrl-C raises KeyboardInterrupt, SIGTERM ``Terminated``, but never inside ``held``: there they wait.
+
+    So a row is written whole or not at all. A second one does not wait.
     """
 
     def __init__(self) -> None:
         self._holding = False
-        self._pending = False
+        self._pending: type[KeyboardInterrupt] | None = None
 
     def __enter__(self) -> Self:
-        self._before = signal.getsignal(signal.SIGINT)
-        if self._before is not signal.SIG_IGN:  # a background job of a shell stays one
-            signal.signal(signal.SIGINT, self._interrupt)
+        self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number, before in self._before.items():
+            if before is not signal.SIG_IGN:  # a background job of a shell stays one
+                signal.signal(number, self._interrupt)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        for number, before in self._before.items():
+            signal.signal(number, before)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep Ctrl-C waiting until the block ends."""
+        """Keep interrupts waiting until the block ends."""
         self._holding = True
         try:
             yield
         finally:
             self._holding = False
-        if self._pending:
-            self._pending = False
-            raise KeyboardInterrupt
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            raise pending
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  # a signal handler's arguments
-        if self._holding and not self._pending:
-            self._pending = True
+        kind = Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        if self._holding and self._pending is None:
+            self._pending = kind
         else:
-            raise KeyboardInterrupt
+            raise kind
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -10,11 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from spaseq._cli_console import Interrupts, StatusLine, say, warnings_on_stderr
+import typer
+
+from spaseq._cli_console import Interrupts, StatusLine, Terminated, say, warnings_on_stderr
 from spaseq.engine import Progress
 from spaseq.results import ResultWriter
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent
+
+#: The exit status after SIGTERM, as shells give it.
+TERMINATED: Final = 128 + signal.SIGTERM
 
 #: How many reasons of bad and late events are shown.
 _REASONS: Final = 5
@@ -60,21 +66,26 @@ class Report:
 
 
 def deliver(matches: Generator[Match, None, None], results: ResultWriter, report: Report) -> None:
-    """Write the matches as they come, until they end, Ctrl-C, or nobody reads them; then end the document.
+    """Write the matches as they come, until they end, are interrupted, or nobody reads them.
 
-    Ctrl-C is the normal end of an endless stream: what was found is complete. What the engine raises
-    passes through, after the document was ended.
+    Ctrl-C is the normal end of an endless stream: what was found is complete. SIGTERM ends it alike, but
+    with the exit status that says so. What the engine raises passes through, after the document was ended.
     """
+    status = 0
     with warnings_on_stderr(report.status):
         try:
             _write(matches, results, report)
         except _ReaderGoneError:
             silence_stdout()
+        except Terminated:
+            status = TERMINATED
         except KeyboardInterrupt:
             pass
         finally:
             report.close()
     report.summarise()
+    if status:
+        raise typer.Exit(status)
 
 
 def _write(matches: Generator[Match, None, None], results: ResultWriter, report: Report) -> None:

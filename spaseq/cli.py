@@ -120,7 +120,7 @@ def run(
 ) -> None:
     """Run a query over streams and write the matches as they are found.
 
-    Ctrl-C ends it with what was found so far.
+    Ctrl-C and SIGTERM end it with what was found so far.
 
     \b
     Examples:
@@ -139,7 +139,7 @@ def run(
 
     Durations are numbers with ms, s, m, h or d; on a stream of ticks a second is one tick.
     SELECT and ASK go into table, json, xml, csv, tsv, ndjson; CONSTRUCT into trig, nquads, ndjson.
-    Exit status: 0, 1 if the run failed, 2 if the query or the command line is wrong.
+    Exit status: 0, 1 if the run failed, 2 if the query or the command line is wrong, 143 after SIGTERM.
     """
     with _reporting():
         prepared = _read(query)

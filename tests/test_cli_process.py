@@ -1,4 +1,4 @@
-"""The command line as a process of its own: slow pipes, Ctrl-C, readers that go away, terminals."""
+"""The command line as a process of its own: slow pipes, signals, readers that go away, terminals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 import spaseq as package
-from spaseq._cli_console import Interrupts
+from spaseq._cli_console import Interrupts, Terminated
 
 from .test_cli import CONSTRUCT, EX, QUERY, STREAM, event
 
@@ -65,9 +65,9 @@ class Slow:
             self.seen += self._out.read() or b""
             time.sleep(0.01)
 
-    def interrupt(self) -> tuple[str, str, int]:
-        """Ctrl-C, and what ``rest`` gives."""
-        self.process.send_signal(signal.SIGINT)
+    def interrupt(self, number: signal.Signals = signal.SIGINT) -> tuple[str, str, int]:
+        """Ctrl-C or another signal, and what ``rest`` gives."""
+        self.process.send_signal(number)
         self.process.wait(PATIENCE)
         return self.rest()
 
@@ -121,6 +121,69 @@ def test_ctrl_c_ends_with_what_was_found(slow: Slow, request: pytest.FixtureRequ
 
 
 @pytest.mark.parametrize(
+    "slow", [("json", "q.rq"), ("trig", "construct.rq")], indirect=True, ids=lambda p: p[0]
+)
+def test_sigterm_ends_with_what_was_found(slow: Slow, request: pytest.FixtureRequest) -> None:
+    slow.feed(STREAM)
+    slow.read_until(b"20")
+    out, err, status = slow.interrupt(signal.SIGTERM)
+    assert (err, status) == ("", 143)
+    if request.node.callspec.id == "json":
+        assert json.loads(out)["results"]["bindings"][0]["w"]["value"] == "20"
+    assert out.endswith("\n")
+
+
+def test_sigkill_leaves_whole_lines_and_nothing_else(environment: dict[str, str]) -> None:
+    """Only the last line may be torn, and a later run is none the wiser."""
+    slow = Slow(environment, "-f", "ndjson", "-o", "out.ndjson", "--dead-letters", "bad.ndjson")
+    try:
+        before = {*os.listdir()} | {"out.ndjson", "bad.ndjson"}
+        deadline = time.monotonic() + PATIENCE
+        for n in range(0, 100_000, 20):
+            slow.feed("nonsense\n" + "".join(event(t, t, "vw"[t % 2], t) for t in range(n, n + 20)))
+            if Path("out.ndjson").exists() and Path("out.ndjson").stat().st_size > 100_000:
+                break
+            assert time.monotonic() < deadline
+        slow.process.kill()
+        assert slow.process.wait(PATIENCE) == -signal.SIGKILL
+    finally:
+        slow.stop()
+    assert {*os.listdir()} == before
+    for name in ("out.ndjson", "bad.ndjson"):
+        *whole, _ = Path(name).read_text().split("\n")
+        assert len(whole) > 10
+        assert all(isinstance(json.loads(line), dict) for line in whole)
+    again = [*COMMAND, "run", "q.rq", "-s", "S1=s.nq", "-f", "ndjson", "-o", "out.ndjson"]
+    subprocess.run(again, env=environment, check=True)
+    assert len(Path("out.ndjson").read_text().splitlines()) == 2
+
+
+#: Finds terms by compiled kernels, those that take the least time to compile.
+FIND_TERMS = """
+from pyoxigraph import NamedNode
+from spaseq.terms import Dictionary
+terms = Dictionary()
+terms.table()
+print(terms.intern(NamedNode("x:a")), terms.intern(NamedNode("x:b")), terms.find(NamedNode("x:a")))
+"""
+
+
+def test_sigkill_while_kernels_are_compiled_leaves_a_good_cache(environment: dict[str, str]) -> None:
+    cold = environment | {"NUMBA_CACHE_DIR": str(Path("cache").absolute())}
+    first = subprocess.Popen([sys.executable, "-c", FIND_TERMS], env=cold, stdout=subprocess.PIPE)
+    deadline = time.monotonic() + 4 * PATIENCE
+    while not any(Path("cache").rglob("*.nb[ic]*")):  # the first kernel is being written
+        assert time.monotonic() < deadline
+        assert first.poll() is None
+        time.sleep(0.002)
+    first.kill()
+    first.communicate()
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", FIND_TERMS], env=cold, capture_output=True, text=True)
+        assert (done.stdout, done.stderr, done.returncode) == ("1 2 1\n", "", 0)
+
+
+@pytest.mark.parametrize(
     "idle", [(), ("--idle", "100ms")], ids=["", "idle"]
 )  # idle streams are read by threads
 def test_ctrl_c_before_anything_was_found(environment: dict[str, str], idle: tuple[str, ...]) -> None:
@@ -137,23 +200,26 @@ def test_ctrl_c_before_anything_was_found(environment: dict[str, str], idle: tup
     assert (err, status) == ("", 0)
 
 
+@pytest.mark.parametrize(("number", "raised"), [("SIGINT", KeyboardInterrupt), ("SIGTERM", Terminated)])
 @pytest.mark.parametrize(("presses", "written"), [(1, ["begun", "done"]), (2, ["begun"])])
-def test_ctrl_c_waits_for_a_write_once(presses: int, written: list[str]) -> None:
+def test_interrupts_wait_for_a_write_once(
+    number: str, raised: type[KeyboardInterrupt], presses: int, written: list[str]
+) -> None:
     steps: list[str] = []
 
     def write(interrupts: Interrupts) -> None:
         with interrupts.held():
             steps.append("begun")
             for _ in range(presses):
-                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.Signals[number])
             steps.append("done")
         steps.append("went on")
 
-    before = signal.getsignal(signal.SIGINT)
-    with Interrupts() as interrupts, pytest.raises(KeyboardInterrupt):
+    before = signal.getsignal(signal.Signals[number])
+    with Interrupts() as interrupts, pytest.raises(raised):
         write(interrupts)
     assert steps == written
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.Signals[number]) is before
 
 
 @pytest.mark.parametrize("idle", [(), ("--idle", "100ms")], ids=["", "idle"])
