@@ -8,7 +8,7 @@ A node test is a place that takes no edge.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,6 +37,9 @@ GRAPH: Final = NamedNode("urn:spaseq:graph")
 
 #: So many places of an automaton are more than anybody means; memory grows with states × nodes.
 MOST_PLACES: Final = 4_096
+
+#: The same of edges: where parts may be left out, they grow with the square of the places.
+MOST_EDGES: Final = 1 << 16
 
 _HERE: Final = s.Var("here")
 _NEXT: Final = s.Var("next")
@@ -68,23 +71,24 @@ def compile_path(expression: Expression) -> Compiled:
     >>> compiled.nfa.size, len(compiled.nfa.edges)
     (3, 4)
     """
-    _check_size(expression)
-    places = _Places()
+    if (size := _size(expression.root)) > MOST_PLACES:
+        raise too_large(expression, f"{size:,} steps, more than {MOST_PLACES:,}")
+    places = _Places(expression)
     whole = places.add(expression.root)
     states = merge(places.automaton(whole))
     symbols = {show(symbol, expression.prefixes): symbol for symbol in read(expression.root)}
     return Compiled(expression, _nfa(expression, states, symbols), symbols)
 
 
-def _check_size(expression: Expression) -> None:
-    if (size := _size(expression.root)) > MOST_PLACES:
-        culprit = _longest(expression.root)
-        raise expression.source.error(
-            QueryMeaningError,
-            f"with its bounds written out this path has {size:,} steps, more than {MOST_PLACES:,}",
-            culprit.span.start if culprit and culprit.span else 0,
-            "make the bounds smaller, or leave the upper one out: {n,}",
-        )
+def too_large(expression: Expression, what: str) -> QueryMeaningError:
+    """The error for an expression whose automaton has more of something than is sensible."""
+    culprit = _longest(expression.root)
+    return expression.source.error(
+        QueryMeaningError,
+        f"with its bounds written out this path has {what}",
+        culprit.span.start if culprit and culprit.span else 0,
+        "make the bounds smaller, or leave the upper one out: {n,}",
+    )
 
 
 def _size(path: Path) -> int:
@@ -135,9 +139,11 @@ _NOTHING: Final = _Part(True, (), ())
 class _Places:
     """Numbers the places of an expression from 1, and says which may follow which."""
 
-    def __init__(self) -> None:
+    def __init__(self, expression: Expression) -> None:
         self.symbols: list[Symbol] = []
+        self._expression = expression
         self._follow: list[dict[int, None]] = [{}]
+        self._links = 0
 
     def automaton(self, whole: _Part) -> States:
         follow = [dict.fromkeys(whole.first), *self._follow[1:]]
@@ -193,29 +199,76 @@ class _Places:
         )
 
     def _link(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+        self._links += len(before) * len(after)
+        if self._links > MOST_EDGES:
+            raise too_large(self._expression, f"more than {MOST_EDGES:,} ways from step to step")
         for place in before:
             self._follow[place].update(dict.fromkeys(after))
 
 
 def merge(states: States) -> States:
     """The same with states merged from which the same words lead to acceptance (Moore's refinement)."""
-    leaving: list[list[tuple[Symbol, int]]] = [[] for _ in range(states.size)]
+    numbers: dict[Symbol, int] = {}
+    leaving: list[list[tuple[int, int]]] = [[] for _ in range(states.size)]
     for source, symbol, target in states.edges:
-        leaving[source].append((symbol, target))
-    block = [int(state in states.accepting) for state in range(states.size)]
+        leaving[source].append((numbers.setdefault(symbol, len(numbers)), target))
+    followers = [[target for _, target in some] for some in leaving]
+    # From equal states the shortest and the longest word are equally long. To begin with that separates the
+    # copies of a part with bounds at once, not one a round.
+    block = _classes(zip(_shortest(followers, states.accepting), _longest_words(followers), strict=True))
     count = 0
-    while True:
-        kinds: dict[tuple[int, frozenset[tuple[Symbol, int]]], int] = {}
-        signatures = (
-            (block[state], frozenset((symbol, block[target]) for symbol, target in leaving[state]))
-            for state in range(states.size)
+    while len(set(block)) != count:
+        count = len(set(block))
+        block = _classes(
+            (block[state], frozenset((symbol, block[target]) for symbol, target in some))
+            for state, some in enumerate(leaving)
         )
-        block = [kinds.setdefault(signature, len(kinds)) for signature in signatures]
-        if len(kinds) == count:
-            break
-        count = len(kinds)
     edges = dict.fromkeys((block[source], symbol, block[target]) for source, symbol, target in states.edges)
     return States(count, tuple(edges), frozenset(block[state] for state in states.accepting))
+
+
+def _classes(keys: Iterable[Hashable]) -> list[int]:
+    """Equal keys as equal numbers, from 0 on."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
+
+
+def _shortest(followers: Sequence[Sequence[int]], accepting: Iterable[int]) -> list[int]:
+    """Of each state, how many edges acceptance is away."""
+    before = _turned(followers)
+    distance = [-1] * len(followers)
+    reached = list(accepting)
+    for state in reached:
+        distance[state] = 0
+    for state in reached:  # which grows
+        for previous in before[state]:
+            if distance[previous] < 0:
+                distance[previous] = distance[state] + 1
+                reached.append(previous)
+    return distance
+
+
+def _longest_words(followers: Sequence[Sequence[int]]) -> list[int]:
+    """Of each state, how many edges can follow at most; -1 if there is no end to them."""
+    before = _turned(followers)
+    left = [len(some) for some in followers]
+    height = [-1] * len(followers)
+    done = [state for state, count in enumerate(left) if count == 0]
+    for state in done:  # which grows
+        height[state] = max((height[after] + 1 for after in followers[state]), default=0)
+        for previous in before[state]:
+            left[previous] -= 1
+            if left[previous] == 0:
+                done.append(previous)
+    return height
+
+
+def _turned(followers: Sequence[Sequence[int]]) -> list[list[int]]:
+    before: list[list[int]] = [[] for _ in followers]
+    for state, some in enumerate(followers):
+        for after in some:
+            before[after].append(state)
+    return before
 
 
 # --- as the NFA of a sequence

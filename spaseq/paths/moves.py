@@ -5,10 +5,11 @@ What every backend runs. It can be read from either end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from spaseq.paths.compile import Compiled
+from spaseq.automaton.nfa import Edge
+from spaseq.paths.compile import MOST_EDGES, Compiled, too_large
 from spaseq.paths.expression import NodeTest, Step, inverse
 
 #: Tests that a node must pass, all of them.
@@ -92,16 +93,21 @@ def moves(compiled: Compiled) -> Moves:
     (2, 2, [1, 0])
     """
     nfa = compiled.nfa
+    leaving: list[list[Edge]] = [[] for _ in range(nfa.size)]
+    for edge in nfa.edges:
+        leaving[edge.source].append(edge)
     ends = {accept.state for accept in nfa.accepts}
     made: dict[Move, None] = {}
-    ways = [tuple(_minimal(_passing(compiled, state))) for state in range(nfa.size)]
+    ways = [tuple(_minimal(_passing(compiled, leaving, state))) for state in range(nfa.size)]
     accepted = [[tests for tests, state in ways[start] if state in ends] for start in range(nfa.size)]
     for start in range(nfa.size):
         for tests, state in ways[start]:
-            for edge in nfa.leaving(state):
+            for edge in leaving[state]:
                 symbol = compiled.symbol(edge)
                 if isinstance(symbol, Step):
                     made[Move(start, Relation(symbol, tests, frozenset()), edge.target)] = None
+        if len(made) > MOST_EDGES:
+            raise too_large(compiled.expression, f"more than {MOST_EDGES:,} ways from step to step")
     # A path that may end at a node only if it passes tests ends in a state of its own.
     final = nfa.size
     for move in tuple(made):
@@ -124,23 +130,25 @@ def _shared_start(found: Moves) -> Moves:
     if any(move.target == start for move in found.moves):
         return found
 
-    def leaving(state: int) -> frozenset[tuple[Relation, int]]:
-        return frozenset((move.relation, move.target) for move in found.moves if move.source == state)
-
+    leaving: list[set[tuple[Relation, int]]] = [set() for _ in range(found.size)]
+    for move in found.moves:
+        leaving[move.source].add((move.relation, move.target))
     for state in range(found.size):
-        if state != start and leaving(state) == leaving(start):
+        if state != start and leaving[state] == leaving[start]:
             return replace(found, initial=(state,))
     return found
 
 
-def _passing(compiled: Compiled, start: int) -> Iterator[tuple[Tests, int]]:
+def _passing(
+    compiled: Compiled, leaving: Sequence[Sequence[Edge]], start: int
+) -> Iterator[tuple[Tests, int]]:
     """The states that are reached from ``start`` without an edge, and the tests on the way."""
     seen = {(frozenset[NodeTest](), start)}
     waiting = list(seen)
     while waiting:
         tests, state = waiting.pop()
         yield tests, state
-        for edge in compiled.nfa.leaving(state):
+        for edge in leaving[state]:
             symbol = compiled.symbol(edge)
             if isinstance(symbol, NodeTest):
                 reached = (tests | {symbol}, edge.target)
@@ -151,9 +159,11 @@ def _passing(compiled: Compiled, start: int) -> Iterator[tuple[Tests, int]]:
 
 def _minimal(ways: Iterable[tuple[Tests, int]]) -> Iterator[tuple[Tests, int]]:
     """Without those that ask for more tests than another way to the same state."""
-    found = sorted(ways, key=lambda way: len(way[0]))
-    for i, (tests, state) in enumerate(found):
-        if not any(other == state and fewer <= tests for fewer, other in found[:i]):
+    kept: dict[int, list[Tests]] = {}
+    for tests, state in sorted(ways, key=lambda way: len(way[0])):
+        others = kept.setdefault(state, [])
+        if not any(fewer <= tests for fewer in others):
+            others.append(tests)
             yield tests, state
 
 

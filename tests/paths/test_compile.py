@@ -1,0 +1,97 @@
+"""Expressions as automata: the class that sequences have, small ones, and the same paths from either end."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from spaseq.automaton.draw import as_json, dot, svg
+from spaseq.automaton.nfa import NFA
+from spaseq.automaton.show import show
+from spaseq.errors import QueryMeaningError
+from spaseq.language.printer import print_group
+from spaseq.paths.compile import Compiled, compile_path
+from spaseq.paths.explain import explain
+from spaseq.paths.expression import Expression, Path, Step
+from spaseq.paths.moves import moves
+from spaseq.paths.parser import parse
+from tests.paths.strategies import paths
+
+PREFIXES = {"": "http://example.org/"}
+
+
+def compiled(text: str) -> Compiled:
+    return compile_path(parse(text, PREFIXES))
+
+
+@pytest.mark.parametrize(
+    ("text", "sequence", "states", "edges", "moved"),
+    [
+        (":a", ":a", 2, 1, 2),
+        (":a/(:b|:c)*/:d", ":a , (:b | :c)*[,] , :d", 3, 4, 3),
+        (":a+", ":a+[,]", 2, 2, 1),
+        (":a*", ":a*[,]", 1, 1, 1),
+        ("(:a|:a)/:b", "(:a | :a) , :b", 3, 2, 3),
+        (":a{2,4}", ":a{2,4}[,]", 5, 4, 5),
+        (":a{2,}", ":a{2,}[,]", 3, 3, 3),
+        (":a{0}", ":a{0}[,]", 1, 0, 1),
+        ("[:x 1]/:a?", "[:x 1] , :a?", 3, 2, 2),
+    ],
+)
+def test_automata_are_small(text: str, sequence: str, states: int, edges: int, moved: int) -> None:
+    """``moved``: states once tests are parts of edges, and the start is shared."""
+    found = compiled(text)
+    assert isinstance(found.nfa, NFA)
+    assert (show(found.nfa.root), found.nfa.size, len(found.nfa.edges)) == (sequence, states, edges)
+    assert moves(found).size == moved
+
+
+def test_steps_are_gpms_of_one_triple() -> None:
+    gpms = compiled(":a/^:b/!(:c)/[:d 1]").nfa.pattern.gpms
+    assert [" ".join(print_group(part.stateless).split()) for part in gpms.values()] == [
+        "{ ?here <http://example.org/a> ?next . }",
+        "{ ?next <http://example.org/b> ?here . }",
+        "{ ?here !(<http://example.org/c>) ?next . }",
+        "{ ?here <http://example.org/d> 1 . }",
+    ]
+
+
+@given(paths)
+def test_every_automaton_is_drawn_and_turned(path: Path) -> None:
+    found = compile_path(Expression(path, {}, parse("<urn:x>").source))
+    assert dot(found.nfa).startswith("digraph")
+    assert svg(found.nfa).startswith("<svg")
+    assert as_json(found.nfa)["states"] == found.nfa.size
+    ahead = moves(found)
+    assert ahead.reversed().reversed() == ahead
+    for move in ahead.moves:
+        assert isinstance(move.relation.step, Step)
+        assert max(move.source, move.target) < ahead.size
+
+
+def test_too_large_an_automaton_is_refused() -> None:
+    with pytest.raises(QueryMeaningError) as caught:
+        compiled(":a/(:b{100}){100}")
+    assert (caught.value.offset, caught.value.msg) == (
+        4,
+        "with its bounds written out this path has 10,001 steps, more than 4,096",
+    )
+    assert compiled(":a{4000}").nfa.size == 4001
+
+
+def test_explanations() -> None:
+    explanation = explain(":a/(:b|:c){1,2}", prefixes=PREFIXES)
+    assert str(explanation).splitlines() == [
+        "path       :a/(:b|:c){1,2}",
+        "sequence   SEQ(:a , (:b | :c){1,2}[,])",
+        "automaton  4 states, 5 edges",
+        "    0 → 1  :a",
+        "    1 → 2  , :b",
+        "    1 → 2  , :c",
+        "    2 → 3  , :b",
+        "    2 → 3  , :c",
+        "    2 ends a path",
+        "    3 ends a path",
+        "length     bounded",
+    ]
+    assert explanation.as_json()["automaton"]["states"] == 4
