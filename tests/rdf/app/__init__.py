@@ -1,0 +1,1 @@
+"""An app that knows rdflib and SPARQL, and has never heard of spaseq."""
