@@ -1,1 +1,56 @@
-"""The PySpark host."""
+"""Queries on PySpark: the same answers for streams that outgrow one machine.
+
+=================  ==========================================================================================
+``session``        a session that is set up for it, the active one or a small local one
+``run``            a query over files, folders or patterns → a DataFrame of answers, in a batch or as a stream
+``matches``        a query over a DataFrame of events → a DataFrame of matches
+``events``         a DataFrame's columns → events
+``drive``          the same with the matching in the driver, where output and state are committed together
+=================  ==========================================================================================
+
+``spark.read.format("spaseq")`` and ``spark.readStream.format("spaseq")`` give the events of files, once
+``session`` or ``register`` has made them known.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from spaseq.spark.driver import drive, folder_sink
+    from spaseq.spark.lift import events
+    from spaseq.spark.queries import answers, answers_of, expanded, matches, planned, run
+    from spaseq.spark.session import session
+    from spaseq.spark.source import register
+
+__all__ = [
+    "answers",
+    "answers_of",
+    "drive",
+    "events",
+    "expanded",
+    "folder_sink",
+    "matches",
+    "planned",
+    "register",
+    "run",
+    "session",
+]
+
+# Imported when first asked for: the stages run without Spark, and are tested so.
+_HOMES: Final = {
+    "drive": "driver",
+    "events": "lift",
+    "folder_sink": "driver",
+    "register": "source",
+    "session": "session",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'spaseq.spark' has no attribute {name!r}")
+    value: object = getattr(import_module(f"spaseq.spark.{_HOMES.get(name, 'queries')}"), name)
+    globals()[name] = value
+    return value

@@ -35,12 +35,17 @@ class _Labelled(_Graphs):
     def _interned(self, dictionary: Dictionary) -> EventBatch:
         intern = dictionary.intern
         with dictionary.lock:
-            rows = []
+            # Each triple once in its graph.
+            rows: dict[tuple[int, int, int, int], None] = {}
             offset = [0]
             for triples in self.triples.values():
-                rows += dict.fromkeys((intern(s), intern(p), intern(o)) for s, p, o in triples)  # type: ignore[arg-type]  # no triple terms: the knowledge base refuses them
+                for s, p, o in triples:
+                    # There are no triple terms: KnowledgeBase refuses them.
+                    assert not isinstance(s, Triple)
+                    assert not isinstance(o, Triple)
+                    rows[intern(s), intern(p), intern(o), len(offset)] = None
                 offset.append(len(rows))
-            columns = np.array(rows, dtype=np.int64).reshape(-1, 3)
+            columns = np.array(list(rows), dtype=np.int64).reshape(-1, 4)
             count = len(self.triples)
             return EventBatch(
                 dictionary,

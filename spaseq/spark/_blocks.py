@@ -28,9 +28,7 @@ BLOCKS: Final = (
 )
 
 
-def read_row(
-    row: Mapping[str, Any], dictionary: Dictionary, letters: list[BadEvent]
-) -> Iterator[EventBatch]:
+def read_row(row: Mapping[str, Any], dictionary: Dictionary, letters: list[BadEvent]) -> Iterator[EventBatch]:
     """The events of a block; what is malformed goes to ``letters``."""
     # Here it pays from the first line on: the code stays loaded.
     import spaseq.sources._fast  # noqa: F401
@@ -59,7 +57,12 @@ def _range(path: str, begin: int, end: int) -> IO[bytes]:
 def options_text(options: SourceOptions, form: str) -> str:
     """Options as text, with the format that a location's name says."""
     time = options.time if isinstance(options.time, str) else options.time.value
-    values = {"format": form, "time": time, "triples": options.triples, "delimiter": options.delimiter}
+    values: dict[str, object] = {
+        "format": form,
+        "time": time,
+        "triples": options.triples,
+        "delimiter": options.delimiter,
+    }
     values["context"] = str(options.context.resolve()) if options.context else None
     values["header"] = list(options.header) if options.header else None
     return json.dumps({name: value for name, value in values.items() if value is not None})

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from pyoxigraph import Quad, RdfFormat, Triple, parse
 
 from spaseq.engine.rejects import letter_of
 from spaseq.events import Clock
@@ -24,7 +25,7 @@ from spaseq.spark._chunk import Chunk, Extent, decode, encode, extent, join
 from spaseq.spark._job import Job, looks_back, needs, pattern_of, query_of
 from spaseq.spark._pack import pack, unpack
 from spaseq.spark._remote import Progress, RemotePipeline
-from spaseq.terms import Dictionary
+from spaseq.terms import Dictionary, Term
 
 #: So many new terms are not worth looking for old ones.
 _SWEEP_AFTER: Final = 100_000
@@ -202,10 +203,10 @@ class Bucket:
         self._pipeline.replay(past, progress, self.reached)
 
     def _key(self, texts: Iterable[str]) -> Key:
-        from rdflib.util import from_n3
-
-        from spaseq.interop import from_rdflib
-
-        return tuple(self._dictionary.intern(from_rdflib(from_n3(text))) for text in texts)
+        quads = parse("".join(f"<x:x> <x:x> {text} .\n" for text in texts), format=RdfFormat.N_TRIPLES)
+        return tuple(self._dictionary.intern(term) for term in map(_object, quads))
 
 
+def _object(quad: Quad) -> Term:
+    assert not isinstance(quad.object, Triple)  # keys are terms of RDF 1.1
+    return quad.object

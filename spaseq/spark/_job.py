@@ -1,4 +1,4 @@
-"""What a distributed query is to its processes: the query, its clock, its buckets; and what follows from it."""
+"""What a distributed query is to its processes: the query, its clock, its buckets, and what follows."""
 
 from __future__ import annotations
 
@@ -91,7 +91,9 @@ def needs(pattern: SequencePattern) -> Needs:
     filters = [f.condition for part in pattern.gpms.values() for f in part.correlated]
     filters += [f.condition for f in pattern.where]
     return Needs(
-        reason, counted or (strict and not query.partition), any(exists_in(condition) for condition in filters)
+        reason,
+        counted or (strict and not query.partition),
+        any(exists_in(condition) for condition in filters),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from spaseq._jit import kernel
@@ -21,7 +23,15 @@ def copy_terms(terms: Ids, arena: Bytes, ids: Ids, to: Bytes, ends: Ids) -> None
 
 @kernel
 def enter_terms(
-    slots: Slots, terms: Ids, arena: Bytes, counts: Ids, data: Bytes, ends: Ids, kinds: Ids, seed: int, ids: Ids
+    slots: Slots,
+    terms: Ids,
+    arena: Bytes,
+    counts: Ids,
+    data: Bytes,
+    ends: Ids,
+    kinds: Ids,
+    seed: int,
+    ids: Ids,
 ) -> None:
     """The ids of terms given by their bytes and kinds, new ones where they had none. There must be room."""
     start = 0
@@ -29,7 +39,7 @@ def enter_terms(
         length = ends[i] - start
         code = digest(data, start, length, seed)
         slot = place(slots, terms, arena, data, start, length, code)
-        identifier = np.int64(slots[slot])
+        identifier: Any = np.int64(slots[slot])
         if identifier == 0:
             identifier = new_id(terms, counts, kinds[i])
             put(slots, terms, arena, counts, slot, code, identifier, data, start, length)

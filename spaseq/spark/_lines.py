@@ -62,7 +62,7 @@ def match_of(line: str, query: Query) -> Match:
         variables=tuple(columns(query)),
         bindings=rows,
         partition=_row(data["partition"]),
-        constructed=constructed,  # type: ignore[arg-type]  # what was written were triples of RDF 1.1
+        constructed=constructed,
     )
 
 

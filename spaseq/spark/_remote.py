@@ -133,5 +133,3 @@ class RemotePipeline(Pipeline):
         for key, item in found:
             self._drops[key] = now + 1 if self._between or item.last.position == now else now
             yield key, item
-
-

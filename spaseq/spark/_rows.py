@@ -33,9 +33,7 @@ ARROW: Final = pa.schema(
 )
 
 
-def read_rows(
-    rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]
-) -> Iterator[EventBatch]:
+def read_rows(rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]) -> Iterator[EventBatch]:
     """The events of some rows, in batches of one clock; what is malformed goes to ``letters``."""
     clocks = rows.column("clock").to_pylist()
     if len(set(clocks)) > 1:

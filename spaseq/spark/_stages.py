@@ -91,9 +91,7 @@ def from_rows(job: Job) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     return stage
 
 
-def _staged(
-    job: Job, read: Callable[[list[BadEvent]], Iterator[EventBatch]]
-) -> Iterator[pa.RecordBatch]:
+def _staged(job: Job, read: Callable[[list[BadEvent]], Iterator[EventBatch]]) -> Iterator[pa.RecordBatch]:
     letters: list[BadEvent] = []
     for passed in stage_of(job).run(read(letters), letters):
         yield _record(_rows(job, passed))
@@ -179,7 +177,10 @@ class BucketProcessor(StatefulProcessor):
         self._trails = looks_back(pattern_of(self._job.text)) > 1
 
     def handleInputRows(  # noqa: N802  # Spark's name
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues  # noqa: N803  # Spark's name
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803  # Spark's name
     ) -> Iterator[pd.DataFrame]:
         chunks: list[bytes] = []
         found: list[Answer] = []

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, Final
+from functools import lru_cache, partial
+from typing import Final
 
 import numpy as np
 
@@ -151,7 +151,7 @@ class _Takes:
     """Selections of rows, each made once for all GPMs that have the same arrays."""
 
     def __init__(self) -> None:
-        self._known: dict[object, Any] = {}
+        self._known: dict[object, Ids] = {}
         # Referenced, so that no other array gets their identity meanwhile.
         self._held: list[object] = []
 
@@ -165,7 +165,7 @@ class _Takes:
         """The rows of a bucket: those of its keys, and in their events those that have no whole key."""
         rows = {}
         for name, own in numbers.items():
-            rows[name] = self._once((id(own), number), lambda own=own: np.flatnonzero(own == number), own)
+            rows[name] = self._once((id(own), number), partial(_equal, own, number), own)
         if any((own < 0).any() for own in numbers.values()):
             here = np.unique(np.concatenate([events_of(solutions[n])[rows[n]] for n in solutions]))
             for name, own in numbers.items():
@@ -175,17 +175,20 @@ class _Takes:
 
     def _take(self, table: Solutions, rows: Ids) -> Solutions:
         def taken(array: Ids) -> Ids:
-            found: Ids = self._once((id(array), id(rows), "take"), lambda: array[rows], array, rows)
-            return found
+            return self._once((id(array), id(rows), "take"), lambda: array[rows], array, rows)
 
         columns = {name: taken(column) for name, column in table.columns.items()}
         return Solutions(len(rows), taken(events_of(table)), columns)
 
-    def _once(self, key: object, make: Callable[[], Any], *held: object) -> Any:
+    def _once(self, key: object, make: Callable[[], Ids], *held: object) -> Ids:
         if key not in self._known:
             self._known[key] = make()
             self._held += held
         return self._known[key]
+
+
+def _equal(numbers: Ids, number: int) -> Ids:
+    return np.flatnonzero(numbers == number)
 
 
 def _without_triples(batch: EventBatch) -> EventBatch:

@@ -45,11 +45,12 @@ _LINE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A job and the rows between its stages."""
+    """A job and, of each stream, the rows between its stages: those of ``_stages``, and ``source``."""
 
     job: Job
     query: Query
-    between: DataFrame
+    between: tuple[DataFrame, ...]
+    lateness: timedelta
 
 
 def answers(
@@ -77,13 +78,13 @@ def answers(
     if start is None and _tumbles(prepared):
         if events.isStreaming:
             raise EngineError(
-                "the query's windows tumble, and begin with the first event, which no task of a stream knows: "
-                "say with start= when (an integer on the stream's clock; instants are microseconds)"
+                "the query's windows tumble, and begin with the first event, which no task of a stream "
+                "knows: say with start= when (an integer on the stream's clock; instants are microseconds)"
             )
         start = events.agg(F.min("time")).first()[0]  # type: ignore[index]  # an aggregate has one row
     job = job_of(spark, prepared, kb, clock, start, buckets, evaluator)
-    between = _stage(events, from_rows(job), lateness)
-    return _answers(job, between)
+    between = events.mapInArrow(from_rows(job), BETWEEN)
+    return _answers(job, _marked(between, lateness))
 
 
 def matches(
@@ -151,12 +152,17 @@ def run(
     for. Without, everything at once; then nothing is late. ``expanded`` gives the columns of matches.
     """
     prepared = prepare(query) if isinstance(query, str) else query
-    return _answers_of(
-        planned(
-            spark, prepared, streams, kb, checkpoint=checkpoint, lateness=lateness, follow=follow,
-            most_bytes=most_bytes, piece_bytes=piece_bytes, buckets=buckets, evaluator=evaluator,
-        )
+    plan = planned(
+        spark, prepared, streams, kb, checkpoint=checkpoint, lateness=lateness, follow=follow,
+        most_bytes=most_bytes, piece_bytes=piece_bytes, buckets=buckets, evaluator=evaluator,
     )  # fmt: skip
+    return answers_of(plan)
+
+
+def answers_of(plan: Prepared) -> DataFrame:
+    """The second half of ``run``."""
+    parts = [_marked(rows.drop("source"), plan.lateness) for rows in plan.between]
+    return _answers(plan.job, reduce(DataFrame.union, parts))
 
 
 def planned(
@@ -185,21 +191,26 @@ def planned(
     clock = known[0][0] if known else Clock.INSTANTS
     start = min((time for found, time in known if found is clock), default=0)
     job = job_of(spark, query, kb, clock, start if _tumbles(query) else None, buckets, evaluator)
-    stage = from_blocks(job, _milliseconds(lateness))
+    stage = from_blocks(job, milliseconds_of(lateness))
     parts = []
-    for iri, (location, options) in located.items():
+    for number, (iri, (location, options)) in enumerate(located.items()):
         reader = spark.read if checkpoint is None else spark.readStream
-        given_options = {"stream": iri, "rows": "blocks", "pieceBytes": piece_bytes, **_spark_options(options)}
+        said: dict[str, str | int] = {
+            "stream": iri,
+            "rows": "blocks",
+            "pieceBytes": piece_bytes,
+            **_spark_options(options),
+        }
         if checkpoint is None:
-            given_options["tasks"] = 2 * spark.sparkContext.defaultParallelism
+            said["tasks"] = 2 * spark.sparkContext.defaultParallelism
         else:
-            given_options |= {"checkpoint": str(checkpoint), "follow": str(follow).lower()}
-            given_options["tasks"] = spark.sparkContext.defaultParallelism
+            said |= {"checkpoint": str(checkpoint), "follow": str(follow).lower()}
+            said["tasks"] = spark.sparkContext.defaultParallelism
             if most_bytes is not None:
-                given_options["maxBytesPerTrigger"] = most_bytes
-        blocks = reader.format("spaseq").options(**given_options).load(location)
-        parts.append(_stage(blocks, stage, lateness))
-    return Prepared(job, query, reduce(DataFrame.union, parts))
+                said["maxBytesPerTrigger"] = most_bytes
+        rows = reader.format("spaseq").options(**said).load(location).mapInArrow(stage, BETWEEN)
+        parts.append(rows.withColumn("source", F.lit(number)))
+    return Prepared(job, query, tuple(parts), lateness)
 
 
 def job_of(
@@ -230,10 +241,6 @@ def job_of(
     return Job(text, clock, start, numbers, evaluator, shared)
 
 
-def _answers_of(prepared: Prepared) -> DataFrame:
-    return _answers(prepared.job, prepared.between)
-
-
 def _answers(job: Job, between: DataFrame) -> DataFrame:
     """The stateful stage. It gets the background graphs only if EXISTS may ask them, and not as a broadcast,
     which the process that Spark starts for stateful processors cannot read.
@@ -254,19 +261,17 @@ def _answers(job: Job, between: DataFrame) -> DataFrame:
     return found.withColumnRenamed("line", "json")
 
 
-def _stage(rows: DataFrame, stage, lateness: timedelta) -> DataFrame:  # type: ignore[no-untyped-def]
-    """The stateless stage, and for a stream its watermark."""
-    found = rows.mapInArrow(stage, BETWEEN)
+def _marked(rows: DataFrame, lateness: timedelta) -> DataFrame:
+    """What comes from the stateless stage; of a stream, with a watermark."""
     if rows.isStreaming:
-        found = found.withWatermark("at", f"{_milliseconds(lateness)} milliseconds")
+        rows = rows.withWatermark("at", f"{milliseconds_of(lateness)} milliseconds")
     # Without `at`, or Spark would drop late rows itself, unseen.
-    return found.drop("at")
+    return rows.drop("at")
 
 
-def _milliseconds(lateness: timedelta) -> int:
-    return -(-lateness // timedelta(milliseconds=1)) if lateness % timedelta(milliseconds=1) else (
-        lateness // timedelta(milliseconds=1)
-    )
+def milliseconds_of(lateness: timedelta) -> int:
+    """A lateness in milliseconds, rounded up."""
+    return -(-lateness // timedelta(milliseconds=1))
 
 
 def _tumbles(query: Query) -> bool:
@@ -290,7 +295,7 @@ def _first(
 def _spark_options(options: SourceOptions) -> dict[str, str]:
     """A source's options as Spark's."""
     time = options.time.value if isinstance(options.time, NamedNode) else options.time
-    values = {"format": options.format, "time": time, "triples": options.triples}
+    values: dict[str, object] = {"format": options.format, "time": time, "triples": options.triples}
     values |= {"context": options.context and options.context.resolve(), "delimiter": options.delimiter}
     values["header"] = ",".join(options.header) if options.header else None
     return {name: str(value) for name, value in values.items() if value is not None}

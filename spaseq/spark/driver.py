@@ -1,0 +1,148 @@
+"""The other way to run a stream: the stateless stage on the cluster, the matching in the driver.
+
+For queries that no key spreads, and for what fits one process: the watermark needs no further micro-batch,
+and nothing is shuffled. State and output are committed together: what a micro-batch finds is written with
+the state that it leaves, in one file under its number, before it is handed on. A micro-batch that comes again
+after a crash is found there and handed on again, under the same number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.results.match import Match
+from spaseq.spark._bucket import Bucket
+from spaseq.spark._job import END_MS, reached
+from spaseq.spark._lines import BAD, LATE, MATCH, letter_line, line_of
+from spaseq.spark._pack import pack, unpack
+from spaseq.spark._stateless import background
+from spaseq.spark.queries import Prepared, milliseconds_of
+
+#: Takes the answers (kind and line, see ``queries.answers``) of a micro-batch, by its number. The same number
+#: may come twice, with the same answers, after a crash in between.
+Sink = Callable[[int, Sequence[tuple[str, str]]], None]
+
+#: How many micro-batches' commits are kept.
+_KEPT: Final = 3
+
+_NEVER: Final = -END_MS
+
+
+def drive(plan: Prepared, checkpoint: str | Path, sink: Sink, **trigger: Any) -> StreamingQuery:
+    """Starts a stream that ``queries.planned`` has planned, with this checkpoint; ``trigger`` is Spark's."""
+    if not all(rows.isStreaming for rows in plan.between):
+        raise ValueError("only a stream can be driven: plan it with a checkpoint")
+    driver = _Driver(plan, Path(checkpoint) / "driver", sink)
+    rows = plan.between[0]
+    for other in plan.between[1:]:
+        rows = rows.union(other)
+    writer = rows.writeStream.foreachBatch(driver.take).option("checkpointLocation", str(checkpoint))
+    return (writer.trigger(**trigger) if trigger else writer).start()
+
+
+def folder_sink(folder: str | Path) -> Sink:
+    """Writes the matches of each micro-batch as ``matches-<number>.ndjson``, the rest as ``letters-…``."""
+    place = Path(folder)
+
+    def write(number: int, answers: Sequence[tuple[str, str]]) -> None:
+        place.mkdir(parents=True, exist_ok=True)
+        for name, wanted in (("matches", True), ("letters", False)):
+            lines = [line for kind, line in answers if (kind == MATCH) is wanted]
+            if lines:
+                text = "".join(f"{line}\n" for line in lines)
+                _replace(place / f"{name}-{number:08}.ndjson", text.encode())
+
+    return write
+
+
+class _Driver:
+    """The state of a driven query, and its micro-batches."""
+
+    def __init__(self, plan: Prepared, folder: Path, sink: Sink) -> None:
+        self._job = plan.job
+        self._kb = background(plan.job.kb.value) if plan.job.kb else KnowledgeBase({})
+        self._lateness = milliseconds_of(plan.lateness)
+        self._sources = len(plan.between)
+        self._folder = folder
+        self._sink = sink
+        self._number: int | None = None
+        self._bucket = Bucket(self._job, self._kb)
+        self._newest: dict[int, int] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def take(self, rows: DataFrame, number: int) -> None:
+        """One micro-batch, as Spark's ``foreachBatch`` calls it."""
+        done = self._path(number)
+        if done.exists():
+            header = self._load(number)
+            self._sink(number, [(kind, line) for kind, line in header["answers"]])
+            return
+        if self._number != number - 1:
+            if number:
+                self._load(number - 1)
+            else:
+                self._bucket, self._newest = Bucket(self._job, self._kb), {}
+        answers = self._process(rows)
+        header = {"answers": answers, "newest": list(self._newest.items())}
+        state = np.frombuffer(self._bucket.to_bytes(), dtype=np.uint8)
+        _replace(done, pack(header, {"state": state}))
+        self._number = number
+        self._sink(number, answers)
+        self._path(number - _KEPT).unlink(missing_ok=True)
+
+    def _process(self, rows: DataFrame) -> list[tuple[str, str]]:
+        """Takes the chunks, and moves to the watermark, which counts them already."""
+        answers: list[tuple[str, str]] = []
+        before = self._bucket.reached
+        table = rows.toArrow()
+        # As integers: the end of a stream may lie beyond the last year of a datetime.
+        times = table.column("at").cast(pa.int64()).to_pylist()
+        for row, at in zip(table.drop_columns("at").to_pylist(), times, strict=True):
+            if row["letter"] is not None:
+                answers.append((BAD, row["letter"]))
+            if row["chunk"] is not None:
+                late = self._bucket.add(row["chunk"], before)
+                answers += [(LATE, letter_line(letter)) for letter in late]
+            if at is not None:
+                newest = self._newest.get(row["source"], _NEVER)
+                self._newest[row["source"]] = max(newest, at // 1000)
+        answers += [(MATCH, line_of(match)) for match in self._moved()]
+        return answers
+
+    def _moved(self) -> Sequence[Match]:
+        if len(self._newest) < self._sources:
+            return ()
+        watermark = min(self._newest.values()) - self._lateness
+        if watermark >= END_MS:
+            return list(self._bucket.close())
+        return list(self._bucket.release(reached(watermark, self._job.clock)))
+
+    def _load(self, number: int) -> Mapping[str, Any]:
+        """Takes over the state that a micro-batch left."""
+        header, arrays = unpack(self._path(number).read_bytes())
+        self._bucket = Bucket.from_bytes(arrays["state"].tobytes(), self._job, self._kb)
+        self._newest = dict(header["newest"])
+        self._number = number
+        return header
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number}.commit"
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Writes a file as a whole, or not at all."""
+    draft = path.with_suffix(".draft")
+    with draft.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

@@ -1,0 +1,156 @@
+"""The two stages run by hand, without Spark: micro-batches, a shuffle, states as bytes."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyoxigraph as ox
+
+import spaseq
+from spaseq.events import BatchBuilder, Clock, EventBatch
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.sources import BadEvent
+from spaseq.spark._background import Local, receive, ship
+from spaseq.spark._bucket import Bucket
+from spaseq.spark._job import Job, needs, pattern_of
+from spaseq.spark._lines import line_of
+from spaseq.spark._stateless import Piece, Stateless
+from tests.streams import NS, Letter
+
+BEGINNING = -(1 << 62)
+
+
+def comparable(lines: Iterable[str]) -> list[str]:
+    """Lines of matches in a form that does not depend on their order, or on labels of blank nodes."""
+    out = []
+    for line in lines:
+        line = re.sub(r'("type":"bnode","value":")\w+', r"\1b", line)
+        match = json.loads(re.sub(r'"_:\w+"', '"_:b"', line))
+        match["bindings"] = sorted(json.dumps(row, sort_keys=True) for row in match.get("bindings", ()))
+        match["graph"] = sorted(re.sub(r"_:\w+", "_:", match.get("graph", "")).splitlines())
+        out.append(json.dumps(match, sort_keys=True))
+    return sorted(out)
+
+
+def pushed(text: str, letters: Sequence[Letter], kb: Mapping[str, str] | None = None) -> list[str]:
+    """What the embedded engine finds when the letters are pushed one by one."""
+    engine = spaseq.Engine(kb)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", spaseq.SpaseqWarning)
+        handle = engine.register(text)
+        for letter in letters:
+            engine.push(NS + letter.stream, letter.turtle, letter.time, name=f"{NS}{letter.name}")
+        engine.close()
+    return [line_of(match) for match in handle.matches()]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """So many buckets; each micro-batch takes so many letters; ``cold``: states are read every time.
+
+    ``seed`` decides in what order a bucket gets its chunks, and where batches are cut into chunks.
+    """
+
+    buckets: int = 2
+    sizes: tuple[int, ...] = (3,)
+    cold: bool = True
+    seed: int = 0
+    evaluator: str | None = None
+
+    def run(
+        self,
+        text: str,
+        letters: Sequence[Letter],
+        kb: Mapping[str, str] | None = None,
+        late: list[BadEvent] | None = None,
+        states: list[bytes] | None = None,
+    ) -> list[str]:
+        """The matches of the letters. What is late goes to ``late``; every state stored to ``states``."""
+        rng = random.Random(self.seed)
+        job, stage, background = self._made(text, letters, kb)
+        buckets = {number: Bucket(job, background) for number in job.buckets}
+        stored: dict[int, bytes] = {}
+        found: list[str] = []
+        watermark = BEGINNING
+        newest: dict[str, int] = {stream.iri.value: BEGINNING for stream in pattern_of(text).query.streams}
+        counts: dict[str, int] = {}
+        for part in self._parts(letters):
+            pieces = [
+                piece for batch in _batches(stage, part, counts, rng) for piece in _through(stage, batch)
+            ]
+            rng.shuffle(pieces)
+            for number in job.buckets:
+                if self.cold and number in stored:
+                    buckets[number] = Bucket.from_bytes(stored[number], job, background)
+                bucket = buckets[number]
+                for piece in pieces:
+                    if piece.bucket == number:
+                        refused = bucket.add(piece.data, watermark)
+                        assert late is not None or not refused
+                        if late is not None:
+                            late += refused
+                found += map(line_of, bucket.release(watermark))
+                stored[number] = bucket.to_bytes()
+                if states is not None:
+                    states.append(stored[number])
+            for letter in part:
+                iri = NS + letter.stream
+                newest[iri] = max(newest[iri], letter.time)
+            watermark = min(newest.values())
+        for number in job.buckets:
+            bucket = Bucket.from_bytes(stored[number], job, background) if self.cold else buckets[number]
+            found += map(line_of, bucket.close())
+        return found
+
+    def pieces(self, text: str, letters: Sequence[Letter]) -> list[Piece]:
+        """What comes to the stateful stage."""
+        _, stage, _ = self._made(text, letters, None)
+        rng = random.Random(self.seed)
+        return [piece for batch in _batches(stage, letters, {}, rng) for piece in _through(stage, batch)]
+
+    def _made(
+        self, text: str, letters: Sequence[Letter], kb: Mapping[str, str] | None
+    ) -> tuple[Job, Stateless, KnowledgeBase]:
+        shipped = Local(ship(KnowledgeBase(kb or {})))
+        alone = needs(pattern_of(text)).one_group is not None
+        numbers = tuple(range(1 if alone else self.buckets))
+        start = min((letter.time for letter in letters), default=0)
+        job = Job(text, Clock.TICKS, start, numbers, self.evaluator, shipped)
+        return job, Stateless(job, receive(shipped.value)), receive(shipped.value)
+
+    def _parts(self, letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
+        at = 0
+        for size in self.sizes:
+            yield letters[at : at + size]
+            at += size
+        yield letters[at:]
+
+
+def _batches(
+    stage: Stateless, letters: Sequence[Letter], counts: dict[str, int], rng: random.Random
+) -> Iterator[EventBatch]:
+    """The letters of each stream, in batches of a few."""
+    for stream in dict.fromkeys(letter.stream for letter in letters):
+        builder = BatchBuilder(stage.dictionary, ox.NamedNode(NS + stream), Clock.TICKS)
+        for letter in letters:
+            if letter.stream == stream:
+                n = counts.get(stream, 0)
+                counts[stream] = n + 1
+                quads = ox.parse(letter.turtle.encode(), format=ox.RdfFormat.TURTLE)
+                name = ox.NamedNode(f"{NS}{letter.name}")
+                builder.add(letter.time, n, [quad.triple for quad in quads], name)
+                if rng.random() < 0.3:
+                    yield builder.build()
+        if len(builder):
+            yield builder.build()
+
+
+def _through(stage: Stateless, batch: EventBatch) -> Iterator[Piece]:
+    for passed in stage.run([batch], []):
+        assert not passed.letters
+        yield from passed.pieces

@@ -1,0 +1,206 @@
+"""Queries on Spark give the answers of the embedded engine: in batches, as streams, in the driver."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import spaseq
+from spaseq.engine.running import StreamSource
+from spaseq.spark._lines import line_of, match_of
+from tests.spark.stages import comparable
+from tests.streams import NS, query
+
+pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+
+from pyspark.sql import DataFrame, Row, SparkSession  # noqa: E402  # after the skip
+from pyspark.sql.streaming.query import StreamingQuery  # noqa: E402
+
+from spaseq.spark import drive, events, expanded, folder_sink, matches, planned, run  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = [
+    # PySpark's sockets to its JVM and workers are closed when they are collected.
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def stocks(tmp_path: Path, count: int = 400) -> tuple[spaseq.Query, dict[str, StreamSource]]:
+    """A query by key, and a file of trades in N-Quads: each goes up three times, and then down."""
+    text = query(
+        "A , B+[,] , C",
+        "20 SECONDS SLIDING",
+        {"A": "?a :k ?k .", "B": "?b :k ?k . FILTER(?bv > ?av)", "C": "?c :k ?k . FILTER(?cv < ?av)"},
+        partition="?k",
+    )
+    path = tmp_path / "trades.nq"
+    path.write_text("".join(quads(i) for i in range(count)))
+    return spaseq.prepare(text), {"S": str(path)}
+
+
+def quads(i: int, kind: str | None = None) -> str:
+    graph, node = f"<{NS}g{i}>", f"<{NS}e{i}>"
+    turn = i // 3
+    lines = [
+        (node, "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", f"<{NS}{kind or 'abbc'[turn % 4]}>"),
+        (node, f"<{NS}v>", f'"{[5, 7, 9, 1][turn % 4]}"^^<http://www.w3.org/2001/XMLSchema#integer>'),
+        (node, f"<{NS}k>", f"<{NS}k{i % 3}>"),
+    ]
+    time = f'"{i}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    head = f"{graph} <http://www.w3.org/ns/prov#generatedAtTime> {time} .\n"
+    return head + "".join(f"{s} {p} {o} {graph} .\n" for s, p, o in lines)
+
+
+def local(text: spaseq.Query, streams: dict[str, StreamSource], **options: object) -> list[str]:
+    return [line_of(match) for match in spaseq.run(text, streams, **options)]  # type: ignore[arg-type]
+
+
+def found(rows: Sequence[Row], kind: str = "match") -> list[str]:
+    return [row.json for row in rows if row.kind == kind]
+
+
+def finished(frame: DataFrame, checkpoint: Path) -> tuple[list[Row], StreamingQuery]:
+    """All that a stream brings until it ends."""
+    rows: list[Row] = []
+
+    def take(batch: DataFrame, _: int) -> None:
+        rows.extend(batch.collect())
+
+    writer = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
+    running = writer.start()
+    try:
+        running.processAllAvailable()
+    finally:
+        running.stop()
+    return rows, running
+
+
+def test_a_batch(spark: SparkSession, tmp_path: Path) -> None:
+    text, streams = stocks(tmp_path)
+    want = local(text, streams)
+    rows = run(spark, text, streams)
+    assert comparable(found(rows.collect())) == comparable(want)
+    assert len(want) > 50
+    shown = expanded(rows, "ticks").orderBy("start", "end").first()
+    assert shown is not None
+    assert (shown.start, shown.end) == (0, 9)
+    assert shown.events["A"][0].graph == f"{NS}g0"
+    assert shown.partition["k"].value == f"{NS}k0"
+
+
+def test_files_cut_into_pieces_are_the_same_stream(spark: SparkSession, tmp_path: Path) -> None:
+    text, streams = stocks(tmp_path)
+    whole, cut = local(text, streams), found(run(spark, text, streams, piece_bytes=5_000).collect())
+    # Arrival numbers count from the byte where a piece begins: other ones, in the same order.
+    assert without_n(cut) == without_n(whole)
+
+
+def without_n(lines: list[str]) -> list[str]:
+    out = []
+    for line in lines:
+        match = json.loads(line)
+        for chosen in match["events"].values():
+            for event in chosen:
+                del event["n"]
+        out.append(json.dumps(match))
+    return comparable(out)
+
+
+def test_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    text, streams = stocks(tmp_path)
+    frame = run(spark, text, streams, checkpoint=tmp_path / "cp", most_bytes=60_000, piece_bytes=30_000)
+    rows, running = finished(frame, tmp_path / "cp")
+    assert without_n(found(rows)) == without_n(local(text, streams))
+    batches = [p for p in running.recentProgress if p.numInputRows]
+    assert len(batches) >= 3  # two of up to 60,000 bytes, and the end
+    assert {row.kind for row in rows} == {"match"}
+
+
+def test_a_stream_in_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "letters.nq"
+    path.write_text("".join(quads(i, "abx"[i % 3]) for i in range(300)))
+    text, streams = spaseq.prepare(query("A , B", "20 SECONDS")), {"S": str(path)}
+    with pytest.warns(spaseq.SpaseqWarning, match="one group"):
+        plan = planned(
+            spark, text, streams, checkpoint=tmp_path / "cp", most_bytes=30_000, piece_bytes=15_000
+        )
+    out = tmp_path / "out"
+    seen: list[int] = []
+    write = folder_sink(out)
+
+    def sink(number: int, answers: Sequence[tuple[str, str]]) -> None:
+        seen.append(number)
+        write(number, answers)
+
+    running = drive(plan, tmp_path / "cp", sink)
+    running.processAllAvailable()
+    running.stop()
+    lines = [line for file in sorted(out.glob("matches-*")) for line in file.read_text().splitlines()]
+    want = local(text, streams)
+    assert without_n(lines) == without_n(want)
+    assert len(want) > 50
+    assert len(seen) >= 4
+
+
+def test_late_and_bad_events_are_told(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "1.nq").write_text(quads(50) + quads(60) + "nonsense .\n" + quads(70))
+    (folder / "2.nq").write_text(quads(10) + quads(80))
+    text, streams = stocks(tmp_path, 0)[0], {"S": str(folder) + "?format=nq"}
+    frame = run(spark, text, streams, checkpoint=tmp_path / "cp", most_bytes=1)
+    rows, _ = finished(frame, tmp_path / "cp")
+    (late,) = found(rows, "late")
+    assert "its time 10 is before the watermark, 70" in json.loads(late)["reason"]
+    assert found(rows, "bad")
+    assert all(json.loads(letter)["stream"] == f"{NS}S" for letter in found(rows, "bad"))
+
+
+def test_a_dataframe_that_a_user_has(spark: SparkSession, tmp_path: Path) -> None:
+    text, streams = stocks(tmp_path)
+    rows = [(i, "abbc"[i // 3 % 4], [5, 7, 9, 1][i // 3 % 4], f"k{i % 3}") for i in range(400)]
+    trades = spark.createDataFrame(rows, "at long, kind string, value int, key string")
+    template = f"PREFIX : <{NS}> <{NS}e{{at}}> a <{NS}{{kind}}> ; :v ?value ; :k <{NS}{{key}}> ."
+    lifted = events(trades, stream=f"{NS}S", time="at", template=template, graph=f"{NS}g{{at}}")
+    got = [row.json for row in matches(lifted, text, clock="ticks").collect()]
+    assert without_n(got) == without_n(local(text, streams))
+
+
+def test_the_format_gives_events(spark: SparkSession, tmp_path: Path) -> None:
+    _, streams = stocks(tmp_path, 20)
+    frame = spark.read.format("spaseq").option("stream", f"{NS}S").load(str(streams["S"]))
+    rows = frame.orderBy("n").collect()
+    assert [(row.time, row.n, row.clock) for row in rows] == [(i, i, "ticks") for i in range(20)]
+    assert f'<{NS}v> "5"'.encode() in bytes(rows[0].payload)
+    text, _ = stocks(tmp_path, 20)
+    got = [row.json for row in matches(frame, text, clock="ticks").collect()]
+    assert comparable(got) == comparable(local(text, streams))
+
+
+@pytest.mark.parametrize("name", ["smart-grid", "traffic"])
+def test_use_cases(spark: SparkSession, name: str) -> None:
+    text = spaseq.prepare((ROOT / "streams" / f"{name}.rq").read_text())
+    catalog = spaseq.sources.load_catalog(ROOT / "streams" / "catalog.ttl")
+    streams = {
+        d.iri.value: spaseq.Source(d.iri.value, catalog[d.iri].location, catalog[d.iri].options)
+        for d in text.streams
+    }
+    kb = {iri.value: ROOT / "kb" / f"{name}.ttl" for iri in spaseq.KnowledgeBase({}).missing(text)}
+    want = [line_of(match) for match in spaseq.run(text, streams, kb)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", spaseq.SpaseqWarning)
+        got = found(run(spark, text, streams, kb).collect())
+    assert comparable(got) == comparable(want)
+    assert [line_of(match_of(line, text)) for line in want] == want
+
+
+def test_tumbling_windows_of_a_stream_need_a_start(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.readStream.format("spaseq").option("stream", f"{NS}S").load(str(tmp_path))
+    with pytest.raises(spaseq.EngineError, match="start="):
+        matches(frame, query("A", "5 SECONDS", {"A": "?a :k ?k ."}, partition="?k"))

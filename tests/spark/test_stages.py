@@ -1,0 +1,207 @@
+"""The distributed stages give the answers of the embedded engine, however events are cut and shuffled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spaseq.spark._chunk import extent
+from spaseq.spark._job import bucket_numbers, needs, partition_of, pattern_of
+from tests.spark.stages import Cluster, comparable, pushed
+from tests.streams import Letter, letters, query
+
+SEQUENCES = [
+    "A ; B",
+    "A , B",
+    "A : B",
+    "A , B+[,] , C",
+    "A ; B+ ; C",
+    "A : B+[:] : C",
+    "A ; !B ; C",
+    "A ; B ; !C",
+    "!A ; B ; C",
+    "A ; B? ; C",
+    "A ; !B",
+    "A ; (B | C)",
+    "A ; (B & C)",
+    "ALL(A, B, C)",
+    "(A ; B)+",
+]
+WINDOWS = ["3 SECONDS SLIDING", "8 SECONDS SLIDING", "4 SECONDS", "3 EVENTS", "4 EVENTS SLIDING"]
+TAILS = ["", "", "", "EMIT LAST", "EMIT NEXT", "EMIT MAX", "CONSUME ANY", "EMIT LAST CONSUME ANY", "LIMIT 2"]
+FILTERS = ["", "", "FILTER(?bv > ?av)", "FILTER EXISTS { ?b :v ?av }"]
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Letter]:
+    """Letters of one or two streams and two keys, in order of time; several may come at once."""
+    count = draw(st.integers(0, 14))
+    time = 0
+    words: list[tuple[int, str, str, str]] = []
+    for _ in range(count):
+        time += draw(st.sampled_from([0, 1, 1, 1, 2, 6]))
+        words.append((time, draw(st.sampled_from(["S", "S", "S2"])), draw(st.sampled_from("abcx")),
+                      draw(st.sampled_from("kl"))))  # fmt: skip
+    return [letters(f"{s}.{kind}@{t}={t}/{key}")[0] for t, s, kind, key in sorted(words)]
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> str:
+    seq = draw(st.sampled_from(SEQUENCES))
+    names = [name for name in "ABC" if name in seq]
+    by_key = draw(st.booleans())
+    gpms = {name: f"?{name.lower()} :k ?k ." if by_key else "" for name in names}
+    if "B" in names and "A" in names and not seq.startswith("!"):
+        gpms["B"] += draw(st.sampled_from(FILTERS))
+    head = draw(st.sampled_from(["SELECT *", "SELECT *", "CONSTRUCT { ?a :then ?b , [] }", "ASK"]))
+    if ("A" not in names or "B" not in names or "!" in seq) and head.startswith("CONSTRUCT"):
+        head = "SELECT *"
+    return query(
+        seq,
+        draw(st.sampled_from(WINDOWS)),
+        gpms,
+        streams=("S", "S2"),
+        head=head,
+        partition="?k" if by_key else "",
+        tail=draw(st.sampled_from(TAILS)),
+    )
+
+
+clusters = st.builds(
+    Cluster,
+    buckets=st.integers(1, 3),
+    sizes=st.lists(st.integers(0, 5), max_size=4).map(tuple),
+    cold=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+
+
+@settings(max_examples=150)
+@given(queries(), streams(), clusters)
+def test_same_answers(text: str, events: list[Letter], cluster: Cluster) -> None:
+    assert comparable(cluster.run(text, events)) == comparable(pushed(text, events))
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("evaluator", ["runs", "reference", None])
+def test_every_evaluator_is_brought_back(evaluator: str | None, cold: bool) -> None:
+    text = query("A , B+[,] , C", "20 SECONDS SLIDING", {n: f"?{n.lower()} :k ?k ." for n in "ABC"},
+                 partition="?k")  # fmt: skip
+    events = letters("a1/k a2/l b3/l b4/k c5/l b6/k c7/k a8/k b9/k c10/k")
+    cluster = Cluster(sizes=(1,) * 9, cold=cold, evaluator=evaluator)
+    assert comparable(cluster.run(text, events)) == comparable(pushed(text, events))
+    assert len(pushed(text, events)) == 3
+
+
+# --- strict contiguity ----------------------------------------------------------------------------
+
+
+def surviving(text: str, events: str) -> int:
+    """How many events come to the stateful stage."""
+    return sum(extent(piece.data).events for piece in Cluster(buckets=1).pieces(text, letters(events)))
+
+
+def test_what_no_gpm_wants_goes_no_further() -> None:
+    assert surviving(query("A ; B"), "a1 x2 x3 b4 x5") == 2
+
+
+def test_strict_contiguity_in_one_group_needs_the_place_of_every_event() -> None:
+    text, events = query("A , B"), "a1 x2 b3 a4 b5 x6"
+    assert needs(pattern_of(text)).all_events
+    assert surviving(text, events) == 6
+    found = Cluster().run(text, letters(events))
+    assert comparable(found) == comparable(pushed(text, letters(events)))
+    assert len(found) == 1  # a4 b5
+
+
+def test_strict_contiguity_in_a_partition_is_broken_by_whatever_binds_its_key() -> None:
+    """X is in no sequence position between A and B, but it binds the key: it survives, and it breaks."""
+    gpms = {n: f"?{n.lower()} :k ?k ." for n in "ABX"}
+    text = query("(A , B) | X", "20 SECONDS", gpms, partition="?k")
+    assert not needs(pattern_of(text)).all_events
+    events = letters("a1/k x2/k b3/k a4/k x5/l b6/k z7/k")
+    assert surviving(text, "a1/k x2/k b3/k a4/k x5/l b6/k z7/k") == 6
+    got = Cluster(buckets=3).run(text, events)
+    assert comparable(got) == comparable(pushed(text, events))
+    assert sum('"A":[{' in line for line in got) == 1  # a4 b6, and not a1 b3
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (query("A ; B"), "no PARTITION BY"),
+        (
+            query("A ; B", "3 EVENTS", {"A": "?a :k ?k .", "B": "?b :k ?k ."}, partition="?k"),
+            "counts the events",
+        ),
+        (query("A", "3 SECONDS", {"A": "?a :k ?k ."}, partition="?k", tail="LIMIT 1"), "LIMIT"),
+        (query("A", "3 SECONDS", {"A": "?a :k ?k ."}, partition="?k", head="ASK"), "ASK"),
+        (query("A", "3 SECONDS", {"A": "?a :k ?k ."}, partition="?k"), None),
+    ],
+)
+def test_why_a_query_runs_as_one_group(text: str, reason: str | None) -> None:
+    found = needs(pattern_of(text)).one_group
+    assert (found is None) if reason is None else (reason in str(found))
+
+
+# --- time -----------------------------------------------------------------------------------------
+
+
+def test_late_events_are_told() -> None:
+    text = query("A ; B", "10 SECONDS SLIDING")
+    late: list[Any] = []
+    found = Cluster(sizes=(2, 1)).run(text, letters("a1 x9 a5 b10"), late=late)
+    assert [(letter.position, letter.reason) for letter in late] == [
+        ("event 3", "late: its time 5 is before the watermark, 9")
+    ]
+    assert comparable(found) == comparable(pushed(text, letters("a1 x9 a5 b10")))
+
+
+def test_state_is_as_large_as_the_window() -> None:
+    text = query("A ; B", "10 SECONDS SLIDING", {n: f"?{n.lower()} :k ?k ." for n in "AB"}, partition="?k")
+    states: list[bytes] = []
+    events = [letter for i in range(1, 601) for letter in letters(f"a{i}/k")]
+    Cluster(buckets=1, sizes=(20,) * 30).run(text, events, states=states)
+    sizes = list(map(len, states))
+    assert len(sizes) == 31
+    assert max(sizes[10:]) < 1.5 * max(sizes[:6])
+
+
+def test_a_query_that_is_over_keeps_nothing() -> None:
+    text = query("A", "100 SECONDS", tail="LIMIT 1")
+    states: list[bytes] = []
+    assert len(Cluster(buckets=1, sizes=(2,) * 5).run(text, letters("a1 a2 a3 a4 a5 a6"), states=states)) == 1
+    assert len(states[-1]) < len(states[0])
+
+
+# --- background graphs ----------------------------------------------------------------------------
+
+
+def test_blank_nodes_of_background_graphs_are_the_same_everywhere() -> None:
+    kb = {"http://example.org/kb": "@prefix : <http://example.org/> . _:x :of :k ; :in :l ."}
+    graph = "GRAPH <http://example.org/kb> {{ ?n :{} ?g . }} ?{} :k ?g ."
+    gpms = {
+        "A": graph.format("of", "a").replace("?g", "?p"),
+        "B": graph.format("in", "b").replace("?g", "?q"),
+    }
+    text = query("A ; B", "20 SECONDS SLIDING", gpms)
+    events = letters("a1/k b2/k a3/k b4/l")
+    got = Cluster(sizes=(1, 1, 1)).run(text, events, kb)
+    assert comparable(got) == comparable(pushed(text, events, kb))
+    assert len(got) == 2
+
+
+# --- buckets --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("buckets", "partitions"), [(2, 2), (8, 8), (3, 2), (16, 4), (200, 200)])
+def test_buckets_spread_evenly(buckets: int, partitions: int) -> None:
+    numbers = bucket_numbers(buckets, partitions)
+    assert len(set(numbers)) == buckets
+    counts = [0] * partitions
+    for number in numbers:
+        counts[partition_of(number, partitions)] += 1
+    assert max(counts) - min(counts) <= 1
