@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,17 +14,14 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.gpm.walk import patterns
 from spaseq.language.syntax import Ask, Bind, Construct, Gpm, Group, Query, RegisterKind, SubSelect
-from spaseq.matching import plan
 from spaseq.matching.context import Context
+from spaseq.matching.evaluators import ByColumns, by_columns, by_events, check, choose
 from spaseq.matching.host import Key, Matcher
 from spaseq.matching.model import Found, Occurrence, Solution, bounds
 from spaseq.results.match import ConstructedTriple, Match
 from spaseq.results.reading import Reader
 from spaseq.results.select import Projector
 from spaseq.terms import Dictionary
-
-if TYPE_CHECKING:
-    from spaseq.matching.kernel.evaluator import Kernel
 
 
 @dataclass(slots=True)
@@ -74,8 +70,8 @@ class Pipeline:
         self._context = Context(self.pattern, dictionary, self._exists)
         self._reader = Reader(self.pattern, Projector(self.pattern, self._context, dictionary), dictionary)
         self._only_first = isinstance(query.form, Ask)
-        self._chosen = evaluator or plan.choose(self.pattern)[0]
-        self._matcher: Matcher | Kernel | None = None
+        self._chosen = check(evaluator, self.pattern) if evaluator else choose(self.pattern)[0]
+        self._matcher: Matcher | ByColumns | None = None
         self._begin = start
         self._clock: Clock | None = None
         self._position = 0
@@ -108,7 +104,7 @@ class Pipeline:
             if self.done:
                 return
 
-    def _by_columns(self, kernel: Kernel, batch: EventBatch) -> Iterator[Match]:
+    def _by_columns(self, evaluator: ByColumns, batch: EventBatch) -> Iterator[Match]:
         """The same by the evaluator that takes whole batches."""
         solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
         relevant = np.zeros(len(batch), dtype=np.bool_)
@@ -119,7 +115,7 @@ class Pipeline:
         self._position += len(batch)
         self.stats.events += len(batch)
         self.stats.relevant += int(np.count_nonzero(relevant))
-        yield from self._matches(kernel.process(batch, start, solutions))
+        yield from self._matches(evaluator.process(batch, start, solutions))
 
     def advance(self, time: int) -> Iterator[Match]:
         """The watermark has come to ``time``: yields the matches that waited for it."""
@@ -142,18 +138,14 @@ class Pipeline:
             return time
         return self._matcher.settled(int(time))
 
-    def _start(self, batch: EventBatch) -> Matcher | Kernel:
+    def _start(self, batch: EventBatch) -> Matcher | ByColumns:
         self._clock = batch.clock
         begin = int(batch.time[0]) if self._begin is None else self._begin
         window = bounds(self.query.window, batch.clock is Clock.TICKS, begin)
-        if self._chosen == "kernel":
-            # Here, because compiled code takes a while to load.
-            from spaseq.matching.kernel.evaluator import Kernel
-
-            self._matcher = Kernel(self.pattern, self._dictionary, self._context, window)
-            return self._matcher
-        make = plan.maker(self._chosen, self.pattern, self._context, window)
-        self._matcher = Matcher(self.pattern, window, make)
+        self._matcher = by_columns(self._chosen, self.pattern, self._dictionary, self._context, window)
+        if self._matcher is None:
+            make = by_events(self._chosen, self.pattern, self._context, window)
+            self._matcher = Matcher(self.pattern, window, make)
         return self._matcher
 
     def _matches(self, found: Iterable[tuple[Key, Found]]) -> Iterator[Match]:

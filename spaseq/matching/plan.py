@@ -1,49 +1,20 @@
-"""Which evaluator runs a query and why, and the whole plan in words (``explain``)."""
+"""How a query is run, in words (``explain``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.draw import as_json
 from spaseq.automaton.nfa import NFA
-from spaseq.automaton.pattern import AnyOrder, GpmPart, SequencePattern, normalise
+from spaseq.automaton.pattern import AnyOrder, GpmPart, normalise
 from spaseq.automaton.show import ending, label, show
 from spaseq.gpm.spectra import covers
 from spaseq.language.printer import print_expression
 from spaseq.language.syntax import Filter, Group, Query, Window
-from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds, Evaluator
-from spaseq.matching.reference import Reference
-from spaseq.matching.runs.evaluator import Runs
-from spaseq.matching.runs.program import Program
-
-
-def choose(pattern: SequencePattern) -> tuple[str, str]:
-    """The name of the evaluator for a query, and the reason."""
-    # Here, because compiled code takes a while to load.
-    from spaseq.matching.kernel.tables import fits
-
-    reason = f"eager NFA_scep, every partial match of {show(pattern.root)} kept as a run"
-    beyond = fits(pattern)
-    if beyond is None:
-        return "kernel", f"{reason}, by tables over whole batches"
-    return "runs", f"{reason}; not the kernel because {beyond}"
-
-
-def maker(name: str, pattern: SequencePattern, context: Context, bounds: Bounds) -> Callable[[], Evaluator]:
-    """Makes evaluators of that name, one per partition; what they share is prepared once.
-
-    The kernel is none of these: it is one for all partitions. Raises ValueError for any other name.
-    """
-    if name == "runs":
-        program = Program(compile_pattern(pattern))
-        return lambda: Runs(program, pattern, context, bounds)
-    if name == "reference":
-        return lambda: Reference(pattern, context, bounds)
-    raise ValueError(f"no evaluator is called {name!r}")
+from spaseq.matching.evaluators import choose
 
 
 @dataclass(frozen=True, slots=True)

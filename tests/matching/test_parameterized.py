@@ -16,10 +16,10 @@ from spaseq.errors import SpaseqWarning
 from spaseq.events import Stamp
 from spaseq.language.parser import parse
 from spaseq.matching.context import Context
+from spaseq.matching.evaluators import by_events
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.parameterized.evaluator import Parameterized
 from spaseq.matching.parameterized.query import NotParameterizedError, compile_query, fits
-from spaseq.matching.plan import maker
 from spaseq.terms import Dictionary
 from tests.matching.kernel_cases import batches, shown
 from tests.matching.parameterized_cases import (
@@ -79,7 +79,7 @@ def test_long_streams(seed: int) -> None:
     stream = random_stream(rng, case, 600)
     stream = replace(stream, bounds=Bounds(6, False, True, 0))
     context = Context(case.pattern, stream.dictionary, lambda *_: False)
-    expected = by_matcher(case, stream, maker("runs", case.pattern, context, stream.bounds))
+    expected = by_matcher(case, stream, by_events("runs", case.pattern, context, stream.bounds))
     assert by_parameterized(case, stream, [rng.randrange(1, 200) for _ in range(5)]) == expected
 
 

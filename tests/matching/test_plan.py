@@ -6,12 +6,10 @@ import json
 
 import pytest
 
-from spaseq.automaton.pattern import normalise
+from spaseq.engine import Engine
+from spaseq.errors import EngineError
 from spaseq.language.parser import parse
-from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds
-from spaseq.matching.plan import explain, maker
-from spaseq.terms import Dictionary
+from spaseq.matching.plan import explain
 
 QUERY = """
 PREFIX : <http://example.org/>
@@ -39,7 +37,7 @@ def test_words() -> None:
     assert "WHERE FILTER(?b != ?a) when the match ends" in text
     assert "1 → 2  !C ; B   runs found by ?k" in text
     assert "2 ends a match if ≥2×" in text
-    assert "evaluator  runs: " in text
+    assert "evaluator  kernel: " in text
 
 
 def test_partition() -> None:
@@ -64,8 +62,39 @@ def test_an_all_shows_the_automata_of_its_operands() -> None:
     ]
 
 
-def test_an_unknown_evaluator() -> None:
-    pattern = normalise(parse(QUERY))
-    context = Context(pattern, Dictionary(), lambda *_: False)
-    with pytest.raises(ValueError, match="no evaluator is called 'magic'"):
-        maker("magic", pattern, context, Bounds(1, False, True, 0))
+def test_an_evaluator_that_is_not_there() -> None:
+    with pytest.raises(EngineError, match="no evaluator is called 'magic': there are parameterized, "):
+        Engine(evaluator="magic").register(QUERY)
+
+
+def test_an_evaluator_that_cannot() -> None:
+    with pytest.raises(EngineError, match="'enumeration' cannot run this query: a negation"):
+        Engine(evaluator="enumeration").register(QUERY)
+
+
+FORMS = (
+    "PREFIX : <http://example.org/> SELECT * WITHIN 9 SECONDS FROM STREAM S <http://example.org/s> "
+    "WHERE {{ SEQ({seq}) DEFINE GPM A ON S {{ :a :v ?a }} DEFINE GPM B ON S {{ :b :v ?b . {more} }} }}"
+)
+
+
+@pytest.mark.parametrize(
+    ("seq", "more", "evaluator"),
+    [
+        ("A , B", "", "parameterized"),
+        ("A , B", "FILTER(?a != ?b)", "parameterized"),
+        ("A : B", "", "enumeration"),
+        ("A : B+[:]", "", "enumeration"),
+        ("A ; B", "", "kernel"),
+        ("A , B", "FILTER(?a < ?b)", "kernel"),
+        ("A : B", "FILTER(?a < ?b)", "kernel"),
+        ("A | B", "FILTER(?a < ?b)", "kernel"),
+        ("ALL(A, B)", "", "runs"),
+    ],
+)
+def test_which_query_gets_which_evaluator(seq: str, more: str, evaluator: str) -> None:
+    plan = explain(parse(FORMS.format(seq=seq, more=more)))
+    assert plan.evaluator == evaluator
+    better = ["parameterized", "enumeration", "kernel"]
+    for name in better[: better.index(evaluator)] if evaluator in better else better:
+        assert f"; not {'the kernel' if name == 'kernel' else name} because " in plan.reason

@@ -11,7 +11,7 @@ from pyoxigraph import Literal
 from spaseq.automaton.pattern import Atom, normalise
 from spaseq.events import Stamp
 from spaseq.language.parser import parse
-from spaseq.matching import plan
+from spaseq.matching import evaluators
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence
 from spaseq.matching.runs.machine import Machine
@@ -47,7 +47,7 @@ def made(
     dictionary = Dictionary()
     keys = [dictionary.intern(Literal(i)) for i in range(1_000)]
     context = Counting(pattern, dictionary, lambda *_: False)
-    return plan.maker("runs", pattern, context, Bounds(size, counted, True, 0))(), context, keys
+    return evaluators.by_events("runs", pattern, context, Bounds(size, counted, True, 0))(), context, keys
 
 
 def stream(

@@ -1,0 +1,140 @@
+"""The evaluators there are, what each of them can run, and which one a query gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol
+
+from spaseq.automaton.compile import compile_pattern
+from spaseq.automaton.pattern import Atom, SequencePattern
+from spaseq.automaton.show import show
+from spaseq.errors import EngineError
+from spaseq.events import EventBatch
+from spaseq.gpm.solutions import Solutions
+from spaseq.matching.context import Context
+from spaseq.matching.host import Key
+from spaseq.matching.model import Bounds, Evaluator, Found
+from spaseq.matching.reference import Reference
+from spaseq.matching.runs.evaluator import Runs
+from spaseq.matching.runs.program import Program
+from spaseq.terms import Dictionary
+
+
+class ByColumns(Protocol):
+    """An evaluator of a whole query, with all its partitions, that takes batches of columns.
+
+    Matches come in the order of their last events, each as soon as it is certain, as those of ``Matcher`` do.
+    """
+
+    def process(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterable[tuple[Key, Found]]:
+        """Takes events in processing order, the first at position ``start``; gives the matches found.
+
+        ``solutions`` are those of the GPMs' stateless parts; a GPM without any may be absent.
+        """
+        ...
+
+    def advance(self, time: int) -> Iterable[tuple[Key, Found]]:
+        """Time has come to ``time``: gives the matches that waited for that."""
+        ...
+
+    def close(self) -> Iterable[tuple[Key, Found]]:
+        """No event will come any more: gives the matches that waited for that."""
+        ...
+
+    def settled(self, time: int) -> int:
+        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
+        ...
+
+
+def choose(pattern: SequencePattern) -> tuple[str, str]:
+    """The name of the evaluator for a query, and the reason, with what speaks against those before it."""
+    against: list[str] = []
+    for name, (fits, reason) in _BY_COLUMNS.items():
+        beyond = fits(pattern)
+        if beyond is None:
+            return name, "; ".join([reason, *against])
+        against.append(f"not {'the kernel' if name == 'kernel' else name} because {beyond}")
+    kept = f"every partial match of {show(pattern.root)} kept as a run, event by event"
+    return "runs", "; ".join([f"eager NFA_scep, {kept}", *against])
+
+
+def check(name: str, pattern: SequencePattern) -> str:
+    """The name of an evaluator that somebody asks for. Raises ``EngineError`` if it cannot run the query."""
+    if name in _BY_COLUMNS:
+        beyond = _BY_COLUMNS[name][0](pattern)
+        if beyond is not None:
+            raise EngineError(f"the evaluator {name!r} cannot run this query: {beyond}")
+    elif name not in _BY_EVENTS:
+        names = ", ".join([*_BY_COLUMNS, *_BY_EVENTS])
+        raise EngineError(f"no evaluator is called {name!r}: there are {names}")
+    return name
+
+
+def by_columns(
+    name: str, pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+) -> ByColumns | None:
+    """The evaluator of that name; None if it is one that takes event by event."""
+    # Imported only here, because compiled code takes a while to load.
+    if name == "parameterized":
+        from spaseq.matching.parameterized.evaluator import Parameterized
+
+        return Parameterized(pattern, dictionary, context, bounds)
+    if name == "enumeration":
+        from spaseq.matching.enumeration.evaluator import Enumeration
+
+        return Enumeration(pattern, dictionary, context, bounds)
+    if name == "kernel":
+        from spaseq.matching.kernel.evaluator import Kernel
+
+        return Kernel(pattern, dictionary, context, bounds)
+    return None
+
+
+def by_events(
+    name: str, pattern: SequencePattern, context: Context, bounds: Bounds
+) -> Callable[[], Evaluator]:
+    """Makes evaluators of that name, one per partition; what they share is prepared once.
+
+    Raises ValueError for any other name.
+    """
+    if name == "runs":
+        program = Program(compile_pattern(pattern))
+        return lambda: Runs(program, pattern, context, bounds)
+    if name == "reference":
+        return lambda: Reference(pattern, context, bounds)
+    raise ValueError(f"no evaluator that takes event by event is called {name!r}")
+
+
+def _parameterized(pattern: SequencePattern) -> str | None:
+    from spaseq.matching.parameterized.query import fits
+
+    return _several(pattern) or fits(pattern)
+
+
+def _enumeration(pattern: SequencePattern) -> str | None:
+    from spaseq.matching.enumeration.fits import fits
+
+    return _several(pattern) or fits(pattern)
+
+
+def _kernel(pattern: SequencePattern) -> str | None:
+    from spaseq.matching.kernel.tables import fits
+
+    return fits(pattern)
+
+
+def _several(pattern: SequencePattern) -> str | None:
+    return "it matches single events" if isinstance(pattern.root, Atom) else None
+
+
+_Fits = Callable[[SequencePattern], str | None]
+
+#: Those that take columns, in the order in which they are preferred: what they can run, and what they do.
+_BY_COLUMNS: Final[dict[str, tuple[_Fits, str]]] = {
+    "parameterized": (_parameterized, "extended KMP: one step an event, events compared by equality alone"),
+    "enumeration": (_enumeration, "tECS: constant work an event, matches enumerated when asked for"),
+    "kernel": (_kernel, "eager NFA_scep, every partial match kept as a run, by tables over whole batches"),
+}
+_BY_EVENTS: Final = ("runs", "reference")
