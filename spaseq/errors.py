@@ -10,6 +10,7 @@ SpaseqError
 ├── FormatError                a result format is unknown, or cannot hold what it is given (also a ValueError)
 ├── KnowledgeError             a background graph is missing or cannot be read
 ├── PatternError               a parameterized pattern on words is none (also a ValueError)
+├── RetrievalError             retrieve was given a budget or vectors that cannot be used (also a ValueError)
 └── EngineError                the engine was used in a way it forbids (pushed to after close, …)
 
 SpaseqWarning                  what is probably not meant, and how it was understood (a UserWarning)
@@ -27,6 +28,7 @@ __all__ = [
     "QueryError",
     "QueryMeaningError",
     "QuerySyntaxError",
+    "RetrievalError",
     "SourceError",
     "SpaseqError",
     "SpaseqWarning",
@@ -118,6 +120,10 @@ class KnowledgeError(SpaseqError):
 
 class PatternError(SpaseqError, ValueError):
     """A parameterized pattern that cannot be one, or is too long to be searched for."""
+
+
+class RetrievalError(SpaseqError, ValueError):
+    """What a retrieval was given cannot be used: a budget, a weight, the vectors of a model."""
 
 
 class EngineError(SpaseqError):
