@@ -4,7 +4,8 @@ A recorded stream is a Dataset with a named graph for each event, and in the def
 ``prov:generatedAtTime``:
 
 >>> import rdflib, spaseq, spaseq.rdf
->>> dataset = rdflib.Dataset().parse(format="trig", data='''
+>>> dataset = rdflib.Dataset()
+>>> _ = dataset.parse(format="trig", data='''
 ...     @prefix : <http://example.org/> .
 ...     @prefix prov: <http://www.w3.org/ns/prov#> .
 ...     :t0 prov:generatedAtTime 0 .   GRAPH :t0 { :acme :price 14 }

@@ -23,7 +23,9 @@ GRAPH :kb { :acme :name "Acme" ; :sector "tools" . :bolt :name "Bolt" ; :sector 
 
 @pytest.fixture
 def dataset() -> Dataset:
-    return Dataset().parse(data=KNOWN, format="trig")
+    dataset = Dataset()
+    dataset.parse(data=KNOWN, format="trig")
+    return dataset
 
 
 def test_the_app_before(dataset: Dataset) -> None:

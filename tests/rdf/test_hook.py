@@ -84,7 +84,8 @@ data = "@prefix : <http://example.org/> . @prefix prov: <http://www.w3.org/ns/pr
 for t, price in enumerate([3, 2]):
     data += f":e{{t}} prov:generatedAtTime {{t}} . GRAPH :e{{t}} {{{{ :acme :price {{price}} }}}} "
 for store in "Memory", "Oxigraph":
-    dataset = rdflib.Dataset(store=store).parse(data=data, format="trig")
+    dataset = rdflib.Dataset(store=store)
+    dataset.parse(data=data, format="trig")
     rows = dataset.query({PREFIXED!r}, processor="spaseq", result="spaseq")
     assert [row.p2.toPython() for row in rows] == [2]
 """
