@@ -17,12 +17,17 @@ MODULES = [
     m.name for m in pkgutil.walk_packages(spaseq.__path__, "spaseq.") if not m.name.endswith("__main__")
 ]
 
+# What rdflib 7.6 deprecates, its own Dataset.query and TriG parser use.
+of_rdflib = pytest.mark.filterwarnings("ignore:(Dataset|ConjunctiveGraph):DeprecationWarning")
 
+
+@of_rdflib
 @pytest.mark.parametrize("name", ["spaseq", *MODULES])
 def test_doctests(name: str) -> None:
     assert doctest.testmod(import_module(name)).failed == 0
 
 
+@of_rdflib
 def test_the_session_in_the_readme() -> None:
     readme = Path(__file__).parents[1] / "README.md"
     result = doctest.testfile(str(readme), module_relative=False)
