@@ -29,6 +29,13 @@ class UsageError(SpaseqError):
     """The command line asks for something that cannot be done; exit status 2."""
 
 
+class RunEngine(StrEnum):
+    """What runs a query."""
+
+    LOCAL = "local"
+    SPARK = "spark"
+
+
 class PathsFormat(StrEnum):
     """How ``paths`` answers; the last four are for ``--explain``."""
 

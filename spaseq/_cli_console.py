@@ -71,7 +71,7 @@ class StatusLine:
         parts = [f"{progress.events:,} events", f"{rate:,.0f} events/s", f"{progress.matches:,} matches"]
         if progress.watermark is not None:
             parts.append(f"watermark {show_time(progress.watermark)}")
-        return "  ".join(parts)
+        return "  ".join([*parts, *progress.more])
 
 
 class Terminated(KeyboardInterrupt):  # as Ctrl-C it is no error

@@ -21,6 +21,7 @@ import typer
 from spaseq._cli_arguments import (
     PathsEngine,
     PathsFormat,
+    RunEngine,
     UsageError,
     duration,
     knowledge,
@@ -117,6 +118,14 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="Append bad and late events here, one JSON object a line."),
     ] = None,
+    engine: Annotated[RunEngine, typer.Option("--engine", help="What runs the query.")] = RunEngine.LOCAL,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="With --engine spark: read bit by bit, and go on from here when started again.",
+        ),
+    ] = None,
 ) -> None:
     """Run a query over streams and write the matches as they are found.
 
@@ -128,6 +137,7 @@ def run(
       spaseq run q.rq -s S1=a.nq.gz -s "S2=b.nt?triples=2" -f ndjson -o matches.ndjson
       sensors | spaseq run q.rq -s "S1=-?format=nq" --lateness 5s --dead-letters bad.ndjson
       spaseq run q.rq --catalog catalog.ttl --kb http://example.org/kb=kb.ttl -f json
+      spaseq run q.rq -s S1=ticks/ --engine spark --checkpoint state
 
     \b
     Source options (?option=value, joined by &):
@@ -162,16 +172,38 @@ def run(
         except FormatError as error:
             raise UsageError(f"-f {error}") from None
         report = Report(dead_letters)
-        matches = start(
-            prepared,
-            {iri: Source(iri, location, options) for iri, (location, options) in sources.items()},
-            graphs,
-            lateness=lateness,
-            idle=idle,
-            strict=strict,
-            dead_letters=dead_letters or report.refuse,
-            progress=report.progress,
-        )
+        given = {iri: Source(iri, location, options) for iri, (location, options) in sources.items()}
+        if engine is RunEngine.SPARK:
+            try:
+                from spaseq._cli_spark import start as start_on_spark
+            except ImportError as error:
+                raise UsageError(
+                    f"--engine spark needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"
+                ) from None
+            matches = start_on_spark(
+                prepared,
+                given,
+                graphs,
+                checkpoint=checkpoint,
+                lateness=lateness,
+                idle=idle,
+                strict=strict,
+                dead_letters=dead_letters or report.refuse,
+                progress=report.progress,
+            )
+        else:
+            if checkpoint is not None:
+                raise UsageError("--checkpoint is for --engine spark")
+            matches = start(
+                prepared,
+                given,
+                graphs,
+                lateness=lateness,
+                idle=idle,
+                strict=strict,
+                dead_letters=dead_letters or report.refuse,
+                progress=report.progress,
+            )
         with output(out) as file:
             deliver(matches, writer(format_, prepared, file), report)
 

@@ -29,7 +29,7 @@ _REPORT_EVERY = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come. ``watermark`` is None before the first event."""
+    """How far a run has come. ``watermark`` is None before the first event; ``more`` is for people."""
 
     events: int
     matches: int
@@ -37,6 +37,7 @@ class Progress:
     late: int
     bad: int
     watermark: datetime | int | None
+    more: tuple[str, ...] = ()
 
 
 def run(

@@ -1,8 +1,8 @@
 """The stages as Spark calls them: on Arrow batches, and as a stateful processor.
 
 Between the stages a row is a chunk: ``at`` is how far its stream has come (what watermarks are made of),
-``begin`` the chunk's first time. A row without a chunk only says how far a stream has come, or brings a
-dead letter.
+``begin`` the chunk's first time. A row without a chunk only says how far a stream has come, and by how many
+events, or brings a dead letter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from spaseq.spark._lines import BAD, LATE, MATCH, letter_line, line_of
 from spaseq.spark._rows import read_rows
 from spaseq.spark._stateless import Passed, background, stage_of
 
-BETWEEN: Final = "at timestamp, bucket int, begin bigint, chunk binary, letter string"
+BETWEEN: Final = "at timestamp, bucket int, begin bigint, chunk binary, letter string, events bigint"
 ANSWERS: Final = "kind string, line string"
 
 _BETWEEN: Final = pa.schema(
@@ -43,6 +43,7 @@ _BETWEEN: Final = pa.schema(
         ("begin", pa.int64()),
         ("chunk", pa.binary()),
         ("letter", pa.string()),
+        ("events", pa.int64()),
     ]
 )
 _ANSWERS: Final = pa.schema([("kind", pa.string()), ("line", pa.string())])
@@ -73,7 +74,7 @@ def from_blocks(job: Job, lateness_ms: int) -> Callable[[Batches], Iterator[pa.R
 
         yield from _staged(job, read)
         if ended:
-            yield _record([((END_MS + lateness_ms) * 1000, job.buckets[0], 0, None, None)])
+            yield _record([((END_MS + lateness_ms) * 1000, job.buckets[0], 0, None, None, 0)])
 
     return stage
 
@@ -99,10 +100,10 @@ def _staged(job: Job, read: Callable[[list[BadEvent]], Iterator[EventBatch]]) ->
 
 def _rows(job: Job, passed: Passed) -> list[tuple[object, ...]]:
     at = None if passed.newest is None else milliseconds(passed.newest, job.clock) * 1000
-    rows: list[tuple[object, ...]] = []
-    rows += [(at, piece.bucket, piece.begin, piece.data, None) for piece in passed.pieces]
-    rows += [(at, job.buckets[0], 0, None, letter_line(letter)) for letter in passed.letters]
-    return rows or [(at, job.buckets[0], 0, None, None)]
+    rows: list[tuple[object, ...]] = [(at, job.buckets[0], 0, None, None, passed.events)]
+    rows += [(at, piece.bucket, piece.begin, piece.data, None, 0) for piece in passed.pieces]
+    rows += [(at, job.buckets[0], 0, None, letter_line(letter), 0) for letter in passed.letters]
+    return rows
 
 
 def _record(rows: list[tuple[object, ...]]) -> pa.RecordBatch:

@@ -42,8 +42,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What became of some events of one stream: their largest time, their chunks, and what is malformed."""
+    """What became of some events: how many, their largest time, their chunks, and what is malformed."""
 
+    events: int
     newest: int | None
     pieces: list[Piece]
     letters: list[BadEvent]
@@ -91,9 +92,9 @@ class Stateless:
 
     def _passed(self, waiting: list[EventBatch], letters: list[BadEvent]) -> Passed:
         if not waiting:
-            return Passed(None, [], list(letters))
+            return Passed(0, None, [], list(letters))
         batch = concatenate(waiting)
-        passed = Passed(int(batch.time.max()), list(self._pieces(batch)), list(letters))
+        passed = Passed(len(batch), int(batch.time.max()), list(self._pieces(batch)), list(letters))
         if self.dictionary.unswept > max(_SWEEP_AFTER, len(self.dictionary) // 2):
             self.dictionary.sweep()
         return passed

@@ -83,7 +83,7 @@ def answers(
             )
         start = events.agg(F.min("time")).first()[0]  # type: ignore[index]  # an aggregate has one row
     job = job_of(spark, prepared, kb, clock, start, buckets, evaluator)
-    between = events.mapInArrow(from_rows(job), BETWEEN)
+    between = events.mapInArrow(from_rows(job), BETWEEN).drop("events")
     return _answers(job, _marked(between, lateness))
 
 
@@ -209,6 +209,7 @@ def planned(
             if most_bytes is not None:
                 said["maxBytesPerTrigger"] = most_bytes
         rows = reader.format("spaseq").options(**said).load(location).mapInArrow(stage, BETWEEN)
+        rows = rows.observe(f"stream {number}", F.sum("events").alias("events")).drop("events")
         parts.append(rows.withColumn("source", F.lit(number)))
     return Prepared(job, query, tuple(parts), lateness)
 

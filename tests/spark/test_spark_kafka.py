@@ -1,0 +1,50 @@
+"""Streams in a real Kafka broker, by Spark's connector."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+
+from tests.spark.broker import broker  # noqa: E402  # after the skip
+from tests.spark.maven import jars, unavailable  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    found = jars("broker")
+    if isinstance(found, str):
+        unavailable("kafka", found)
+    assert not isinstance(found, str)
+    with broker(tmp_path_factory.mktemp("broker"), found) as address:
+        yield address
+
+
+def test_streams_in_kafka(servers: str, tmp_path: Path) -> None:
+    """In a process of its own: the connector's jars are given to a session when it starts."""
+    connector = jars("connector")
+    if isinstance(connector, str):
+        unavailable("kafka", connector)
+    script = Path(__file__).with_name("kafka_session.py")
+    given = [servers, ",".join(map(str, connector)), str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, str(script), *given], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4_000:]
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert len(result["expected"]) > 20
+    # Everything there is, as a stream of micro-batches, and written to a topic by another query.
+    assert result["batch"] == result["expected"]
+    assert result["stream"] == result["expected"]
+    assert result["derived"] == result["expected_derived"]
+    assert len(result["derived"]) > 5
+    (letter,) = result["bad"]
+    assert letter["payload"] == "no quads at all"

@@ -1,0 +1,124 @@
+"""A crash loses nothing and repeats nothing: processes killed at random, and started again."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+import spaseq
+from spaseq.spark._lines import line_of
+
+pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+
+from pyspark.errors import StreamingQueryException  # noqa: E402  # after the skip
+from pyspark.sql import SparkSession  # noqa: E402
+
+from spaseq.spark import drive, folder_sink, planned  # noqa: E402
+from tests.spark.test_spark import stocks, without_n  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+IS_LONG = settings().max_examples > 10_000
+KILLS = 20 if IS_LONG else 3
+
+pytestmark = [
+    # PySpark's sockets to its JVM and workers are closed when they are collected.
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def started(mode: str, folder: Path) -> subprocess.Popen[bytes]:
+    """The process, and the JVM that it starts, in a group of their own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.spark.killed", mode, str(folder)],
+        cwd=ROOT,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def killed_at_random(mode: str, folder: Path, kills: int, rng: random.Random) -> int:
+    """Runs to the end of the stream, killed so often on the way; how often it was."""
+    done = 0
+    while True:
+        process = started(mode, folder)
+        try:
+            if done == kills:
+                assert process.wait(timeout=600) == 0
+                return done
+            before = len(list((folder / "checkpoint" / "offsets").glob("[0-9]*")))
+            while process.poll() is None and len(_logs(folder)) == before:
+                time.sleep(0.05)
+            try:
+                assert process.wait(timeout=rng.uniform(0, 4)) == 0
+                return done
+            except subprocess.TimeoutExpired:
+                done += 1
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def _logs(folder: Path) -> list[Path]:
+    return list((folder / "checkpoint" / "offsets").glob("[0-9]*"))
+
+
+@pytest.mark.parametrize("mode", ["stream", "driver"] if IS_LONG else ["stream"])
+def test_killed_and_started_again(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    text, streams = stocks(tmp_path, 600)
+    (tmp_path / "query.rq").write_text(str(text))
+    Path(str(streams["S"])).rename(tmp_path / "in.nq")
+    seed = random.randrange(1 << 30) if IS_LONG else 7
+    kills = killed_at_random(mode, tmp_path, KILLS, random.Random(seed))
+    assert kills == KILLS, f"the stream ended after {kills} of {KILLS} kills"
+    if mode == "stream":  # Spark's own log says which files count
+        lines = [row.value for row in spark.read.text(str(tmp_path / "out")).collect()]
+    else:
+        files = sorted((tmp_path / "out").glob("matches-*.ndjson"))
+        lines = [line for file in files for line in file.read_text().splitlines()]
+    want = [line_of(match) for match in spaseq.run(text, {"S": str(tmp_path / "in.nq")})]
+    assert without_n(lines) == without_n(want), f"seed {seed}"
+
+
+class _CrashError(Exception):
+    pass
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_driver_hands_on_again_what_it_had_committed(spark: SparkSession, tmp_path: Path) -> None:
+    text, streams = stocks(tmp_path, 120)
+    checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
+    write = folder_sink(out)
+    given: list[int] = []
+
+    def crashing(number: int, answers: Sequence[tuple[str, str]]) -> None:
+        given.append(number)
+        if number == 1 and given.count(1) == 1:
+            raise _CrashError
+        write(number, answers)
+
+    def run() -> None:
+        plan = planned(spark, text, streams, checkpoint=checkpoint, most_bytes=20_000, piece_bytes=10_000)
+        running = drive(plan, checkpoint, crashing)
+        try:
+            running.processAllAvailable()
+        finally:
+            running.stop()
+
+    with pytest.raises(StreamingQueryException):
+        run()
+    run()
+    assert given.count(1) == 2
+    lines = [line for file in sorted(out.glob("matches-*")) for line in file.read_text().splitlines()]
+    assert without_n(lines) == without_n([line_of(match) for match in spaseq.run(text, streams)])
