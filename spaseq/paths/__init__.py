@@ -5,6 +5,7 @@ from __future__ import annotations
 from spaseq.paths.knowledge import KnowledgeGraph, load
 from spaseq.paths.pairs import Pairs
 from spaseq.paths.path import Path
+from spaseq.paths.retrieval import Budget, Retrieval, retrieve
 from spaseq.paths.search import Paths
 
-__all__ = ["KnowledgeGraph", "Pairs", "Path", "Paths", "load"]
+__all__ = ["Budget", "KnowledgeGraph", "Pairs", "Path", "Paths", "Retrieval", "load", "retrieve"]

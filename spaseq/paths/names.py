@@ -1,0 +1,169 @@
+"""What people and language models call the nodes and predicates of a graph.
+
+A label is the ``rdfs:label`` (else the ``skos:prefLabel``, else the ``schema:name``) of a term, one without
+a language or in English before others; without one it is the IRI's local name, unescaped, with spaces for
+``_``. Names are the same if their letters and digits are, whatever their case: ``starred_actors`` is
+``starredActors`` is ``Starred Actors``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from pyoxigraph import BlankNode, Literal, NamedNode
+
+from spaseq.errors import QueryMeaningError
+from spaseq.language.hints import nearest
+from spaseq.language.source import Source
+from spaseq.paths.expression import Alternative, Expression, Path, Step
+from spaseq.paths.expression import Sequence as PathSequence
+from spaseq.terms import Term
+
+if TYPE_CHECKING:
+    from spaseq.paths.knowledge import KnowledgeGraph
+
+_LABELS: Final = (
+    NamedNode("http://www.w3.org/2000/01/rdf-schema#label"),
+    NamedNode("http://www.w3.org/2004/02/skos/core#prefLabel"),
+    NamedNode("http://schema.org/name"),
+    NamedNode("https://schema.org/name"),
+)
+_COMMA: Final = ", "
+_PREFERRED: Final = (None, "en")
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+class Names:
+    """The labels of a graph's terms, and its predicates by name. Labels are kept."""
+
+    def __init__(self, graph: KnowledgeGraph) -> None:
+        self._graph = graph
+        used = [iri for iri in _LABELS if graph.predicate_number(iri) is not None]
+        self._rows = [graph.relations.single(iri, inverse=False) for iri in used]
+        self._nodes: dict[int, str] = {}
+        self._predicates: dict[int, str] = {}
+        self._called: dict[str, list[NamedNode]] | None = None
+
+    def node(self, number: int) -> str:
+        """The label of a node."""
+        found = self._nodes.get(number)
+        if found is None:
+            label = self._label(number)
+            found = self._nodes[number] = label or local_name(self._graph.ox_term(number))
+        return found
+
+    def predicate(self, number: int) -> str:
+        """The label of a predicate, in words."""
+        found = self._predicates.get(number)
+        if found is None:
+            iri = self._graph.ox_predicate(number)
+            node = self._graph.node(iri)
+            label = None if node is None else self._label(node)
+            found = self._predicates[number] = label or _CAMEL.sub(" ", local_name(iri))
+        return found
+
+    def expression(self, relations: Sequence[str]) -> Expression:
+        """The path expression of a list of relation names, ``^`` before those read from object to subject.
+
+        A name that several predicates have stands for all of them. Raises QueryMeaningError for one that no
+        predicate has.
+        """
+        source = Source(_COMMA.join(map(str, relations)), "<relations>")
+        if not relations:
+            raise source.error(QueryMeaningError, "this is no path: it has no relations", 0)
+        steps, at = list[Path](), 0
+        for relation in relations:
+            steps.append(self._step(relation, source, at))
+            at += len(str(relation)) + len(_COMMA)
+        root = steps[0] if len(steps) == 1 else PathSequence(tuple(steps))
+        return Expression(root, self._graph.prefixes, source)
+
+    def _step(self, relation: str, source: Source, at: int) -> Path:
+        if not isinstance(relation, str):
+            raise source.error(QueryMeaningError, f"{relation!r} is not the name of a relation", at)
+        name = relation.strip()
+        inverse = name.startswith("^")
+        name = name.removeprefix("^").strip()
+        found = self._find(name)
+        if not found:
+            alike = nearest(name, self._known())
+            raise source.error(
+                QueryMeaningError,
+                f"no predicate of the graph is called {name}",
+                at + relation.find(name),
+                f"did you mean {alike}?" if alike else None,
+            )
+        steps = tuple(Step((predicate,), inverse=inverse) for predicate in found)
+        return steps[0] if len(steps) == 1 else Alternative(steps)
+
+    def _find(self, name: str) -> list[NamedNode]:
+        """The predicates of a name: an IRI, a prefixed name, or what predicates are called."""
+        iri = name.removeprefix("<").removesuffix(">")
+        prefix, colon, local = iri.partition(":")
+        if colon and prefix in self._graph.prefixes:
+            iri = self._graph.prefixes[prefix] + local
+        if colon:
+            try:
+                predicate = NamedNode(iri)
+            except ValueError:
+                return []
+            return [predicate] if self._graph.predicate_number(predicate) is not None else []
+        return self._index().get(_key(name), [])
+
+    def _index(self) -> dict[str, list[NamedNode]]:
+        if self._called is None:
+            called: dict[str, list[NamedNode]] = {}
+            for number in range(self._graph.predicates):
+                iri = self._graph.ox_predicate(number)
+                for key in {_key(local_name(iri)), _key(self.predicate(number))} - {""}:
+                    called.setdefault(key, []).append(iri)
+            self._called = called
+        return self._called
+
+    def _known(self) -> list[str]:
+        """The names that there are, as one would write them."""
+        iris = [self._graph.ox_predicate(number) for number in range(self._graph.predicates)]
+        return [_local(iri.value) for iri in iris]
+
+    def _label(self, node: int) -> str | None:
+        relations = self._graph.relations
+        for row in self._rows:
+            low, high = relations.pointers[row, node : node + 2].tolist()
+            found = [self._graph.ox_term(other) for other in relations.targets[low:high].tolist()]
+            literals = [term for term in found if isinstance(term, Literal) and term.value]
+            if literals:
+                return min(literals, key=_preference).value
+        return None
+
+
+def local_name(term: Term) -> str:
+    """What a term is called without a label.
+
+    >>> local_name(NamedNode("http://example.org/Flags%20of_Our_Fathers"))
+    'Flags of Our Fathers'
+    """
+    match term:
+        case NamedNode():
+            return _local(term.value).replace("_", " ")
+        case BlankNode():
+            return f"_:{term.value}"
+        case Literal():
+            return term.value
+
+
+def _local(iri: str) -> str:
+    whole = iri.rstrip("/#")
+    return unquote(re.split(r"[/#:]", whole)[-1]) or iri
+
+
+def _key(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
+
+
+def _preference(literal: Literal) -> tuple[int, str, str]:
+    language = literal.language
+    place = _PREFERRED.index(language) if language in _PREFERRED else len(_PREFERRED)
+    return place, literal.value, language or ""
