@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, p
 
 from spaseq.errors import KnowledgeError, SourceError
 from spaseq.sources._bytes import BrokenBytesError, read_blocks, whole_lines
+from spaseq.sources.lines import WARM_UP
 from spaseq.terms import Dictionary, Ids, Term
 
 if TYPE_CHECKING:  # whoever has one of them has imported it
@@ -63,7 +65,7 @@ def _file(path: Path) -> Loaded:
     packing = suffixes.pop() if suffixes and suffixes[-1] in ("gz", "zst") else None
     extension = suffixes[-1] if suffixes else ""
     try:
-        if extension in _LINES and _is_plain(path):
+        if extension in _LINES and _is_worth_it(path) and _is_plain(path):
             found = _lines(path, _LINES[extension])
             if found is not None:
                 return found
@@ -78,6 +80,11 @@ def _file(path: Path) -> Loaded:
         raise KnowledgeError(str(error)) from error
     except (OSError, BrokenBytesError, zstandard.ZstdError, EOFError) as error:
         raise KnowledgeError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _is_worth_it(path: Path) -> bool:
+    """Whether the file takes longer to read than the compiled scanner to load."""
+    return path.stat().st_size >= WARM_UP or "spaseq.sources._fast" in sys.modules
 
 
 def _is_plain(path: Path) -> bool:

@@ -216,26 +216,23 @@ def _best_first(
     graph: KnowledgeGraph, expansion: Expansion, start: int, end: int, empty: bool, choice: Choice
 ) -> Iterator[Path]:
     """The shortest paths between two nodes, in the direction of the expansion, by length."""
-    left = choice.count
-    longest: int | None = None
+    left = 1 if choice.count is None else choice.count
     if empty:
         yield Path(graph, (start,), (), ())
-        if choice.ties or left == 1:
+        left -= 1
+        if left == 0:
             return
-        left = None if left is None else left - 1
     number = count()
     states = expansion.useful(start, expansion.initial)
-    # (edges at least, the longest first among equals, the first found, the path)
+    # (edges at least, the longest first among equals, the first found, the path, whether it is complete)
     waiting = [(0, 0, next(number), _Trace(start, states, None, 0, True), False)]
+    wanted = left
+    lengths: list[int] = []  # of the shortest complete ones so far, negative: what is longer is of no use
     while waiting:
-        estimate, _, _, trace, complete = heappop(waiting)
-        if longest is not None and estimate > longest:
-            return
+        _, _, _, trace, complete = heappop(waiting)
         if complete:
             yield trace.path(graph)
-            if choice.ties:
-                longest = estimate
-            elif left is not None:
+            if not choice.ties:
                 left -= 1
                 if left == 0:
                     return
@@ -246,11 +243,20 @@ def _best_first(
                 continue
             predicate, forward, node, states = taken
             further = _Trace(node, states, trace, predicate, forward)
-            if node == end and states & expansion.accepting:
+            longest = -lengths[0] if len(lengths) == wanted else None
+            if node == end and states & expansion.accepting and _fits(further.length, longest):
                 heappush(waiting, (further.length, -further.length, next(number), further, True))
+                heappush(lengths, -further.length)
+                if len(lengths) > wanted:
+                    heappop(lengths)
             if not closes:
                 least = further.length + max(1, expansion.remaining(node, states))
-                heappush(waiting, (least, -further.length, next(number), further, False))
+                if _fits(least, longest):
+                    heappush(waiting, (least, -further.length, next(number), further, False))
+
+
+def _fits(length: int, longest: int | None) -> bool:
+    return longest is None or length <= longest
 
 
 def _allowed(trace: _Trace, taken: Taken, start: int, mode: Mode) -> tuple[bool, bool]:

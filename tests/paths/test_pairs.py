@@ -1,0 +1,223 @@
+"""Pairs: as the algebra of relations and as Oxigraph's property paths have them, on every way there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import rdflib
+from hypothesis import given
+from pyoxigraph import NamedNode, Quad, QuerySolutions, Store
+
+import spaseq
+from spaseq.errors import QueryMeaningError
+from spaseq.interop import from_rdflib
+from spaseq.paths import KnowledgeGraph, Pairs, load, pairs
+from spaseq.paths.expression import Alternative, Expression, NodeTest, Path, Repeat, Sequence, Step, show
+from spaseq.paths.parser import parse
+from spaseq.terms import Term
+from tests.paths.naive import Triple, nodes_of, relation
+from tests.paths.strategies import ends, graphs, paths, sparql_paths
+
+Found = set[tuple[Term, Term]]
+
+
+def answers(graph: KnowledgeGraph, path: Path, *given: object) -> Found:
+    found = graph.pairs(Expression(path, {}, parse("<urn:x>").source), *given)
+    rows = [(from_rdflib(source), from_rdflib(target)) for source, target in found]
+    assert len(rows) == len(set(rows)) == len(found)
+    sources, targets = found.arrays
+    numbers = zip(sources.tolist(), targets.tolist(), strict=True)
+    assert {(from_rdflib(found.term(s)), from_rdflib(found.term(t))) for s, t in numbers} == set(rows)
+    return set(rows)
+
+
+def expected(
+    triples: frozenset[Triple], path: Path, sources: list[NamedNode] | None, targets: list[NamedNode] | None
+) -> Found:
+    """By the algebra; a given term that is no node is joined with itself if nothing need be there."""
+    nodes = frozenset(nodes_of(triples))
+    found = relation(path, triples, nodes | {*(sources or ()), *(targets or ())})
+    return {
+        (s, t) for s, t in found if (sources is None or s in sources) and (targets is None or t in targets)
+    }
+
+
+@given(graphs(), paths, ends, ends)
+def test_as_the_algebra(
+    triples: frozenset[Triple], path: Path, sources: list[NamedNode] | None, targets: list[NamedNode] | None
+) -> None:
+    assert answers(load(triples), path, sources, targets) == expected(triples, path, sources, targets)
+
+
+@given(graphs(), paths, ends)
+def test_many_sources_together_and_one_by_one(
+    triples: frozenset[Triple], path: Path, targets: list[NamedNode] | None
+) -> None:
+    graph = load(triples)
+    wanted = expected(triples, path, None, targets)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairs, "_from_the_end", lambda *_: False)
+        for many, cost in ((1, 0), (1 << 20, 2)):
+            patch.setattr(pairs, "_MANY", many)
+            patch.setattr(pairs, "_MASK_COST", cost)
+            patch.setattr(pairs, "_BATCH", 3)
+            patch.setattr(pairs, "_AT_ONCE", 2)
+            patch.setattr(pairs, "_ROOM", 1)
+            assert answers(graph, path, None, targets) == wanted
+
+
+@given(graphs(), sparql_paths, ends, ends)
+def test_as_oxigraph(
+    triples: frozenset[Triple], path: Path, sources: list[NamedNode] | None, targets: list[NamedNode] | None
+) -> None:
+    if (written := spelt_out(path)) is None:
+        return
+    store = Store()
+    store.extend(Quad(*triple) for triple in triples)
+    # Oxigraph joins no term with itself that is not in the graph, against SPARQL 1.1, section 18.4 (ALP).
+    nodes = nodes_of(triples)
+    ours = {pair for pair in answers(load(triples), path, sources, targets) if nodes.issuperset(pair)}
+    theirs: Found = set()
+    for source in sources or [None]:
+        for target in targets or [None]:
+            theirs |= set(_oxigraph(store, written, source, target))
+    assert ours == theirs
+
+
+def _oxigraph(
+    store: Store, path: Path, source: NamedNode | None, target: NamedNode | None
+) -> Iterator[tuple[Term, Term]]:
+    # Oxigraph has no `!()`; the graphs' IRIs have no dots.
+    text = show(path, {}).replace(".", "(!<urn:nothing>)")
+    found = store.query(f"SELECT DISTINCT ?s ?t {{ {source or '?s'} {text} {target or '?t'} }}")
+    assert isinstance(found, QuerySolutions)
+    for row in found:
+        yield source or row["s"], target or row["t"]  # type: ignore[misc]  # there are no triple terms
+
+
+def spelt_out(path: Path) -> Path | None:
+    """The same without bounds; None if SPARQL cannot say it."""
+    match path:
+        case Step():
+            return path
+        case NodeTest() | Repeat(maximum=0):
+            return None
+        case Sequence(parts) | Alternative(parts):
+            inner = [spelt_out(part) for part in parts]
+            written = tuple(part for part in inner if part is not None)
+            return type(path)(written) if len(written) == len(parts) else None
+        case Repeat(part, minimum, maximum):
+            one = spelt_out(part)
+            if one is None:
+                return None
+            if maximum is None:
+                return one_after_another([one] * (minimum - 1) + [Repeat(one, min(minimum, 1), None)])
+            rest: list[Path] = []
+            for _ in range(maximum - minimum):
+                rest = [Repeat(one_after_another([one, *rest]), 0, 1)]
+            return one_after_another([one] * minimum + rest)
+
+
+def one_after_another(parts: list[Path]) -> Path:
+    return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+
+# --- by hand
+
+CHAIN = [(f"urn:{i}", "urn:p", f"urn:{i + 1}") for i in range(100)]
+
+
+def as_text(found: Pairs) -> set[tuple[str, str]]:
+    return {(str(s)[4:], str(t)[4:]) for s, t in found}
+
+
+def test_bounds_count_iterations() -> None:
+    graph = load(CHAIN)
+    assert as_text(graph.pairs("(<urn:p>/<urn:p>){2,3}", sources="urn:0")) == {("0", "4"), ("0", "6")}
+    assert as_text(graph.pairs("<urn:p>{,2}", sources="urn:0")) == {("0", "0"), ("0", "1"), ("0", "2")}
+    assert len(graph.pairs("<urn:p>{98,}")) == 3 + 2 + 1
+
+
+def test_node_tests() -> None:
+    graph = load(
+        [
+            ("urn:a", "urn:p", "urn:b"),
+            ("urn:b", "urn:p", "urn:c"),
+            ("urn:b", "urn:y", 1999),
+            ("urn:c", "urn:y", "1"),
+        ]
+    )
+    assert as_text(graph.pairs("<urn:p>/[<urn:y> 1999]")) == {("a", "b")}
+    assert as_text(graph.pairs("<urn:p>/[<urn:y>]")) == {("a", "b"), ("b", "c")}
+    assert as_text(graph.pairs("[<urn:y>]/<urn:p>")) == {("b", "c")}
+    assert as_text(graph.pairs("[<urn:y> 1999, 2000]")) == set()
+    assert as_text(graph.pairs("[^<urn:p> <urn:a> ; <urn:y>]")) == {("b", "b")}
+
+
+def test_nothing_joins_a_term_with_itself_wherever_it_is() -> None:
+    graph = load(CHAIN)
+    assert as_text(graph.pairs("<urn:p>*", sources="urn:nobody")) == {("nobody", "nobody")}
+    assert as_text(graph.pairs("<urn:p>*", targets="urn:nobody")) == {("nobody", "nobody")}
+    assert as_text(graph.pairs("<urn:p>*", "urn:nobody", "urn:0")) == set()
+    assert as_text(graph.pairs("<urn:p>+", sources="urn:nobody")) == set()
+    assert as_text(graph.pairs("[<urn:p>]?", sources="urn:nobody")) == {("nobody", "nobody")}
+    assert as_text(graph.pairs("<urn:p>?/[<urn:p>]", sources="urn:nobody")) == set()
+    assert len(graph.pairs("<urn:p>{0}")) == graph.nodes == 101
+
+
+def test_the_search_begins_where_there_is_less_to_see() -> None:
+    star = [("urn:hub", "urn:p", f"urn:{i}") for i in range(50)]
+    star += [(f"urn:{i}", "urn:p", "urn:x") for i in range(3)] + [("urn:x", "urn:q", "urn:y")]
+    graph = load(star)
+    assert graph.pairs("<urn:p>/<urn:q>").backwards
+    assert not graph.pairs("^<urn:q>/^<urn:p>").backwards
+    assert graph.pairs("<urn:p>*", sources="urn:hub", targets="urn:y").backwards
+    assert not graph.pairs("<urn:p>*", sources="urn:x", targets="urn:0").backwards
+    assert graph.pairs("<urn:p>", targets="urn:0").backwards
+    assert not graph.pairs("<urn:p>", sources="urn:hub").backwards
+
+
+def test_limits() -> None:
+    graph = load(CHAIN)
+    for limit in (0, 1, 70, 5049, 5050):
+        found = graph.pairs("<urn:p>+", limit=limit)
+        assert (len(found), found.truncated) == (limit, limit < 5050)
+        assert len(set(found)) == limit
+    assert len(graph.pairs("<urn:p>+", limit=10_000)) == 5050
+    assert as_text(graph.pairs("<urn:p>*", sources=["urn:nobody"], limit=5)) == {("nobody", "nobody")}
+
+
+def test_sources_in_every_form() -> None:
+    graph = spaseq.paths.load(CHAIN, {"": "urn:", "p": "urn:q"})
+    one = graph.node("urn:1")
+    assert one is not None
+    forms = (":1", "<urn:1>", "urn:1", rdflib.URIRef("urn:1"), NamedNode("urn:1"), one, [one])
+    for form in (*forms, np.array([one])):
+        assert as_text(graph.pairs(":p", sources=form)) == {("1", "2")}
+    assert as_text(graph.pairs(":p", sources=[":1", "urn:1", "urn:2"])) == {("1", "2"), ("2", "3")}
+    assert as_text(graph.pairs(":p", sources=[])) == set()
+    for wrong in (101, -1, np.array([101]), [3, 200]):
+        with pytest.raises(KeyError):
+            graph.pairs(":p", sources=wrong)
+    with pytest.raises(spaseq.QuerySyntaxError, match="expected"):
+        graph.pairs(":p", sources="Alice in Wonderland")
+
+
+def test_a_graph_of_nothing() -> None:
+    graph = load([])
+    assert (len(graph), graph.nodes, graph.predicates) == (0, 0, 0)
+    assert len(graph.pairs(".*")) == len(graph.pairs("<urn:p>+")) == len(list(graph.paths("<urn:p>"))) == 0
+    assert as_text(graph.pairs(".*", sources="urn:x")) == {("x", "x")}
+
+
+def test_predicates_that_no_edge_has() -> None:
+    graph = load([("http://e.org/a", "http://e.org/knows", "http://e.org/b")], {"": "http://e.org/"})
+    assert graph.check(":knows/:nows|[:knowz 1]") == (
+        "no edge has the predicate :nows: did you mean :knows?",
+        "no edge has the predicate :knowz: did you mean :knows?",
+    )
+    assert len(graph.pairs(":nows*")) == 2
+    with pytest.raises(QueryMeaningError):
+        graph.pairs(":knows{9999}")
