@@ -9,7 +9,7 @@ import pytest
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.model import Bounds
-from tests.matching.kernel_cases import by_kernel, by_runs, whole
+from tests.matching.kernel_cases import batches, by_kernel, by_runs, whole
 from tests.matching.random_sequences import random_query, random_sample
 from tests.matching.test_kernel import count, made, stream
 
@@ -27,6 +27,10 @@ SEQUENCES = (
     "(!A ; B)+ ; C",
     "A ; !B ; !C : D",
     "!A ; !B : (C ; D)",
+    "A ; !B",
+    "A : B? ; C?",
+    "!A ; B+ ; !(C & D)",
+    "A ; B+ ; B?",
 )
 
 
@@ -96,3 +100,41 @@ def test_entries_are_used_again() -> None:
         size = size or len(kernel._memory.ints)
     assert len(kernel._memory.ints) <= 2 * (size or 0)
     assert kernel._memory.ints[mem.LIVE_ENTRIES] < 2_000
+
+
+# --- matches that wait for the end of their window ------------------------------------------------
+
+
+def test_a_match_waits_for_the_end_of_its_window() -> None:
+    kernel, dictionary = made("A ; !B", {}, Bounds(3, False, True, 0))
+    first, second = batches(
+        stream(dictionary, [("A", 1), ("", 0), ("A", 1), ("", 0), ("B", 1)]), dictionary, [4]
+    )
+    assert list(kernel.process(*first)) == []
+    assert kernel.settled(3) == 0
+    # The event at 4 ends the first one's window before it is looked at.
+    assert [match.last.time for _, match in kernel.process(*second)] == [0]
+    assert kernel.settled(4) == 1
+    assert list(kernel.close()) == []
+
+
+def test_time_alone_ends_windows() -> None:
+    kernel, dictionary = made("A ; !B", {}, Bounds(3, False, True, 0))
+    (only,) = batches(stream(dictionary, [("A", 1), ("A", 1)]), dictionary, [])
+    assert list(kernel.process(*only)) == []
+    assert list(kernel.advance(3)) == []
+    assert [match.last.time for _, match in kernel.advance(4)] == [0]
+    assert kernel.settled(4) == 1
+    assert [match.last.time for _, match in kernel.close()] == [1]
+
+
+def test_matches_that_wait_survive_sweeps() -> None:
+    """Of the memory, and of terms; what they look back at is remembered as long as they wait."""
+    kernel, dictionary = made("A ; !B", {"B": "FILTER(?b = ?a)"}, Bounds(50, False, True, 0))
+    rows = [("A" if i % 100 == 0 else "B", i) for i in range(3_000)]
+    rows[305] = ("B", 300)
+    found = 0
+    for start in range(0, len(rows), 10):
+        found += count(kernel, dictionary, stream(dictionary, rows[start : start + 10], start))
+        dictionary.sweep()
+    assert found + sum(1 for _ in kernel.close()) == 29

@@ -18,11 +18,13 @@ import numpy.typing as npt
 from spaseq._jit import inlined, kernel, part
 from spaseq.matching.kernel._kernel_apply import apply
 from spaseq.matching.kernel._kernel_decide import decide
+from spaseq.matching.kernel._kernel_end import is_due, settle
 from spaseq.matching.kernel._kernel_gaps import move_entry, remember, wanted
 from spaseq.matching.kernel._kernel_layout import (
     ASK,
     DECISIONS_FULL,
     DONE,
+    DRAIN,
     FOUND_NODE,
     FOUND_SIZE,
     MORE_KEYS,
@@ -33,9 +35,11 @@ from spaseq.matching.kernel._kernel_layout import (
 from spaseq.matching.kernel._kernel_memory import (
     ANSWERED,
     ASKED,
+    BUCKET,
     BUCKET_COUNT,
     DECIDED,
     DEPTH,
+    DUE,
     E_AXIS,
     ENTRIES,
     ENTRY_WIDTH,
@@ -43,6 +47,8 @@ from spaseq.matching.kernel._kernel_memory import (
     EVENT_KEY,
     FOUND,
     FOUND_COUNT,
+    GATE,
+    IS_PARKED,
     KEYS,
     LIVE_BUCKETS,
     LIVE_ENTRIES,
@@ -54,12 +60,16 @@ from spaseq.matching.kernel._kernel_memory import (
     MOST_KEYS,
     MOST_NODES,
     MOST_WAITS,
+    NEWEST,
     NEXT_ENTRY,
     NEXT_WAIT,
     NOW,
+    PARKED,
+    PARKED_COUNT,
     POSITION,
     PREVIOUS,
     ROW,
+    SERIAL,
     WAITS,
     WANTED,
     WAY,
@@ -72,6 +82,7 @@ from spaseq.matching.kernel._kernel_memory import (
 from spaseq.matching.kernel._kernel_values import (
     B_AXIS,
     B_SIZE,
+    B_START,
     LIMIT,
     MOST_ACCEPTS,
     MOST_GATES,
@@ -156,6 +167,10 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
     while e < b[B_SIZE]:
         m[NOW] = b[b[B_AXIS] + e]
         m[WANTED] = wanted(t, b, e)
+        if is_due(t, m, m[NOW]):
+            if m[FOUND_COUNT] + m[PARKED_COUNT] > m[MOST_FOUND]:
+                return DRAIN
+            settle(t, m, f, numbers, codes, m[NOW], e, b[B_START])
         count = _find_keys(t, m, b, e)
         if count < 0:
             return MORE_KEYS
@@ -169,6 +184,7 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
             if count == 1 and t[N_KEYS] <= 1:
                 key = 0
             decide(t, m, f, b, numbers, codes, e, key, p)
+            m[p + NEWEST] = m[SERIAL]
             if m[DECIDED] > m[MOST_DECISIONS] or m[ASKED] > m[MOST_DECISIONS]:
                 return DECISIONS_FULL
             if m[ASKED] > m[ANSWERED]:
@@ -184,6 +200,12 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
         e += 1
         m[EVENT] = e
     return DONE
+
+
+@kernel
+def finish(tables: Ints, ints: Ints, floats: Floats, axis: int, numbers: Floats, codes: Codes) -> None:
+    """The matches that are due before a place on the window's axis. Nothing is found yet."""
+    settle(pointer(tables), pointer(ints), pointer(floats), pointer(numbers), pointer(codes), axis, 0, 0)
 
 
 @kernel
@@ -235,13 +257,17 @@ def sweep(
     old: Ints = pointer(ints)
     new: Ints = pointer(new_ints)
     count, entries = 0, 0
+    oldest = axis - t[LIMIT]
+    if old[PARKED_COUNT] != 0:
+        oldest = min(oldest, old[old[old[PARKED]] + DUE] - t[LIMIT])
     for x in range(old[ENTRIES], old[NEXT_ENTRY], old[ENTRY_WIDTH]):
-        if axis - old[x + E_AXIS] <= t[LIMIT]:
+        if old[x + E_AXIS] >= oldest:
             entries += 1
             if len(new_ints) > 0:
                 move_entry(t, old, x, new)
     for w in range(old[WAITS] + old[WIDTH], old[NEXT_WAIT], old[WIDTH]):
-        if not is_over(old, w, t[LIMIT], axis, time):
+        parked = old[w + GATE] != 0 and old[w + BUCKET] == IS_PARKED
+        if parked or not is_over(old, w, t[LIMIT], axis, time):
             count += 1
             if len(new_ints) > 0:
                 move(

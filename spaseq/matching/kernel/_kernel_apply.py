@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import part
+from spaseq.matching.kernel._kernel_end import end
 from spaseq.matching.kernel._kernel_gaps import begin, gap_action
 from spaseq.matching.kernel._kernel_judge import belongs
 from spaseq.matching.kernel._kernel_layout import (
@@ -20,12 +21,6 @@ from spaseq.matching.kernel._kernel_layout import (
     ENTER,
     FORBID,
     FORGET,
-    FOUND_ACCEPT,
-    FOUND_EVENT,
-    FOUND_NODE,
-    FOUND_PARTITION,
-    FOUND_SIZE,
-    FOUND_UNSURE,
     G_ACTIONS,
     G_ACTIONS_END,
     G_CODE,
@@ -37,7 +32,6 @@ from spaseq.matching.kernel._kernel_layout import (
     K_OWN,
     K_OWN_END,
     LEAVE,
-    LED,
     P_ACCEPTS,
     P_ACCEPTS_END,
     P_GATES,
@@ -46,12 +40,10 @@ from spaseq.matching.kernel._kernel_layout import (
     U_BINDS,
     U_BINDS_END,
     U_COUNTING,
-    UNSURE,
     X_ACTIONS,
     X_ACTIONS_END,
     X_CODE,
     X_CODE_END,
-    X_NUMBER,
     X_SIZE,
     row_of,
     value,
@@ -63,12 +55,9 @@ from spaseq.matching.kernel._kernel_memory import (
     DECISIONS,
     DEPTH,
     FIRST,
-    FOUND,
-    FOUND_COUNT,
     GATE,
     KINDS,
     NODE,
-    NOW,
     NUMBER,
     PARTITION,
     POSITION,
@@ -102,8 +91,6 @@ from spaseq.matching.kernel._kernel_values import (
     B_TIME,
     BEYOND,
     FALSE,
-    GAPS,
-    LIMIT,
     MANY,
     N_GAPS,
     N_KLEENES,
@@ -223,24 +210,6 @@ def _bind(t: Ints, m: Ints, b: Ints, e: int, key: int, w: int, c: int, row: int)
 
 
 @part
-def _end(t: Ints, m: Ints, w: int, e: int, node: int, accept: int) -> None:
-    """A run ends as a match, unless something forbidden has led to it in its window."""
-    unsure = 0
-    if t[N_GAPS] != 0:
-        if m[w + t[GAPS] + LED] >= m[NOW] - t[LIMIT]:
-            return
-        unsure = m[w + t[GAPS] + UNSURE]
-    at = m[FOUND] + m[FOUND_COUNT] * FOUND_SIZE
-    m[at + FOUND_EVENT] = e
-    m[at + FOUND_PARTITION] = m[w + PARTITION]
-    m[at + FOUND_NODE] = node
-    m[at + FOUND_ACCEPT] = accept
-    m[at + FOUND_UNSURE] = unsure
-    m[node + USES] += 1
-    m[FOUND_COUNT] += 1
-
-
-@part
 def _extend(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int,
     w: int, c: int, row: int,
@@ -269,12 +238,18 @@ def _extend(
     to = t[c + C_PLACE]
     for a in range(t[to + P_ACCEPTS], t[to + P_ACCEPTS_END], X_SIZE):
         new = _copy(m, f, taken, p, time, stream, number)
+        waits = False
         if may(
             t, m, f, b, numbers, codes, new,
             t[a + X_ACTIONS], t[a + X_ACTIONS_END], t[a + X_CODE], t[a + X_CODE_END],
         ):  # fmt: skip
-            _end(t, m, new, e, node, t[a + X_NUMBER])
-        forget(m, new)
+            m[new + NODE] = node
+            m[new + FIRST] = first
+            waits = end(t, m, new, e, a)
+            if not waits:
+                m[new + NODE] = 0
+        if not waits:
+            forget(m, new)
     for gate in range(t[to + P_GATES], t[to + P_GATES_END], GATE_SIZE):
         new = _copy(m, f, taken, p, time, stream, number)
         if may(

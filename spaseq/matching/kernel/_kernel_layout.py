@@ -17,6 +17,7 @@ ASK: Final = 1
 ROOM: Final = 2
 DECISIONS_FULL: Final = 3
 MORE_KEYS: Final = 4
+DRAIN: Final = 5
 
 # Actions: kind, what about, and a bound or number.
 ENTER: Final = 0
@@ -123,13 +124,18 @@ K_AGGREGATES_END: Final = 4
 GATE_SIZE: Final = 14
 
 DECISION_SIZE: Final = 3
-# Columns of what is found: the event by which it is delivered, its partition, newest node, and accept.
+# Columns of what is found: its last event, partition, newest node, and accept; what is left to be asked. If
+# matches may wait: the event that delivers it, its partition's place in the order of delivery, if it waited.
 FOUND_EVENT: Final = 0
 FOUND_PARTITION: Final = 1
 FOUND_NODE: Final = 2
 FOUND_ACCEPT: Final = 3
 FOUND_UNSURE: Final = 4
-FOUND_SIZE: Final = 5
+FOUND_TURN: Final = 5
+FOUND_RANK: Final = 6
+FOUND_WAITED: Final = 7
+FOUND_SIZE: Final = 8
+LAST_RANK: Final = (1 << 63) - 1
 QUESTION_SIZE: Final = 2
 
 # What decisions say instead of a candidate.

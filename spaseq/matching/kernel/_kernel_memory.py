@@ -51,10 +51,13 @@ BAR_TIME: Final = 7
 BARRED: Final = 8  # streams, as bits, whose further events at BAR_TIME come too late
 LINK: Final = 9
 BACK: Final = 10
-BUCKET: Final = 11  # 0: hangs on its partition
+BUCKET: Final = 11  # 0: hangs on its partition; IS_PARKED: a match, at an accept instead of a gate
 CHILD: Final = 12
 SUMS: Final = 13  # where its floats are
 assert SUMS < SLOTS
+
+IS_PARKED: Final = -1
+DUE: Final = BAR_TIME  # of a parked one, from where on the window's axis the end of its window counts
 
 # Columns of nodes. PREVIOUS links unused ones.
 POSITION: Final = 0
@@ -72,8 +75,9 @@ ROOT: Final = HEAD + 1
 SEEN: Final = HEAD + 2
 BUCKET_SIZE: Final = HEAD + 3
 
-# The head of a partition's list comes before its key.
-KEY: Final = 1
+# The head of a partition's list, and when it had its newest event, come before its key.
+NEWEST: Final = 1
+KEY: Final = 2
 
 # Counters.
 EVENT: Final = 0
@@ -122,6 +126,8 @@ NEXT_ENTRY: Final = 41
 MOST_ENTRIES: Final = 42
 LIVE_ENTRIES: Final = 43
 WANTED: Final = 44  # entries that the event needs
+PARKED: Final = 45  # a binary heap of the matches that wait for the end of a window
+PARKED_COUNT: Final = 46
 HEADER: Final = 48
 
 # Columns of entries.
@@ -172,6 +178,7 @@ def find_partition(m: Ints, size: int, key: int) -> int:
     m[LIVE_PARTITIONS] += 1
     m[m[TABLE] + at] = p
     m[p] = 0
+    m[p + NEWEST] = 0
     for j in range(size):
         m[p + KEY + j] = m[key + j]
     return int(p)
@@ -390,6 +397,45 @@ def dissolve(m: Ints, bucket: int) -> None:
         _hang(m, w, bucket + HEAD)
 
 
+# --- matches that wait ------------------------------------------------------------------------------
+
+
+@part
+def park(m: Ints, w: int) -> None:
+    """Lets a match wait, in the order of ``DUE``."""
+    m[w + BUCKET] = IS_PARKED
+    heap, i = m[PARKED], m[PARKED_COUNT]
+    m[PARKED_COUNT] += 1
+    while i > 0:
+        up = (i - 1) // 2
+        if m[m[heap + up] + DUE] <= m[w + DUE]:
+            break
+        m[heap + i] = m[heap + up]
+        i = up
+    m[heap + i] = w
+
+
+@part
+def unpark(m: Ints) -> int:
+    """Takes the match out that has waited most."""
+    heap = m[PARKED]
+    first = m[heap]
+    m[PARKED_COUNT] -= 1
+    count = m[PARKED_COUNT]
+    w = m[heap + count]
+    i = 0
+    while 2 * i + 1 < count:
+        down = 2 * i + 1
+        if down + 1 < count and m[m[heap + down + 1] + DUE] < m[m[heap + down] + DUE]:
+            down += 1
+        if m[w + DUE] <= m[m[heap + down] + DUE]:
+            break
+        m[heap + i] = m[heap + down]
+        i = down
+    m[heap + i] = w
+    return int(first)
+
+
 # --- moving -----------------------------------------------------------------------------------------
 
 
@@ -430,8 +476,13 @@ def move(
             break
         child = copy + PREVIOUS
         node = old[node + PREVIOUS]
-    new[to + PARTITION] = find_partition(new, t[N_KEYS], key_copy(t, old, old[w + PARTITION], new))
-    place(t, new, to, numbers, codes)
+    p = find_partition(new, t[N_KEYS], key_copy(t, old, old[w + PARTITION], new))
+    new[p + NEWEST] = old[old[w + PARTITION] + NEWEST]
+    new[to + PARTITION] = p
+    if old[w + BUCKET] == IS_PARKED:
+        park(new, to)
+    else:
+        place(t, new, to, numbers, codes)
 
 
 @inlined

@@ -34,7 +34,7 @@ N_GPMS: Final = 2
 N_KEYS: Final = 3
 SINGLE: Final = 4
 LIMIT: Final = 5
-MOST_GATES: Final = 6
+MOST_GATES: Final = 6  # of a place; and the ways to end there, if matches may wait
 MOST_ACCEPTS: Final = 7
 START: Final = 8
 WOKEN: Final = 9
@@ -44,6 +44,9 @@ N_GAPS: Final = 12
 GAPS: Final = 13  # where in a wait those of negations stand
 CHAINS: Final = 14
 CHAINS_END: Final = 15
+TRAILS: Final = 16  # matches may wait for the end of their window
+HOLDS: Final = 17  # all of them wait for the end of the last window of their last event
+LAST_VIEW: Final = 18  # of negations that the end of the window decides
 TABLES_HEADER: Final = 24
 
 # A batch's first places: its position, then where its columns begin.

@@ -9,7 +9,16 @@ from typing import Final
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import Action, Await, Decide, Enter, Forbid, Leave
-from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, children, walk
+from spaseq.automaton.pattern import (
+    Atom,
+    Both,
+    Kleene,
+    Node,
+    SequencePattern,
+    children,
+    may_trail,
+    walk,
+)
 from spaseq.language import scope
 from spaseq.language.syntax import Filter
 from spaseq.matching.kernel._kernel_memory import KEY_LIMIT
@@ -77,6 +86,8 @@ class Analysis:
         self.kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
         self.places = self._reachable(self.program.start)
         self.gates = [gate for place in self.places for gate in place.gates]
+        #: Matches may wait for the end of their window.
+        self.trails = may_trail(pattern.root)
         self.forbidden, self.views, self.gaps = self._negations()
         self.codes = self._find_codes()
         self.slots = self._find_slots()
@@ -115,6 +126,9 @@ class Analysis:
                 begins = tuple(Enter(kleene) for kleene in rival.entered)
                 yield Candidate(gate, None, rival.unit, begins, (*gate.inside, *rival.entered)), True
 
+    def _everything(self) -> Iterator[Candidate]:
+        return (candidate for gate in self.gates for candidate, _ in self.candidates(gate))
+
     def gate_key(self, gate: Gate) -> list[str]:
         """The variables by which the runs at a gate are found."""
         partition = {variable.name for variable in self.pattern.query.partition}
@@ -125,8 +139,8 @@ class Analysis:
     def _negations(self) -> tuple[list[Forbid], list[tuple[int, ...]], int]:
         """The negations; the Kleenes inside which they are decided; how many gaps are open at most."""
         forbidden: dict[Forbid, None] = {}
-        views: dict[tuple[int, ...], None] = {}
-        most = 0
+        views: dict[tuple[int, ...], None] = {(): None} if self.trails else {}
+        most = int(self.trails)
 
         def pass_on(gaps: _Gaps, actions: Iterable[Action]) -> _Gaps:
             nonlocal most
@@ -150,8 +164,7 @@ class Analysis:
         while todo:
             place, gaps = todo.pop()
             for ends in place.accepts:
-                if pass_on(gaps, ends):
-                    views[()] = None
+                pass_on(gaps, ends)
             for gate in place.gates:
                 after = pass_on(gaps, gate.ends)
                 for way in gate.ways:
@@ -172,11 +185,22 @@ class Analysis:
             found += [Check(node, sure) for node in walk(first) if isinstance(node, Atom)]
         return found
 
+    def _checked(self) -> Iterator[Atom]:
+        return (check.atom for forbid in self.forbidden for check in self.checks(forbid))
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether a match that waits may have the events of one that does not."""
+        uses = Counter(
+            candidate.unit.gpm for candidate in {c.unit.id: c for c in self._everything()}.values()
+        )
+        return self.trails and max(uses.values()) > 1
+
     def chain(self, atom: Atom) -> Chain:
         """Where the rows are among which a check looks."""
         partition = {variable.name for variable in self.pattern.query.partition}
         certain = scope.gpm_certain(self.pattern.gpms[atom.gpm].gpm)
-        names = sorted((certain & self._joined() & self.slots.keys()) - partition)
+        names = sorted((certain & self._joined()) - partition)
         return Chain(atom.gpm, tuple(names[:KEY_LIMIT]))
 
     # --- slots and aggregates -----------------------------------------------------------------
@@ -202,6 +226,10 @@ class Analysis:
     def _find_slots(self) -> dict[str, int]:
         bound = frozenset().union(*(self.pattern.gpms[a.gpm].variables for a in self.atoms.values()))
         names = self._joined()
+        # What `?` has taken may be bound when the same is forbidden in an earlier iteration's gap.
+        taken = {candidate.unit.id for candidate in self._everything()}
+        both = [atom for atom in self._checked() if atom.id in taken]
+        names |= {name for atom in both for name in self.pattern.gpms[atom.gpm].variables}
         for step in self._all_steps():
             if step.op in ("PUSH", "ONE", "IF_BOUND"):
                 names.add(str(step.what))
@@ -243,9 +271,8 @@ class Analysis:
 
     def _find_codes(self) -> dict[tuple[int, tuple[int, ...]], list[Step]]:
         """The conditions of atoms, by the Kleenes inside which they are asked."""
-        negated = {check.atom.id: None for forbid in self.forbidden for check in self.checks(forbid)}
-        found = (candidate for gate in self.gates for candidate, _ in self.candidates(gate))
-        asked = dict.fromkeys(self.unit(candidate.unit) for candidate in found)
+        negated = dict.fromkeys(atom.id for atom in self._checked())
+        asked = dict.fromkeys(self.unit(candidate.unit) for candidate in self._everything())
         asked |= dict.fromkeys((a, inside) for a in negated for inside in self.views)
         return {(a, inside): self._unit_code(self.atoms[a], inside) for a, inside in asked}
 

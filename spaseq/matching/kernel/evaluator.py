@@ -27,11 +27,14 @@ from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.numbers import Numbers
 from spaseq.matching.kernel.past import Chunk, Past, Path, Replay
 from spaseq.matching.kernel.tables import compile_tables
+from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
 from spaseq.matching.model import Bounds, Found
 from spaseq.terms import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
+#: Later than any event, and far from overflow.
+_NEVER: Final = 1 << 62
 _START: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
 
 
@@ -52,7 +55,12 @@ class Kernel:
         self._exact = Exact(self._compiled, context, self._past, bounds)
         self._replay = Replay(self._compiled, context, self._past)
         self._matches = Matches(pattern, self._compiled, self._past, self._replay)
+        limit = int(self._tables[v.LIMIT])
+        self._trails = bool(self._tables[v.TRAILS])
+        self._open = Open(limit)
+        self._certain = Certain(self._compiled, self._replay, limit)
         self._memory = memory(self._compiled, _START)
+        self._start = 0
         self._stale = True
         dictionary.hold(self)
 
@@ -75,30 +83,79 @@ class Kernel:
         while True:
             m, numbers = self._memory, self._numbers
             status = k.run(self._tables, m.ints, m.floats, columns, numbers.numbers, numbers.codes)
-            self._settle_doubts()
-            if m.ints[mem.FOUND_COUNT]:
-                yield from self._matches.of(m.ints)
+            yield from self._found()
             if status == lay.DONE:
                 break
             if status == lay.ASK:
                 self._answer(start)
             elif status == lay.ROOM:
                 self._make_room(columns)
-            else:
+            elif status != lay.DRAIN:
                 m.grow_scratch(status == lay.MORE_KEYS)
 
     def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
-        """Time has come to ``time``: no match waits for that."""
-        del time
-        yield from ()
+        """Time has come to ``time``: yields the matches whose windows have thereby ended."""
+        if self._trails and not self._bounds.counted:
+            at = time if self._bounds.sliding else (time - self._bounds.start) // self._bounds.size
+            yield from self._finish(at, time)
 
     def close(self) -> Iterator[tuple[Key, Found]]:
-        """No event will come any more: no match waits for that."""
-        yield from ()
+        """No event will come any more: every window ends."""
+        if self._trails:
+            yield from self._finish(_NEVER, _NEVER)
 
     def settled(self, time: int) -> int:
-        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
-        return time
+        """The time up to which all matches were delivered, when the query's time has come to ``time``.
+
+        A match that waits for its window's end may still appear with a last event since then.
+        """
+        return self._open.since(time) if self._trails else time
+
+    def _finish(self, at: int, time: int) -> Iterator[tuple[Key, Found]]:
+        """The matches that are due before a place on the window's axis."""
+        if self._stale:
+            self._renew(at, time)
+        self._open.advance(at)
+        self._start = 0
+        m, numbers = self._memory, self._numbers
+        k.finish(self._tables, m.ints, m.floats, at, numbers.numbers, numbers.codes)
+        yield from self._found()
+
+    # --- matches out --------------------------------------------------------------------------
+
+    def _found(self) -> Iterator[tuple[Key, Found]]:
+        m = self._memory.ints
+        if m[mem.FOUND_COUNT] and self._tables[v.N_GAPS]:
+            self._settle_doubts()
+        if m[mem.FOUND_COUNT] and self._compiled.ambiguous:
+            runs = [self._ended(row) for row in self._rows().tolist()]
+            k.keep(m, ~np.array(self._certain.repeated(runs, int(m[mem.NOW])), dtype=np.bool_))
+        if m[mem.FOUND_COUNT] and self._trails:
+            rows = self._rows()
+            rows[:] = arranged(rows, self._past.stamps(rows[:, lay.FOUND_EVENT] + self._start))
+        if m[mem.FOUND_COUNT]:
+            yield from self._matches.of(m)
+
+    def _rows(self) -> Ints:
+        """What was found."""
+        m = self._memory.ints
+        start, count = int(m[mem.FOUND]), int(m[mem.FOUND_COUNT])
+        return m[start : start + count * lay.FOUND_SIZE].reshape(count, lay.FOUND_SIZE)
+
+    def _ended(self, row: Sequence[int]) -> Ended:
+        _, partition, node, accept, _, _, _, waited = row
+        key = tuple(self._memory.ints[partition + mem.KEY :][: len(self._keys)].tolist())
+        return Ended(self._path(node), accept, key, bool(waited))
+
+    def _settle_doubts(self) -> None:
+        """Leaves out what was found where something forbidden happened that the tables could not judge."""
+        rows = self._rows()
+        kept = np.ones(len(rows), dtype=np.bool_)
+        for i in np.flatnonzero(rows[:, lay.FOUND_UNSURE]).tolist():
+            run = self._ended(rows[i].tolist())
+            kept[i] = self._exact.stands(run.path, run.accept, run.key)
+        if not kept.all():
+            k.keep(self._memory.ints, kept)
 
     # --- columns in ---------------------------------------------------------------------------
 
@@ -110,13 +167,25 @@ class Kernel:
         if not self._bounds.sliding:
             at = (at - self._bounds.start) // self._bounds.size
         chunk = Chunk(start, batch, tables, rows, int(at[-1]))
-        self._past.add(chunk, int(at[0] - self._tables[v.LIMIT]))
+        self._start = start
+        if self._trails:
+            self._open.add(at, batch.time)
+        self._past.add(chunk, self._oldest(int(at[0])))
         if self._stale:
             self._renew(int(at[0]), int(batch.time[0]))
         parts = self._parts(chunk)
         for column in parts:
             self._numbers.cover(column)
         return _packed(start, batch, self._stream_numbers(batch), at, rows, parts)
+
+    def _oldest(self, axis: int) -> int:
+        """From where on the window's axis runs, or what negations look back at, may have events."""
+        limit = int(self._tables[v.LIMIT])
+        m = self._memory.ints
+        if m[mem.PARKED_COUNT]:
+            # A match that waits may span a window, and look back to what was before it there.
+            return min(axis, int(m[m[m[mem.PARKED]] + mem.DUE]) - limit) - limit
+        return axis - limit
 
     def _parts(self, chunk: Chunk) -> list[Ints]:
         """The columns that the kernel reads."""
@@ -176,19 +245,6 @@ class Kernel:
             path = self._path(int(m[wait + mem.NODE]))
             m[m[mem.ANSWERS] + i] = self._replay.is_relevant(path, number, event, key)
         m[mem.ANSWERED] = m[mem.ASKED]
-
-    def _settle_doubts(self) -> None:
-        """Leaves out what was found where something forbidden happened that the tables could not judge."""
-        m = self._memory.ints
-        count = int(m[mem.FOUND_COUNT])
-        rows = m[m[mem.FOUND] : m[mem.FOUND] + count * lay.FOUND_SIZE].reshape(-1, lay.FOUND_SIZE)
-        kept = np.ones(count, dtype=np.bool_)
-        for i in np.flatnonzero(rows[:, lay.FOUND_UNSURE]).tolist():
-            _, partition, node, accept, _ = rows[i].tolist()
-            key = tuple(m[partition + mem.KEY :][: len(self._keys)].tolist())
-            kept[i] = self._exact.stands(self._path(node), accept, key)
-        if not kept.all():
-            k.keep(m, kept)
 
     def _path(self, node: int) -> Path:
         path = []

@@ -53,11 +53,11 @@ class Exact:
         if run is None:
             return False
         first, last = run.events[0], run.events[-1]
-        opening = self._bounds.opening(first, last)
-        return not any(
-            self._occurs(item.units, item.rows, item.inside, opening, item.before, key)
-            for item in run.leading
-        )
+        opening, closing = self._bounds.opening(first, last), self._bounds.closing(first)
+        if any(self._occurs(i.units, i.rows, i.inside, opening, i.before, key) for i in run.leading):
+            return False
+        rows = self._context.complete(run.rows) if run.gaps else ()
+        return not any(self._occurs(g.units, rows, (), g.after or opening, closing, key) for g in run.gaps)
 
     def _step(self, run: _Run, number: int, position: int, key: Key) -> _Run | None:
         candidate = self._compiled.candidates[number]
@@ -124,6 +124,8 @@ class Exact:
         for chunk in self._past:
             some = np.diff(chunk.rows[list(gpms.values())], axis=1).any(axis=0)
             for index in np.flatnonzero(some).tolist():
+                if not self._past.sees(chunk, index, key):
+                    continue
                 event = self._seen(chunk, index, gpms, key)
                 late = measure(event) >= after if isinstance(after, int) else after.precedes(event.stamp)
                 if isinstance(before, int):

@@ -63,6 +63,9 @@ def memory(compiled: Compiled, room: Room, like: Memory | None = None) -> Memory
     width = mem.KEY + int(tables[v.N_KEYS])
     negates = tables[v.CHAINS] < tables[v.CHAINS_END]
     waits, nodes, found, entries = room
+    # All that wait may be due at once.
+    parked = waits if tables[v.TRAILS] else 0
+    found = max(found, parked)
     entries = entries if negates else 0
     partitions = waits + entries if width > mem.KEY else 1
     buckets = _power(2 * (waits + entries))
@@ -74,6 +77,7 @@ def memory(compiled: Compiled, room: Room, like: Memory | None = None) -> Memory
         mem.FOUND: found * lay.FOUND_SIZE,
         mem.GATES_SEEN: compiled.gates,
         mem.KINDS: 2 * v.DEEPEST,
+        mem.PARKED: parked,
         mem.ENTRIES: entries * compiled.entry,
         mem.OFFSETS: len(compiled.offsets),
         mem.TABLE: _power(2 * partitions),

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
@@ -87,6 +87,11 @@ class Past:
         found = starts[np.searchsorted(starts, positions, side="right") - 1]
         return [self._chunks[start] for start in found.tolist()]
 
+    def stamps(self, positions: Ints) -> list[Stamp]:
+        """When events were."""
+        chunks = self.chunks(positions)
+        return [c.batch.stamp(at - c.start) for at, c in zip(positions.tolist(), chunks, strict=True)]
+
     def occurrence(self, position: int, key: Key, gpm: str) -> Occurrence:
         """An event as one partition sees it, with its solutions of one GPM at least."""
         found = self._seen.get((position, key))
@@ -104,6 +109,16 @@ class Past:
         # One row alone is of the key, or the kernel would not speak of it.
         solutions[gpm] = tuple(row for row in rows if len(rows) == 1 or self.belongs(row, key))
         return found
+
+    def sees(self, chunk: Chunk, index: int, key: Key) -> bool:
+        """Whether a partition sees an event of a batch: some solution has the whole key."""
+        wanted = tuple(zip(self._keys, key, strict=True))
+        for g, rows in enumerate(chunk.rows):
+            columns = chunk.solutions[g].columns
+            for i in range(rows[index], rows[index + 1]):
+                if all(name in columns and columns[name][i] == term for name, term in wanted):
+                    return True
+        return not wanted
 
     def belongs(self, solution: Solution, key: Key) -> bool:
         """Whether a partition sees a solution."""

@@ -13,8 +13,8 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.automaton.nfa import Action, Again, Await, Decide, Enter, Forbid, Leave
-from spaseq.automaton.pattern import Atom, SequencePattern, may_trail
-from spaseq.language.syntax import Consume, Strategy
+from spaseq.automaton.pattern import Atom, SequencePattern
+from spaseq.language.syntax import Consume, Emit, Strategy
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel._kernel_layout import ANY, NEXT, STRICT
@@ -43,7 +43,7 @@ class Compiled:
 
     ``columns`` are GPMs and variables; ``width`` and ``sums`` are the integers and floats of a wait. Of the
     rows that negations look back at, ``entry`` are the integers of one, and ``offsets`` says where in it the
-    columns stand.
+    columns stand. ``ambiguous``: a match that waits may have the events of one that does not.
     """
 
     tables: v.Ints
@@ -57,6 +57,7 @@ class Compiled:
     sums: int
     entry: int
     offsets: tuple[int, ...]
+    ambiguous: bool
 
 
 def fits(pattern: SequencePattern) -> str | None:
@@ -78,8 +79,6 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> C
         raise BeyondTables("CONSUME ANY drops runs")
     if len(query.streams) > 60:
         raise BeyondTables("there are more than 60 streams")
-    if may_trail(pattern.root):
-        raise BeyondTables("a negation or ? comes last")
     return _Writer(Analysis(pattern), intern).compiled()
 
 
@@ -135,6 +134,7 @@ class _Writer:
             sums=sums,
             entry=E_VALUES + max(map(len, self._remembered.values()), default=0),
             offsets=tuple(offsets.get(i, 0) for i in range(len(self._columns))),
+            ambiguous=analysis.ambiguous,
         )
 
     def _header(self) -> list[int | Reference]:
@@ -147,6 +147,12 @@ class _Writer:
         header[v.SINGLE] = int(len(set(self._pattern.streams)) == 1)
         header[v.MOST_GATES] = max(len(place.gates) for place in analysis.places)
         header[v.MOST_ACCEPTS] = max(len(place.accepts) for place in analysis.places)
+        trails = analysis.trails
+        holds = trails and self._pattern.query.emit is not Emit.ALL
+        header[v.TRAILS], header[v.HOLDS] = int(trails), int(holds)
+        if trails:
+            header[v.MOST_GATES] = max(len(place.gates) + len(place.accepts) for place in analysis.places)
+            header[v.LAST_VIEW] = analysis.views.index(())
         header[v.START] = Reference("places", 0)
         header[v.WOKEN] = Reference("ranges", 0)
         header[v.PARTITION_COLUMNS] = Reference("partition", 0)

@@ -1,0 +1,106 @@
+"""Matches that wait for the end of a window: in what order they are delivered, and which events are open."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.events import Stamp
+from spaseq.matching.host import Key
+from spaseq.matching.kernel import _kernel_layout as lay
+from spaseq.matching.kernel.past import Path, Replay
+from spaseq.matching.kernel.tables import Compiled
+
+Ints = npt.NDArray[np.int64]
+
+
+class Ended(NamedTuple):
+    """A run that the kernel found: how it went and ended, and whether it waited for that."""
+
+    path: Path
+    accept: int
+    key: Key
+    waited: bool
+
+
+class Open:
+    """The events whose windows have not ended; ``limit`` is how far these go on the window's axis."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._batches: deque[tuple[Ints, Ints]] = deque()
+        self._now = 0
+
+    def add(self, axis: Ints, times: Ints) -> None:
+        """Takes the events of a batch: their places on the axis, and their times."""
+        self._batches.append((axis, times))
+        self.advance(int(axis[-1]))
+
+    def advance(self, now: int) -> None:
+        """Time has come to a place on the axis."""
+        self._now = max(self._now, now) if self._batches else now
+        while self._batches and self._now - int(self._batches[0][0][-1]) > self._limit:
+            self._batches.popleft()
+
+    def since(self, time: int) -> int:
+        """The time of the first event that is open, if that is before ``time``."""
+        for axis, times in self._batches:
+            first = int(np.searchsorted(axis, self._now - self._limit))
+            if first < len(times):
+                return min(time, int(times[first]))
+        return time
+
+
+def arranged(rows: Ints, last: Sequence[Stamp]) -> Ints:
+    """What a kernel found (a row each), in the order of delivery; FOUND_EVENT becomes one of its groups.
+
+    What an event lets wait no longer comes before what it completes, by partition, then by last event.
+    """
+    places = {stamp: i for i, stamp in enumerate(sorted(set(last)))}
+    by_event = np.array([places[stamp] for stamp in last], dtype=np.int64)
+    # What an event completes has one last event; its partitions are in order.
+    by_event[rows[:, lay.FOUND_RANK] == lay.LAST_RANK] = 0
+    order = np.lexsort((by_event, rows[:, lay.FOUND_RANK], rows[:, lay.FOUND_TURN]))
+    rows = rows[order]
+    ends_at = [lay.FOUND_TURN, lay.FOUND_RANK, lay.FOUND_EVENT, lay.FOUND_PARTITION]
+    changes = (rows[1:, ends_at] != rows[:-1, ends_at]).any(axis=1)
+    rows[1:, lay.FOUND_EVENT] = np.cumsum(changes)
+    rows[0, lay.FOUND_EVENT] = 0
+    return rows
+
+
+class Certain:
+    """The matches that did not wait: one that waited and has the same events is the same match."""
+
+    def __init__(self, compiled: Compiled, replay: Replay, limit: int) -> None:
+        self._candidates = compiled.candidates
+        self._replay = replay
+        self._limit = limit
+        self._runs: dict[object, tuple[int, Path, int]] = {}
+        self._before = -(1 << 62)
+
+    def repeated(self, runs: Sequence[Ended], now: int) -> list[bool]:
+        """Which of the runs repeat a certain match; ``now`` is the place on the axis to which they belong."""
+        chosen = [self._chosen(run) for run in runs]
+        for run, events in zip(runs, chosen, strict=True):
+            if not run.waited:
+                self._runs[events] = now, run.path, run.accept
+        out = [run.waited and self._is_certain(run, events) for run, events in zip(runs, chosen, strict=True)]
+        # What was found before may wait up to here.
+        gone = [events for events, (then, *_) in self._runs.items() if self._before - then > self._limit]
+        for events in gone:
+            del self._runs[events]
+        self._before = now
+        return out
+
+    def _chosen(self, run: Ended) -> object:
+        gpms = self._candidates
+        return run.key, frozenset((gpms[number].unit.gpm, position) for position, number in run.path)
+
+    def _is_certain(self, run: Ended, events: object) -> bool:
+        known = self._runs.get(events)
+        return known is not None and self._replay.match(known[1], known[2], run.key) is not None
