@@ -15,6 +15,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from spaseq.matching.kernel import evaluator as kernel
+from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.runs import memory as runs_memory
 from tests.matching.kernel_cases import by_kernel, by_reference, by_runs, difference
 from tests.matching.random_sequences import Query, Sample, random_query, random_sample
@@ -38,9 +40,15 @@ EVALUATORS = {"runs": by_runs, "kernel": by_kernel}
 
 
 @pytest.fixture(autouse=True)
-def clear_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets ``runs`` forget after each event, so that short streams show what it forgets too early."""
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets evaluators forget, and run out of room, where otherwise only long streams would make them.
+
+    ``runs`` forgets after each event; the kernel's memory starts with room for one run.
+    """
     monkeypatch.setattr(runs_memory, "_PAUSE", 1)
+    monkeypatch.setattr(kernel, "_START", kernel_memory.Room(*(1 for _ in kernel_memory.Room._fields)))
+    monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
+    monkeypatch.setattr(kernel_memory, "_KEYS", 1)
 
 
 @pytest.mark.parametrize("part", PARTS)
