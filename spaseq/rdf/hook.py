@@ -50,15 +50,16 @@ def evaluate(ctx: QueryContext, part: CompValue) -> Iterable[Any]:
 
 
 def _for_us_first(query: Callable[..., Any]) -> Callable[..., Any]:
-    """``Graph.query`` that does not give a store what is asked of ``processor="spaseq"``.
+    """``Graph.query`` that does not give a store what is for us: SPAseq, and text with a service of ours.
 
-    rdflib offers every query to the store before it looks at ``processor``. A store with a SPARQL of its
-    own (Oxigraph) then finds a syntax error in the first word of ours, and nobody else is asked.
+    rdflib offers every query to the store before it looks at ``processor``, and ours is never asked where a
+    store has a SPARQL of its own: Oxigraph finds a syntax error in SPAseq, and no host in a service's name.
     """
 
     @wraps(query)
     def asked(graph: Graph, text: object, processor: object = "sparql", *args: Any, **kwargs: Any) -> Any:
-        if processor == "spaseq" and len(args) < 4:  # the fourth is use_store_provided itself
+        ours = processor == "spaseq" or (isinstance(text, str) and SCHEME in text)
+        if ours and len(args) < 4:  # the fourth is use_store_provided itself
             kwargs["use_store_provided"] = False
         return query(graph, text, processor, *args, **kwargs)
 

@@ -5,6 +5,9 @@ their rows. The block ``{ … }`` means what it means when it begins with ``VALU
 line for each row of each match, under the names of the query's SELECT; ``?match`` is the match in the graph.
 So ``{ }`` gives all rows, FILTER and BIND see them, and ``?match spaseq:matchedEvent ?event`` asks on.
 The matches of CONSTRUCT and ASK have no rows: of them there is ``?match`` alone, and what CONSTRUCT made.
+
+Two things of rdflib's to know: ``SELECT *`` has the variables that the query's text mentions, no others; and
+when its parser meets SERVICE, it takes what follows a ``#`` in the same line for a comment, in an IRI too.
 """
 
 from __future__ import annotations
@@ -257,7 +260,7 @@ def _translated(part: CompValue, variables: Sequence[Variable]) -> _Block:
     values["res"] = rows
     _told(algebra, lambda p: frozenset(columns_ if p is values else ()))
     # Every solution has a match. It is seen only where the block speaks of it: another service has its own.
-    hidden = frozenset() if _MATCH in part._vars else frozenset([_MATCH])
+    hidden = frozenset() if _mentions(part.graph, _MATCH) else frozenset([_MATCH])
     return _Block(part, hidden, algebra, rows)
 
 
@@ -269,6 +272,14 @@ def _copied(part: Any) -> Any:
     if isinstance(part, CompValue):
         return CompValue(part.name, **{name: _copied(child) for name, child in part.items()})
     return [_copied(child) for child in part] if isinstance(part, list) else part
+
+
+def _mentions(part: Any, variable: Variable) -> bool:
+    if isinstance(part, CompValue):
+        return any(_mentions(child, variable) for child in part.values())
+    if isinstance(part, list | tuple):
+        return any(_mentions(child, variable) for child in part)
+    return bool(part == variable)
 
 
 def _parts(part: CompValue) -> Iterator[CompValue]:
