@@ -5,6 +5,8 @@
 ``run``            a query over files, folders or patterns → a DataFrame of answers, in a batch or as a stream
 ``matches``        a query over a DataFrame of events → a DataFrame of matches
 ``events``         a DataFrame's columns → events
+``kafka_events``   topics of Kafka → events, and ``kafka_messages`` events → messages
+``derived``        matches of REGISTER STREAM → events
 ``drive``          the same with the matching in the driver, where output and state are committed together
 =================  ==========================================================================================
 
@@ -19,18 +21,23 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from spaseq.spark.driver import drive, folder_sink
+    from spaseq.spark.feedback import derived
+    from spaseq.spark.kafka import kafka_events, kafka_messages
     from spaseq.spark.lift import events
     from spaseq.spark.queries import answers, answers_of, expanded, matches, planned, run
-    from spaseq.spark.session import session
+    from spaseq.spark.sessions import session
     from spaseq.spark.source import register
 
 __all__ = [
     "answers",
     "answers_of",
+    "derived",
     "drive",
     "events",
     "expanded",
     "folder_sink",
+    "kafka_events",
+    "kafka_messages",
     "matches",
     "planned",
     "register",
@@ -40,11 +47,14 @@ __all__ = [
 
 # Imported when first asked for: the stages run without Spark, and are tested so.
 _HOMES: Final = {
+    "derived": "feedback",
     "drive": "driver",
     "events": "lift",
     "folder_sink": "driver",
+    "kafka_events": "kafka",
+    "kafka_messages": "kafka",
     "register": "source",
-    "session": "session",
+    "session": "sessions",
 }
 
 

@@ -31,7 +31,7 @@ from spaseq.spark._job import Job, bucket_numbers, needs, pattern_of
 from spaseq.spark._lines import MATCH
 from spaseq.spark._pieces import Cutter, Place
 from spaseq.spark._stages import ANSWERS, BETWEEN, BucketProcessor, all_at_once, from_blocks, from_rows
-from spaseq.spark.session import prepare_session
+from spaseq.spark.sessions import prepare_session
 from spaseq.spark.source import PIECE
 from spaseq.terms import Dictionary
 

@@ -34,7 +34,7 @@ def pytest_ignore_collect(collection_path) -> bool | None:  # type: ignore[no-un
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local session with two cores."""
-    from spaseq.spark.session import session
+    from spaseq.spark.sessions import session
 
     with warnings.catch_warnings():
         # PySpark leaves sockets to its JVM open.

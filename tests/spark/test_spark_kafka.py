@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
-from tests.spark.broker import broker  # noqa: E402  # after the skip
-from tests.spark.maven import jars, unavailable  # noqa: E402
+from tests.spark.broker import broker  # after the skip
+from tests.spark.maven import jars, unavailable
 
 
 @pytest.fixture(scope="module")
