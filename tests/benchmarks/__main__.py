@@ -27,7 +27,10 @@ BENCHMARKS: Final = {
     "kleene": ("pipelines", "kleene"),
     "kernel": ("kernel", "benchmark"),
     "kmp": ("kmp", "benchmark"),
+    "w1": ("w1", "benchmark"),
     "real": ("pipelines", "real"),
+    "rdflib-import": ("inside_rdflib", "importing"),
+    "rdflib-service": ("inside_rdflib", "service"),
 }
 
 
