@@ -11,6 +11,8 @@ from tests.benchmarks.measure import check
 from tests.benchmarks.trades import higher, n_quads, rising_and_falling, sinking, v_shapes
 
 
+# rdflib's own Dataset.query uses what rdflib 7.6 deprecates.
+@pytest.mark.filterwarnings("ignore:Dataset:DeprecationWarning")
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_quick(name: str) -> None:
     benchmark = find(name)
