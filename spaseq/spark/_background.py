@@ -1,17 +1,29 @@
-"""Background graphs on their way to the workers: as N-Quads, their blank nodes the same everywhere."""
+"""Background graphs on their way to the workers.
+
+A GRAPH pattern is evaluated once, in the driver, and only its solutions travel. Where it is not the same in
+every event (EXISTS, the general route), the graphs themselves do, as N-Quads; their blank nodes keep their
+labels, so that every process means the same node by them.
+"""
 
 from __future__ import annotations
 
-import io
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-import zstandard
 from pyoxigraph import NamedNode, Quad, RdfFormat, Triple, parse, serialize
 
+from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase, _Graphs
+from spaseq.gpm.solutions import Solutions
+from spaseq.gpm.spectra import covers
+from spaseq.gpm.walk import exists_in, expressions, patterns
+from spaseq.language.scope import occurring
+from spaseq.language.syntax import Graph
+from spaseq.spark._chunk import numbered, terms_in, terms_out
+from spaseq.spark._pack import pack, unpack
 from spaseq.terms import Dictionary
 
 _STREAM: Final = NamedNode("urn:spaseq:kb")
@@ -59,8 +71,68 @@ class _Labelled(_Graphs):
             )
 
 
-def ship(kb: KnowledgeBase) -> bytes:
-    """The graphs of a knowledge base as bytes."""
+#: Evaluates a GRAPH pattern: a table that is the same in every event, its ids those of the dictionary.
+Evaluate = Callable[[Graph, Dictionary], Solutions]
+
+
+def asked_once(pattern: SequencePattern) -> tuple[Graph, ...] | None:
+    """The GRAPH patterns of a query, if each is the same in every event; None if one may not be."""
+    parts = list(pattern.gpms.values())
+    filters = [f.condition for f in (*pattern.where, *(f for part in parts for f in part.correlated))]
+    asked = [e for part in parts for e in expressions(part.stateless)] + filters
+    if any(exists_in(expression) for expression in asked):
+        return None
+    found: dict[Graph, None] = {}
+    for part in parts:
+        graphs = [inner for inner in patterns(part.stateless) if isinstance(inner, Graph)]
+        ambient = {variable.name for variable in (part.gpm.time, part.gpm.graph) if variable is not None}
+        if graphs and (covers(part.stateless) or any(ambient & occurring(graph) for graph in graphs)):
+            return None
+        found |= dict.fromkeys(graphs)
+    return tuple(found)
+
+
+def ship(kb: KnowledgeBase, pattern: SequencePattern, evaluate: Evaluate | None = None) -> bytes:
+    """What a query needs of a knowledge base, as bytes. ``evaluate`` is asked instead of it, if it can be."""
+    graphs = asked_once(pattern)
+    if graphs is None:
+        return _whole(kb)
+    visible = kb.restrict(pattern.query.knowledge)
+    dictionary = Dictionary()
+    ask = evaluate or visible.solutions
+    return _tables([ask(graph, dictionary) for graph in graphs], dictionary)
+
+
+def receive(data: bytes, pattern: SequencePattern, dictionary: Dictionary) -> KnowledgeBase:
+    """The knowledge base of these bytes, for this query and dictionary."""
+    header, arrays = unpack(data)
+    if header["tables"] is None:
+        return _graphs(arrays["quads"].tobytes(), header["names"]).restrict(pattern.query.knowledge)
+    kb = KnowledgeBase({})
+    ids = terms_in(dictionary, arrays)
+    for graph, (size, columns) in zip(asked_once(pattern) or (), header["tables"], strict=True):
+        kb._cache[graph] = Solutions(
+            size, None, {name: ids[arrays[column]] for name, column in columns.items()}
+        )
+    kb._cached_for = dictionary
+    dictionary.hold(kb)
+    return kb
+
+
+def _tables(tables: Sequence[Solutions], dictionary: Dictionary) -> bytes:
+    used, local = numbered(dictionary, [column for table in tables for column in table.columns.values()])
+    arrays: dict[str, Any] = {}
+    header = []
+    for table in tables:
+        columns = {}
+        for name, column in table.columns.items():
+            columns[name] = f"c{len(arrays)}"
+            arrays[columns[name]] = local[column]
+        header.append((len(table), columns))
+    return pack({"tables": header}, arrays | terms_out(dictionary, used))
+
+
+def _whole(kb: KnowledgeBase) -> bytes:
     quads = (
         Quad(triple.subject, triple.predicate, triple.object, name)
         for name, triples in kb._graphs.triples.items()
@@ -68,19 +140,15 @@ def ship(kb: KnowledgeBase) -> bytes:
     )
     text = serialize(quads, format=RdfFormat.N_QUADS)
     assert text is not None  # it is None only when written to a file
-    names = "".join(f"{name}\n" for name in kb._graphs.triples).encode()
-    return zstandard.ZstdCompressor().compress(len(names).to_bytes(8, "little") + names + text)
+    names = [name.value for name in kb._graphs.triples]
+    return pack({"tables": None, "names": names}, {"quads": np.frombuffer(text, dtype=np.uint8)})
 
 
-def receive(data: bytes) -> KnowledgeBase:
-    """The knowledge base of these bytes."""
-    data = zstandard.ZstdDecompressor().decompress(data)
-    size = int.from_bytes(data[:8], "little")
-    names = [NamedNode(line[1:-1]) for line in data[8 : 8 + size].decode().splitlines()]
-    triples: dict[NamedNode, list[Triple]] = {name: [] for name in names}
-    for quad in parse(io.BytesIO(data[8 + size :]), format=RdfFormat.N_QUADS):
+def _graphs(text: bytes, names: Sequence[str]) -> KnowledgeBase:
+    triples: dict[NamedNode, list[Triple]] = {NamedNode(name): [] for name in names}
+    for quad in parse(text, format=RdfFormat.N_QUADS):
         assert isinstance(quad.graph_name, NamedNode)
         triples[quad.graph_name].append(quad.triple)
     kb = KnowledgeBase({})
-    kb._graphs, kb._visible = _Labelled(triples), frozenset(names)
+    kb._graphs, kb._visible = _Labelled(triples), frozenset(triples)
     return kb

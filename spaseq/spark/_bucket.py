@@ -25,6 +25,7 @@ from spaseq.spark._chunk import Chunk, Extent, decode, encode, extent, join
 from spaseq.spark._job import Job, looks_back, needs, pattern_of, query_of
 from spaseq.spark._pack import pack, unpack
 from spaseq.spark._remote import Progress, RemotePipeline
+from spaseq.spark._stateless import background_of
 from spaseq.terms import Dictionary, Term
 
 #: So many new terms are not worth looking for old ones.
@@ -44,12 +45,11 @@ class _Kept:
 
 
 class Bucket:
-    """One bucket of a job; ``kb`` is asked by EXISTS only."""
+    """One bucket of a job; its background graphs are asked by EXISTS only."""
 
-    def __init__(self, job: Job, kb: KnowledgeBase) -> None:
+    def __init__(self, job: Job) -> None:
         pattern = pattern_of(job.text)
         self._job = job
-        self._kb = kb
         self._query: Query = query_of(job.text)
         self._needs = needs(pattern)
         self._bounds: Bounds = bounds(self._query.window, job.clock is Clock.TICKS, job.start or 0)
@@ -57,6 +57,7 @@ class Bucket:
         self._dictionary = Dictionary()
         iris = sorted({stream.iri for stream in self._query.streams}, key=lambda iri: iri.value)
         self._streams = {self._dictionary.pin(iri): rank for rank, iri in enumerate(iris)}
+        kb = background_of(job, self._dictionary) if self._needs.triples else KnowledgeBase({})
         self._pipeline = RemotePipeline(self._query, self._dictionary, kb, job.evaluator, job.start)
         self._kept: list[_Kept] = []
         #: The least time that may still come; everything before it was processed.
@@ -178,9 +179,9 @@ class Bucket:
         return pack(header, {"chunks": np.frombuffer(data, dtype=np.uint8)})
 
     @classmethod
-    def from_bytes(cls, data: bytes, job: Job, kb: KnowledgeBase) -> Bucket:
+    def from_bytes(cls, data: bytes, job: Job) -> Bucket:
         """The bucket of a state. Raises EngineError for one that another version wrote."""
-        bucket = cls(job, kb)
+        bucket = cls(job)
         header, arrays = unpack(data)
         bucket._restore(header, arrays["chunks"].tobytes())
         return bucket

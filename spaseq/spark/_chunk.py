@@ -129,14 +129,14 @@ def encode(chunk: Chunk, *, with_triples: bool = False) -> bytes:
     parts = [*terms.arrays, batch.stream, batch.graph]
     if with_triples:
         parts += [batch.s, batch.p, batch.o]
-    used, local = _local(batch.dictionary, parts)
+    used, local = numbered(batch.dictionary, parts)
     arrays: dict[str, npt.NDArray[np.generic]] = {"time": batch.time, "n": batch.n}
     arrays |= {f"e{i}": array.astype(np.int32) for i, array in enumerate(events.arrays)}
     arrays |= {f"t{i}": local[array] for i, array in enumerate(terms.arrays)}
     arrays |= {"stream": local[batch.stream], "graph": local[batch.graph]}
     if with_triples:
         arrays |= {"offset": batch.offset, "s": local[batch.s], "p": local[batch.p], "o": local[batch.o]}
-    arrays |= _terms_out(batch.dictionary, used)
+    arrays |= terms_out(batch.dictionary, used)
     header = {
         "clock": batch.clock.value,
         "begin": int(batch.time.min()),
@@ -158,7 +158,7 @@ def decode(data: bytes, dictionary: Dictionary) -> Chunk:
     """A chunk, its terms entered into a dictionary."""
     header, arrays = unpack(data)
     with dictionary.lock:
-        ids = _terms_in(dictionary, arrays)
+        ids = terms_in(dictionary, arrays)
         size = header["events"]
         has_triples = "offset" in arrays
         batch = EventBatch(
@@ -183,7 +183,7 @@ def decode(data: bytes, dictionary: Dictionary) -> Chunk:
         return Chunk(batch, solutions)
 
 
-def _local(dictionary: Dictionary, columns: Iterable[Ids]) -> tuple[Ids, npt.NDArray[np.int32]]:
+def numbered(dictionary: Dictionary, columns: Iterable[Ids]) -> tuple[Ids, npt.NDArray[np.int32]]:
     """The ids in some columns, each once, and the number of each, from 1; 0 stays 0."""
     used = np.zeros(dictionary.limit, dtype=np.bool_)
     for column in columns:
@@ -195,7 +195,7 @@ def _local(dictionary: Dictionary, columns: Iterable[Ids]) -> tuple[Ids, npt.NDA
     return ids, local
 
 
-def _terms_out(dictionary: Dictionary, ids: Ids) -> dict[str, npt.NDArray[np.generic]]:
+def terms_out(dictionary: Dictionary, ids: Ids) -> dict[str, npt.NDArray[np.generic]]:
     """The bytes and kinds of terms."""
     table = labelled(dictionary, ids)
     data = np.empty(int(table.terms[ids, LENGTH].sum()) + PADDING, dtype=np.uint8)
@@ -216,7 +216,7 @@ def labelled(dictionary: Dictionary, ids: Ids):  # type: ignore[no-untyped-def]
     return table
 
 
-def _terms_in(dictionary: Dictionary, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Ids:
+def terms_in(dictionary: Dictionary, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Ids:
     """The ids of a chunk's terms, by their numbers."""
     table = dictionary.table()
     data = np.asarray(arrays["terms"])

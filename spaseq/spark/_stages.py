@@ -23,7 +23,6 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from spaseq.events import EventBatch
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent
 from spaseq.spark._blocks import read_row
@@ -31,7 +30,7 @@ from spaseq.spark._bucket import Bucket
 from spaseq.spark._job import END_MS, Job, looks_back, milliseconds, pattern_of, reached
 from spaseq.spark._lines import BAD, LATE, MATCH, letter_line, line_of
 from spaseq.spark._rows import read_rows
-from spaseq.spark._stateless import Passed, background, stage_of
+from spaseq.spark._stateless import Passed, stage_of
 
 BETWEEN: Final = "at timestamp, bucket int, begin bigint, chunk binary, letter string, events bigint"
 ANSWERS: Final = "kind string, line string"
@@ -124,7 +123,7 @@ def all_at_once(job: Job) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
         for _, members in groupby(rows, key=lambda row: row["bucket"]):
-            bucket = Bucket(job, _kb(job))
+            bucket = Bucket(job)
             for row in members:
                 if row["letter"] is not None:
                     yield _answers([(BAD, row["letter"])])
@@ -143,10 +142,6 @@ def all_at_once(job: Job) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
 def _answers(found: list[Answer]) -> pa.RecordBatch:
     kinds, lines = zip(*found, strict=True)
     return pa.RecordBatch.from_arrays([pa.array(kinds), pa.array(lines)], schema=_ANSWERS)
-
-
-def _kb(job: Job) -> KnowledgeBase:
-    return background(job.kb.value) if job.kb else KnowledgeBase({})
 
 
 @dataclass(slots=True)
@@ -226,13 +221,13 @@ class BucketProcessor(StatefulProcessor):
     def _load(self, number: int) -> Bucket:
         token = self._token.get()
         if token is None:
-            return Bucket(self._job, _kb(self._job))
+            return Bucket(self._job)
         warm = _warm.pop(self._place(number), None)
         if warm is not None and warm.token == token[0]:
             return warm.bucket
         state = self._state.get()
         assert state is not None  # it is stored with the token
-        return Bucket.from_bytes(bytes(state[0]), self._job, _kb(self._job))
+        return Bucket.from_bytes(bytes(state[0]), self._job)
 
     def _store(self, number: int, bucket: Bucket, watermark_ms: int) -> None:
         token = uuid.uuid4().hex

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -53,7 +53,7 @@ class Passed:
 class Stateless:
     """The stage for one job, in one process."""
 
-    def __init__(self, job: Job, kb: KnowledgeBase | None) -> None:
+    def __init__(self, job: Job) -> None:
         pattern = pattern_of(job.text)
         self._job = job
         self._needs = needs(pattern)
@@ -61,7 +61,7 @@ class Stateless:
         self._buckets = np.array(job.buckets, dtype=np.int64)
         self.dictionary = Dictionary()
         self.dictionary.table()
-        background = (kb or KnowledgeBase({})).restrict(pattern.query.knowledge)
+        background = background_of(job, self.dictionary)
         sharing = Sharing()
         self._gpms = {
             name: GpmEvaluator(
@@ -207,10 +207,11 @@ def _on_another_clock(batch: EventBatch, clock: Clock) -> Iterator[BadEvent]:
 # --- one for each process ---------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4)
-def background(data: bytes) -> KnowledgeBase:
-    """The knowledge base of a job, read once in each process."""
-    return receive(data)
+def background_of(job: Job, dictionary: Dictionary) -> KnowledgeBase:
+    """The knowledge base of a job, for one of its stages."""
+    if job.kb is None:
+        return KnowledgeBase({})
+    return receive(job.kb.value, pattern_of(job.text), dictionary)
 
 
 _stages: dict[Job, Stateless] = {}
@@ -222,5 +223,5 @@ def stage_of(job: Job) -> Stateless:
     if key not in _stages:
         if len(_stages) >= 4:
             _stages.pop(next(iter(_stages)))
-        _stages[key] = Stateless(job, background(job.kb.value) if job.kb else None)
+        _stages[key] = Stateless(job)
     return _stages[key]

@@ -18,13 +18,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spaseq.gpm.kb import KnowledgeBase
 from spaseq.results.match import Match
 from spaseq.spark._bucket import Bucket
 from spaseq.spark._job import END_MS, reached
 from spaseq.spark._lines import BAD, LATE, MATCH, letter_line, line_of
 from spaseq.spark._pack import pack, unpack
-from spaseq.spark._stateless import background
 from spaseq.spark.queries import Prepared, milliseconds_of
 
 #: Takes the answers (kind and line, see ``queries.answers``) of a micro-batch, by its number. The same number
@@ -69,13 +67,12 @@ class _Driver:
 
     def __init__(self, plan: Prepared, folder: Path, sink: Sink) -> None:
         self._job = plan.job
-        self._kb = background(plan.job.kb.value) if plan.job.kb else KnowledgeBase({})
         self._lateness = milliseconds_of(plan.lateness)
         self._sources = len(plan.between)
         self._folder = folder
         self._sink = sink
         self._number: int | None = None
-        self._bucket = Bucket(self._job, self._kb)
+        self._bucket = Bucket(self._job)
         self._newest: dict[int, int] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -90,7 +87,7 @@ class _Driver:
             if number:
                 self._load(number - 1)
             else:
-                self._bucket, self._newest = Bucket(self._job, self._kb), {}
+                self._bucket, self._newest = Bucket(self._job), {}
         answers = self._process(rows)
         header = {"answers": answers, "newest": list(self._newest.items())}
         state = np.frombuffer(self._bucket.to_bytes(), dtype=np.uint8)
@@ -129,7 +126,7 @@ class _Driver:
     def _load(self, number: int) -> Mapping[str, Any]:
         """Takes over the state that a micro-batch left."""
         header, arrays = unpack(self._path(number).read_bytes())
-        self._bucket = Bucket.from_bytes(arrays["state"].tobytes(), self._job, self._kb)
+        self._bucket = Bucket.from_bytes(arrays["state"].tobytes(), self._job)
         self._newest = dict(header["newest"])
         self._number = number
         return header

@@ -238,7 +238,7 @@ def job_of(
             stacklevel=4,
         )
     numbers = bucket_numbers(1 if group is not None else buckets or partitions, partitions)
-    shared = spark.sparkContext.broadcast(ship(graphs)) if graphs.names else None
+    shared = spark.sparkContext.broadcast(ship(graphs, pattern_of(text))) if graphs.names else None
     return Job(text, clock, start, numbers, evaluator, shared)
 
 

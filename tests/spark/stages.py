@@ -15,7 +15,7 @@ import spaseq
 from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.sources import BadEvent
-from spaseq.spark._background import Local, receive, ship
+from spaseq.spark._background import Local, ship
 from spaseq.spark._bucket import Bucket
 from spaseq.spark._job import Job, needs, pattern_of
 from spaseq.spark._lines import line_of
@@ -72,8 +72,8 @@ class Cluster:
     ) -> list[str]:
         """The matches of the letters. What is late goes to ``late``; every state stored to ``states``."""
         rng = random.Random(self.seed)
-        job, stage, background = self._made(text, letters, kb)
-        buckets = {number: Bucket(job, background) for number in job.buckets}
+        job, stage = self._made(text, letters, kb)
+        buckets = {number: Bucket(job) for number in job.buckets}
         stored: dict[int, bytes] = {}
         found: list[str] = []
         watermark = BEGINNING
@@ -86,7 +86,7 @@ class Cluster:
             rng.shuffle(pieces)
             for number in job.buckets:
                 if self.cold and number in stored:
-                    buckets[number] = Bucket.from_bytes(stored[number], job, background)
+                    buckets[number] = Bucket.from_bytes(stored[number], job)
                 bucket = buckets[number]
                 for piece in pieces:
                     if piece.bucket == number:
@@ -103,25 +103,25 @@ class Cluster:
                 newest[iri] = max(newest[iri], letter.time)
             watermark = min(newest.values())
         for number in job.buckets:
-            bucket = Bucket.from_bytes(stored[number], job, background) if self.cold else buckets[number]
+            bucket = Bucket.from_bytes(stored[number], job) if self.cold else buckets[number]
             found += map(line_of, bucket.close())
         return found
 
     def pieces(self, text: str, letters: Sequence[Letter]) -> list[Piece]:
         """What comes to the stateful stage."""
-        _, stage, _ = self._made(text, letters, None)
+        _, stage = self._made(text, letters, None)
         rng = random.Random(self.seed)
         return [piece for batch in _batches(stage, letters, {}, rng) for piece in _through(stage, batch)]
 
     def _made(
         self, text: str, letters: Sequence[Letter], kb: Mapping[str, str] | None
-    ) -> tuple[Job, Stateless, KnowledgeBase]:
-        shipped = Local(ship(KnowledgeBase(kb or {})))
+    ) -> tuple[Job, Stateless]:
+        shipped = Local(ship(KnowledgeBase(kb or {}), pattern_of(text)))
         alone = needs(pattern_of(text)).one_group is not None
         numbers = tuple(range(1 if alone else self.buckets))
         start = min((letter.time for letter in letters), default=0)
         job = Job(text, Clock.TICKS, start, numbers, self.evaluator, shipped)
-        return job, Stateless(job, receive(shipped.value)), receive(shipped.value)
+        return job, Stateless(job)
 
     def _parts(self, letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
         at = 0

@@ -1,0 +1,114 @@
+"""``spark``: the same stream on Spark and in one process, per core; and what a tiny micro-batch costs."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import spaseq
+from tests.benchmarks.measure import Measurement, check, side_by_side
+from tests.benchmarks.trades import STREAM, n_quads, rising_and_falling, v_shape, v_shapes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_CORES = 2
+
+
+def benchmark(quick: bool) -> Iterator[Measurement]:
+    """V shapes by company: batch, stream and driver against ``spaseq.run``; then tiny micro-batches."""
+    from spaseq.spark import session
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        spark = session(f"local[{_CORES}]", partitions=_CORES)
+        folder = Path(tempfile.mkdtemp())
+        try:
+            yield from _measured(spark, folder, quick)
+        finally:
+            shutil.rmtree(folder)
+
+
+def _measured(spark: SparkSession, folder: Path, quick: bool) -> Iterator[Measurement]:
+    from spaseq.spark import run
+
+    count = 3_000 if quick else 500_000
+    trades = rising_and_falling(count, companies=200, falls=0.004)
+    path = folder / "trades.nq"
+    path.write_bytes(n_quads(trades, 2))
+    query = spaseq.prepare(v_shape(2))
+    wanted = v_shapes(trades)
+    streams: dict[str, spaseq.engine.running.StreamSource] = {STREAM: str(path)}
+
+    def embedded() -> None:
+        check("matches", sum(1 for _ in spaseq.run(query, streams)), wanted)
+
+    def batch() -> None:
+        check("matches", run(spark, query, streams).count(), wanted)
+
+    def stream() -> None:
+        check("matches", len(_streamed(spark, query, streams, folder, None)), wanted)
+
+    embedded()
+    batch()
+    if not quick:
+        stream()
+    ours, batched, streamed = side_by_side(1 if quick else 3, embedded, batch, stream)
+    for name, taken in (("one batch", batched), ("one micro-batch", streamed)):
+        yield Measurement(
+            "spark",
+            f"{name} of {count:,} events",
+            ours / (taken * _CORES),
+            "the embedded engine, per core",
+            {"events": count / taken, "embedded events": count / ours},
+            {"matches": wanted, "cores": _CORES},
+        )
+    yield _tiny(spark, query, folder, quick)
+
+
+def _tiny(spark: SparkSession, query: spaseq.Query, folder: Path, quick: bool) -> Measurement:
+    """Micro-batches of a few events each."""
+    trades = rising_and_falling(400, companies=20)
+    path = folder / "few.nq"
+    path.write_bytes(n_quads(trades, 2))
+    begin = time.perf_counter()
+    size = path.stat().st_size // (3 if quick else 12)
+    taken = _streamed(spark, query, {STREAM: str(path)}, folder, size)
+    check("matches", len(taken), v_shapes(trades))
+    batches = 3 if quick else 12
+    return Measurement(
+        "spark",
+        f"{batches} micro-batches of {400 // batches} events",
+        None,
+        "what a micro-batch costs",
+        {},
+        {"seconds each": (time.perf_counter() - begin) / batches},
+    )
+
+
+def _streamed(
+    spark: SparkSession,
+    query: spaseq.Query,
+    streams: dict[str, spaseq.engine.running.StreamSource],
+    folder: Path,
+    most: int | None,
+) -> list[str]:
+    """The matches of a stream that is read to its end, in micro-batches of so many bytes."""
+    from spaseq.spark import run
+
+    checkpoint = Path(tempfile.mkdtemp(dir=folder))
+    frame = run(spark, query, streams, checkpoint=checkpoint, most_bytes=most, piece_bytes=most or (8 << 20))
+    found: list[str] = []
+
+    def take(batch: DataFrame, _: int) -> None:
+        found.extend(row.json for row in batch.collect())
+
+    running = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint)).start()
+    running.processAllAvailable()
+    running.stop()
+    return found
