@@ -178,8 +178,8 @@ def register(
     service = Service(name, engine, prepared, keep)
     if _MATCH in service.variables:
         raise EngineError("a service's ?match is the match itself: give that variable another name")
-    service.handle = engine.register(prepared, on_match=service.add)
     service.on_match = on_match
+    service.handle = engine.register(prepared, on_match=service.add)
     SERVICES[name] = service
     return service
 
