@@ -5,6 +5,7 @@
 ``run``            a query over files, folders or patterns → a DataFrame of answers, in a batch or as a stream
 ``matches``        a query over a DataFrame of events → a DataFrame of matches
 ``events``         a DataFrame's columns → events
+``knowledge``      background graphs as DataFrames, for queries' ``kb``
 ``kafka_events``   topics of Kafka → events, and ``kafka_messages`` events → messages
 ``derived``        matches of REGISTER STREAM → events
 ``drive``          the same with the matching in the driver, where output and state are committed together
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from spaseq.spark.driver import drive, folder_sink
     from spaseq.spark.feedback import derived
     from spaseq.spark.kafka import kafka_events, kafka_messages
+    from spaseq.spark.knowledges import knowledge
     from spaseq.spark.lift import events
     from spaseq.spark.queries import answers, answers_of, expanded, matches, planned, run
     from spaseq.spark.sessions import session
@@ -38,6 +40,7 @@ __all__ = [
     "folder_sink",
     "kafka_events",
     "kafka_messages",
+    "knowledge",
     "matches",
     "planned",
     "register",
@@ -53,6 +56,7 @@ _HOMES: Final = {
     "folder_sink": "driver",
     "kafka_events": "kafka",
     "kafka_messages": "kafka",
+    "knowledge": "knowledges",
     "register": "source",
     "session": "sessions",
 }

@@ -92,22 +92,26 @@ def asked_once(pattern: SequencePattern) -> tuple[Graph, ...] | None:
     return tuple(found)
 
 
-def ship(kb: KnowledgeBase, pattern: SequencePattern, evaluate: Evaluate | None = None) -> bytes:
-    """What a query needs of a knowledge base, as bytes. ``evaluate`` is asked instead of it, if it can be."""
+def ship(kb: KnowledgeBase, pattern: SequencePattern) -> bytes:
+    """What a query needs of a knowledge base, as bytes."""
+    visible = kb.restrict(pattern.query.knowledge)
+    return shipped(pattern, visible.solutions, lambda: kb)
+
+
+def shipped(pattern: SequencePattern, evaluate: Evaluate, whole: Callable[[], KnowledgeBase]) -> bytes:
+    """The same of whatever evaluates GRAPH patterns; ``whole`` gives the graphs if they are needed."""
     graphs = asked_once(pattern)
     if graphs is None:
-        return _whole(kb)
-    visible = kb.restrict(pattern.query.knowledge)
+        return _whole(whole())
     dictionary = Dictionary()
-    ask = evaluate or visible.solutions
-    return _tables([ask(graph, dictionary) for graph in graphs], dictionary)
+    return _tables([evaluate(graph, dictionary) for graph in graphs], dictionary)
 
 
 def receive(data: bytes, pattern: SequencePattern, dictionary: Dictionary) -> KnowledgeBase:
     """The knowledge base of these bytes, for this query and dictionary."""
     header, arrays = unpack(data)
     if header["tables"] is None:
-        return _graphs(arrays["quads"].tobytes(), header["names"]).restrict(pattern.query.knowledge)
+        return labelled(arrays["quads"].tobytes(), header["names"]).restrict(pattern.query.knowledge)
     kb = KnowledgeBase({})
     ids = terms_in(dictionary, arrays)
     for graph, (size, columns) in zip(asked_once(pattern) or (), header["tables"], strict=True):
@@ -144,7 +148,8 @@ def _whole(kb: KnowledgeBase) -> bytes:
     return pack({"tables": None, "names": names}, {"quads": np.frombuffer(text, dtype=np.uint8)})
 
 
-def _graphs(text: bytes, names: Sequence[str]) -> KnowledgeBase:
+def labelled(text: bytes, names: Sequence[str]) -> KnowledgeBase:
+    """Graphs of N-Quads, whose blank nodes keep their labels."""
     triples: dict[NamedNode, list[Triple]] = {NamedNode(name): [] for name in names}
     for quad in parse(text, format=RdfFormat.N_QUADS):
         assert isinstance(quad.graph_name, NamedNode)

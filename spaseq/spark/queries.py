@@ -31,6 +31,7 @@ from spaseq.spark._job import Job, bucket_numbers, needs, pattern_of
 from spaseq.spark._lines import MATCH
 from spaseq.spark._pieces import Cutter, Place
 from spaseq.spark._stages import ANSWERS, BETWEEN, BucketProcessor, all_at_once, from_blocks, from_rows
+from spaseq.spark.knowledges import SparkKnowledge
 from spaseq.spark.sessions import prepare_session
 from spaseq.spark.source import PIECE
 from spaseq.terms import Dictionary
@@ -41,6 +42,10 @@ _LINE: Final = (
     f"start STRING, end STRING, partition MAP<STRING, {_TERM}>, events MAP<STRING, ARRAY<{_EVENT}>>, "
     "bindings STRING, graph STRING"
 )
+
+
+#: Background graphs: by IRI as for ``spaseq.run``, or as DataFrames.
+Graphs = Mapping[str, Knowledge] | KnowledgeBase | SparkKnowledge
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class Prepared:
 def answers(
     events: DataFrame,
     query: Query | str,
-    kb: Mapping[str, Knowledge] | KnowledgeBase | None = None,
+    kb: Graphs | None = None,
     *,
     clock: Clock | str = Clock.INSTANTS,
     start: int | None = None,
@@ -90,7 +95,7 @@ def answers(
 def matches(
     events: DataFrame,
     query: Query | str,
-    kb: Mapping[str, Knowledge] | KnowledgeBase | None = None,
+    kb: Graphs | None = None,
     *,
     clock: Clock | str = Clock.INSTANTS,
     start: int | None = None,
@@ -135,7 +140,7 @@ def run(
     spark: SparkSession,
     query: Query | str,
     streams: Mapping[str, StreamSource],
-    kb: Mapping[str, Knowledge] | KnowledgeBase | None = None,
+    kb: Graphs | None = None,
     *,
     checkpoint: str | Path | None = None,
     lateness: timedelta = timedelta(0),
@@ -169,7 +174,7 @@ def planned(
     spark: SparkSession,
     query: Query,
     streams: Mapping[str, StreamSource],
-    kb: Mapping[str, Knowledge] | KnowledgeBase | None = None,
+    kb: Graphs | None = None,
     *,
     checkpoint: str | Path | None = None,
     lateness: timedelta = timedelta(0),
@@ -217,14 +222,14 @@ def planned(
 def job_of(
     spark: SparkSession,
     query: Query,
-    kb: Mapping[str, Knowledge] | KnowledgeBase | None,
+    kb: Graphs | None,
     clock: Clock,
     start: int | None,
     buckets: int | None,
     evaluator: str | None,
 ) -> Job:
     """The job of a query; warns if it cannot be spread over buckets."""
-    graphs = kb if isinstance(kb, KnowledgeBase) else KnowledgeBase(kb or {})
+    graphs = kb if isinstance(kb, KnowledgeBase | SparkKnowledge) else KnowledgeBase(kb or {})
     graphs.require(query)
     prepare_session(spark)
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -238,7 +243,9 @@ def job_of(
             stacklevel=4,
         )
     numbers = bucket_numbers(1 if group is not None else buckets or partitions, partitions)
-    shared = spark.sparkContext.broadcast(ship(graphs, pattern_of(text))) if graphs.names else None
+    pattern = pattern_of(text)
+    data = graphs.shipped(pattern) if isinstance(graphs, SparkKnowledge) else ship(graphs, pattern)
+    shared = spark.sparkContext.broadcast(data) if graphs.names else None
     return Job(text, clock, start, numbers, evaluator, shared)
 
 

@@ -20,7 +20,7 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the e
 from pyspark.sql import DataFrame, Row, SparkSession  # noqa: E402  # after the skip
 from pyspark.sql.streaming.query import StreamingQuery  # noqa: E402
 
-from spaseq.spark import drive, events, expanded, folder_sink, matches, planned, run  # noqa: E402
+from spaseq.spark import drive, events, expanded, folder_sink, knowledge, matches, planned, run  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 
@@ -204,3 +204,30 @@ def test_tumbling_windows_of_a_stream_need_a_start(spark: SparkSession, tmp_path
     frame = spark.readStream.format("spaseq").option("stream", f"{NS}S").load(str(tmp_path))
     with pytest.raises(spaseq.EngineError, match="start="):
         matches(frame, query("A", "5 SECONDS", {"A": "?a :k ?k ."}, partition="?k"))
+
+
+PLACES = {
+    f"{NS}kb": f"@prefix : <{NS}> . :k0 :in _:x . :k1 :in _:y . :k2 :in _:x ."
+    " _:x :of :north . _:y :of :south .",
+    f"{NS}other": f"@prefix : <{NS}> . :k0 :in :k0 . :k1 :of 1 .",
+}
+
+
+def test_background_graphs_as_dataframes(spark: SparkSession, tmp_path: Path) -> None:
+    _, streams = stocks(tmp_path, 60)
+    graph = f"GRAPH <{NS}kb> {{ ?k :in ?place . ?place :of ?region . }}"
+    text = query(
+        "A , B",
+        "20 SECONDS SLIDING",
+        {"A": f"?a :k ?k . {graph}", "B": "?b :k ?k . GRAPH ?which { ?k :in ?there }"},
+        partition="?k",
+    )
+    prepared = spaseq.prepare(text)
+    want = local(prepared, streams, kb=PLACES)
+    kb = knowledge(spark, PLACES, parquet=tmp_path / "kb")
+    assert kb.names == (f"{NS}kb", f"{NS}other")
+    assert comparable(found(run(spark, prepared, streams, kb).collect())) == comparable(want)
+    again = knowledge(spark, parquet=tmp_path / "kb")
+    assert sorted(map(str, again.local().batch(spaseq.terms.Dictionary()).offset)) == ["0", "5", "7"]
+    assert '"north' in "".join(want)
+    assert any(len(json.loads(line)["bindings"]) == 2 for line in want)  # k0 is in both graphs
