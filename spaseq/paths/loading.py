@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -15,8 +16,11 @@ from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias, cast
 import numpy as np
 import zstandard
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
+from rdflib.term import Literal as RdflibLiteral
+from rdflib.term import Node
 
 from spaseq.errors import KnowledgeError, SourceError
+from spaseq.interop import from_rdflib
 from spaseq.sources._bytes import BrokenBytesError, read_blocks, whole_lines
 from spaseq.sources.lines import WARM_UP
 from spaseq.terms import Dictionary, Ids, Term
@@ -33,6 +37,7 @@ _BASE: Final = re.compile(rb"\s*@?(?:base|prefix|version)\b", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 _QUOTED: Final = re.compile(r"<[^\s<>]*>|_:\S+|\".*\"(?:@[A-Za-z0-9-]+|\^\^<[^\s<>]*>)?", re.DOTALL)
 _HEAD: Final = 1 << 12
+_KEPT: Final = 1 << 16
 
 
 @dataclass(slots=True)
@@ -183,30 +188,31 @@ def term(value: Any, *, literals: bool = False) -> Term:
     >>> print(term("Film", literals=True), term('"Film"@en'), term(1999, literals=True).datatype)
     "Film" "Film"@en <http://www.w3.org/2001/XMLSchema#integer>
     """
-    from rdflib.term import Literal as RdflibLiteral
-    from rdflib.term import Node
-
-    from spaseq.interop import from_rdflib
-
     if isinstance(value, NamedNode | BlankNode | Literal):
         return value
     if isinstance(value, Node):
         return from_rdflib(value)
     if isinstance(value, str):
-        if _QUOTED.fullmatch(value):
-            quad = next(iter(parse(f"<x:x> <x:x> {value} .", RdfFormat.N_TRIPLES)))
-            found: Term | Triple = quad.object
-            if not isinstance(found, Triple):
-                return found
-        if _SCHEME.fullmatch(value):
-            with suppress(ValueError):
-                return NamedNode(value)
-        if not literals:
-            raise ValueError(f"{value!r} is not an IRI")
-        return Literal(value)
+        return _written(value, literals)
     if literals and value is not None:
         return from_rdflib(RdflibLiteral(value))
     raise TypeError(f"not an RDF term: {value!r}")
+
+
+@lru_cache(_KEPT)  # the same predicates and nodes come again and again
+def _written(text: str, literals: bool) -> Term:
+    """A term from text, see ``term``."""
+    if _QUOTED.fullmatch(text):
+        quad = next(iter(parse(f"<x:x> <x:x> {text} .", RdfFormat.N_TRIPLES)))
+        found: Term | Triple = quad.object
+        if not isinstance(found, Triple):
+            return found
+    if _SCHEME.fullmatch(text):
+        with suppress(ValueError):
+            return NamedNode(text)
+    if not literals:
+        raise ValueError(f"{text!r} is not an IRI")
+    return Literal(text)
 
 
 def _interned(triples: Iterable[tuple[Term, Term, Term]]) -> Loaded:

@@ -32,7 +32,7 @@ from spaseq.paths._kernel import (
     unpack,
 )
 from spaseq.paths.expression import Expression
-from spaseq.paths.product import Product, Workspace
+from spaseq.paths.product import Arrays, Product, Workspace
 from spaseq.terms import Term
 
 if TYPE_CHECKING:
@@ -101,14 +101,22 @@ class Pairs:
         return self.graph.term(number)
 
 
-def find_pairs(
-    graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any, limit: int | None
-) -> Pairs:
-    """The distinct pairs that a path of the expression joins, at most ``limit`` of them.
+@dataclass(frozen=True, slots=True, eq=False)
+class PairsPlan:
+    """From where to search for what: the nodes to begin at, and those wanted at the other end (all if empty).
 
-    ``sources`` and ``targets`` are terms, one or several, or None for all. Raises QuerySyntaxError and
-    QueryMeaningError with the place in the expression.
+    ``strangers`` are terms that are no nodes of the graph, and joined with themselves.
     """
+
+    product: Product
+    begins: Ids
+    wanted: Flags
+    backwards: bool
+    strangers: tuple[Term, ...]
+
+
+def plan_pairs(graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any) -> PairsPlan:
+    """How to find the pairs of an expression; see ``find_pairs``."""
     forward = graph.product(expression)
     given = None if sources is None else graph.numbers(sources)
     wanted = None if targets is None else graph.numbers(targets)
@@ -121,11 +129,22 @@ def find_pairs(
     if begins is None:
         begins = product.candidates()
     flags = graph.flags(ends)
+    return PairsPlan(product, begins, _NOTHING if flags is None else flags, backwards, strangers)
+
+
+def find_pairs(
+    graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any, limit: int | None
+) -> Pairs:
+    """The distinct pairs that a path of the expression joins, at most ``limit`` of them.
+
+    ``sources`` and ``targets`` are terms, one or several, or None for all. Raises QuerySyntaxError and
+    QueryMeaningError with the place in the expression.
+    """
+    plan = plan_pairs(graph, expression, sources, targets)
+    begins, backwards, strangers = plan.begins, plan.backwards, plan.strangers
     workspace = graph.take_workspace()
     try:
-        search = _Search(
-            product, workspace, begins.astype(np.int32), _NOTHING if flags is None else flags, limit
-        )
+        search = Search(plan.product.arrays(), workspace, begins.astype(np.int32), plan.wanted, limit)
         search.run()
     finally:
         graph.give_workspace(workspace)
@@ -155,11 +174,11 @@ def _from_the_end(
     return behind < ahead
 
 
-class _Search:
+class Search:
     """Nodes reached from each of many nodes."""
 
     def __init__(
-        self, product: Product, workspace: Workspace, begins: Nodes, wanted: Flags, limit: int | None
+        self, product: Arrays, workspace: Workspace, begins: Nodes, wanted: Flags, limit: int | None
     ) -> None:
         self._product = product
         self._workspace = workspace

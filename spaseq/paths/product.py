@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -16,6 +17,20 @@ from spaseq.terms import Term
 Given = tuple[Ids, tuple[Term, ...]]
 
 _LAST_STAMP: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """What the kernels take of a product: see ``_kernel``. It can be sent to another process."""
+
+    size: int
+    pointers: Pointers
+    targets: Nodes
+    leaving: Nodes
+    moves: Nodes
+    ends: npt.NDArray[np.uint8]
+    initial: Nodes
+    empty: Flags
 
 
 class Product:
@@ -44,6 +59,18 @@ class Product:
         self.empty: Flags = np.zeros(nodes if found.empty else 0, dtype=np.bool_)
         for tests in found.empty:
             self.empty |= relations.passing(tests)
+
+    def arrays(self, *, alone: bool = False) -> Arrays:
+        """The arrays; ``alone``: copies, with the rows of this product and no others."""
+        pointers, targets, moves = self.pointers, self.targets, self.moves
+        if alone:
+            rows, moves = np.unique(moves[:, 0]), moves.copy()
+            moves[:, 0] = np.searchsorted(rows, moves[:, 0])
+            parts = [targets[pointers[row, 0] : pointers[row, -1]] for row in rows]
+            begins = np.cumsum([0, *map(len, parts)])[:-1]
+            pointers = pointers[rows] - pointers[rows, :1] + begins[:, None]
+            targets = np.concatenate([*parts, np.zeros(0, dtype=np.int32)])
+        return Arrays(self.size, pointers, targets, self.leaving, moves, self.ends, self.initial, self.empty)
 
     @property
     def pointers(self) -> Pointers:

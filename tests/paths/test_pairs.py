@@ -14,9 +14,10 @@ import spaseq
 from spaseq.errors import QueryMeaningError
 from spaseq.interop import from_rdflib
 from spaseq.paths import KnowledgeGraph, Pairs, load, pairs
-from spaseq.paths.expression import Alternative, Expression, NodeTest, Path, Repeat, Sequence, Step, show
+from spaseq.paths.expression import Expression, Path
 from spaseq.paths.parser import parse
 from spaseq.terms import Term
+from tests.paths.gmark import as_sparql
 from tests.paths.naive import Triple, nodes_of, relation
 from tests.paths.strategies import ends, graphs, paths, sparql_paths
 
@@ -72,7 +73,7 @@ def test_many_sources_together_and_one_by_one(
 def test_as_oxigraph(
     triples: frozenset[Triple], path: Path, sources: list[NamedNode] | None, targets: list[NamedNode] | None
 ) -> None:
-    if (written := spelt_out(path)) is None:
+    if (written := as_sparql(path)) is None:
         return
     store = Store()
     store.extend(Quad(*triple) for triple in triples)
@@ -87,41 +88,12 @@ def test_as_oxigraph(
 
 
 def _oxigraph(
-    store: Store, path: Path, source: NamedNode | None, target: NamedNode | None
+    store: Store, text: str, source: NamedNode | None, target: NamedNode | None
 ) -> Iterator[tuple[Term, Term]]:
-    # Oxigraph has no `!()`; the graphs' IRIs have no dots.
-    text = show(path, {}).replace(".", "(!<urn:nothing>)")
     found = store.query(f"SELECT DISTINCT ?s ?t {{ {source or '?s'} {text} {target or '?t'} }}")
     assert isinstance(found, QuerySolutions)
     for row in found:
         yield source or row["s"], target or row["t"]  # type: ignore[misc]  # there are no triple terms
-
-
-def spelt_out(path: Path) -> Path | None:
-    """The same without bounds; None if SPARQL cannot say it."""
-    match path:
-        case Step():
-            return path
-        case NodeTest() | Repeat(maximum=0):
-            return None
-        case Sequence(parts) | Alternative(parts):
-            inner = [spelt_out(part) for part in parts]
-            written = tuple(part for part in inner if part is not None)
-            return type(path)(written) if len(written) == len(parts) else None
-        case Repeat(part, minimum, maximum):
-            one = spelt_out(part)
-            if one is None:
-                return None
-            if maximum is None:
-                return one_after_another([one] * (minimum - 1) + [Repeat(one, min(minimum, 1), None)])
-            rest: list[Path] = []
-            for _ in range(maximum - minimum):
-                rest = [Repeat(one_after_another([one, *rest]), 0, 1)]
-            return one_after_another([one] * minimum + rest)
-
-
-def one_after_another(parts: list[Path]) -> Path:
-    return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
 
 # --- by hand

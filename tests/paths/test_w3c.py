@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pyoxigraph import NamedNode
-
 from spaseq.interop import from_rdflib
 from spaseq.language.printer import print_path
 from spaseq.language.syntax import Group, SubSelect, TriplePattern, Triples, Var
