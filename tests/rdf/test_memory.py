@@ -78,8 +78,6 @@ def test_a_live_dataset_keeps_so_many_events_and_matches() -> None:
 def test_memory_is_flat(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of everything that is ours: on Oxigraph, since rdflib's own store keeps entries of what it removed."""
     monkeypatch.setattr("spaseq.engine.engine._SWEEP_AFTER", 100)
-    for module in ("engine.pipeline", "results.match"):  # a cache that is full only after thousands of terms
-        monkeypatch.setattr(f"spaseq.{module}.to_rdflib", to_rdflib.__wrapped__)
     engine, dataset = spaseq.Engine(), Dataset(store="Oxigraph")
     with (
         connect(dataset, engine, stream=TRADES, keep=KEEP) as connection,
@@ -94,6 +92,7 @@ def test_memory_is_flat(monkeypatch: pytest.MonkeyPatch) -> None:
                 for time, company, price in rounds(tick):
                     with connection.event(E[f"e{time}"], time) as graph:
                         graph.add((E[company], E.price, trades.Literal(price)))
+            to_rdflib.cache_clear()  # it is full only after thousands of terms
             gc.collect()
             return tracemalloc.get_traced_memory()[0]
 
