@@ -14,6 +14,7 @@ import numpy as np
 from pyoxigraph import Quad, RdfFormat, Triple, parse
 
 from spaseq.engine.rejects import letter_of
+from spaseq.errors import EngineError
 from spaseq.events import Clock
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
@@ -168,6 +169,7 @@ class Bucket:
         progress = self._pipeline.progress
         term = self._dictionary.term
         header = {
+            "job": self._job.identity,
             "reached": self.reached,
             "position": progress.position,
             "left": progress.left,
@@ -180,9 +182,14 @@ class Bucket:
 
     @classmethod
     def from_bytes(cls, data: bytes, job: Job) -> Bucket:
-        """The bucket of a state. Raises EngineError for one that another version wrote."""
+        """The bucket of a state. Raises EngineError for one of another job, or that another version wrote."""
         bucket = cls(job)
         header, arrays = unpack(data)
+        if header["job"] != job.identity:
+            raise EngineError(
+                "this checkpoint is of another query, or of the same one with other windows or buckets: give "
+                f"each its own, or run it as it was begun ({header['job']} instead of {job.identity})"
+            )
         bucket._restore(header, arrays["chunks"].tobytes())
         return bucket
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Final, Protocol
 
 from spaseq.automaton.pattern import Atom, Both, Chain, Either, Kleene, SequencePattern, normalise, walk
@@ -42,6 +43,12 @@ class Job:
     buckets: tuple[int, ...]
     evaluator: str | None = None
     kb: Shared | None = None
+
+    @property
+    def identity(self) -> str:
+        """What states are bound to: the query, its clock and windows, and its buckets."""
+        query = blake2b(self.text.encode(), digest_size=8).hexdigest()
+        return f"query {query}, {self.clock}, start {self.start}, {len(self.buckets)} buckets"
 
 
 @lru_cache(maxsize=32)

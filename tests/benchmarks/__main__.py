@@ -26,9 +26,11 @@ BENCHMARKS: Final = {
     "gpm": ("events", "gpm"),
     "kleene": ("pipelines", "kleene"),
     "kernel": ("kernel", "benchmark"),
+    "paths": ("paths", "benchmark"),
     "kmp": ("kmp", "benchmark"),
     "w1": ("w1", "benchmark"),
     "real": ("pipelines", "real"),
+    "spark": ("spark", "benchmark"),
     "rdflib-import": ("inside_rdflib", "importing"),
     "rdflib-service": ("inside_rdflib", "service"),
 }

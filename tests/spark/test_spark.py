@@ -231,3 +231,11 @@ def test_background_graphs_as_dataframes(spark: SparkSession, tmp_path: Path) ->
     assert sorted(map(str, again.local().batch(spaseq.terms.Dictionary()).offset)) == ["0", "5", "7"]
     assert '"north' in "".join(want)
     assert any(len(json.loads(line)["bindings"]) == 2 for line in want)  # k0 is in both graphs
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_benchmark_runs() -> None:
+    from tests.benchmarks.spark import benchmark
+
+    measured = list(benchmark(True))
+    assert [m.benchmark for m in measured] == ["spark"] * 3

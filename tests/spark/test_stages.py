@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spaseq.errors import EngineError
+from spaseq.events import Clock
+from spaseq.spark._bucket import Bucket
 from spaseq.spark._chunk import extent
-from spaseq.spark._job import bucket_numbers, needs, partition_of, pattern_of
+from spaseq.spark._job import Job, bucket_numbers, needs, partition_of, pattern_of
 from tests.spark.stages import Cluster, comparable, pushed
 from tests.streams import Letter, letters, query
 
@@ -175,6 +178,17 @@ def test_a_query_that_is_over_keeps_nothing() -> None:
     states: list[bytes] = []
     assert len(Cluster(buckets=1, sizes=(2,) * 5).run(text, letters("a1 a2 a3 a4 a5 a6"), states=states)) == 1
     assert len(states[-1]) < len(states[0])
+
+
+def test_a_state_is_of_its_query() -> None:
+    states: list[bytes] = []
+    text = query("A ; B", "10 SECONDS SLIDING")
+    Cluster(buckets=1, sizes=(2,)).run(text, letters("a1 a2 b3"), states=states)
+    other = Job(query("A ; C", "10 SECONDS SLIDING"), Clock.TICKS, 1, (0,))
+    with pytest.raises(EngineError, match="another query"):
+        Bucket.from_bytes(states[0], other)
+    with pytest.raises(EngineError, match="layout"):
+        Bucket.from_bytes(b"SPQ0" + states[0][4:], other)
 
 
 # --- background graphs ----------------------------------------------------------------------------
