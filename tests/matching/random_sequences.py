@@ -176,7 +176,7 @@ class _Sequences:
             return s.Not(self._negated(depth))
         if kind < 0.36:
             return s.Repeat(self._element(depth - 1), 0, 1)
-        if kind < 0.44:
+        if kind < 0.24:
             maximum = self._rng.choice([None, None, 2])
             return s.Repeat(self._element(depth - 1), 0, maximum, self._rng.choice([*s.Strategy]))
         return self._element(depth)
@@ -242,13 +242,17 @@ class _Kleene:
 
 @dataclass
 class _Conditions:
-    """Filters that the static checks allow: they know what is visible, and which are group variables."""
+    """Filters that the static checks allow: they know what is visible, and which are group variables.
+
+    ``summing``: how often an operand is an aggregate of a group variable, if there are any.
+    """
 
     rng: random.Random
     bound: dict[str, tuple[str, ...]]
     sometimes: frozenset[str]
     visible: tuple[str, ...]
     kleenes: list[_Kleene]
+    summing: float
     constants: Sequence[str]
     groups: list[str] = field(init=False)
 
@@ -295,25 +299,25 @@ class _Conditions:
         seen = set(self.visible) | set(self.bound.get(gpm or "", ()))
         groups = [group for group in self.groups if group in seen]
         kind = rng.random()
-        if kind < 0.14 and gpm is not None:
+        if kind < 0.1 and gpm is not None:
             mine = [v for kleene in self.kleenes if gpm in kleene.gpms for v in kleene.own if v in seen]
             return f"PREV(?{rng.choice(mine)})" if mine else f"?{name}"
-        if kind < 0.34 and groups:
+        if groups and rng.random() < self.summing:
             function = rng.choice(["MIN", "MAX", "SUM", "COUNT", "COUNT", "AVG", "FIRST", "LAST", "LAST"])
             argument = f"?{rng.choice(groups)}"
             if rng.random() < 0.1:
                 argument = rng.choice([f"DISTINCT {argument}", f"{argument} + 1", f"{argument} - ?{name}"])
             return f"{function}({argument})"
-        if kind < 0.44:
+        if kind < 0.24:
             other = rng.choice(["1", "0.5", "0.1", "2", f"?{self._variable(gpm)}"])
             return f"?{name} {rng.choice('+-*/')} {other}"
-        if kind < 0.50:
+        if kind < 0.32:
             return rng.choice([*self.constants, "2", "1.0", "-1", "2e0"])
-        if kind < 0.54:
+        if kind < 0.36:
             return f"COALESCE(?{name}, {rng.choice([f'?{self._variable(gpm)}', '1'])})"
-        if kind < 0.56:
+        if kind < 0.38:
             return f"-?{name}"
-        if kind < 0.57:
+        if kind < 0.39:
             return f"IF(BOUND(?{name}), ?{name}, 2)"
         return f"?{name}"
 
@@ -365,7 +369,10 @@ def _draw(
     streams = 1 if ordered else rng.choices([1, 2, 3], [40, 45, 15])[0]
     numbers = tuple(range(1, streams + 1))
     types, reads, binds, sometimes = {}, {}, {}, {}
-    sharing = rng.choice([0.0, 0.2, 0.5])
+    # The variables by which GPMs may be joined; several at once are found by one hash.
+    shared, sharing = ("k", "j"), rng.choice([0.0, 0.2, 0.5])
+    if rng.random() < 0.08:
+        shared, sharing = ("k", "j", "h", "i", "g")[: rng.randint(3, 5)], 0.85
     optional = rng.choice([0.0, 0.0, 0.25])
     for name in names:
         types[name] = rng.choice("xxxy")
@@ -374,7 +381,7 @@ def _draw(
         if joined is not None:
             always = ["k"] * (name in joined)
         else:
-            always += [key for key in ("k", "j") if key not in keys and rng.random() < sharing]
+            always += [key for key in shared if key not in keys and rng.random() < sharing]
         binds[name] = tuple(always)
         sometimes[name] = tuple(n for n in (f"w{name}", "m") if rng.random() < optional)
     bound = {name: (f"v{name}", *binds[name], *sometimes[name]) for name in names}
@@ -384,6 +391,7 @@ def _draw(
         frozenset(n for some in sometimes.values() for n in some),
         tuple(sorted({variable for name in positive for variable in bound[name]})),
         _kleenes(sequence, bound, count),
+        rng.choice([0.1, 0.2, 0.5]),
         ['"2"', '"x"', '"2020-01-01T00:00:00Z"^^<' + _XSD + "dateTime>", ":x"],
     )
     filtered = rng.choice([0.1, 0.3, 0.6])
@@ -465,12 +473,13 @@ def random_sample(rng: random.Random, query: Query, size: int, *, steps: bool = 
     streams = sorted({stream for read in query.streams.values() for stream in read})
     if "ALL(" in query.text:
         size = min(size, 6)  # every order of it is tried
+    rare = rng.choice([0.5, 0.5, 0.15])  # how seldom two keys differ
     start = time = rng.choice([0, 0, 0, -7, 1_600_000_000_000_000])
     counts = dict.fromkeys(streams, 0)
 
     def solution(name: str) -> dict[str, int]:
         found = {f"v{name}": rng.choice(numbers)}
-        found |= {variable: rng.choice(plain[:2]) for variable in query.binds[name]}
+        found |= {variable: plain[rng.random() < rare] for variable in query.binds[name]}
         return found | {v: rng.choice(numbers) for v in query.sometimes.get(name, ()) if rng.random() < 0.6}
 
     events = []
@@ -479,7 +488,7 @@ def random_sample(rng: random.Random, query: Query, size: int, *, steps: bool = 
         stream = rng.choice(streams)
         kind = rng.choice("xxxy")
         seed, rows = rng.random(), rng.choice(rows_of)
-        common = {name: rng.choice(plain[:2]) for name in ("k", "j")} | {"": rng.choice(numbers)}
+        common = {name: plain[rng.random() < rare] for name in "kjhig"} | {"": rng.choice(numbers)}
         solutions = {}
         for name, wanted in query.types.items():
             relevant = rng.random() < 0.5 if freely else wanted == kind and rng.random() < 0.9
