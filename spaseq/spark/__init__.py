@@ -8,6 +8,7 @@
 ``knowledge``      background graphs as DataFrames, for queries' ``kb``
 ``kafka_events``   topics of Kafka → events, and ``kafka_messages`` events → messages
 ``derived``        matches of REGISTER STREAM → events
+``path_pairs``     a path query over a graph → pairs, in chunks of sources; ``path_pairs_of_edges``: by joins
 ``drive``          the same with the matching in the driver, where output and state are committed together
 =================  ==========================================================================================
 
@@ -23,9 +24,11 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from spaseq.spark.driver import drive, folder_sink
     from spaseq.spark.feedback import derived
+    from spaseq.spark.frontier import path_pairs_of_edges
     from spaseq.spark.kafka import kafka_events, kafka_messages
     from spaseq.spark.knowledges import knowledge
     from spaseq.spark.lift import events
+    from spaseq.spark.paths import path_pairs
     from spaseq.spark.queries import answers, answers_of, expanded, matches, planned, run
     from spaseq.spark.sessions import session
     from spaseq.spark.source import register
@@ -42,6 +45,8 @@ __all__ = [
     "kafka_messages",
     "knowledge",
     "matches",
+    "path_pairs",
+    "path_pairs_of_edges",
     "planned",
     "register",
     "run",
@@ -57,6 +62,8 @@ _HOMES: Final = {
     "kafka_events": "kafka",
     "kafka_messages": "kafka",
     "knowledge": "knowledges",
+    "path_pairs": "paths",
+    "path_pairs_of_edges": "frontier",
     "register": "source",
     "session": "sessions",
 }
