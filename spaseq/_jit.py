@@ -41,9 +41,17 @@ def kernel(function: _Function) -> _Function:
 
 def part(function: _Function) -> _Function:
     """A function that kernels call."""
-    return cast(_Function, _compiled(function))
+    return _called(function)
 
 
 def inlined(function: _Function) -> _Function:
     """A part of kernels that is small, and called so often that the call itself would cost."""
-    return cast(_Function, _compiled(function, forceinline=True))
+    return _called(function, forceinline=True)
+
+
+def _called(function: _Function, **options: bool) -> _Function:
+    """Compiled once for all its calls: not for Python, and not once more for each constant it is given."""
+    compiled = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    template = compiled.get_call_template
+    compiled.get_call_template = lambda args, kws: template(tuple(map(numba.types.unliteral, args)), kws)
+    return cast(_Function, compiled)

@@ -1,7 +1,7 @@
 """The runs kernel's readable side: batches of solutions in, matches out.
 
-The kernel only *decides*; for each match it finds, its events are replayed through ``Context``, which gives
-the exact Ω and applies what the tables leave open. So matches cost Python, and events do not.
+The kernel only *decides*. What it finds becomes matches in ``matches``; what the tables leave open is
+replayed through ``Context``, exactly.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.kernel.columns import NONE, by_event, distinct, packed
 from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory
@@ -61,7 +62,9 @@ class Kernel:
         self._certain = Certain(self._compiled, self._replay, limit)
         self._memory = memory(self._compiled, _START)
         self._start = 0
-        self._stale = True
+        self._constants = np.array(self._compiled.constants, dtype=np.int64)
+        self._numbers.cover(self._constants)
+        self._stale = False
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ints]:
@@ -160,9 +163,8 @@ class Kernel:
     # --- columns in ---------------------------------------------------------------------------
 
     def _columns(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
-        tables = tuple(_sorted(solutions.get(name, _NONE)) for name in self._compiled.gpms)
-        events = np.arange(len(batch) + 1)
-        rows = np.array([np.searchsorted(_events(table), events) for table in tables], dtype=np.int64)
+        found = (solutions.get(name, NONE) for name in self._compiled.gpms)
+        tables, rows = by_event(found, len(batch))
         at = start + np.arange(len(batch)) if self._bounds.counted else batch.time
         if not self._bounds.sliding:
             at = (at - self._bounds.start) // self._bounds.size
@@ -174,9 +176,9 @@ class Kernel:
         if self._stale:
             self._renew(int(at[0]), int(batch.time[0]))
         parts = self._parts(chunk)
-        for column in parts:
+        for column in distinct(parts):
             self._numbers.cover(column)
-        return _packed(start, batch, self._stream_numbers(batch), at, rows, parts)
+        return packed(start, batch, self._stream_numbers(batch), at, rows, parts)
 
     def _oldest(self, axis: int) -> int:
         """From where on the window's axis runs, or what negations look back at, may have events."""
@@ -195,9 +197,9 @@ class Kernel:
         """Ids of events that are gone may be given to other terms: leaves out the runs that hold some."""
         self._stale = False
         self._numbers.forget()
-        self._numbers.cover(np.array(self._compiled.constants, dtype=np.int64))
+        self._numbers.cover(self._constants)
         for chunk in self._past:
-            for column in self._parts(chunk):
+            for column in distinct(self._parts(chunk)):
                 self._numbers.cover(column)
         self._sweep(axis, time, 0)
 
@@ -253,30 +255,3 @@ class Kernel:
             path.append((int(m[node + mem.POSITION]), int(m[node + mem.WAY])))
             node = int(m[node + mem.PREVIOUS])
         return path[::-1]
-
-
-_NONE: Final = Solutions(0, np.zeros(0, dtype=np.int64), {})
-
-
-def _events(solutions: Solutions) -> Ints:
-    if solutions.event is None:
-        raise ValueError("these solutions belong to no event")
-    return solutions.event
-
-
-def _sorted(solutions: Solutions) -> Solutions:
-    """The rows in the order of their events."""
-    events = _events(solutions)
-    if len(events) and (events[1:] < events[:-1]).any():
-        return solutions.take(np.argsort(events, kind="stable"))
-    return solutions
-
-
-def _packed(
-    start: int, batch: EventBatch, streams: Ints, axis: Ints, rows: Ints, columns: Sequence[Ints]
-) -> Ints:
-    """A batch as the kernel reads it: one array, its columns one after the other."""
-    parts = [batch.time, streams, batch.n, axis, rows.ravel(), *columns]
-    ends = v.B_HEADER + len(columns) + np.cumsum([0, *map(len, parts)])
-    header = [len(batch), start, *ends[:5].tolist(), v.B_HEADER]
-    return np.concatenate([np.array(header, dtype=np.int64), ends[5:-1], *parts])
