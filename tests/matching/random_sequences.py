@@ -176,7 +176,7 @@ class _Sequences:
             return s.Not(self._negated(depth))
         if kind < 0.36:
             return s.Repeat(self._element(depth - 1), 0, 1)
-        if kind < 0.24:
+        if kind < 0.44:
             maximum = self._rng.choice([None, None, 2])
             return s.Repeat(self._element(depth - 1), 0, maximum, self._rng.choice([*s.Strategy]))
         return self._element(depth)
