@@ -168,7 +168,6 @@ def test_forgotten_ids_mean_nothing_to_runs() -> None:
     ("seq", "body", "reason"),
     [
         ("A ; B", "FILTER(REGEX(STR(?b), STR(?a)))", "REGEX(STR(?b), STR(?a)) is asked between GPMs"),
-        ("A ; (B & C)", "", "& or ALL gathers several events"),
         ("A ; (B+)+", "FILTER(?b > PREV(?b))", "an aggregate or PREV of ?b, in a Kleene inside another"),
     ],
 )

@@ -41,6 +41,7 @@ from spaseq.matching.kernel._kernel_memory import (
     DEPTH,
     DUE,
     E_AXIS,
+    ENTERED,
     ENTRIES,
     ENTRY_WIDTH,
     EVENT,
@@ -86,6 +87,7 @@ from spaseq.matching.kernel._kernel_values import (
     LIMIT,
     MOST_ACCEPTS,
     MOST_GATES,
+    MOST_PARTS,
     N_GPMS,
     N_KEYS,
     PARTITION_COLUMNS,
@@ -142,14 +144,21 @@ def _find_keys(t: Ints, m: Ints, b: Ints, e: int) -> int:
 @inlined
 def _has_room(t: Ints, m: Ints) -> bool:
     """Whether all that was decided can be applied."""
-    decided, entries = m[DECIDED], m[WANTED]
+    decided = m[DECIDED]
     new = decided * t[MOST_GATES] + 2
     return bool(
         m[LIVE_WAITS] + new <= m[MOST_WAITS]
-        and m[LIVE_NODES] + decided <= m[MOST_NODES]
-        and 2 * (m[LIVE_BUCKETS] + new + entries) <= m[BUCKET_COUNT]
-        and m[LIVE_ENTRIES] + entries <= m[MOST_ENTRIES]
+        and m[LIVE_NODES] + decided * max(1, t[MOST_PARTS]) <= m[MOST_NODES]
+        and 2 * (m[LIVE_BUCKETS] + new) <= m[BUCKET_COUNT]
         and m[FOUND_COUNT] + decided * t[MOST_ACCEPTS] <= m[MOST_FOUND]
+    )
+
+
+@inlined
+def _has_room_for_entries(m: Ints) -> bool:
+    return bool(
+        m[LIVE_ENTRIES] + m[WANTED] <= m[MOST_ENTRIES]
+        and 2 * (m[LIVE_BUCKETS] + m[WANTED]) <= m[BUCKET_COUNT]
     )
 
 
@@ -183,19 +192,25 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
                 return ROOM
             if count == 1 and t[N_KEYS] <= 1:
                 key = 0
+            if m[WANTED] > 0 and m[ENTERED] == 0:
+                if not _has_room_for_entries(m):
+                    m[DECIDED] = 0
+                    return ROOM
+                remember(t, m, b, e, key, p)
+                m[ENTERED] = 1
             decide(t, m, f, b, numbers, codes, e, key, p)
             m[p + NEWEST] = m[SERIAL]
             if m[DECIDED] > m[MOST_DECISIONS] or m[ASKED] > m[MOST_DECISIONS]:
                 return DECISIONS_FULL
             if m[ASKED] > m[ANSWERED]:
                 return ASK
-            if m[DECIDED] > 0 or m[WANTED] > 0:
+            if m[DECIDED] > 0:
                 if not _has_room(t, m):
+                    m[ANSWERED] = 0  # runs will stand in another order
                     return ROOM
                 apply(t, m, f, b, numbers, codes, e, key, p)
-                if m[WANTED] > 0:
-                    remember(t, m, b, e, key, p)
             m[ANSWERED] = 0
+            m[ENTERED] = 0
         m[EVENT_KEY] = 0
         e += 1
         m[EVENT] = e

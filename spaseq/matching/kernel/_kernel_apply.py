@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from spaseq._jit import part
 from spaseq.matching.kernel._kernel_end import end
 from spaseq.matching.kernel._kernel_gaps import begin, gap_action
+from spaseq.matching.kernel._kernel_gather import bind_entries
 from spaseq.matching.kernel._kernel_judge import belongs
 from spaseq.matching.kernel._kernel_layout import (
     ACTION_SIZE,
@@ -14,6 +17,8 @@ from spaseq.matching.kernel._kernel_layout import (
     C_ACTIONS_END,
     C_GPM,
     C_NUMBER,
+    C_PARTS,
+    C_PARTS_END,
     C_PLACE,
     C_UNIT,
     DECISION_SIZE,
@@ -25,18 +30,24 @@ from spaseq.matching.kernel._kernel_layout import (
     G_ACTIONS_END,
     G_CODE,
     G_CODE_END,
+    G_GATHERS,
     GATE_SIZE,
+    J_SIZE,
+    J_UNIT,
     K_AGGREGATES,
     K_AGGREGATES_END,
     K_NUMBER,
     K_OWN,
     K_OWN_END,
     LEAVE,
+    NOWHERE,
     P_ACCEPTS,
     P_ACCEPTS_END,
     P_GATES,
     P_GATES_END,
+    PART_LIMIT,
     POP,
+    SEVERAL,
     U_BINDS,
     U_BINDS_END,
     U_COUNTING,
@@ -54,10 +65,16 @@ from spaseq.matching.kernel._kernel_memory import (
     DECIDED,
     DECISIONS,
     DEPTH,
+    E_AXIS,
+    E_NUMBER,
+    E_POSITION,
+    E_ROW,
+    E_STREAM,
     FIRST,
     GATE,
     KINDS,
     NODE,
+    NOW,
     NUMBER,
     PARTITION,
     POSITION,
@@ -89,6 +106,7 @@ from spaseq.matching.kernel._kernel_values import (
     B_START,
     B_STREAM,
     B_TIME,
+    BARS,
     BEYOND,
     FALSE,
     MANY,
@@ -104,6 +122,9 @@ from spaseq.matching.kernel._kernel_values import (
     fold,
     holds,
 )
+
+#: What is of several streams bars only what comes later.
+_NO_STREAM: Final = 62
 
 
 @part
@@ -225,17 +246,77 @@ def _extend(
         _blur(t, m, f, taken, t[t[c + C_UNIT] + U_COUNTING])
     if t[N_GAPS] != 0:
         begin(t, m, taken, time, stream, number)
+    if before != 0:
+        m[before + USES] += 1
+    node = _follow(m, before, b[B_START] + e, t[c + C_NUMBER], row)
+    _arrive(t, m, f, b, numbers, codes, e, p, t[c + C_PLACE], taken, node, first, time, stream, number)
+
+
+@part
+def _follow(m: Ints, before: int, position: int, way: int, row: int) -> int:
+    """A node after another one, which it takes over one use of."""
     node = new_node(m)
-    m[node + POSITION] = b[B_START] + e
+    m[node + POSITION] = position
     m[node + PREVIOUS] = before
-    m[node + WAY] = t[c + C_NUMBER]
+    m[node + WAY] = way
     m[node + ROW] = row
     m[node + USES] = 1
-    m[node + DEPTH] = 1
+    m[node + DEPTH] = 1 + (m[before + DEPTH] if before != 0 else 0)
+    return node
+
+
+@part
+def _extend_all(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int,
+    w: int, c: int, gathered: int,
+) -> None:  # fmt: skip
+    """A run takes the events that were gathered."""
+    before = m[w + NODE]
+    first = m[w + FIRST] if before != 0 else m[NOW]
+    several = m[gathered] != 0
+    time, stream, least, most = b[b[B_TIME] + e], NOWHERE, 0, 0
+    taken = _copy(m, f, w, p, m[w + TIME], m[w + STREAM], m[w + NUMBER])
+    parts, size = t[c + C_PARTS], (t[c + C_PARTS_END] - t[c + C_PARTS]) // J_SIZE
+    for i in range(size):
+        x = m[gathered + 1 + i]
+        bind_entries(t, m, taken, t[parts + i * J_SIZE + J_UNIT], x, several)
+        number = m[x + E_NUMBER]
+        least = number if stream == NOWHERE else min(least, number)
+        most = number if stream == NOWHERE else max(most, number)
+        stream = m[x + E_STREAM] if stream in (NOWHERE, m[x + E_STREAM]) else SEVERAL
+        if before == 0:
+            first = min(first, m[x + E_AXIS])
+    act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
+    for i in range(size):
+        counting = t[t[parts + i * J_SIZE + J_UNIT] + U_COUNTING]
+        if several and counting != 0:
+            _blur(t, m, f, taken, counting)
+    if t[N_GAPS] != 0:
+        begin(t, m, taken, time, stream, least)
     if before != 0:
-        m[node + DEPTH] += m[before + DEPTH]
         m[before + USES] += 1
-    to = t[c + C_PLACE]
+    node = before
+    # In the order in which the events came.
+    last = NOWHERE
+    for _ in range(size):
+        chosen = -1
+        for i in range(size):
+            at = m[m[gathered + 1 + i] + E_POSITION] * PART_LIMIT + i
+            if at > last and (chosen < 0 or at < chosen):
+                chosen = at
+        last = chosen
+        i = chosen % PART_LIMIT
+        row = -1 if several else m[m[gathered + 1 + i] + E_ROW]
+        node = _follow(m, node, chosen // PART_LIMIT, t[c + C_NUMBER] + i, row)
+    _arrive(t, m, f, b, numbers, codes, e, p, t[c + C_PLACE], taken, node, first, time, stream, most)
+
+
+@part
+def _arrive(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int,
+    to: int, taken: int, node: int, first: int, time: int, stream: int, number: int,
+) -> None:  # fmt: skip
+    """A run is in a place: it ends there if it may, and waits at the gates out of it."""
     for a in range(t[to + P_ACCEPTS], t[to + P_ACCEPTS_END], X_SIZE):
         new = _copy(m, f, taken, p, time, stream, number)
         waits = False
@@ -281,11 +362,21 @@ def apply(
     for i in range(m[DECIDED]):
         at = m[DECISIONS] + i * DECISION_SIZE
         w, c, row = m[at], m[at + 1], m[at + 2]
-        if c > 0:
+        if c > 0 and t[c + C_PARTS] < t[c + C_PARTS_END]:
+            _extend_all(t, m, f, b, numbers, codes, e, p, w, c, row)
+        elif c > 0:
             _extend(t, m, f, b, numbers, codes, e, key, p, w, c, row)
         elif c == FORGET:
             for j in range(w, w + row):
                 forget(m, m[m[DECISIONS] + j * DECISION_SIZE])
+        elif c == BAR and t[m[w + GATE] + G_GATHERS] != 0:
+            stream = b[b[B_STREAM] + e]
+            if row == 1:
+                stream = _NO_STREAM
+            elif (m[w + BARRED] >> stream) & 1 == 0:
+                m[w + t[BARS] + stream] = b[b[B_NUMBER] + e]
+            m[w + BAR_TIME] = b[b[B_TIME] + e]
+            m[w + BARRED] |= 1 << stream
         elif c == DROP or (c == BAR and t[SINGLE] != 0):
             remove(m, w)
         elif c == BAR:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from spaseq._jit import inlined, part
+from spaseq.matching.kernel._kernel_gather import gather
 from spaseq.matching.kernel._kernel_judge import belongs, judge
 from spaseq.matching.kernel._kernel_layout import (
     BAR,
     C_GPM,
     C_KEYS,
+    C_PARTS,
+    C_PARTS_END,
     C_PLACE,
     C_RIVAL,
     C_SIZE,
@@ -20,12 +23,16 @@ from spaseq.matching.kernel._kernel_layout import (
     G_CANDIDATES_END,
     G_CLOSED,
     G_COLUMN,
+    G_GATHERS,
     G_KEYS,
     G_KEYS_END,
     G_NUMBER,
     G_OPERATOR,
     G_SIGN,
     GATE_SIZE,
+    J_GPM,
+    J_KEYS,
+    J_SIZE,
     P_GATES,
     P_GATES_END,
     POP,
@@ -47,6 +54,7 @@ from spaseq.matching.kernel._kernel_memory import (
     LINK,
     MOST_DECISIONS,
     NUMBER,
+    PARTITION,
     ROOT,
     SEEN,
     SERIAL,
@@ -62,6 +70,7 @@ from spaseq.matching.kernel._kernel_memory import (
 from spaseq.matching.kernel._kernel_values import (
     B_AXIS,
     B_NUMBER,
+    B_START,
     B_STREAM,
     B_TIME,
     LIMIT,
@@ -90,6 +99,45 @@ def note(m: Ints, w: int, c: int, row: int) -> None:
 
 
 @part
+def _gather(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int, w: int, c: int
+) -> int:
+    """See ``gather``; 0 also if the event serves no part."""
+    for j in range(t[c + C_PARTS], t[c + C_PARTS_END], J_SIZE):
+        g = t[j + J_GPM]
+        if row_of(b, g, e) < row_of(b, g, e + 1):
+            return int(gather(t, m, f, numbers, codes, b[B_START] + e, b[b[B_TIME] + e], p, w, c))
+    return 0
+
+
+@part
+def _show_gathering(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
+) -> None:
+    """The same at a gate where several events may be gathered."""
+    gate = m[w + GATE]
+    barred = (m[w + BARRED] >> b[b[B_STREAM] + e]) & 1
+    bars = 2 if t[gate + G_OPERATOR] == STRICT else 0
+    for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+        if t[c + C_PARTS] < t[c + C_PARTS_END]:
+            found = _gather(t, m, f, b, numbers, codes, e, m[w + PARTITION], w, c)
+            if t[c + C_RIVAL] != 0:
+                bars = max(bars, found)
+            continue
+        g = t[c + C_GPM]
+        if barred or row_of(b, g, e) == row_of(b, g, e + 1):
+            continue
+        verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
+        if verdict == TRUE:
+            if t[c + C_PLACE] != 0:
+                note(m, w, c, row)
+            if t[c + C_RIVAL] != 0:
+                bars = 2
+    if bars > 0:
+        note(m, w, BAR, bars)
+
+
+@part
 def _show(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
 ) -> None:
@@ -100,9 +148,12 @@ def _show(
         return
     if time == m[w + TIME] and not (stream == m[w + STREAM] and b[b[B_NUMBER] + e] > m[w + NUMBER]):
         return
+    gate = m[w + GATE]
+    if t[gate + G_GATHERS] != 0:
+        _show_gathering(t, m, f, b, numbers, codes, e, key, w)
+        return
     if (m[w + BARRED] >> stream) & 1:
         return
-    gate = m[w + GATE]
     bars = t[gate + G_OPERATOR] == STRICT
     for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
         g = t[c + C_GPM]
@@ -190,6 +241,23 @@ def _visit(
 
 
 @part
+def _visit_keys(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int, gate: int,
+    g: int, at: int,
+) -> None:  # fmt: skip
+    """The waits at a gate that have the key of a GPM's rows, whose columns stand at ``at``."""
+    size = t[gate + G_KEYS_END] - t[gate + G_KEYS]
+    for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+        if not belongs(t, m, b, g, r, key):
+            continue
+        k0 = value(b, t[at], r)
+        k1 = value(b, t[at + 1], r) if size > 1 else 0
+        k2 = value(b, t[at + 2], r) if size > 2 else 0
+        k3 = value(b, t[at + 3], r) if size > 3 else 0
+        _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, k0, k1, k2, k3, False))
+
+
+@part
 def _visit_gate(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int, gate: int
 ) -> None:
@@ -199,16 +267,10 @@ def _visit_gate(
         _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, 0, 0, 0, 0, False))
         return
     for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
-        g = t[c + C_GPM]
-        at = t[c + C_KEYS]
-        for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
-            if not belongs(t, m, b, g, r, key):
-                continue
-            k0 = value(b, t[at], r)
-            k1 = value(b, t[at + 1], r) if size > 1 else 0
-            k2 = value(b, t[at + 2], r) if size > 2 else 0
-            k3 = value(b, t[at + 3], r) if size > 3 else 0
-            _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, k0, k1, k2, k3, False))
+        if t[c + C_PARTS] == t[c + C_PARTS_END]:
+            _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, t[c + C_GPM], t[c + C_KEYS])
+        for j in range(t[c + C_PARTS], t[c + C_PARTS_END], J_SIZE):
+            _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, t[j + J_GPM], t[j + J_KEYS])
     _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, -1, -1, -1, -1, False))
 
 
@@ -222,7 +284,9 @@ def decide(
     for gate in range(t[t[START] + P_GATES], t[t[START] + P_GATES_END], GATE_SIZE):
         for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
             g = t[c + C_GPM]
-            if row_of(b, g, e) < row_of(b, g, e + 1):
+            if t[c + C_PARTS] < t[c + C_PARTS_END]:
+                _gather(t, m, f, b, numbers, codes, e, p, m[WAITS], c)
+            elif row_of(b, g, e) < row_of(b, g, e + 1):
                 verdict, row = judge(t, m, f, b, numbers, codes, e, key, m[WAITS], c)
                 if verdict == TRUE:
                     note(m, m[WAITS], c, row)

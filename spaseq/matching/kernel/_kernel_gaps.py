@@ -51,6 +51,8 @@ from spaseq.matching.kernel._kernel_memory import (
     E_LINK,
     E_NUMBER,
     E_PARTITION,
+    E_POSITION,
+    E_ROW,
     E_STREAM,
     E_TIME,
     E_VALUES,
@@ -71,6 +73,7 @@ from spaseq.matching.kernel._kernel_memory import (
 from spaseq.matching.kernel._kernel_values import (
     B_AXIS,
     B_NUMBER,
+    B_START,
     B_STREAM,
     B_TIME,
     CHAINS,
@@ -139,6 +142,8 @@ def remember(t: Ints, m: Ints, b: Ints, e: int, key: int, p: int) -> None:
             m[x + E_STREAM] = b[b[B_STREAM] + e]
             m[x + E_NUMBER] = b[b[B_NUMBER] + e]
             m[x + E_AXIS] = b[b[B_AXIS] + e]
+            m[x + E_POSITION] = b[B_START] + e
+            m[x + E_ROW] = r
             start = t[chain + Q_COLUMNS]
             for j in range(t[chain + Q_COLUMNS_END] - start):
                 m[x + E_VALUES + j] = value(b, t[start + j], r)

@@ -43,6 +43,7 @@ G_SLOT: Final = 10
 G_COLUMN: Final = 11
 G_CLOSED: Final = 12
 G_NUMBER: Final = 13
+G_GATHERS: Final = 14  # some candidate gathers several events
 
 STRICT: Final = 0
 NEXT: Final = 1
@@ -96,7 +97,19 @@ C_NUMBER: Final = 4
 C_ACTIONS: Final = 5
 C_ACTIONS_END: Final = 6
 C_KEYS: Final = 7
-C_SIZE: Final = 8
+C_PARTS: Final = 8  # of one that gathers several events; its unit, GPM and key are those of the first
+C_PARTS_END: Final = 9
+C_CODE: Final = 10  # what all of them together must meet
+C_CODE_END: Final = 11
+C_SIZE: Final = 12
+
+# Columns of parts. There are at most so many in a candidate.
+J_UNIT: Final = 0
+J_GPM: Final = 1
+J_KEYS: Final = 2
+J_CHAIN: Final = 3
+J_SIZE: Final = 4
+PART_LIMIT: Final = 4
 
 # Columns of units.
 U_BINDS: Final = 0
@@ -121,7 +134,7 @@ K_OWN: Final = 1
 K_OWN_END: Final = 2
 K_AGGREGATES: Final = 3
 K_AGGREGATES_END: Final = 4
-GATE_SIZE: Final = 14
+GATE_SIZE: Final = 15
 
 DECISION_SIZE: Final = 3
 # Columns of what is found: its last event, partition, newest node, and accept; what is left to be asked. If
@@ -136,7 +149,9 @@ FOUND_RANK: Final = 6
 FOUND_WAITED: Final = 7
 FOUND_SIZE: Final = 8
 LAST_RANK: Final = (1 << 63) - 1
-QUESTION_SIZE: Final = 2
+QUESTION_SIZE: Final = 2 + PART_LIMIT
+# What is gathered: 1 if some of the events have several solutions, and an entry for each part.
+GATHERED_SIZE: Final = 1 + PART_LIMIT
 
 # What decisions say instead of a candidate.
 BAR: Final = 0

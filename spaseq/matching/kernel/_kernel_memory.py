@@ -128,7 +128,11 @@ LIVE_ENTRIES: Final = 43
 WANTED: Final = 44  # entries that the event needs
 PARKED: Final = 45  # a binary heap of the matches that wait for the end of a window
 PARKED_COUNT: Final = 46
-HEADER: Final = 48
+ENTERED: Final = 47  # whether the event's rows are among the entries
+GATHERED: Final = 48
+TRIED: Final = 49  # of what is being gathered: events, then rows
+TRIAL: Final = 50  # a wait to try it on
+HEADER: Final = 56
 
 # Columns of entries.
 E_LINK: Final = 0  # the one before it in its chain
@@ -138,7 +142,9 @@ E_TIME: Final = 3
 E_STREAM: Final = 4
 E_NUMBER: Final = 5
 E_AXIS: Final = 6
-E_VALUES: Final = 7
+E_POSITION: Final = 7
+E_ROW: Final = 8
+E_VALUES: Final = 9
 
 
 _MULTIPLIER: Final = 0x2545F4914F6CDD1D

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, product
 from typing import Final
 
 from spaseq.automaton.compile import compile_pattern
-from spaseq.automaton.nfa import Action, Await, Decide, Enter, Forbid, Leave
+from spaseq.automaton.nfa import Action, Await, Decide, Enter, Forbid, Leave, Unit
 from spaseq.automaton.pattern import (
+    AnyOrder,
     Atom,
     Both,
+    Either,
     Kleene,
     Node,
     SequencePattern,
@@ -19,8 +22,10 @@ from spaseq.automaton.pattern import (
     may_trail,
     walk,
 )
+from spaseq.automaton.show import show
 from spaseq.language import scope
 from spaseq.language.syntax import Filter
+from spaseq.matching.kernel._kernel_layout import PART_LIMIT
 from spaseq.matching.kernel._kernel_memory import KEY_LIMIT
 from spaseq.matching.kernel.conditions import (
     Accumulator,
@@ -35,6 +40,8 @@ from spaseq.matching.runs.program import Gate, Place, Program, Way
 
 #: So many negations may wait for the end of their gaps at a time.
 _MOST_GAPS: Final = 8
+#: So many ways there may be to match an `&` of `|`.
+_MOST_ALTERNATIVES: Final = 16
 
 #: Gaps that are open: what is forbidden in each, and the element that will close it, if it has begun.
 _Gaps = tuple[tuple[Forbid, int | None], ...]
@@ -42,13 +49,25 @@ _Gaps = tuple[tuple[Forbid, int | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What an event may be for a run at a gate: a way on, or only a rival of one (``way`` is None)."""
+    """What an event may be for a run at a gate: a way on, or only a rival of one (``way`` is None).
+
+    Of ``both``, a conjunction, it is the one part ``unit`` of the alternative ``parts``.
+    """
 
     gate: Gate
     way: Way | None
     unit: Atom
     begins: tuple[Action, ...]
     inside: tuple[int, ...]
+    both: Both | None = None
+    parts: tuple[Atom, ...] = ()
+
+    @property
+    def apart(self) -> bool:
+        """Whether each part of it is an event of a match like others."""
+        return self.both is None or (
+            not self.inside and len({atom.gpm for atom in self.parts}) == len(self.parts)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,29 +124,36 @@ class Analysis:
         for place in found:
             for gate in place.gates:
                 for way in gate.ways:
-                    if not isinstance(way.unit, Atom):
-                        raise BeyondTables("& or ALL gathers several events")
+                    if isinstance(way.unit, AnyOrder):
+                        raise BeyondTables("ALL gathers events in any order")
                     if way.target not in found:
                         found.append(way.target)
         return found
 
-    def candidates(self, gate: Gate) -> Iterable[tuple[Candidate, bool]]:
-        """What an event may be at a gate, and whether ``;`` must not skip it."""
+    def candidates(self, gate: Gate) -> Iterable[tuple[tuple[Candidate, ...], bool]]:
+        """What an event may be at a gate (of ``&``, all parts), and whether ``;`` must not skip it."""
         rivals = {rival.unit.id for rival in gate.rivals}
         reached = set()
         for way in gate.ways:
-            assert isinstance(way.unit, Atom)
             reached.add(way.unit.id)
-            yield Candidate(gate, way, way.unit, way.begins, way.inside), way.unit.id in rivals
+            for parts in _parts(way.unit):
+                yield _candidates(gate, way, parts, way.begins, way.inside, way.unit), way.unit.id in rivals
         for rival in gate.rivals:
             if rival.unit.id not in reached:
-                if not isinstance(rival.unit, Atom):
-                    raise BeyondTables("& gathers several events")
                 begins = tuple(Enter(kleene) for kleene in rival.entered)
-                yield Candidate(gate, None, rival.unit, begins, (*gate.inside, *rival.entered)), True
+                inside = (*gate.inside, *rival.entered)
+                for parts in _parts(rival.unit):
+                    yield _candidates(gate, None, parts, begins, inside, rival.unit), True
 
     def _everything(self) -> Iterator[Candidate]:
-        return (candidate for gate in self.gates for candidate, _ in self.candidates(gate))
+        return (one for gate in self.gates for candidate, _ in self.candidates(gate) for one in candidate)
+
+    def together(self, candidate: Candidate) -> list[Step]:
+        """The conditions that all parts of a candidate must meet together."""
+        parts = {atom.id for atom in candidate.parts}
+        nodes = () if candidate.both is None else walk(candidate.both)
+        met = (n for n in nodes if isinstance(n, Both) and parts & {inner.id for inner in walk(n)})
+        return [s for node in met for f in node.deferred for s in self.steps(f, Site(candidate.inside))]
 
     def gate_key(self, gate: Gate) -> list[str]:
         """The variables by which the runs at a gate are found."""
@@ -249,6 +275,8 @@ class Analysis:
     def _all_steps(self) -> Iterator[Step]:
         for code in self.codes.values():
             yield from code
+        for candidate in self._everything():
+            yield from self.together(candidate)
         for item in self.pattern.where:
             yield from self.steps(item, Site())
 
@@ -295,3 +323,36 @@ class Analysis:
             if kleenes & left and not kleenes & set(inside):
                 code += self.steps(item, Site(guarded=True))
         return code
+
+
+def _candidates(
+    gate: Gate,
+    way: Way | None,
+    parts: tuple[Atom, ...],
+    begins: tuple[Action, ...],
+    inside: tuple[int, ...],
+    unit: Unit,
+) -> tuple[Candidate, ...]:
+    if isinstance(unit, Both):
+        return tuple(Candidate(gate, way, atom, begins, inside, unit, parts) for atom in parts)
+    return (Candidate(gate, way, parts[0], begins, inside),)
+
+
+def _parts(unit: Unit) -> list[tuple[Atom, ...]]:
+    """The GPMs that a unit gathers events for, in each of its alternatives."""
+
+    def alternatives(node: Node) -> list[tuple[Atom, ...]]:
+        match node:
+            case Atom():
+                return [(node,)]
+            case Either(operands=operands):
+                return [found for operand in operands for found in alternatives(operand)]
+            case Both(operands=operands):
+                return [tuple(chain(*found)) for found in product(*map(alternatives, operands))]
+            case _:
+                raise BeyondTables(f"& of {show(node)}")
+
+    found = alternatives(unit)
+    if max(map(len, found)) > PART_LIMIT or len(found) > _MOST_ALTERNATIVES:
+        raise BeyondTables(f"& of so many GPMs: {show(unit)}")
+    return found

@@ -224,7 +224,7 @@ class Kernel:
         now = axis, time, ids.numbers, ids.codes
         live, remembered = k.sweep(tables, old.ints, old.floats, nowhere, old.floats, *now)
         waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
-        nodes = 2 * (int(old.ints[mem.LIVE_NODES]) + decided)
+        nodes = 2 * (int(old.ints[mem.LIVE_NODES]) + decided * max(1, int(tables[v.MOST_PARTS])))
         found = decided * int(tables[v.MOST_ACCEPTS])
         entries = 2 * (remembered + int(old.ints[mem.WANTED]))
         room = Room(*map(max, Room(waits, nodes, found, entries), _START))
@@ -243,9 +243,11 @@ class Kernel:
         key = tuple(m[at : at + size].tolist())
         for i in range(int(m[mem.ANSWERED]), int(m[mem.ASKED])):
             at = int(m[mem.QUESTIONS]) + i * lay.QUESTION_SIZE
-            wait, number = m[at : at + lay.QUESTION_SIZE].tolist()
+            wait, number, *positions = m[at : at + lay.QUESTION_SIZE].tolist()
             path = self._path(int(m[wait + mem.NODE]))
-            m[m[mem.ANSWERS] + i] = self._replay.is_relevant(path, number, event, key)
+            parts = len(self._compiled.candidates[number].parts)
+            step = [(positions[j], number + j) for j in range(parts)] or [(event, number)]
+            m[m[mem.ANSWERS] + i] = self._replay.is_relevant(path, step, key)
         m[mem.ANSWERED] = m[mem.ASKED]
 
     def _path(self, node: int) -> Path:

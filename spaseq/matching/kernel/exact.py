@@ -13,7 +13,7 @@ from spaseq.automaton.pattern import Atom, Both
 from spaseq.events import Stamp
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
-from spaseq.matching.kernel.past import Chunk, Past, Path
+from spaseq.matching.kernel.past import Chunk, Past, Path, gathered, taken
 from spaseq.matching.kernel.tables import Compiled
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.runs.memory import simultaneous
@@ -47,8 +47,8 @@ class Exact:
     def stands(self, path: Path, accept: int, key: Key) -> bool:
         """Whether a run that ends in this way is a match, as far as negations can tell now."""
         run: _Run | None = _Run((), self._context.start)
-        for position, number in path:
-            run = run and self._step(run, number, position, key)
+        for step in taken(path, self._compiled.candidates):
+            run = run and self._step(run, step, key)
         run = run and self._act(run, self._compiled.accepts[accept], key)
         if run is None:
             return False
@@ -59,18 +59,19 @@ class Exact:
         rows = self._context.complete(run.rows) if run.gaps else ()
         return not any(self._occurs(g.units, rows, (), g.after or opening, closing, key) for g in run.gaps)
 
-    def _step(self, run: _Run, number: int, position: int, key: Key) -> _Run | None:
-        candidate = self._compiled.candidates[number]
+    def _step(self, run: _Run, step: Path, key: Key) -> _Run | None:
+        candidates, past = self._compiled.candidates, self._past
+        candidate = candidates[step[0][1]]
         begun = self._act(run, (*candidate.gate.ends, *candidate.begins), key)
         if begun is None:
             return None
-        event = self._past.occurrence(position, key, candidate.unit.gpm)
-        rows = self._context.extend(begun.rows, candidate.unit, event, candidate.inside)
-        first = head([event.stamp])
+        events = [past.occurrence(at, key, candidates[number].unit.gpm) for at, number in step]
+        rows = gathered(self._context, past, begun.rows, step, candidates, key)
+        first = head([event.stamp for event in events])
         gaps = tuple(
             g._replace(before=first) if g.owner is not None and not g.before else g for g in begun.gaps
         )
-        return _Run((*begun.events, event), rows, gaps, begun.leading)
+        return _Run((*begun.events, *events), rows, gaps, begun.leading)
 
     def _act(self, run: _Run, actions: Sequence[Action], key: Key) -> _Run | None:
         context = self._context

@@ -64,7 +64,8 @@ class Matches:
         simple = []
         for candidate in compiled.candidates:
             actions = (*candidate.gate.ends, *candidate.begins)
-            simple.append(not pattern.where and _keeps(actions, plain) and set(candidate.inside) <= plain)
+            keeps = _keeps(actions, plain) and set(candidate.inside) <= plain
+            simple.append(not pattern.where and candidate.apart and keeps)
             inside = kleenes[candidate.inside[-1]] if candidate.inside else None
             self._sites.append(
                 _Site(

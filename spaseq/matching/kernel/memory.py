@@ -70,13 +70,14 @@ def memory(compiled: Compiled, room: Room, like: Memory | None = None) -> Memory
     partitions = waits + entries if width > mem.KEY else 1
     buckets = _power(2 * (waits + entries))
     sizes = {
-        mem.WAITS: (waits + 1) * compiled.width,
+        mem.WAITS: (waits + 2) * compiled.width,
         mem.NODES: nodes * mem.NODE_SIZE,
         mem.BUCKETS: buckets * mem.BUCKET_SIZE,
         mem.PARTITIONS: partitions * width,
         mem.FOUND: found * lay.FOUND_SIZE,
         mem.GATES_SEEN: compiled.gates,
         mem.KINDS: 2 * v.DEEPEST,
+        mem.TRIED: 3 * lay.PART_LIMIT,
         mem.PARKED: parked,
         mem.ENTRIES: entries * compiled.entry,
         mem.OFFSETS: len(compiled.offsets),
@@ -88,7 +89,8 @@ def memory(compiled: Compiled, room: Room, like: Memory | None = None) -> Memory
         m[section] = at
         at += size
     m[mem.WIDTH] = compiled.width
-    m[mem.NEXT_WAIT] = m[mem.WAITS] + compiled.width
+    m[mem.TRIAL] = m[mem.WAITS] + compiled.width
+    m[mem.NEXT_WAIT] = m[mem.TRIAL] + compiled.width
     m[mem.MOST_WAITS] = waits
     m[mem.NEXT_NODE] = m[mem.NODES]
     m[mem.MOST_NODES] = nodes
@@ -113,13 +115,10 @@ def memory(compiled: Compiled, room: Room, like: Memory | None = None) -> Memory
     f[first + 2 : first + compiled.sums : 3] = v.CALC
     most_keys, decisions = _KEYS, _DECISIONS
     if like is not None:
-        for place in (mem.EVENT, mem.EVENT_KEY, mem.ANSWERED, mem.SERIAL):
+        for place in (mem.EVENT, mem.EVENT_KEY, mem.SERIAL, mem.ENTERED):
             m[place] = like.ints[place]
         most_keys, decisions = int(like.ints[mem.MOST_KEYS]), int(like.ints[mem.MOST_DECISIONS])
     m = np.concatenate([m, _scratch(m, len(m), most_keys, decisions)])
-    if like is not None:
-        start, count = like.ints[mem.ANSWERS], like.ints[mem.ANSWERED]
-        m[m[mem.ANSWERS] : m[mem.ANSWERS] + count] = like.ints[start : start + count]
     return Memory(m, f)
 
 
@@ -132,6 +131,7 @@ def _scratch(m: Ints, start: int, keys: int, decisions: int) -> Ints:
         mem.DECISIONS: decisions * lay.DECISION_SIZE,
         mem.QUESTIONS: decisions * lay.QUESTION_SIZE,
         mem.ANSWERS: decisions,
+        mem.GATHERED: (decisions + 1) * lay.GATHERED_SIZE,
     }
     at = start
     for section, size in sizes.items():

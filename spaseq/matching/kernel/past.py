@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
+from spaseq.automaton.pattern import Atom, Both, Node, children, walk
 from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context, Rows
@@ -142,23 +143,23 @@ class Replay:
             return None
         gpms = [self._candidates[number].unit.gpm for _, number in path]
         events = (self._past.occurrence(at, key, gpm) for (at, _), gpm in zip(path, gpms, strict=True))
-        return Found(tuple(zip(gpms, events, strict=True)), rows)
+        return Found(tuple(dict.fromkeys(zip(gpms, events, strict=True))), rows)
 
     def rows(self, path: Path, key: Key) -> Rows:
         """Ω of a run right after its last event."""
         rows = self._context.start
-        for position, number in path:
-            rows = self._extend(rows, self._candidates[number], position, key)
+        for step in taken(path, self._candidates):
+            rows = self._extend(rows, step, key)
         return rows
 
-    def is_relevant(self, path: Path, number: int, position: int, key: Key) -> bool:
-        """Whether an event is relevant for a candidate of a run."""
-        return bool(self._extend(self.rows(path, key), self._candidates[number], position, key))
+    def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        """Whether an event, or several at one time, are relevant for a candidate of a run."""
+        return bool(self._extend(self.rows(path, key), step, key))
 
-    def _extend(self, rows: Rows, candidate: Candidate, position: int, key: Key) -> Rows:
+    def _extend(self, rows: Rows, step: Path, key: Key) -> Rows:
+        candidate = self._candidates[step[0][1]]
         rows = self._act(self._act(rows, candidate.gate.ends), candidate.begins)
-        event = self._past.occurrence(position, key, candidate.unit.gpm)
-        return self._context.extend(rows, candidate.unit, event, candidate.inside)
+        return gathered(self._context, self._past, rows, step, self._candidates, key)
 
     def _act(self, rows: Rows, actions: tuple[Action, ...]) -> Rows:
         for action in actions:
@@ -170,3 +171,37 @@ class Replay:
                 case Leave(kleene, _, inside):
                     rows = self._context.leave(rows, kleene, inside)
         return rows
+
+
+def taken(path: Path, candidates: Sequence[Candidate]) -> Iterator[Path]:
+    """The steps of a run: one event each, or the events that an ``&`` gathers."""
+    at = 0
+    while at < len(path):
+        size = max(1, len(candidates[path[at][1]].parts))
+        yield path[at : at + size]
+        at += size
+
+
+def gathered(
+    context: Context, past: Past, rows: Rows, step: Path, candidates: Sequence[Candidate], key: Key
+) -> Rows:
+    """Ω with the events of one step."""
+    inside = candidates[step[0][1]].inside
+    events = {}
+    for position, number in step:
+        atom = candidates[number].unit
+        events[atom.id] = past.occurrence(position, key, atom.gpm)
+
+    def joined(node: Node, rows: Rows) -> Rows:
+        match node:
+            case Atom():
+                return context.extend(rows, node, events[node.id], inside)
+            case Both(operands=operands):
+                marked = context.mark(rows)
+                return context.join([joined(operand, marked) for operand in operands], node, inside)
+            case _:
+                (chosen,) = (o for o in children(node) if any(n.id in events for n in walk(o)))
+                return joined(chosen, rows)
+
+    first = candidates[step[0][1]]
+    return joined(first.both or first.unit, rows)

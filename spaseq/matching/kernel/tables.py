@@ -94,6 +94,7 @@ class _Writer:
         # The rows that negations look back at, and the columns of them that are read, by GPM.
         self._chains: dict[Chain, None] = {}
         self._remembered: dict[int, dict[int, None]] = {}
+        self._most_parts = 0
         self._out = Sections()
 
     def compiled(self) -> Compiled:
@@ -120,8 +121,9 @@ class _Writer:
         for columns in self._remembered.values():
             offsets.update({column: E_VALUES + i for i, column in enumerate(columns)})
         gaps = v.SLOTS + len(analysis.slots) + 2 * len(analysis.kleenes) + len(analysis.accumulators)
+        bars = gaps + (lay.FIRST_GAP + analysis.gaps * lay.GAP_SIZE if analysis.gaps else 0)
         header = self._header()
-        header[v.GAPS] = gaps
+        header[v.GAPS], header[v.BARS] = gaps, bars
         return Compiled(
             tables=out.array(header),
             gpms=analysis.gpms,
@@ -130,7 +132,7 @@ class _Writer:
             accepts=accepts,
             gates=len(analysis.gates),
             constants=tuple(self._constants),
-            width=gaps + (lay.FIRST_GAP + analysis.gaps * lay.GAP_SIZE if analysis.gaps else 0),
+            width=bars + (len(self._pattern.query.streams) if self._most_parts else 0),
             sums=sums,
             entry=E_VALUES + max(map(len, self._remembered.values()), default=0),
             offsets=tuple(offsets.get(i, 0) for i in range(len(self._columns))),
@@ -158,6 +160,7 @@ class _Writer:
         header[v.PARTITION_COLUMNS] = Reference("partition", 0)
         header[v.AGGREGATES] = Reference("aggregates", 0)
         header[v.N_GAPS] = analysis.gaps
+        header[v.MOST_PARTS] = self._most_parts
         header[v.CHAINS] = Reference("chains", 0)
         header[v.CHAINS_END] = Reference("chains", self._out.count("chains"))
         return header
@@ -190,18 +193,11 @@ class _Writer:
         out, analysis = self._out, self._analysis
         key = analysis.gate_key(gate)
         found = list[Candidate]()
-        start = Reference("candidates", number)
-        for candidate, is_rival in analysis.candidates(gate):
-            gpm = analysis.gpms.index(candidate.unit.gpm)
-            target: int | Reference = 0
-            if candidate.way is not None:
-                target = Reference("places", analysis.places.index(candidate.way.target))
-            unit = Reference("units", self._units[analysis.unit(candidate.unit)])
-            columns, _ = out.rows("keys", [(self._column(gpm, name),) for name in key])
-            actions = self._act(candidate.begins)
-            row = (unit, gpm, target, int(is_rival), number + len(found), *actions, columns)
-            out.rows("candidates", [row])
-            found.append(candidate)
+        start = Reference("candidates", out.count("candidates"))
+        for parts, is_rival in analysis.candidates(gate):
+            self._candidate(parts, is_rival, key, number + len(found))
+            found += parts
+        end = Reference("candidates", out.count("candidates"))
         slots = out.rows("keys", [(analysis.slots[name],) for name in key])
         code = self._write(analysis.pruning(gate.ends, gate.inside), None)
         out.rows(
@@ -210,16 +206,47 @@ class _Writer:
                 (
                     _STRATEGIES[gate.strategy],
                     start,
-                    Reference("candidates", number + len(found)),
+                    end,
                     *self._act(gate.ends),
                     *code,
                     *slots,
                     *self._order(gate, key),
                     out.count("gates"),
+                    int(any(candidate.both is not None for candidate in found)),
                 )
             ],
         )
         return found
+
+    def _candidate(self, parts: Sequence[Candidate], is_rival: bool, key: list[str], number: int) -> None:
+        """Writes what an event may be at a gate; its parts are numbered from ``number`` on."""
+        out, analysis = self._out, self._analysis
+        rows = []
+        for part in parts:
+            gpm = analysis.gpms.index(part.unit.gpm)
+            unit = Reference("units", self._units[analysis.unit(part.unit)])
+            columns, _ = out.rows("keys", [(self._column(gpm, name),) for name in key])
+            rows.append((unit, gpm, columns))
+        first = parts[0]
+        gathered: tuple[int | Reference, int | Reference] = (0, 0)
+        if first.both is not None:
+            places = [self._every(part.unit) for part in parts]
+            gathered = out.rows("parts", [(*row, place) for row, place in zip(rows, places, strict=True)])
+            self._most_parts = max(self._most_parts, len(parts))
+        target: int | Reference = 0
+        if first.way is not None:
+            target = Reference("places", analysis.places.index(first.way.target))
+        code = self._write(analysis.together(first), None)
+        unit, gpm, columns = rows[0]
+        row = (unit, gpm, target, int(is_rival), number, *self._act(first.begins), columns, *gathered, *code)
+        out.rows("candidates", [row])
+
+    def _every(self, atom: Atom) -> Reference:
+        """The chain of all rows of an atom's GPM."""
+        chain = Chain(atom.gpm, ())
+        self._chains[chain] = None
+        self._remember(atom, self._analysis.codes[self._analysis.unit(atom)])
+        return Reference("chains", list(self._chains).index(chain))
 
     def _wakes(self, gate: Gate, gpm: str) -> bool:
         waits = gate.strategy in (Strategy.NEXT, Strategy.ANY) and gate not in self._analysis.places[0].gates
@@ -233,7 +260,8 @@ class _Writer:
         if len(gate.ways) != 1 or len(gate.rivals) != 1 or gate.rivals[0].unit != gate.ways[0].unit:
             return none
         atom = gate.ways[0].unit
-        assert isinstance(atom, Atom)
+        if not isinstance(atom, Atom):
+            return none
         analysis = self._analysis
         variables = self._pattern.gpms[atom.gpm].variables
         if analysis.joined_by(atom) - set(key):
