@@ -7,20 +7,17 @@ order by barycentre) is enough for automata of queries.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
 import networkx as nx
 
+from spaseq.automaton.canvas import CHARACTER, LINE, Drawn, Point, arrow, document, loop, rows
 from spaseq.automaton.nfa import NFA
 from spaseq.automaton.pattern import AnyOrder
 from spaseq.automaton.show import ending, label, show
 
 _RADIUS: Final = 20.0
-_CHARACTER: Final = 7.9  # width of a character of 13 px monospace text
-_LINE: Final = 16.0
-_MARGIN: Final = 24.0
 _ROW: Final = 96.0
 
 
@@ -70,51 +67,7 @@ def svg(nfa: NFA) -> str:
     arrows = [_arrow(pair, lines, places) for pair, lines in labels.items()]
     endings = _endings(nfa)
     states = [_state(state, places[state], endings.get(state)) for state in range(nfa.size)]
-    boxes = [box for drawn in (*arrows, *states) for box in drawn.boxes]
-    left = min(box[0] for box in boxes) - _MARGIN
-    top = min(box[1] for box in boxes) - _MARGIN
-    width = max(box[2] for box in boxes) + _MARGIN - left
-    height = max(box[3] for box in boxes) + _MARGIN - top
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-            f'viewBox="{left:.1f} {top:.1f} {width:.1f} {height:.1f}" role="img">',
-            f"<title>{escape(show(nfa.root))}</title>",
-            _STYLE,
-            _ground(left, top, width, height),
-            *(drawn.lines for drawn in arrows),
-            *(drawn.lines for drawn in states),
-            *(drawn.texts for drawn in (*arrows, *states)),
-            "</svg>",
-            "",
-        ]
-    )
-
-
-_STYLE: Final = """<defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" \
-markerHeight="8" orient="auto-start-reverse"><path d="M0 1 10 5 0 9z" fill="#475569"/></marker></defs>
-<style>
-  .ground { fill: #ffffff }
-  .state { fill: #f8fafc; stroke: #334155; stroke-width: 1.6 }
-  .accept { fill: #ecfdf5; stroke: #047857 }
-  .edge { fill: none; stroke: #475569; stroke-width: 1.4; marker-end: url(#head) }
-  text { font: 13px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #0f172a;
-         text-anchor: middle }
-  .number { fill: #334155 }
-  .ending { fill: #047857 }
-</style>"""
-
-_Point = tuple[float, float]
-_Box = tuple[float, float, float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """SVG of one thing: its lines, the texts above all lines, and the boxes they fill."""
-
-    lines: str
-    texts: str
-    boxes: tuple[_Box, ...]
+    return document(show(nfa.root), arrows, states)
 
 
 def _labels(nfa: NFA) -> dict[tuple[int, int], list[str]]:
@@ -135,25 +88,25 @@ def _endings(nfa: NFA) -> dict[int, str]:
     return {state: "" if "" in texts else " or ".join(texts) for state, texts in endings.items()}
 
 
-def _places(nfa: NFA, labels: Mapping[tuple[int, int], list[str]]) -> dict[int, _Point]:
+def _places(nfa: NFA, labels: Mapping[tuple[int, int], list[str]]) -> dict[int, Point]:
     """The centre of each state: layers from left to right, as far apart as the labels between need."""
     layer = _layers(labels, nfa.size)
-    rows = _rows(labels, layer)
+    row = rows(labels, layer)
     depth = max(layer.values()) + 1
     gaps = [0.0] * depth
     for (source, target), lines in labels.items():
         span = layer[target] - layer[source]
         if span > 0:
-            needed = max(map(len, lines)) * _CHARACTER / span
+            needed = max(map(len, lines)) * CHARACTER / span
             for between in range(layer[source], layer[target]):
                 gaps[between] = max(gaps[between], needed)
         elif source == target:
             for side in {max(layer[source] - 1, 0), layer[source]}:
-                gaps[side] = max(gaps[side], max(map(len, lines)) * _CHARACTER / 2)
+                gaps[side] = max(gaps[side], max(map(len, lines)) * CHARACTER / 2)
     x = [0.0]
     for gap in gaps[:-1]:
         x.append(x[-1] + gap + 2 * _RADIUS + 44)
-    return {state: (x[layer[state]], rows[state] * _ROW) for state in range(nfa.size)}
+    return {state: (x[layer[state]], row[state] * _ROW) for state in range(nfa.size)}
 
 
 def _layers(labels: Mapping[tuple[int, int], list[str]], size: int) -> dict[int, int]:
@@ -175,27 +128,10 @@ def _layers(labels: Mapping[tuple[int, int], list[str]], size: int) -> dict[int,
     return layer
 
 
-def _rows(labels: Mapping[tuple[int, int], list[str]], layer: Mapping[int, int]) -> dict[int, float]:
-    """The vertical place of each state in rows, 0 in the middle: near the states before it."""
-    rows: dict[int, float] = {}
-    for level in range(max(layer.values()) + 1):
-        members = [state for state in layer if layer[state] == level]
-        before = {
-            state: [rows[s] for s, t in labels if t == state and layer[s] < level] or [0.0]
-            for state in members
-        }
-        members.sort(key=lambda state: (sum(before[state]) / len(before[state]), state))
-        for i, state in enumerate(members):
-            rows[state] = i - (len(members) - 1) / 2
-    return rows
-
-
-def _arrow(pair: tuple[int, int], lines: list[str], places: Mapping[int, _Point]) -> _Drawn:
+def _arrow(pair: tuple[int, int], lines: list[str], places: Mapping[int, Point]) -> Drawn:
     (x1, y1), (x2, y2) = places[pair[0]], places[pair[1]]
     if pair[0] == pair[1]:
-        away = f"{x1 - 30:.1f} {y1 - 62:.1f} {x1 + 30:.1f} {y1 - 62:.1f}"
-        path = f"M{x1 - 11:.1f} {y1 - 17:.1f}C{away} {x1 + 11:.1f} {y1 - 17:.1f}"
-        return _labelled(path, lines, (x1, y1 - 58), (x1 - 30, y1 - 52, x1 + 30, y1))
+        return loop((x1, y1), _RADIUS, lines)
     between = [x for x, _ in places.values() if min(x1, x2) < x < max(x1, x2)]
     hops = len(set(between)) + 1
     # What skips states runs outside of them, what goes back below.
@@ -203,35 +139,20 @@ def _arrow(pair: tuple[int, int], lines: list[str], places: Mapping[int, _Point]
     bend = 0.0 if x2 > x1 and hops == 1 else side * (20.0 + 26.0 * hops)
     middle = ((x1 + x2) / 2, (y1 + y2) / 2 + 2 * bend)
     start, end = _rim((x1, y1), middle), _rim((x2, y2), middle)
-    path = f"M{start[0]:.1f} {start[1]:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {end[0]:.1f} {end[1]:.1f}"
     top = (y1 + y2) / 2 + bend
-    above = (middle[0], top - (10 if bend else 7) if bend <= 0 else top + _LINE * len(lines) + 4)
-    return _labelled(path, lines, above, (min(x1, x2), min(y1, y2, top), max(x1, x2), max(y1, y2, top)))
+    above = (middle[0], top - (10 if bend else 7) if bend <= 0 else top + LINE * len(lines) + 4)
+    box = (min(x1, x2), min(y1, y2, top), max(x1, x2), max(y1, y2, top))
+    return arrow(start, middle, end, lines, above, box)
 
 
-def _rim(centre: _Point, towards: _Point) -> _Point:
+def _rim(centre: Point, towards: Point) -> Point:
     """Where a line from a state's centre leaves its circle."""
     dx, dy = towards[0] - centre[0], towards[1] - centre[1]
     length = (dx * dx + dy * dy) ** 0.5
     return centre[0] + dx / length * (_RADIUS + 3), centre[1] + dy / length * (_RADIUS + 3)
 
 
-def _labelled(path: str, lines: list[str], bottom: _Point, box: _Box) -> _Drawn:
-    """A curve with its labels stacked upwards from ``bottom``."""
-    x, y = bottom
-    texts = [
-        f'<text x="{x:.1f}" y="{y - _LINE * (len(lines) - 1 - i):.1f}">{escape(line)}</text>'
-        for i, line in enumerate(lines)
-    ]
-    half = max(map(len, lines)) * _CHARACTER / 2
-    height = _LINE * len(lines)
-    written = (x - half, y - height, x + half, y)
-    # A patch of ground, so that a curve behind the text does not cross it out.
-    patch = _ground(x - half, y - height + 3, 2 * half, height)
-    return _Drawn(f'<path class="edge" d="{path}"/>', "\n".join([patch, *texts]), (box, written))
-
-
-def _state(state: int, place: _Point, end: str | None) -> _Drawn:
+def _state(state: int, place: Point, end: str | None) -> Drawn:
     x, y = place
     kind = "state" if end is None else "state accept"
     lines = [f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS:.0f}"/>']
@@ -240,18 +161,14 @@ def _state(state: int, place: _Point, end: str | None) -> _Drawn:
     if end is not None:
         lines.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS - 4:.0f}"/>')
     if end:
-        below = y + _RADIUS + _LINE
+        below = y + _RADIUS + LINE
         texts.append(f'<text class="ending" x="{x:.1f}" y="{below:.1f}">{escape(end)}</text>')
-        half = len(end) * _CHARACTER / 2
+        half = len(end) * CHARACTER / 2
         boxes.append((x - half, y, x + half, below))
     if state == 0:
         lines.append(f'<path class="edge" d="M{x - _RADIUS - 28:.1f} {y:.1f}H{x - _RADIUS - 3:.1f}"/>')
         boxes.append((x - _RADIUS - 28, y, x, y))
-    return _Drawn("\n".join(lines), "\n".join(texts), tuple(boxes))
-
-
-def _ground(x: float, y: float, width: float, height: float) -> str:
-    return f'<rect class="ground" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
+    return Drawn("\n".join(lines), "\n".join(texts), tuple(boxes))
 
 
 def _quoted(text: str) -> str:
