@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from spaseq.paths.drawing import to_networkx
 from spaseq.paths.knowledge import KnowledgeGraph, load
 from spaseq.paths.pairs import Pairs
 from spaseq.paths.path import Path
 from spaseq.paths.retrieval import Budget, Retrieval, retrieve
 from spaseq.paths.search import Paths
 
-__all__ = ["Budget", "KnowledgeGraph", "Pairs", "Path", "Paths", "Retrieval", "load", "retrieve"]
+__all__ = [
+    "Budget",
+    "KnowledgeGraph",
+    "Pairs",
+    "Path",
+    "Paths",
+    "Retrieval",
+    "load",
+    "retrieve",
+    "to_networkx",
+]

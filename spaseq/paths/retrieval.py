@@ -110,12 +110,12 @@ class Retrieval:
     graph: KnowledgeGraph = field(repr=False)
     question: str | None
     topics: tuple[int, ...]
-    paths: tuple[Ranked, ...]
+    paths: tuple[Ranked, ...] = field(repr=False)
     candidates: int
     looked: int
     tokens: int
     truncated: bool
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[Rejected, ...] = field(repr=False)
     warnings: tuple[str, ...]
     unknown: tuple[RdflibTerm, ...]
 
