@@ -20,12 +20,15 @@ from typing import Any, Final
 from pyoxigraph import DefaultGraph, Quad, Triple
 
 from spaseq.events import Row
-from spaseq.sources._delivered import REMEMBERED, Delivered
+from spaseq.sources._delivered import Delivered
 from spaseq.sources._sink import EventSink, Name
 from spaseq.terms import Ids, Term
 
 #: How many triples may wait for the times of their graphs, or belong to one event.
 HELD: Final = 1 << 18
+
+#: Of how many graphs it is remembered that their times came before them, or that something was lost.
+REMEMBERED: Final = 1 << 16
 
 #: How many graphs may be known to ``before`` without being delivered.
 _FEW: Final = 64

@@ -17,7 +17,7 @@ import zstandard
 
 from spaseq.errors import SourceError
 
-BLOCK: Final = 1 << 20
+BLOCK: Final = 1 << 21
 
 #: No line, statement or message may be longer: memory stays bounded whatever the input is.
 LONGEST: Final = 1 << 26
@@ -122,10 +122,15 @@ def count_lines(text: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n")))
 
 
-def whole_lines(blocks: Iterator[bytes], too_long: Callable[[str, str], None]) -> Iterator[tuple[int, bytes]]:
+def whole_lines(
+    blocks: Iterator[bytes],
+    too_long: Callable[[str, str], None],
+    count: Callable[[bytes], int] = count_lines,
+) -> Iterator[tuple[int, bytes]]:
     """(number of the first line, lines) for each block: all that are complete, and the last at the end.
 
     A line of more than ``LONGEST`` bytes is left out: ``too_long`` gets its position and the reason.
+    ``count`` is asked for the line feeds of what was given last: who read it may know.
 
     >>> list(whole_lines(iter([b"a\\nb", b"c\\nd"]), print))
     [(1, b'a\\n'), (2, b'bc\\n'), (3, b'd')]
@@ -143,7 +148,7 @@ def whole_lines(blocks: Iterator[bytes], too_long: Callable[[str, str], None]) -
         if cut:
             lines = b"".join([*parts, memoryview(block)[start:cut]])
             yield line, lines
-            line += count_lines(lines)
+            line += count(lines)
             parts, held, block = [], 0, block[cut:]
         if held <= LONGEST:
             parts.append(block)

@@ -10,7 +10,7 @@ import numpy as np
 from spaseq.terms import UNBOUND, Dictionary, Ids, Term
 
 #: How many graph names are remembered, and their terms never forgotten meanwhile.
-REMEMBERED: Final = 1 << 16
+REMEMBERED: Final = 1 << 14
 
 _SEVERAL: Final = -1
 

@@ -14,13 +14,12 @@ from typing import Final
 import numpy as np
 from pyoxigraph import DefaultGraph, Quad, Triple
 
-from spaseq._table import padded
-from spaseq._terms_kernel import KIND, LABEL
+from spaseq._terms_kernel import KIND, LABEL, PADDING
 from spaseq.events import Clock, Ids
 from spaseq.sources import _assemble
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._assemble_kernel import INSTANT, IRREGULAR, TICK, UNREAD, graphs, groups
-from spaseq.sources._kernel import ODD, scan
+from spaseq.sources._kernel import ODD, SEEN, scan
 from spaseq.sources._parse import PieceError, Pieces
 from spaseq.sources._sink import EventSink
 from spaseq.sources.times import Time, read_time
@@ -44,13 +43,20 @@ class Quads:
         self._pieces = Pieces(form)
         self.rows = np.empty((6, 0), dtype=np.int64)
         self.count = 0
+        #: How many lines there were.
+        self.lines = 0
+        self._room = np.empty(0, dtype=np.uint8)
 
     def read(self, text: bytes) -> bool:
         """Take whole lines. False if one of them is bad, or none of RDF 1.1."""
         table = self._dictionary.table()
         table.reserve(0, len(text))
-        data = padded(text)
-        last = np.zeros((4, 3), dtype=np.int64)
+        if len(text) + PADDING > len(self._room):
+            self._room = np.empty(len(text) + PADDING, dtype=np.uint8)
+        data = self._room
+        data[: len(text)] = np.frombuffer(text, dtype=np.uint8)
+        data[len(text) : len(text) + PADDING] = 0
+        seen = np.zeros((SEEN, 4), dtype=np.int64)
         self.count, line, done = 0, 0, 0
         while done < len(text):
             table.reserve(_AT_ONCE, 0)
@@ -60,8 +66,9 @@ class Quads:
                 self.rows = rows
             self.count, line, done = scan(
                 data, done, len(text), self._with_graphs,
-                table.slots, table.terms, table.arena, table.counts, last, self.count, line, self.rows,
+                table.slots, table.terms, table.arena, table.counts, seen, self.count, line, self.rows,
             )  # fmt: skip
+        self.lines = line
         odd = np.flatnonzero(self.rows[0, : self.count] == ODD).tolist()
         return not odd or self._judge(text, odd)
 
@@ -107,6 +114,7 @@ class FastLines:
         self._slow = slow
         self._dictionary = sink.dictionary
         self._quads = Quads(form, sink.dictionary)
+        self._last = b""
         self._predicate = _NO_PREDICATE
         if sink.predicate is not None:
             self._predicate = self._dictionary.pin(sink.predicate)
@@ -119,6 +127,7 @@ class FastLines:
 
     def read(self, first: int, text: bytes) -> None:
         """Whole lines, of which the first one has the number ``first``."""
+        self._last = text
         with self._dictionary.lock:
             known = self._quads.read(text)
             found, begin, end = self._assemble() if known else (IRREGULAR, 0, 0)
@@ -132,6 +141,10 @@ class FastLines:
                 end = begin
             if end < self._quads.count:
                 self._slow(first + int(numbers[end]), text[starts[end] :])
+
+    def count_of(self, text: bytes) -> int | None:
+        """How many lines there are in what was read last; None if that is not this text."""
+        return self._quads.lines if text is self._last else None
 
     def _assemble(self) -> tuple[int, int, int]:
         """(number of events, first line of the first, first line after the last)."""

@@ -46,6 +46,23 @@ _CLOSING: Final = np.uint64(0x3E3E3E3E3E3E3E3E)
 _QUOTES: Final = np.uint64(0x2222222222222222)
 _BACKSLASHES: Final = np.uint64(0x5C5C5C5C5C5C5C5C)
 
+_FIRST: Final = np.uint64(0xFF)
+
+# Rows of `seen`: the last subject and the last graph, at their positions in a quad; the last subject of a
+# quad without graph; and predicates by the low bits of their ids, each with the row of the one that
+# followed it last.
+SUBJECT: Final = 0
+GRAPH: Final = 3
+TIMED: Final = 4
+PREDICATES: Final = 8
+SEEN: Final = 24
+
+# Columns of `seen`.
+ID_SEEN: Final = 0
+START_SEEN: Final = 1
+LENGTH_SEEN: Final = 2
+NEXT_SEEN: Final = 3
+
 _IN_LABEL: Final = byte_class(ALNUM + b"_")
 
 _A: Final = ord("A")
@@ -62,6 +79,7 @@ _MINUS: Final = ord("-")
 _SPACE: Final = ord(" ")
 _TAB: Final = ord("\t")
 _RETURN: Final = ord("\r")
+_NEWLINE: Final = ord("\n")
 
 
 @inlined
@@ -92,35 +110,30 @@ def _blanks(text: Bytes, start: int, end: int) -> int:
 
 
 @inlined
-def _iri_end(text: Bytes, start: int, end: int, seed: int) -> tuple[int, np.uint64]:
-    """Behind the ``>`` of the IRI that begins at ``start``, and its hash; -1 if there is none."""
+def _iri_end(text: Bytes, start: int, size: int, seed: int) -> tuple[int, np.uint64]:
+    """Behind the ``>`` of the IRI that begins at ``start``, and its hash; -1 if the line has none."""
     code = np.uint64(seed)
     i = start
-    while i < end:
+    while i < size:
         word = load(text, i)
         found = _zeros(word ^ _CLOSING)
-        if found != 0:
+        broken = _zeros(word ^ _NEWLINES)
+        if found | broken != 0:
             count = lowest_byte(found) + 1
+            if lowest_byte(broken) < count:
+                return -1, code
             code = mix(code, word if count == 8 else low_bytes(word, count))
             i += count
-            return (i if i <= end else -1), finish(code, i - start)
+            return (i if i <= size else -1), finish(code, i - start)
         code = mix(code, word)
         i += 8
     return -1, code
 
 
 @inlined
-def _string_end(text: Bytes, start: int, end: int) -> int:
-    """Behind the closing quote of the string that begins at ``start``; -1 if something is escaped."""
-    i = start + 1
-    while i < end:
-        word = load(text, i)
-        found = _zeros(word ^ _QUOTES) | _zeros(word ^ _BACKSLASHES)
-        if found != 0:
-            i += lowest_byte(found)
-            return i + 1 if i < end and text[i] == _QUOTE else -1
-        i += 8
-    return -1
+def _quote_or_break(word: np.uint64) -> np.uint64:
+    """Not 0 if a string may end in a word: then its lowest bit is in the byte where."""
+    return _zeros(word ^ _QUOTES) | _zeros(word ^ _BACKSLASHES) | _zeros(word ^ _NEWLINES)
 
 
 @inlined
@@ -147,23 +160,63 @@ def _enter(
 
 @part
 def _literal(
-    slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int, end: int
+    slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int, size: int
 ) -> tuple[int, int]:
-    """(id, where it ends) of the literal that begins at ``start``; the id is 0 unless it is plain."""
-    middle = _string_end(text, start, end)
-    if middle < 0:
+    """(id, where it ends) of the literal that begins at ``start``; the id is 0 unless it is plain.
+
+    It is hashed while its end is looked for: ``code`` is that of the words before ``i``.
+    """
+    code = np.uint64(counts[SEED])
+    i = start
+    word = load(text, i)
+    found = _quote_or_break(word | _FIRST)  # no byte of which is the opening quote
+    while found == 0:
+        code = mix(code, word)
+        i += 8
+        if i >= size:
+            return 0, 0
+        word = load(text, i)
+        found = _quote_or_break(word)
+    middle = i + lowest_byte(found) + 1
+    if text[middle - 1] != _QUOTE:
         return 0, 0
     stop = middle
-    upper = False
+    if text[middle] == _AT:
+        return _tagged(slots, terms, arena, counts, text, start, middle)
     if text[middle] == _CARET and text[middle + 1] == _CARET and text[middle + 2] == _LT:
-        stop, _ = _iri_end(text, middle + 2, end, 0)
-        if stop < 0:
+        if middle == i + 8:
+            code = mix(code, word)
+            i += 8
+            word = load(text, i)
+        passed = (np.uint64(1) << np.uint64(8 * (middle - i))) - np.uint64(1)
+        found = _zeros((word ^ _CLOSING) | passed)
+        broken = _zeros((word ^ _NEWLINES) | passed)
+        while found | broken == 0:
+            code = mix(code, word)
+            i += 8
+            if i >= size:
+                return 0, 0
+            word = load(text, i)
+            found = _zeros(word ^ _CLOSING)
+            broken = _zeros(word ^ _NEWLINES)
+        stop = i + lowest_byte(found) + 1
+        if lowest_byte(broken) < stop - i:
             return 0, 0
-    elif text[middle] == _AT:
+    code = mix(code, word if stop == i + 8 else low_bytes(word, stop - i))
+    code = finish(code, stop - start)
+    return _enter(slots, terms, arena, counts, text, start, stop, code, LITERAL, middle), stop
+
+
+@part
+def _tagged(
+    slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int, middle: int
+) -> tuple[int, int]:
+    """The same for a literal with a language tag, whose string ends at ``middle``."""
+    stop = middle + 1
+    upper = False
+    while text[stop] == _MINUS or (_IN_LABEL[text[stop]] and text[stop] != _UNDERSCORE):
+        upper = upper or (text[stop] >= _A and text[stop] <= _Z)
         stop += 1
-        while text[stop] == _MINUS or (_IN_LABEL[text[stop]] and text[stop] != _UNDERSCORE):
-            upper = upper or (text[stop] >= _A and text[stop] <= _Z)
-            stop += 1
     length = stop - start
     if not upper:
         code = digest(text, start, length, counts[SEED])
@@ -191,9 +244,30 @@ def _label(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, sta
 
 
 @inlined
-def _is_again(text: Bytes, i: int, last: Ids, position: int) -> bool:
-    """Whether the IRI that was last at a position of a quad stands here, too."""
-    return last[position, 0] != 0 and same(text, i, text, last[position, 1], last[position, 2])
+def _is_again(text: Bytes, i: int, size: int, seen: Ids, row: int) -> bool:
+    """Whether the IRI that is remembered in a row stands here, too."""
+    length = seen[row, LENGTH_SEEN]
+    if length < 8 or i + length > size:
+        return False
+    end = seen[row, START_SEEN] + length
+    # Where IRIs differ, they do so in their last bytes.
+    return load(text, i + length - 8) == load(text, end - 8) and same(text, i, text, end - length, length)
+
+
+@inlined
+def _see(seen: Ids, row: int, identifier: int, start: int, length: int) -> None:
+    seen[row, ID_SEEN] = identifier
+    seen[row, START_SEEN] = start
+    seen[row, LENGTH_SEEN] = length
+
+
+@inlined
+def _ends(text: Bytes, i: int, size: int) -> int:
+    """Where the next line begins, if only white space is left of this one; else 0."""
+    i = _blanks(text, i, size)
+    if i < size and text[i] == _RETURN:
+        i += 1
+    return i + 1 if i >= size or text[i] == _NEWLINE else 0
 
 
 @kernel
@@ -206,7 +280,7 @@ def scan(
     terms: Ids,
     arena: Bytes,
     counts: Ids,
-    last: Ids,
+    seen: Ids,
     count: int,
     line: int,
     quads: Ids,
@@ -215,47 +289,53 @@ def scan(
 
     ``quads``, ``(6, room)``: subject, predicate, object, graph (0 in the default graph), where the line
     begins, and its number from ``line`` on. Where a line is odd, its subject is ``ODD``. There must be room
-    for all bytes in the arena. ``last``, ``(4, 3)``, is the scanner's own, zeros at first: id, start and
-    length of the last IRI at each position. Returns the next ``count``, the next ``line``, and where the
-    line begins for which there is no room; else ``size`` or more.
+    for all bytes in the arena. ``seen``, ``(SEEN, 4)``, is the scanner's own, zeros at first: id, start and
+    length of IRIs that are likely to come again. Returns the next ``count``, the next ``line``, and where
+    the line begins for which there is no room; else ``size`` or more.
     """
     room = quads.shape[1]
+    predicate = PREDICATES
     while begin < size:
         if count == room or 2 * (counts[LIVE] + 4) > len(slots) or counts[LIVE] + 5 > len(terms):
             break
-        end = _line_end(text, begin, size)
-        following = end + 1
-        if end > begin and text[end - 1] == _RETURN:
-            end -= 1
-        i = _blanks(text, begin, end)
-        if i < end and not (text[i] == _HASH and is_text(text, begin, end)):
+        following = _ends(text, begin, size)
+        if following == 0:
+            i = _blanks(text, begin, size)
             quads[3, count] = 0
             quads[4, count] = begin
             quads[5, count] = line
             position = 0
-            while i < end and position < 4:
+            while position < 4:
                 c = text[i]
                 if c == _DOT:
                     break
-                at = i
                 identifier = 0
                 if c == _LT:
-                    if position == 0 and _is_again(text, i, last, 0):
-                        identifier, i = last[0, 0], i + last[0, 2]
-                    elif position != 1 and position != 2 and _is_again(text, i, last, 3):
-                        identifier, i = last[3, 0], i + last[3, 2]
+                    row = position if position != 1 else seen[predicate, NEXT_SEEN]
+                    again = position != 2 and _is_again(text, i, size, seen, row)
+                    if not again and (position == 0 or position == 3):
+                        row = GRAPH if position == 0 else TIMED
+                        again = _is_again(text, i, size, seen, row)
+                    if again:
+                        identifier = seen[row, ID_SEEN]
+                        stop = i + seen[row, LENGTH_SEEN]
                     else:
-                        stop, code = _iri_end(text, i, end, counts[SEED])
+                        stop, code = _iri_end(text, i, size, counts[SEED])
                         if stop > 0:
-                            identifier = _enter(slots, terms, arena, counts, text, at, stop, code, IRI, stop)
-                            last[position, 0], last[position, 1], last[position, 2] = (
-                                identifier,
-                                at,
-                                stop - at,
-                            )
-                            i = stop
+                            identifier = _enter(slots, terms, arena, counts, text, i, stop, code, IRI, stop)
+                    if identifier != 0:
+                        if position == 1:
+                            if not again:
+                                row = PREDICATES + (identifier & (SEEN - PREDICATES - 1))
+                                seen[predicate, NEXT_SEEN] = row
+                            predicate = row
+                        elif position != 2 and row != position:
+                            row, again = position, False
+                        if not again and position != 2:
+                            _see(seen, row, identifier, i, stop - i)
+                        i = stop
                 elif c == _QUOTE and position == 2:
-                    identifier, i = _literal(slots, terms, arena, counts, text, i, end)
+                    identifier, i = _literal(slots, terms, arena, counts, text, i, size)
                 elif c == _UNDERSCORE and position != 1:
                     identifier, i = _label(slots, terms, arena, counts, text, i)
                 if identifier == 0 or (text[i] != _SPACE and text[i] != _TAB):
@@ -263,11 +343,22 @@ def scan(
                     break
                 quads[position, count] = identifier
                 position += 1
-                i = _blanks(text, i, end)
-            is_whole = position == 3 or (position == 4 and with_graphs)
-            if not is_whole or i == end or text[i] != _DOT or _blanks(text, i + 1, end) != end:
+                i = _blanks(text, i, size)
+            if (position == 3 or (position == 4 and with_graphs)) and text[i] == _DOT:
+                following = _ends(text, i + 1, size)
+            if following == 0:
+                end = _line_end(text, begin, size)
+                following = end + 1
+                if end > begin and text[end - 1] == _RETURN:
+                    end -= 1
                 quads[0, count] = ODD
-            count += 1
+                if text[_blanks(text, begin, end)] != _HASH or not is_text(text, begin, end):
+                    count += 1
+            else:
+                if position == 3:
+                    for column in range(NEXT_SEEN):
+                        seen[TIMED, column] = seen[SUBJECT, column]
+                count += 1
         begin = following
         line += 1
     return count, line, begin

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from spaseq._jit import part
+from spaseq._jit import inlined, part
 from spaseq._terms_kernel import (
     IRI,
     LABEL,
@@ -20,6 +20,7 @@ from spaseq._terms_kernel import (
     USED,
     Bytes,
     Ids,
+    load,
     same,
 )
 
@@ -37,6 +38,11 @@ _IN_SCHEME: Final = byte_class(ALNUM + b"+-.")
 _IN_HOST: Final = byte_class(ALNUM + b"-._~")
 _IN_PATH: Final = byte_class(ALNUM + b"-._~!$&'()*+,;=:@/?")
 _HEX: Final = byte_class(b"0123456789abcdefABCDEF")
+
+_ONES: Final = np.uint64(0x0101010101010101)
+_TOPS: Final = np.uint64(0x8080808080808080)
+_SPACES: Final = np.uint64(0x2020202020202020)
+_DELETES: Final = np.uint64(0x7F7F7F7F7F7F7F7F)
 
 _STRING: Final = np.frombuffer(b"<http://www.w3.org/2001/XMLSchema#string>", dtype=np.uint8)
 _RDF: Final = np.frombuffer(b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#", dtype=np.uint8)
@@ -120,11 +126,21 @@ def _is_iri(arena: Bytes, counts: Ids, text: Bytes, start: int, end: int) -> boo
     return True
 
 
+@inlined
+def _is_ascii(word: np.uint64) -> bool:
+    """Whether the 8 bytes are from 0x20 to 0x7E."""
+    others = word ^ _DELETES
+    return ((word - _SPACES) | (others - _ONES) | word) & _TOPS == 0
+
+
 @part
 def is_text(text: Bytes, start: int, end: int) -> bool:
     """Whether bytes are UTF-8 that canonical N-Triples writes as they are."""
     i = start
     while i < end:
+        if i + 8 <= end and _is_ascii(load(text, i)):
+            i += 8
+            continue
         c = text[i]
         if c >= 0x20 and c < 0x7F:
             i += 1

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
-from spaseq.sources._bytes import whole_lines
+from spaseq.sources._bytes import count_lines, whole_lines
 from spaseq.sources._parse import PieceError, Pieces, graph_name
 from spaseq.sources._sink import EventSink
 
@@ -74,7 +74,11 @@ def _read(
             for number, line in enumerate(text.splitlines(), first):
                 _read_line(pieces, number, line, sink, assembler)
 
-    for first, text in whole_lines(blocks, too_long):
+    def count(text: bytes) -> int:
+        known = reader.count_of(text) if reader is not None else None
+        return count_lines(text) if known is None else known
+
+    for first, text in whole_lines(blocks, too_long, count):
         size += len(text)
         is_loaded = size >= WARM_UP or sys.modules.get("spaseq.sources._fast") is not None
         if not fast or not is_loaded or len(text) < SMALL:

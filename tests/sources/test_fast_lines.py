@@ -179,6 +179,29 @@ def test_an_iri_after_another(one: str) -> None:
         assert _quads(text) == _expected(text), other
 
 
+def test_terms_that_are_alike() -> None:
+    """Terms of every length, to end at each byte of a word, beside others that differ in one byte."""
+    iri = "http://e.org/abcdefghijkl"
+    iris = [iri[:i] + c + iri[i + 1 :] for i in range(12, len(iri)) for c in "xy/"] + [
+        f"a:{iri[13 : 13 + n]}" for n in range(13)
+    ]
+    strings = [f'"{iri[:n]}"' for n in range(20)]
+    literals = [s + end for s in strings for end in ("", "@en", f"^^<{XSD}date>", "^^<a:b>")]
+    chance = random.Random(3)
+    names = [f"<{iri}>" for iri in iris]
+    lines = [
+        f"{chance.choice(names)} {chance.choice(names)} {chance.choice(literals + names)} "
+        + chance.choice(["", *(f"{name} " for name in names[:6])])
+        for _ in range(5000)
+    ]
+    text = "".join(f"{line}.\n" for line in lines).encode()
+    assert _quads(text) == _expected(text) != None  # noqa: E711  # a chain: both are the same list
+    for n in range(1, 40):  # a line that ends anywhere is wrong, whatever comes after it
+        whole = f'<{iri}> <{iri}> "{iri[:n]}"^^<{XSD}date> <{iri}> .\n'
+        for cut in (10, 30, 55, 60 + n, 75 + n):
+            assert _quads(f"{whole}{whole[:cut]}\n{whole[cut:]}{whole}".encode()) is None
+
+
 def test_line_ends_and_comments() -> None:
     text = b"# \xc3\xa9\r\n\r\n \t\n<a:b> <a:b> <a:b> .\r\n  # x\n<a:b> <a:b> <a:c> ."
     assert _quads(text) == _expected(text) == ["<a:b> <a:b> <a:b>", "<a:b> <a:b> <a:c>"]
