@@ -53,7 +53,7 @@ def to_networkx(result: Iterable[Path | Ranked]) -> Any:
 
 
 def svg(network: Any) -> str:
-    """What ``to_networkx`` gives as an SVG document: topics on the left, others in the order of their distance.
+    """What ``to_networkx`` gives as an SVG document: topics on the left, others by distance.
 
     An arrow stands for all edges from one node to another, a line of its label for each.
     """
