@@ -37,7 +37,7 @@ class RunEngine(StrEnum):
 
 
 class PathsFormat(StrEnum):
-    """How ``paths`` answers; the last four are for ``--explain``."""
+    """How ``paths`` answers; the last four are for ``--explain``, SVG also for paths."""
 
     TABLE = "table"
     NDJSON = "ndjson"

@@ -17,7 +17,7 @@ from spaseq.automaton import draw
 from spaseq.interop import from_rdflib
 from spaseq.language.hints import WELL_KNOWN
 from spaseq.language.printer import print_term
-from spaseq.paths import KnowledgeGraph, Path, load
+from spaseq.paths import KnowledgeGraph, Path, drawing, load, to_networkx
 from spaseq.paths.explain import explain
 from spaseq.results._json import json_term
 
@@ -26,6 +26,12 @@ _MEASURED: Final = 200
 
 
 _DRAWINGS: Final = (PathsFormat.TEXT, PathsFormat.DOT, PathsFormat.SVG, PathsFormat.JSON)
+
+#: What holds the edges of paths, which pairs do not have.
+_OF_EDGES: Final = (PathsFormat.NQUADS, PathsFormat.SVG)
+
+#: A picture shows so many paths unless told otherwise.
+_IN_A_PICTURE: Final = 50
 
 
 def explain_path(path: str, graph: FilePath | None, form: PathsFormat | None, out: FilePath | None) -> None:
@@ -56,11 +62,13 @@ def answer_paths(
 ) -> None:
     """The pairs that a path joins; with a mode, or the shortest asked for, the paths."""
     chosen = form or PathsFormat.TABLE
-    if chosen in _DRAWINGS:
-        raise UsageError(f"-f {chosen} is for --explain: answers are table, ndjson, csv or nquads")
+    if chosen in _DRAWINGS and chosen not in _OF_EDGES:
+        raise UsageError(f"-f {chosen} is for --explain: answers are table, ndjson, csv, nquads or svg")
     wants_paths = mode is not None or shortest is not None
-    if chosen is PathsFormat.NQUADS and not wants_paths:
-        raise UsageError("-f nquads holds the edges of paths, and pairs have none: add --mode")
+    if chosen in _OF_EDGES and not wants_paths:
+        raise UsageError(f"-f {chosen} shows the edges of paths, and pairs have none: add --mode")
+    if chosen is PathsFormat.SVG and most is None:
+        most = _IN_A_PICTURE
     found = load(graph)
     for warning in found.check(path):
         warn(warning)
@@ -96,6 +104,8 @@ def _shown_paths(paths: Iterable[Path], form: PathsFormat) -> Iterator[str]:
             return map(_csv, chain(head, ((path.start, path.end, len(path), str(path)) for path in paths)))
         case PathsFormat.NQUADS:
             return (_quads(number, path) for number, path in enumerate(paths, 1))
+        case PathsFormat.SVG:
+            return iter([drawing.svg(to_networkx(paths))])
         case _:
             return _table(("length", "path"), ((str(len(path)), str(path)) for path in paths))
 

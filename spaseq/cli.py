@@ -289,6 +289,7 @@ def paths(
       spaseq paths ":knows+" -g kb.ttl --from :alice
       spaseq paths "(:starred_in|^:starred_in)/:release_year" -g kb.ttl -f csv
       spaseq paths ":knows*" -g kb.ttl --from :alice --to :bob --mode "ALL SHORTEST" -f nquads
+      spaseq paths ":knows{1,3}" -g kb.ttl --from :alice --mode TRAIL -f svg -o paths.svg
       spaseq paths ":knows{1,3}/[a :Person]" --explain -f svg -g kb.ttl -o automaton.svg
 
     \b
