@@ -26,8 +26,9 @@ _LONGEST: Final = 40
 def to_networkx(result: Iterable[Path | Ranked]) -> Any:
     """The triples of paths, of a retrieval or of ``g.paths``, as a ``networkx.MultiDiGraph``.
 
-    Its nodes are rdflib terms with a ``label``, and ``topic``: a path begins there. The key of an edge is its
-    predicate; it has a ``label``, and of a retrieval the ``score`` of the best path it is on.
+    Its nodes are rdflib terms with a ``label``, and the ``depth`` in edges at which they are first met, 0
+    where a path begins. The key of an edge is its predicate; it has a ``label``, and of a retrieval the
+    ``score`` of the best path it is on.
 
     >>> import spaseq
     >>> g = spaseq.paths.load([("urn:a", "urn:knows", "urn:b"), ("urn:b", "urn:knows", "urn:c")])
@@ -42,10 +43,9 @@ def to_networkx(result: Iterable[Path | Ranked]) -> Any:
         score = {} if isinstance(item, Path) else {"score": item.score}
         names = names or Names(path.graph)
         labels = [path.start.n3()] if path.stranger is not None else map(names.node, path.nodes)
-        for term, label in zip(path.terms, labels, strict=True):
+        for depth, (term, label) in enumerate(zip(path.terms, labels, strict=True)):
             network.add_node(term, label=label)
-            network.nodes[term].setdefault("topic", False)
-        network.nodes[path.start]["topic"] = True
+            network.nodes[term]["depth"] = min(depth, network.nodes[term].get("depth", depth))
         for (s, p, o), number in zip(path.triples, path.predicates, strict=True):
             if not network.has_edge(s, o, key=p):  # paths come best first
                 network.add_edge(s, o, key=p, label=names.predicate(number), **score)
@@ -53,7 +53,7 @@ def to_networkx(result: Iterable[Path | Ranked]) -> Any:
 
 
 def svg(network: Any) -> str:
-    """What ``to_networkx`` gives as an SVG document: topics on the left, others by distance.
+    """What ``to_networkx`` gives as an SVG document: beginnings on the left, the rest by depth.
 
     An arrow stands for all edges from one node to another, a line of its label for each.
     """
@@ -65,23 +65,15 @@ def svg(network: Any) -> str:
     labels: dict[tuple[int, int], list[str]] = {}
     for s, o, data in network.edges(data=True):
         labels.setdefault((number[s], number[o]), []).append(_short(data["label"]))
-    layer = _layers(network, number)
+    layer = {i: network.nodes[node]["depth"] for i, node in enumerate(nodes)}
     places = _places(titles, labels, layer)
     halves = [_half(title) for title in titles]
     arrows = [_arrow(pair, lines, places, halves, labels) for pair, lines in labels.items()]
     boxes = [
-        _box(title, places[i], "state accept" if network.nodes[node]["topic"] else "state")
-        for i, (node, title) in enumerate(zip(nodes, titles, strict=True))
+        _box(title, places[i], "state" if layer[i] else "state accept") for i, title in enumerate(titles)
     ]
-    topics = ", ".join(network.nodes[node]["label"] for node in nodes if network.nodes[node]["topic"])
-    return document(f"Paths from {topics}", arrows, boxes)
-
-
-def _layers(network: Any, number: Mapping[Any, int]) -> dict[int, int]:
-    """How many edges each node is away from the nearest topic, whatever their direction."""
-    topics = {node for node in network if network.nodes[node]["topic"]}
-    found = nx.multi_source_dijkstra_path_length(network.to_undirected(as_view=True), topics, weight=None)
-    return {number[node]: int(found[node]) for node in network}
+    begins = ", ".join(title for i, title in enumerate(titles) if layer[i] == 0)
+    return document(f"Paths from {begins}", arrows, boxes)
 
 
 def _places(
@@ -89,7 +81,9 @@ def _places(
 ) -> dict[int, Point]:
     """The centre of each node."""
     depth = max(layer.values()) + 1
-    widest = [max(2 * _half(titles[i]) for i in layer if layer[i] == level) for level in range(depth)]
+    widest = [
+        max((2 * _half(titles[i]) for i in layer if layer[i] == level), default=0.0) for level in range(depth)
+    ]
     gaps = [_GAP] * depth
     for (source, target), lines in labels.items():
         near, far = sorted((layer[source], layer[target]))
@@ -97,7 +91,7 @@ def _places(
     x = [0.0]
     for level in range(1, depth):
         x.append(x[-1] + widest[level - 1] / 2 + gaps[level - 1] + widest[level] / 2)
-    # Edges may lead either way: a node's place depends on those nearer to the topic.
+    # Edges may lead either way: a node's place depends on those of less depth.
     both = [pair for source, target in labels for pair in ((source, target), (target, source))]
     row = rows(both, layer)
     tallest = max(map(len, labels.values()), default=1)
