@@ -31,6 +31,13 @@ def pytest_ignore_collect(collection_path) -> bool | None:  # type: ignore[no-un
     return True if collection_path.name.startswith("test_spark") and _missing() else None
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that use the session run in one worker: a second session costs more than it gains."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local session with two cores."""
