@@ -99,6 +99,16 @@ def test_every_evaluator_is_brought_back(evaluator: str | None, cold: bool) -> N
     assert len(pushed(text, events)) == 3
 
 
+@pytest.mark.parametrize("cold", [False, True])
+def test_what_was_consumed_is_not_brought_back(cold: bool) -> None:
+    """The match a1 b5 drops the run of c4. When that comes back from a state, a1 is no longer in it."""
+    text = query("(A ; B) | (C ; D ; E)", "4 SECONDS SLIDING", tail="CONSUME ANY")
+    events = letters("a1 c4 b5 x6 d7 e8 x9")
+    found = Cluster(sizes=(3, 1, 1, 1), cold=cold).run(text, events)
+    assert comparable(found) == comparable(pushed(text, events))
+    assert len(found) == 1
+
+
 # --- strict contiguity ----------------------------------------------------------------------------
 
 
