@@ -26,7 +26,7 @@ from spaseq.language.syntax import Query
 from spaseq.results.match import Match
 from spaseq.spark._lines import LATE, MATCH, letter_of_line, match_of
 from spaseq.spark.queries import Prepared, answers_of, planned
-from spaseq.spark.session import session
+from spaseq.spark.sessions import session
 
 #: Seconds between two looks at how far Spark is.
 _EVERY: Final = 0.25
