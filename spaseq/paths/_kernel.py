@@ -174,41 +174,54 @@ def together(
     sources: Nodes,
     begin: int,
     end: int,
+    words: int,
     visited: Masks,
     pending: Masks,
+    bits: Masks,
+    waiting: Flags,
     queue: Ids,
     touched: Ids,
     reached: Masks,
+    known: Flags,
     found: Nodes,
     work: Ids,
 ) -> int:
-    """One search from up to 64 sources, ``begin`` … ``end``: bit ``i`` of a mask stands for ``begin + i``.
+    """One search from the sources ``begin`` … ``end``, up to 64 for each word of a mask, a bit for each.
 
-    Returns how many nodes are in ``found``, whose masks in ``reached`` are not 0. ``visited``, ``pending``
-    (places) and ``reached`` (nodes) are all 0 before; the first two are so afterwards. ``queue`` goes round.
+    Returns how many nodes are in ``found``; their masks in ``reached`` are not 0. The mask of place ``i`` is
+    ``visited[words * i : words * (i + 1)]``, and so on. Before, ``visited``, ``pending`` (places) and
+    ``reached`` (nodes) are all 0, ``waiting`` (places) and ``known`` (nodes) False; those of places are so
+    afterwards, too. ``queue`` goes round.
     """
-    nodes = len(reached)
+    nodes = len(known)
     size = len(queue)
     head = tail = marked = count = 0
     for i in range(begin, end):
-        bit = _ONE << np.uint64(i - begin)
+        word = (i - begin) >> 6
+        bit = _ONE << np.uint64((i - begin) & 63)
         source = np.int64(sources[i])
         if len(empty) > 0 and empty[source]:
-            if reached[source] == _NONE:
+            if not known[source]:
+                known[source] = True
                 found[count] = source
                 count += 1
-            reached[source] |= bit
+            reached[words * source + word] |= bit
         for k in range(len(initial)):
             place = initial[k] * nodes + source
-            if pending[place] == _NONE:
+            if not waiting[place]:
+                waiting[place] = True
                 queue[tail] = place
                 tail = tail + 1 if tail + 1 < size else 0
-            pending[place] |= bit
+            pending[words * place + word] |= bit
     while head != tail:
         place = queue[head]
         head = head + 1 if head + 1 < size else 0
-        bits = pending[place]
-        pending[place] = _NONE
+        waiting[place] = False
+        alone = 0
+        for w in range(words):
+            bits[w] = pending[words * place + w]
+            pending[words * place + w] = _NONE
+            alone += ones(bits[w])
         state = place // nodes
         node = place - state * nodes
         for k in range(leaving[state], leaving[state + 1]):
@@ -218,57 +231,79 @@ def together(
             goes_on = leaving[after] < leaving[after + 1]
             low, high = pointers[row, node], pointers[row, node + 1]
             work[SHARED] += high - low
-            work[SINGLE] += (high - low) * ones(bits)
+            work[SINGLE] += (high - low) * alone
             for e in range(low, high):
                 target = np.int64(targets[e])
-                old = visited[base + target]
-                new = bits & ~old
-                if new != _NONE:
-                    visited[base + target] = old | new
-                    if old == _NONE:
-                        touched[marked] = base + target
-                        marked += 1
-                    if accepts:
-                        if reached[target] == _NONE:
-                            found[count] = target
-                            count += 1
-                        reached[target] |= new
-                    if goes_on:
-                        if pending[base + target] == _NONE:
-                            queue[tail] = base + target
-                            tail = tail + 1 if tail + 1 < size else 0
-                        pending[base + target] |= new
+                there = words * (base + target)
+                new = _NONE
+                old = _NONE
+                for w in range(words):
+                    new |= bits[w] & ~visited[there + w]
+                    old |= visited[there + w]
+                if new == _NONE:
+                    continue
+                if old == _NONE:
+                    touched[marked] = base + target
+                    marked += 1
+                if accepts:
+                    if not known[target]:
+                        known[target] = True
+                        found[count] = target
+                        count += 1
+                    for w in range(words):
+                        reached[words * target + w] |= bits[w]
+                if goes_on:
+                    if not waiting[base + target]:
+                        waiting[base + target] = True
+                        queue[tail] = base + target
+                        tail = tail + 1 if tail + 1 < size else 0
+                    for w in range(words):
+                        pending[there + w] |= bits[w] & ~visited[there + w]
+                for w in range(words):
+                    visited[there + w] |= bits[w]
     for k in range(marked):
-        visited[touched[k]] = _NONE
+        for w in range(words):
+            visited[words * touched[k] + w] = _NONE
     return count
 
 
 @kernel
-def count_bits(reached: Masks, found: Nodes, count: int, wanted: Flags, counts: Ids) -> None:
+def count_bits(words: int, reached: Masks, found: Nodes, count: int, wanted: Flags, counts: Ids) -> None:
     """``counts[i]``: how many of the nodes found have bit ``i``. Those not wanted lose their mask."""
     everything = len(wanted) == 0
     for k in range(count):
-        bits = reached[found[k]]
-        if not everything and not wanted[found[k]]:
-            reached[found[k]] = _NONE
-            continue
-        while bits != _NONE:
-            counts[lowest(bits)] += 1
-            bits &= bits - _ONE
+        for w in range(words):
+            place = words * np.int64(found[k]) + w
+            bits = reached[place]
+            if not everything and not wanted[found[k]]:
+                reached[place] = _NONE
+                continue
+            while bits != _NONE:
+                counts[64 * w + lowest(bits)] += 1
+                bits &= bits - _ONE
 
 
 @kernel
-def unpack(reached: Masks, found: Nodes, count: int, cursors: Ids, out: Nodes) -> None:
-    """Write the nodes found where the cursors of their bits stand; afterwards ``reached`` is all 0."""
+def unpack(
+    words: int, reached: Masks, known: Flags, found: Nodes, count: int, cursors: Ids, out: Nodes
+) -> None:
+    """Write the nodes found where the cursors of their bits stand.
+
+    Afterwards ``reached`` is all 0, and ``known`` False.
+    """
+    for w in range(words):  # one after the other: no more than 64 places are written to at a time
+        for k in range(count):
+            node = found[k]
+            place = words * np.int64(node) + w
+            bits = reached[place]
+            reached[place] = _NONE
+            while bits != _NONE:
+                bit = 64 * w + lowest(bits)
+                out[cursors[bit]] = node
+                cursors[bit] += 1
+                bits &= bits - _ONE
     for k in range(count):
-        node = found[k]
-        bits = reached[node]
-        reached[node] = _NONE
-        while bits != _NONE:
-            bit = lowest(bits)
-            out[cursors[bit]] = node
-            cursors[bit] += 1
-            bits &= bits - _ONE
+        known[found[k]] = False
 
 
 @kernel

@@ -6,7 +6,7 @@ joins a given source or target with itself, also one that is no node of the grap
 given, every node (SPARQL 1.1, section 9.3).
 
 The search begins at the end that is given; if both or none are, at the one whose first moves look at fewer
-edges. Many sources are searched 64 at a time, a bit each, if the first 64 of them look at enough edges
+edges. Many sources are searched 512 at a time, a bit each, if the first 64 of them look at enough edges
 together.
 """
 
@@ -38,7 +38,11 @@ from spaseq.terms import Term
 if TYPE_CHECKING:
     from spaseq.paths.knowledge import KnowledgeGraph
 
-_BATCH: Final = 64
+#: Sources for each word of a mask.
+_BITS: Final = 64
+
+#: Words of a mask: a line of a cache.
+_WORDS: Final = 8
 
 #: From so many sources on it is worth to try them together.
 _MANY: Final = 16
@@ -150,7 +154,7 @@ def find_pairs(
         graph.give_workspace(workspace)
     alone = np.arange(graph.nodes, graph.nodes + len(strangers), dtype=np.int64)
     offsets = np.concatenate([search.offsets, search.offsets[-1] + 1 + np.arange(len(strangers))])
-    others = np.concatenate([*search.parts, alone.astype(np.int32)])
+    others = np.concatenate([search.found, alone.astype(np.int32)]) if strangers else search.found
     truncated = limit is not None and len(others) > limit
     if truncated:
         others, offsets = others[:limit], np.minimum(offsets, limit or 0)
@@ -175,7 +179,7 @@ def _from_the_end(
 
 
 class Search:
-    """Nodes reached from each of many nodes."""
+    """Nodes reached from each of many nodes: ``found[offsets[i]:offsets[i + 1]]`` from ``begins[i]``."""
 
     def __init__(
         self, product: Arrays, workspace: Workspace, begins: Nodes, wanted: Flags, limit: int | None
@@ -186,15 +190,22 @@ class Search:
         self._wanted = wanted
         self._limit = limit
         self._done = 0
+        self._room: Nodes = np.empty(0, dtype=np.int32)
         self.offsets = np.zeros(len(begins) + 1, dtype=np.int64)
-        self.parts: list[Nodes] = []
+
+    @property
+    def found(self) -> Nodes:
+        """What was found so far."""
+        return self._room[: self.offsets[self._done]]
 
     def run(self) -> None:
-        """Fills ``parts`` and ``offsets``; stops when there are more than ``limit``."""
+        """Fills ``found`` and ``offsets``; stops when there are more than ``limit``."""
         if len(self._begins) >= _MANY:
             work = np.zeros(2, dtype=np.int64)
+            words = 1
             while self._more() and work[SINGLE] >= _MASK_COST * work[SHARED]:
-                self._together(work)
+                self._together(words, work)
+                words = _WORDS
         while self._more():
             self._one_by_one()
         self.offsets[self._done + 1 :] = self.offsets[self._done]
@@ -210,35 +221,44 @@ class Search:
         begins = self._begins[self._done : self._done + _AT_ONCE]
         left = len(begins)
         stamp = workspace.stamps(product.size, left)
-        out = np.empty(nodes + min(room, nodes * left), dtype=np.int32)
         offsets = np.zeros(left + 1, dtype=np.int64)
         done = one_by_one(
             product.pointers, product.targets, product.leaving, product.moves, product.ends,
-            product.initial, product.empty, begins, 0, self._wanted,
-            stamp, workspace.seen, workspace.found, workspace.queue, offsets, out,
+            product.initial, product.empty, begins, 0, self._wanted, stamp, workspace.seen,
+            workspace.found, workspace.queue, offsets, self._free(nodes + min(room, nodes * left)),
         )  # fmt: skip
-        self._append(done, offsets, out[: offsets[done]].copy())
+        self._advance(done, offsets)
 
-    def _together(self, work: Ids) -> None:
+    def _together(self, words: int, work: Ids) -> None:
         product, workspace = self._product, self._workspace
-        workspace.masks(product.size)
-        end = min(self._done + _BATCH, len(self._begins))
-        found = np.empty(len(workspace.reached), dtype=np.int32)
+        workspace.masks(product.size, words)
+        end = min(self._done + _BITS * words, len(self._begins))
+        found = np.empty(len(workspace.known), dtype=np.int32)
         count = together(
             product.pointers, product.targets, product.leaving, product.moves, product.ends,
-            product.initial, product.empty, self._begins, self._done, end,
-            workspace.visited, workspace.pending, workspace.queue, workspace.touched,
-            workspace.reached, found, work,
+            product.initial, product.empty, self._begins, self._done, end, words,
+            workspace.visited, workspace.pending, np.zeros(words, dtype=np.uint64), workspace.waiting,
+            workspace.queue, workspace.touched, workspace.reached, workspace.known, found, work,
         )  # fmt: skip
-        counts = np.zeros(_BATCH, dtype=np.int64)
-        count_bits(workspace.reached, found, count, self._wanted, counts)
+        counts = np.zeros(64 * words, dtype=np.int64)
+        count_bits(words, workspace.reached, found, count, self._wanted, counts)
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        out = np.empty(offsets[-1], dtype=np.int32)
-        unpack(workspace.reached, found, count, offsets[:-1].copy(), out)
-        self._append(end - self._done, offsets[: end - self._done + 1], out)
+        out = self._free(int(offsets[-1]))
+        unpack(words, workspace.reached, workspace.known, found, count, offsets[:-1].copy(), out)
+        self._advance(end - self._done, offsets)
 
-    def _append(self, done: int, offsets: npt.NDArray[np.int64], out: Nodes) -> None:
+    def _advance(self, done: int, offsets: npt.NDArray[np.int64]) -> None:
+        """So many more sources are searched."""
         start = self.offsets[self._done]
         self.offsets[self._done + 1 : self._done + done + 1] = start + offsets[1 : done + 1]
         self._done += done
-        self.parts.append(out)
+
+    def _free(self, size: int) -> Nodes:
+        """Room for so many nodes after those found; memory that is not written to costs nothing."""
+        used = int(self.offsets[self._done])
+        if used + size > len(self._room):
+            expected = used * len(self._begins) // max(1, self._done)
+            grown = np.empty(max(used + size, 2 * len(self._room), expected + expected // 8), dtype=np.int32)
+            grown[:used] = self._room[:used]
+            self._room = grown
+        return self._room[used:]

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.paths._kernel import Flags, Ids, Nodes
+from spaseq.paths._kernel import Flags, Ids, Masks, Nodes
 from spaseq.paths.moves import Moves
 from spaseq.paths.relations import Pointers, Relations
 from spaseq.terms import Term
@@ -119,10 +119,12 @@ class Workspace:
         self.found: Nodes = np.zeros(nodes, dtype=np.int32)
         self.seen: Nodes = np.zeros(0, dtype=np.int32)
         self.queue: Ids = np.zeros(0, dtype=np.int64)
-        self.visited: npt.NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
-        self.pending: npt.NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
+        self.visited: Masks = np.zeros(0, dtype=np.uint64)
+        self.pending: Masks = np.zeros(0, dtype=np.uint64)
+        self.reached: Masks = np.zeros(0, dtype=np.uint64)
+        self.waiting: Flags = np.zeros(0, dtype=np.bool_)
+        self.known: Flags = np.zeros(nodes, dtype=np.bool_)
         self.touched: Ids = np.zeros(0, dtype=np.int64)
-        self.reached: npt.NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
 
     def stamps(self, states: int, count: int) -> int:
         """Makes room for so many states and as many searches one by one; returns the stamp to start from."""
@@ -137,14 +139,16 @@ class Workspace:
         stamp, self._stamp = self._stamp, self._stamp + count
         return stamp
 
-    def masks(self, states: int) -> None:
-        """Makes room for a search from 64 sources; all masks are 0 between searches."""
+    def masks(self, states: int, words: int) -> None:
+        """Makes room for a search with masks of so many words; all of them are 0 between searches."""
         places = states * self._nodes
-        if len(self.visited) < places:
-            self.visited, self.pending = np.zeros((2, places), dtype=np.uint64)
+        if len(self.visited) < words * places:
+            self.visited, self.pending = np.zeros((2, words * places), dtype=np.uint64)
+        if len(self.waiting) < places:
+            self.waiting = np.zeros(places, dtype=np.bool_)
             self.touched = np.empty(places, dtype=np.int64)
-        if len(self.reached) < self._nodes:
-            self.reached = np.zeros(self._nodes, dtype=np.uint64)
+        if len(self.reached) < words * self._nodes:
+            self.reached = np.zeros(words * self._nodes, dtype=np.uint64)
         self._queue(places + states + 1)
 
     def _queue(self, size: int) -> None:

@@ -78,7 +78,7 @@ def _search(held: Broadcast[bytes]) -> Callable[[Iterable[pa.RecordBatch]], Iter
 def _pairs(query: _Shipped, workspace: Workspace, begins: Any) -> Iterator[pa.RecordBatch]:
     found = Search(query.arrays, workspace, begins, query.wanted, None)
     found.run()
-    ones, others = np.repeat(begins, np.diff(found.offsets)), np.concatenate(found.parts)
+    ones, others = np.repeat(begins, np.diff(found.offsets)), found.found
     for i in range(0, len(others), _ROWS):
         columns = [query.terms.take(pa.array(part[i : i + _ROWS])) for part in (ones, others)]
         if query.backwards:

@@ -63,10 +63,32 @@ def test_many_sources_together_and_one_by_one(
         for many, cost in ((1, 0), (1 << 20, 2)):
             patch.setattr(pairs, "_MANY", many)
             patch.setattr(pairs, "_MASK_COST", cost)
-            patch.setattr(pairs, "_BATCH", 3)
+            patch.setattr(pairs, "_BITS", 3)
+            patch.setattr(pairs, "_WORDS", 2)
             patch.setattr(pairs, "_AT_ONCE", 2)
             patch.setattr(pairs, "_ROOM", 1)
             assert answers(graph, path, None, targets) == wanted
+
+
+@pytest.mark.parametrize(
+    "path", ["<urn:a>/(<urn:b>|<urn:c>)*/<urn:d>", "<urn:a>*", "<urn:a>/<urn:b>?/[<urn:c>]"]
+)
+def test_hundreds_of_sources(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    nodes, letters = rng.integers(0, 900, (3_000, 2)).tolist(), rng.integers(0, 4, 3_000).tolist()
+    graph = load(
+        [(f"urn:{s}", f"urn:{'abcd'[p]}", f"urn:{o}") for (s, o), p in zip(nodes, letters, strict=True)]
+    )
+    found = []
+    for many, cost in ((1, 0), (1 << 20, 2)):
+        monkeypatch.setattr(pairs, "_MANY", many)
+        monkeypatch.setattr(pairs, "_MASK_COST", cost)
+        for targets in (None, np.arange(100)):
+            found.append(np.stack(graph.pairs(path, targets=targets).arrays))
+    assert [len(columns) for columns in found] == [2] * 4
+    for one, other in ((0, 2), (1, 3)):
+        assert set(map(tuple, found[one].T.tolist())) == set(map(tuple, found[other].T.tolist()))
+        assert found[one].shape == found[other].shape
 
 
 @given(graphs(), sparql_paths, ends, ends)
