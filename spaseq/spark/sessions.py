@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from spaseq.spark.source import register
 
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_LOG: Final = Path(__file__).with_name("log4j2.properties")
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 
 
@@ -34,6 +36,7 @@ def session(
         .config("spark.sql.shuffle.partitions", str(partitions or os.cpu_count() or 1))
         .config("spark.driver.memory", memory)
         .config("spark.ui.enabled", "false")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOG.as_uri()}")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config(_PROVIDER, _ROCKSDB)
