@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -43,6 +44,8 @@ def spark() -> Iterator[SparkSession]:
     """A local session with two cores."""
     from spaseq.spark.sessions import session
 
+    # The JVM's best compiler costs more than it gives in a short life. Processes that tests start inherit it.
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     with warnings.catch_warnings():
         # PySpark leaves sockets to its JVM open.
         warnings.simplefilter("ignore", ResourceWarning)
