@@ -149,7 +149,7 @@ def kb(quick: bool) -> Iterator[Measurement]:
     Reading, interning and indexing a graph, which is done once, is not in it.
     """
     sizes = (1_000, 10_000) if quick else (10_000, 100_000, 1_000_000)
-    events, parts = (500, 3) if quick else (20_000, 6)
+    events, parts = (500, 3) if quick else (20_000, 11)
     # Every graph has the same companies of the stream, half of those that trade: only its rest grows.
     trades = rising_and_falling(events * parts, companies=400, falls=0.004)
     expected = v_shapes([trade for trade in trades if trade.company % 2])
