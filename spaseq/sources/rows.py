@@ -169,12 +169,43 @@ class _Csv:
     def read(self, first: int, text: bytes) -> None:
         """Whole lines, of which the first one has the number ``first``."""
         lines = text.removesuffix(b"\n").decode("utf-8-sig" if first == 1 else "utf-8", errors="replace")
-        self._take(self._plain(first, lines) or self._records(first, lines))
+        is_new = not self._header and not self._held
+        if is_new and lines[:1].strip() and '"' not in lines and "\r" not in lines:
+            head, _, lines = lines.partition("\n")
+            self._header = tuple(head.split(self._delimiter))
+            first += 1
+            if not lines:
+                return
+        rows = self._table(first, lines)
+        if rows is not None:
+            self._lifter.lift(rows)
+        else:
+            self._take(self._plain(first, lines) or self._records(first, lines))
 
     def close(self) -> None:
         """The input ended."""
         if self._held:
             self._take(self._cells([(self._start, "\n".join(self._held))]))
+
+    def _table(self, first: int, text: str) -> _Rows | None:
+        """The rows of lines without quotes, if each has all its cells."""
+        header, delimiter = self._header, self._delimiter
+        lines = text.split("\n")
+        unix = text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text
+        if self._held or len(header) < 2 or '"' in unix or "\r" in unix:
+            return None
+        if any(line.count(delimiter) != len(header) - 1 for line in lines):
+            return None
+        if max(map(len, lines)) > csv.field_size_limit():
+            return None
+        cells = unix.replace("\n", delimiter).split(delimiter)
+        columns = [cells[i :: len(header)] for i in range(len(header))]
+
+        def as_json(number: int) -> str:
+            return _as_json(header, [column[number] for column in columns])
+
+        group = Group(header, range(len(lines)), columns, skips_empty=True)
+        return _Rows(range(first, first + len(lines)), lines, [group], as_json)
 
     def _plain(self, first: int, text: str) -> _Records | None:
         """The records of lines that are one each; None if that is not sure."""
@@ -232,12 +263,16 @@ class _Csv:
             records = _without(records, set(wrong))
 
         def as_json(number: int) -> str:
-            return json.dumps({k: v for k, v in zip(header, records.cells[number], strict=True) if v})
+            return _as_json(header, records.cells[number])
 
         group = Group(
             header, range(len(records.cells)), list(zip(*records.cells, strict=True)), skips_empty=True
         )
         self._lifter.lift(_Rows(records.lines, records.raws, [group], as_json))
+
+
+def _as_json(header: Sequence[str], cells: Sequence[str]) -> str:
+    return json.dumps({name: cell for name, cell in zip(header, cells, strict=True) if cell})
 
 
 def _without(records: _Records, left: Collection[int]) -> _Records:

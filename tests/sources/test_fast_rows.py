@@ -164,6 +164,23 @@ def table(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(["\n", "\r\n"])).join(lines)
 
 
+def test_cells_are_those_of_the_csv_module(folder: Path) -> None:
+    """Lines without quotes, and the same with a quoted one somewhere, which takes another way."""
+    context = folder / "cells.jsonld"
+    context.write_text(json.dumps({"@context": {"@vocab": EX, "time": _TIME}}))
+    plain = "time,a,b\n1,x, y\n2,,z\n3,\u2028,\x1d\n\n4,1,2,3\n5,1\n6,é,\x00\n"
+    for end in ("\n", "\r\n"):
+        text = plain.replace("\n", end)
+        expected = _read(f'{text}7,"q",r{end}', "csv", context, 1)
+        found = _read(f"{text}7,q,r{end}", "csv", context, 1)
+        assert found.times == expected.times == [1, 2, 3, 6, 7]
+        assert [*_events(found)] == [*_events(expected)]
+        assert _refused(found) == _refused(expected)
+        assert found.positions == ["line 6", "line 7"]
+        whole = _read(text.split(f"{end}{end}")[0], "csv", context, 1)
+        assert [*_events(whole)] == [*_events(expected)][:3]
+
+
 def _cell(text: str, quoted: bool) -> str:
     if quoted or any(c in text for c in '",\n\r'):
         return '"' + text.replace('"', '""') + '"'
