@@ -34,6 +34,7 @@ BENCHMARKS: Final = {
     "rdflib-import": ("inside_rdflib", "importing"),
     "rdflib-service": ("inside_rdflib", "service"),
     "soak": ("soak", "soak"),
+    "metaqa": ("metaqa", "benchmark"),
 }
 
 #: These take so long that they run only when they are named.

@@ -1,18 +1,27 @@
-"""MetaQA (Zhang et al., AAAI 2018): its knowledge graph, and its questions with the paths that answer them.
+"""MetaQA (Zhang et al., AAAI 2018): its knowledge graph, its questions, and the paths that answer them.
 
-A question's type says which path answers it: ``actor_to_movie_to_year`` goes from an actor back to movies, and
-on to their years. Names of the data are entities; one name is one entity, as there.
+A question's type says which path answers it: ``actor_to_movie_to_year`` goes from an actor back to movies,
+and on to their years. Names of the data are entities; one name is one entity, as there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 from pyoxigraph import NamedNode
+
+from spaseq.paths import KnowledgeGraph, load
+from spaseq.paths._kernel import Nodes
+from spaseq.paths.names import Names
+from spaseq.paths.prefixes import Prefixes, walk
 
 BASE = "http://example.org/"
 
@@ -31,7 +40,7 @@ RELATIONS = {
 
 @dataclass(frozen=True)
 class Question:
-    """A question about a topic, its answers, and the relations that lead there; ``^`` from object to subject."""
+    """A question about a topic, its answers, and the relations that lead to them, ``^`` before inverse ones."""
 
     text: str
     topic: str
@@ -39,23 +48,21 @@ class Question:
     relations: tuple[str, ...]
 
 
-def triples(data: Path) -> Iterator[tuple[str, str, str]]:
+def triples(data: Path) -> list[tuple[str, str, str]]:
     """The names in the knowledge graph."""
-    with (data / "kb_rebuilt.txt").open(encoding="utf-8") as lines:
-        for line in lines:
-            s, p, o = line.rstrip("\n").split("|")
-            yield s, p, o
+    lines = (data / "kb_rebuilt.txt").read_text(encoding="utf-8").splitlines()
+    return [(s, p, o) for s, p, o in (line.split("|") for line in lines)]
 
 
+@cache
 def entity(name: str) -> NamedNode:
     """The IRI of a name."""
     return NamedNode(BASE + quote(name, safe=""))
 
 
-def as_terms(names: tuple[str, str, str]) -> tuple[NamedNode, NamedNode, NamedNode]:
-    """A triple of names as one of terms."""
-    s, p, o = names
-    return entity(s), entity(p), entity(o)
+def knowledge_graph(data: Path) -> KnowledgeGraph:
+    """The knowledge graph, its names as IRIs."""
+    return load((entity(s), entity(p), entity(o)) for s, p, o in triples(data))
 
 
 def questions(data: Path, hops: int) -> list[Question]:
@@ -82,5 +89,51 @@ def relations(kind: str) -> tuple[str, ...]:
     places = kind.split("_to_")
     return tuple(
         f"^{RELATIONS[before]}" if after == "movie" else RELATIONS[after]
-        for before, after in zip(places, places[1:], strict=False)
+        for before, after in pairwise(places)
     )
+
+
+def answer(graph: KnowledgeGraph, asked: Sequence[Question]) -> list[Nodes]:
+    """The nodes that each question's path leads to from its topic, without coming back to it, in order.
+
+    All questions with the same path are answered by one walk.
+    """
+    names = Names(graph)
+    nodes = [graph.node(entity(question.topic)) for question in asked]
+    groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for number, question in enumerate(asked):
+        groups[question.relations].append(number)
+    found: list[Nodes] = [np.zeros(0, dtype=np.int32)] * len(asked)
+    for path, numbers in groups.items():
+        topics = np.unique([node for number in numbers if (node := nodes[number]) is not None])
+        begins, ends = walk(Prefixes(graph, [names.expression(path)]), topics).ends()
+        first = np.searchsorted(begins, np.arange(graph.nodes + 1))
+        for number in numbers:
+            node = nodes[number]
+            if node is not None:
+                found[number] = ends[first[node] : first[node + 1]]
+    return found
+
+
+#: Relation, ``^`` before it or not → name → names.
+Index = Mapping[str, Mapping[str, set[str]]]
+
+
+def index(named: Iterable[tuple[str, str, str]]) -> Index:
+    """What dictionaries of sets make of the knowledge graph."""
+    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for s, p, o in named:
+        found[p][s].add(o)
+        found[f"^{p}"][o].add(s)
+    return found
+
+
+def follow(known: Index, question: Question, *, returning: bool = False) -> set[str]:
+    """The answers by dictionaries of sets: the topic is removed after each step, unless ``returning``."""
+    reached = {question.topic}
+    for relation in question.relations:
+        step = known[relation]
+        reached = {after for name in reached for after in step.get(name, ())}
+        if not returning:
+            reached.discard(question.topic)
+    return reached
