@@ -31,6 +31,7 @@ from spaseq.paths._kernel import (
     together,
     unpack,
 )
+from spaseq.paths._kernel_components import components, sweep
 from spaseq.paths.expression import Expression
 from spaseq.paths.product import Arrays, Product, Workspace
 from spaseq.terms import Term
@@ -49,6 +50,12 @@ _MANY: Final = 16
 
 #: An edge costs so many times more in a search with masks.
 _MASK_COST: Final = 2
+
+#: So many masks of places there are at most.
+_MOST_MASKS: Final = 1 << 27
+
+#: How often finding components looks at each edge, or takes as long as if it did.
+_COMPONENT_COST: Final = 4
 
 #: So many sources are searched one by one in one call.
 _AT_ONCE: Final = 1 << 12
@@ -204,11 +211,31 @@ class Search:
             work = np.zeros(2, dtype=np.int64)
             words = 1
             while self._more() and work[SINGLE] >= _MASK_COST * work[SHARED]:
-                self._together(words, work)
-                words = _WORDS
+                if self._is_large(work):
+                    self._by_components()
+                else:
+                    self._together(words, work)
+                    words = self._words()
         while self._more():
             self._one_by_one()
         self.offsets[self._done + 1 :] = self.offsets[self._done]
+
+    def _is_large(self, work: Ids) -> bool:
+        """Whether the batches to come look at so many edges that components pay.
+
+        Each batch looks at some of them again and again, as bits come in; to find the components takes about
+        as long as to look at all the edges ``_COMPONENT_COST`` times.
+        """
+        product = self._product
+        rows = product.moves[:, 0]
+        edges = int((product.pointers[rows, -1] - product.pointers[rows, 0]).sum())
+        batches = -(-(len(self._begins) - self._done) // (_BITS * self._words()))
+        return self._done > 0 and batches * int(work[SHARED]) > _COMPONENT_COST * edges
+
+    def _words(self) -> int:
+        """How long masks are; shorter where there are very many places."""
+        places = self._product.size * max(1, len(self._workspace.known))
+        return max(1, min(_WORDS, _MOST_MASKS // places))
 
     def _more(self) -> bool:
         enough = self._limit is not None and self.offsets[self._done] > self._limit
@@ -240,6 +267,33 @@ class Search:
             workspace.visited, workspace.pending, np.zeros(words, dtype=np.uint64), workspace.waiting,
             workspace.queue, workspace.touched, workspace.reached, workspace.known, found, work,
         )  # fmt: skip
+        self._unpacked(end, words, found, count)
+
+    def _by_components(self) -> None:
+        """All sources that are left."""
+        product, workspace, words = self._product, self._workspace, self._words()
+        workspace.masks(product.size, words)
+        places = product.size * len(workspace.known)
+        component, low, index, move = np.zeros((4, places), dtype=np.int32)
+        stack, path, edge, members, begins = np.empty((5, places + 1), dtype=np.int64)
+        count = components(
+            product.pointers, product.targets, product.leaving, product.moves, product.initial,
+            self._begins[self._done :], index, low, component, stack, path, move, edge, members, begins,
+        )  # fmt: skip
+        total, found = np.zeros(words, dtype=np.uint64), np.empty(len(workspace.known), dtype=np.int32)
+        while self._more():
+            end = min(self._done + _BITS * words, len(self._begins))
+            filled = sweep(
+                product.pointers, product.targets, product.leaving, product.moves, product.ends,
+                product.initial, product.empty, self._begins, self._done, end, words,
+                component, members, begins, count, workspace.visited, workspace.pending, total,
+                workspace.reached, workspace.known, found,
+            )  # fmt: skip
+            self._unpacked(end, words, found, filled)
+
+    def _unpacked(self, end: int, words: int, found: Nodes, count: int) -> None:
+        """Take what a search with masks has found for the sources up to ``end``."""
+        workspace = self._workspace
         counts = np.zeros(64 * words, dtype=np.int64)
         count_bits(words, workspace.reached, found, count, self._wanted, counts)
         offsets = np.concatenate([[0], np.cumsum(counts)])

@@ -24,6 +24,10 @@ from tests.paths.strategies import ends, graphs, paths, sparql_paths
 Found = set[tuple[Term, Term]]
 
 
+#: Together, by components after the first batch, one by one.
+WAYS = ((1, 0, 1 << 40), (1, 0, -1), (1 << 20, 2, 4))
+
+
 def answers(graph: KnowledgeGraph, path: Path, *given: object) -> Found:
     found = graph.pairs(Expression(path, {}, parse("<urn:x>").source), *given)
     rows = [(from_rdflib(source), from_rdflib(target)) for source, target in found]
@@ -60,9 +64,10 @@ def test_many_sources_together_and_one_by_one(
     wanted = expected(triples, path, None, targets)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "_from_the_end", lambda *_: False)
-        for many, cost in ((1, 0), (1 << 20, 2)):
+        for many, cost, components in WAYS:
             patch.setattr(pairs, "_MANY", many)
             patch.setattr(pairs, "_MASK_COST", cost)
+            patch.setattr(pairs, "_COMPONENT_COST", components)
             patch.setattr(pairs, "_BITS", 3)
             patch.setattr(pairs, "_WORDS", 2)
             patch.setattr(pairs, "_AT_ONCE", 2)
@@ -80,13 +85,14 @@ def test_hundreds_of_sources(path: str, monkeypatch: pytest.MonkeyPatch) -> None
         [(f"urn:{s}", f"urn:{'abcd'[p]}", f"urn:{o}") for (s, o), p in zip(nodes, letters, strict=True)]
     )
     found = []
-    for many, cost in ((1, 0), (1 << 20, 2)):
+    for many, cost, components in WAYS:
         monkeypatch.setattr(pairs, "_MANY", many)
         monkeypatch.setattr(pairs, "_MASK_COST", cost)
+        monkeypatch.setattr(pairs, "_COMPONENT_COST", components)
         for targets in (None, np.arange(100)):
             found.append(np.stack(graph.pairs(path, targets=targets).arrays))
-    assert [len(columns) for columns in found] == [2] * 4
-    for one, other in ((0, 2), (1, 3)):
+    assert [len(columns) for columns in found] == [2] * 6
+    for one, other in ((0, 2), (1, 3), (0, 4), (1, 5)):
         assert set(map(tuple, found[one].T.tolist())) == set(map(tuple, found[other].T.tolist()))
         assert found[one].shape == found[other].shape
 
