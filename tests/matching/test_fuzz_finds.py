@@ -52,6 +52,18 @@ def test_an_event_chosen_twice_does_not_decide_the_order() -> None:
     assert [len(step) for step in everywhere(sample)] == [2, 0]
 
 
+def test_the_parts_of_an_and_do_not_decide_the_order() -> None:
+    """The cheapest part is looked for first, and need not be the earliest event."""
+    rows: list[Row] = [
+        (2, 1, {"A": {"a": 3}, "C": {"c": 3}}),
+        (1, 1, {"C": {"c": 3}}),
+        (2, 1, {"B": {"b": 1}}),
+    ]
+    gpms = {"A": "[] :v ?a OPTIONAL { [] :m ?m }", "B": "[] :v ?b", "C": "[] :v ?c"}
+    found = everywhere(case("A & B & C", gpms, rows, Bounds(15, False, False, 0)))
+    assert [len(step) for step in found] == [2, 0]
+
+
 @pytest.mark.parametrize("same", [True, False])
 def test_a_negated_gpm_without_the_key_counts_where_its_event_has_it(same: bool) -> None:
     """``C`` binds no key: its event is of the partition to which another GPM takes it, or of none."""

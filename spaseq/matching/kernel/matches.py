@@ -208,7 +208,7 @@ class _Run(Found):
 
     @property
     def path(self) -> tuple[tuple[int, str], ...]:
-        return tuple(self._runs.path[self._begin : self._end])
+        return tuple(sorted(self._runs.path[self._begin : self._end]))  # those of an & stand in any order
 
     @property
     def span(self) -> tuple[int, int]:
