@@ -134,7 +134,8 @@ class Walks:
         """The distinct pairs of a topic and a node where a complete path from it ends, in order."""
         complete = self.complete()
         nodes = self.prefixes.graph.nodes
-        pairs = np.unique(self.topic[complete].astype(np.int64) * nodes + self.node[complete])
+        pairs = np.sort(self.topic[complete].astype(np.int64) * nodes + self.node[complete])
+        pairs = pairs[np.diff(pairs, prepend=_NOTHING) != 0]  # np.unique hashes, which takes twice as long
         return (pairs // nodes).astype(np.int32), (pairs % nodes).astype(np.int32)
 
     def path(self, number: int) -> Path:

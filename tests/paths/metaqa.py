@@ -40,7 +40,7 @@ RELATIONS = {
 
 @dataclass(frozen=True)
 class Question:
-    """A question about a topic, its answers, and the relations that lead to them, ``^`` before inverse ones."""
+    """A question about a topic, its answers, and the relations to them, ``^`` before inverse ones."""
 
     text: str
     topic: str
@@ -105,13 +105,12 @@ def answer(graph: KnowledgeGraph, asked: Sequence[Question]) -> list[Nodes]:
         groups[question.relations].append(number)
     found: list[Nodes] = [np.zeros(0, dtype=np.int32)] * len(asked)
     for path, numbers in groups.items():
-        topics = np.unique([node for number in numbers if (node := nodes[number]) is not None])
-        begins, ends = walk(Prefixes(graph, [names.expression(path)]), topics).ends()
-        first = np.searchsorted(begins, np.arange(graph.nodes + 1))
-        for number in numbers:
-            node = nodes[number]
-            if node is not None:
-                found[number] = ends[first[node] : first[node + 1]]
+        there = [number for number in numbers if nodes[number] is not None]
+        topics = np.array([nodes[number] for number in there], dtype=np.int64)
+        begins, ends = walk(Prefixes(graph, [names.expression(path)]), np.unique(topics)).ends()
+        low, high = (np.searchsorted(begins, topics, side).tolist() for side in ("left", "right"))
+        for number, i, j in zip(there, low, high, strict=True):
+            found[number] = ends[i:j]
     return found
 
 
