@@ -20,7 +20,7 @@ def to_rdflib(term: Term) -> RdflibTerm:
     """The same term for rdflib; a literal keeps its lexical form as written."""
     match term:
         case ox.NamedNode():
-            return rdflib.URIRef(term.value)
+            return _iri(term)
         case ox.BlankNode():
             return rdflib.BNode(term.value)
         case ox.Literal() if term.language:
@@ -28,7 +28,12 @@ def to_rdflib(term: Term) -> RdflibTerm:
         case ox.Literal() if term.datatype == _STRING:
             return rdflib.Literal(term.value)
         case ox.Literal():
-            return rdflib.Literal(term.value, datatype=rdflib.URIRef(term.datatype.value), normalize=False)
+            return rdflib.Literal(term.value, datatype=_iri(term.datatype), normalize=False)
+
+
+def _iri(term: ox.NamedNode) -> rdflib.URIRef:
+    """The same IRI for rdflib, without rdflib's check: the parser made a better one."""
+    return str.__new__(rdflib.URIRef, term.value)
 
 
 def from_rdflib(term: Node) -> Term:
