@@ -9,6 +9,7 @@ as small as it can be made, with the seed that it came from.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -107,18 +108,33 @@ OPERANDS = (
     "E : ALL(A ; B : C, D)",
 )
 
+REPEATED = ("B+ ; C", "A ; B+ ; C", "B{2,}[:] : C", "(A ; B)+ : C", "A , B{1,3}[,] , C")
+
 
 @unshrunk
 @given(seeds, st.sampled_from([None, "BD"]))
 def test_rare_sequences(seed: int, joined: str | None) -> None:
     rng = random.Random(seed)
     query = random_query(rng, sequences=RARE if joined is None else OPERANDS, joined=joined)
-    for sample in list(samples(rng, query))[:10]:
+    for sample in samples(rng, query, 10):
         check(sample, "runs", "kernel")
 
 
-def samples(rng: random.Random, query: Query) -> Iterator[Sample]:
-    return (random_sample(rng, query, EVENTS) for _ in range(STREAMS))
+@unshrunk
+@given(seeds)
+def test_aggregates(seed: int) -> None:
+    """Which must count right when an iteration has several solutions."""
+    rng = random.Random(f"aggregates {seed}")
+    while True:
+        query = random_query(rng, sequences=REPEATED, kernel=True)
+        if re.search(r"(COUNT|SUM|AVG|MIN|MAX|FIRST|LAST|PREV)\(", query.text):
+            break
+    for sample in samples(rng, query, 10):
+        check(sample, "runs", "kernel")
+
+
+def samples(rng: random.Random, query: Query, count: int = STREAMS) -> Iterator[Sample]:
+    return (random_sample(rng, query, EVENTS) for _ in range(count))
 
 
 def check(sample: Sample, *evaluators: str) -> None:
