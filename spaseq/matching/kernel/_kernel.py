@@ -22,6 +22,7 @@ from spaseq.matching.kernel._kernel_end import is_due, settle
 from spaseq.matching.kernel._kernel_gaps import move_entry, remember, wanted
 from spaseq.matching.kernel._kernel_layout import (
     ASK,
+    CONSUME,
     DECISIONS_FULL,
     DONE,
     DRAIN,
@@ -75,6 +76,7 @@ from spaseq.matching.kernel._kernel_memory import (
     WANTED,
     WAY,
     WIDTH,
+    drop,
     find_partition,
     is_over,
     move,
@@ -84,6 +86,7 @@ from spaseq.matching.kernel._kernel_values import (
     B_AXIS,
     B_SIZE,
     B_START,
+    CONSUMES,
     LIMIT,
     MOST_ACCEPTS,
     MOST_GATES,
@@ -211,6 +214,9 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
                 apply(t, m, f, b, numbers, codes, e, key, p)
             m[ANSWERED] = 0
             m[ENTERED] = 0
+            if t[CONSUMES] != 0 and m[FOUND_COUNT] > 0:
+                m[EVENT_KEY] = k + 1
+                return CONSUME
         m[EVENT_KEY] = 0
         e += 1
         m[EVENT] = e
@@ -221,6 +227,12 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
 def finish(tables: Ints, ints: Ints, floats: Floats, axis: int, numbers: Floats, codes: Codes) -> None:
     """The matches that are due before a place on the window's axis. Nothing is found yet."""
     settle(pointer(tables), pointer(ints), pointer(floats), pointer(numbers), pointer(codes), axis, 0, 0)
+
+
+@kernel
+def consume(ints: Ints, p: int, position: int) -> None:
+    """See ``drop``."""
+    drop(pointer(ints), p, position)
 
 
 @kernel

@@ -67,8 +67,7 @@ from spaseq.matching.kernel._kernel_memory import (
     STREAM,
     TIME,
     find_bucket,
-    find_partition,
-    key_copy,
+    move_partition,
 )
 from spaseq.matching.kernel._kernel_values import (
     B_AXIS,
@@ -82,7 +81,6 @@ from spaseq.matching.kernel._kernel_values import (
     GAPS,
     LIMIT,
     N_GAPS,
-    N_KEYS,
     SLOTS,
     TRUE,
     UNKNOWN,
@@ -156,7 +154,7 @@ def move_entry(t: Ints, old: Ints, x: int, new: Ints) -> None:
     to = _new_entry(new)
     for j in range(old[ENTRY_WIDTH]):
         new[to + j] = old[x + j]
-    _enter(t, new, to, find_partition(new, t[N_KEYS], key_copy(t, old, old[x + E_PARTITION], new)))
+    _enter(t, new, to, move_partition(t, old, old[x + E_PARTITION], new))
 
 
 # --- gaps -----------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from spaseq.matching.kernel._kernel_memory import (
     BARRED,
     DECIDED,
     DECISIONS,
+    DROPPED,
     E_AXIS,
     E_LINK,
     E_NUMBER,
@@ -224,13 +225,16 @@ def gather(
         m[events + i] = m[heads + i]
     while True:
         has_it, first, stream = False, m[NOW], m[m[events] + E_STREAM]
+        oldest = position
         for i in range(size):
             x = m[events + i]
             has_it = has_it or m[x + E_POSITION] == position
             first = min(first, m[x + E_AXIS])
+            oldest = min(oldest, m[x + E_POSITION])
             if m[x + E_STREAM] != stream:
                 stream = SEVERAL
-        if has_it and (m[w + NODE] != 0 or m[NOW] - first <= t[LIMIT]):
+        begins = m[NOW] - first <= t[LIMIT] and oldest > m[p + DROPPED]
+        if has_it and (m[w + NODE] != 0 or begins):
             into = m[GATHERED] + min(m[DECIDED], m[MOST_DECISIONS]) * GATHERED_SIZE
             if _judge_events(t, m, f, numbers, codes, w, c, into) == TRUE:
                 bars = max(bars, 1 if stream == SEVERAL else 2)

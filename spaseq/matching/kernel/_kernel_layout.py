@@ -18,6 +18,7 @@ ROOM: Final = 2
 DECISIONS_FULL: Final = 3
 MORE_KEYS: Final = 4
 DRAIN: Final = 5
+CONSUME: Final = 6
 
 # Actions: kind, what about, and a bound or number.
 ENTER: Final = 0

@@ -75,9 +75,11 @@ ROOT: Final = HEAD + 1
 SEEN: Final = HEAD + 2
 BUCKET_SIZE: Final = HEAD + 3
 
-# The head of a partition's list, and when it had its newest event, come before its key.
+# The head of a partition's list, when it had its newest event, and the position up to which events begin no
+# run any more, come before its key.
 NEWEST: Final = 1
-KEY: Final = 2
+DROPPED: Final = 2
+KEY: Final = 3
 
 # Counters.
 EVENT: Final = 0
@@ -185,6 +187,7 @@ def find_partition(m: Ints, size: int, key: int) -> int:
     m[m[TABLE] + at] = p
     m[p] = 0
     m[p + NEWEST] = 0
+    m[p + DROPPED] = -1
     for j in range(size):
         m[p + KEY + j] = m[key + j]
     return int(p)
@@ -482,18 +485,32 @@ def move(
             break
         child = copy + PREVIOUS
         node = old[node + PREVIOUS]
-    p = find_partition(new, t[N_KEYS], key_copy(t, old, old[w + PARTITION], new))
-    new[p + NEWEST] = old[old[w + PARTITION] + NEWEST]
-    new[to + PARTITION] = p
+    new[to + PARTITION] = move_partition(t, old, old[w + PARTITION], new)
     if old[w + BUCKET] == IS_PARKED:
         park(new, to)
     else:
         place(t, new, to, numbers, codes)
 
 
-@inlined
-def key_copy(t: Ints, old: Ints, p: int, new: Ints) -> int:
-    """The key of a partition of another memory, where ``find_partition`` reads it."""
+@part
+def move_partition(t: Ints, old: Ints, p: int, new: Ints) -> int:
+    """Copies a partition into another memory, but for its runs."""
     for j in range(t[N_KEYS]):
         new[new[KEYS] + j] = old[p + KEY + j]
-    return int(new[KEYS])
+    to = find_partition(new, t[N_KEYS], new[KEYS])
+    new[to + NEWEST] = old[p + NEWEST]
+    new[to + DROPPED] = old[p + DROPPED]
+    return to
+
+
+@part
+def drop(m: Ints, p: int, position: int) -> None:
+    """Ends the runs of a partition; those to come begin after a position."""
+    m[p] = 0
+    m[p + DROPPED] = position
+    for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
+        if m[w + GATE] != 0 and m[w + PARTITION] == p:
+            if m[w + BUCKET] != 0:
+                m[m[w + BUCKET] + HEAD] = 0
+                m[m[w + BUCKET] + ROOT] = 0
+            forget(m, w)

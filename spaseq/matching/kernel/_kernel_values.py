@@ -48,6 +48,7 @@ TRAILS: Final = 16  # matches may wait for the end of their window
 HOLDS: Final = 17  # all of them wait for the end of the last window of their last event
 LAST_VIEW: Final = 18  # of negations that the end of the window decides
 MOST_PARTS: Final = 19  # of a candidate that gathers events; 0: none does
+CONSUMES: Final = 21  # matches end the other runs of their partition
 BARS: Final = 20  # where in a wait stand, by stream, the first events that bar others
 TABLES_HEADER: Final = 24
 

@@ -86,6 +86,9 @@ class Kernel:
         while True:
             m, numbers = self._memory, self._numbers
             status = k.run(self._tables, m.ints, m.floats, columns, numbers.numbers, numbers.codes)
+            if status == lay.CONSUME:
+                yield from self._consumed(start)
+                continue
             yield from self._found()
             if status == lay.DONE:
                 break
@@ -138,6 +141,15 @@ class Kernel:
             rows[:] = arranged(rows, self._past.stamps(rows[:, lay.FOUND_EVENT] + self._start))
         if m[mem.FOUND_COUNT]:
             yield from self._matches.of(m)
+
+    def _consumed(self, start: int) -> list[tuple[Key, Found]]:
+        """What an event completed in a partition, whose other runs end thereby."""
+        m = self._memory.ints
+        partition = int(self._rows()[0, lay.FOUND_PARTITION])
+        found = list(self._found())
+        if found:
+            k.consume(m, partition, start + int(m[mem.EVENT]))
+        return found
 
     def _rows(self) -> Ints:
         """What was found."""

@@ -105,6 +105,7 @@ def memory(compiled: Compiled, room: Room, like: Memory | None = None) -> Memory
     m[mem.LIVE_PARTITIONS] = 0 if width > mem.KEY else 1
     m[mem.MOST_PARTITIONS] = partitions
     m[mem.PARTITION_WIDTH] = width
+    m[m[mem.PARTITIONS] + mem.DROPPED] = -1
     m[mem.TABLE_SIZE] = sizes[mem.TABLE]
     m[mem.MOST_FOUND] = found
     first = 1 + 2 * v.DEEPEST

@@ -13,7 +13,7 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.automaton.nfa import Action, Again, Await, Decide, Enter, Forbid, Leave
-from spaseq.automaton.pattern import Atom, SequencePattern
+from spaseq.automaton.pattern import Atom, SequencePattern, may_trail
 from spaseq.language.syntax import Consume, Emit, Strategy
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_values as v
@@ -75,8 +75,8 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> C
     Raises ``BeyondTables``.
     """
     query = pattern.query
-    if query.consume is not Consume.NONE:
-        raise BeyondTables("CONSUME ANY drops runs")
+    if query.consume is Consume.ANY and may_trail(pattern.root):
+        raise BeyondTables("CONSUME ANY drops matches that wait for the end of their window")
     if len(query.streams) > 60:
         raise BeyondTables("there are more than 60 streams")
     return _Writer(Analysis(pattern), intern).compiled()
@@ -160,6 +160,7 @@ class _Writer:
         header[v.PARTITION_COLUMNS] = Reference("partition", 0)
         header[v.AGGREGATES] = Reference("aggregates", 0)
         header[v.N_GAPS] = analysis.gaps
+        header[v.CONSUMES] = int(self._pattern.query.consume is Consume.ANY)
         header[v.MOST_PARTS] = self._most_parts
         header[v.CHAINS] = Reference("chains", 0)
         header[v.CHAINS_END] = Reference("chains", self._out.count("chains"))
