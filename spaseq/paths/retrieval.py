@@ -192,8 +192,8 @@ def retrieve(
     A path's score is the cosine between the vectors of its text and of the question, times the weight of
     its expression (the one that gives most, if it meets several); without a question it is the weight. Equal
     scores: the shorter path first, then by text. ``embed`` makes vectors of texts, a row for each; the
-    default hashes words and their trigrams (``spaseq.paths.ranking``). The same graph, loaded in the same
-    order, and arguments always give the same.
+    default hashes words and their trigrams (``spaseq.paths.ranking``). The same arguments always give
+    the same; where the budget cuts paths off, which ones depends on the order in which the graph was loaded.
 
     ``mode`` is WALK, TRAIL, SIMPLE or ACYCLIC; unless ``returning``, paths do not come back to the topic.
     Paths of no edges say nothing and are left out. The text of the paths that are returned has at most
@@ -293,7 +293,7 @@ def _rank(
         accepted = walks.prefixes.accepts(int(walks.state[number]))
         met.setdefault(walks.path(number), set()).update(accepted)
     texts = {path: path_text(path, names) for path in met}
-    distinct = list(dict.fromkeys(texts.values()))
+    distinct = sorted(set(texts.values()))  # in an order that does not depend on how the graph was loaded
     likeness = dict.fromkeys(distinct, 1.0)
     if question is not None and distinct:
         likeness = dict(zip(distinct, cosines(embed, question, distinct).tolist(), strict=True))
