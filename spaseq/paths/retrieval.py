@@ -30,6 +30,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
@@ -306,8 +307,12 @@ def _rank(
         )
         for path, accepted in met.items()
     ]
-    ranked.sort(key=lambda r: (-r.score, len(r.path), r.text, r.path.nodes, r.path.predicates))
-    return ranked
+    namesakes = Counter(texts.values())
+
+    def order(r: Ranked) -> tuple[float, int, str, str]:
+        return -r.score, len(r.path), r.text, str(r.path) if namesakes[r.text] > 1 else ""
+
+    return sorted(ranked, key=order)
 
 
 def _within(candidates: Iterable[Ranked], k: int, budget: Budget, names: Names) -> tuple[list[Ranked], int]:

@@ -172,6 +172,13 @@ def test_equal_scores_by_length_and_text() -> None:
         assert texts(found) == ["t → p → a", "t → p → b", "t → p → c", "t → p → a → p → 0"]
 
 
+def test_namesakes_by_their_iris() -> None:
+    triples = [("urn:t", "urn:p", f"urn:{name}:x") for name in "cab"]
+    for some in (triples, triples[::-1]):
+        found = retrieve(load(some), [["p"]], "urn:t")
+        assert [str(ranked.path.end) for ranked in found] == ["urn:a:x", "urn:b:x", "urn:c:x"]
+
+
 def test_what_paths_share_is_walked_once(films: KnowledgeGraph) -> None:
     separate = [retrieve(films, [relations], ARNOLD).looked for relations in (YEARS, DIRECTORS)]
     assert separate == [4, 4]
