@@ -151,3 +151,17 @@ def test_coming_back(mode: Mode, returning: bool, ends: list[str]) -> None:
     found = walk(Prefixes(graph, ["<urn:p>+"]), topic, mode, returning=returning)
     terms: list[Term] = [graph.ox_term(int(found.node[i])) for i in found.complete()]
     assert [str(term) for term in terms] == [f"<urn:{end}>" for end in ends]
+
+
+def test_a_circle_is_complete() -> None:
+    graph = load([(f"urn:{s}", "urn:p", f"urn:{o}") for s, o in ("ab", "ba", "ac")])
+    topic = np.array([graph.node("urn:a")])
+    found = walk(Prefixes(graph, ["<urn:p>+"]), topic, Mode.SIMPLE, returning=True)
+    assert sorted(len(found.path(i)) for i in found.complete().tolist()) == [1, 1, 2]
+
+
+def test_a_loop_is_one_edge_whichever_way_it_is_taken() -> None:
+    graph = load([("urn:a", "urn:p", "urn:a")])
+    topic = np.array([graph.node("urn:a")])
+    found = walk(Prefixes(graph, ["<urn:p>|^<urn:p>"]), topic, returning=True)
+    assert len({found.path(i) for i in found.complete().tolist()}) == 1
