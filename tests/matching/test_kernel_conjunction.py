@@ -42,6 +42,8 @@ def test_long_streams(sequence: str, seed: int) -> None:
         ("A ; (B & C)", {}, [("A", 1), ("BC", 1), ("BC", 1)], 1),
         ("A : (B & C)", {}, [("A", 1), ("BC", 1), ("BC", 1)], 2),
         ("A , (B & C)", {}, [("A", 1), ("B", 1), ("BC", 1), ("A", 1), ("BC", 1)], 1),
+        # B's own filter sees no A beside it, since its `|` may bind that itself.
+        ("A & (A | B)", {"B": "FILTER(?b < ?a)"}, [("AB", 1)], 1),
         # The filter needs both.
         ("A ; (B & C)", {"B": "FILTER(?b > ?a && ?b >= ?c)"}, [("A", 1), ("BC", 1), ("BC", 2)], 1),
     ],

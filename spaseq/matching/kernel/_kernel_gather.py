@@ -111,15 +111,21 @@ def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: 
     unknown = False
     for i in range((t[c + C_PARTS_END] - t[c + C_PARTS]) // J_SIZE):
         unit, y = t[t[c + C_PARTS] + i * J_SIZE + J_UNIT], m[rows + i]
-        verdict = judge_row(t, m, f, m, numbers, codes, trial, unit, y)
+        # A part knows nothing of its siblings, but that it must join with them.
+        verdict = judge_row(t, m, f, m, numbers, codes, w, unit, y)
         if verdict == FALSE:
             return FALSE
         if verdict == UNKNOWN:
             unknown = True
         for j in range(t[unit + U_BINDS], t[unit + U_BINDS_END], 2):
-            identifier = value(m, t[j + 1], y)
-            if identifier != 0:
-                m[trial + SLOTS + t[j]] = identifier
+            identifier, slot = value(m, t[j + 1], y), trial + SLOTS + t[j]
+            if identifier == 0:
+                continue
+            if m[slot] == MANY:
+                unknown = True
+            elif m[slot] != 0 and m[slot] != identifier:
+                return FALSE
+            m[slot] = identifier
     if t[c + C_CODE] < t[c + C_CODE_END]:
         verdict = holds(
             t, t[c + C_CODE], t[c + C_CODE_END], m, m[KINDS], f, trial, m[trial + SUMS], m, 0, numbers, codes

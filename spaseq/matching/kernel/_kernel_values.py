@@ -85,6 +85,7 @@ DOUBLE: Final = 4
 CALC: Final = 5
 NODE: Final = 6
 STRING: Final = 7
+MOMENT: Final = 8  # a dateTime with a zone, as microseconds
 
 # Instructions: the operation, an argument, a variable as its slot and its column in the event, or -1.
 CODE_SIZE: Final = 4
@@ -166,6 +167,8 @@ def _calculate(
     op: int, xk: int, x: float, xe: float, yk: int, y: float, ye: float
 ) -> tuple[int, float, float]:
     """Kind, value and error of ``x op y`` (comparison.arithmetic)."""
+    if xk == MOMENT or yk == MOMENT:
+        return BEYOND, 0.0, 0.0
     if xk == NOTHING or yk == NOTHING or xk >= NODE or yk >= NODE:
         return NOTHING, 0.0, 0.0
     if xk == BEYOND or yk == BEYOND:
@@ -229,6 +232,10 @@ def _compare(op: int, xk: int, x: float, xe: float, xi: int, yk: int, y: float, 
         return FALSE
     if xk == BEYOND or yk == BEYOND:
         return UNKNOWN
+    if xk == MOMENT or yk == MOMENT:
+        if xk != yk:
+            return UNKNOWN
+        return _ordered(op, -1 if x < y else (1 if x > y else 0))
     if xk >= NODE or yk >= NODE:
         if op > UNEQUAL:
             return UNKNOWN if xk == STRING and yk == STRING else FALSE

@@ -153,7 +153,8 @@ class Analysis:
         parts = {atom.id for atom in candidate.parts}
         nodes = () if candidate.both is None else walk(candidate.both)
         met = (n for n in nodes if isinstance(n, Both) and parts & {inner.id for inner in walk(n)})
-        return [s for node in met for f in node.deferred for s in self.steps(f, Site(candidate.inside))]
+        code = [s for node in met for f in node.deferred for s in self.steps(f, Site(candidate.inside))]
+        return code + self._settling((atom.gpm for atom in candidate.parts), candidate.inside)
 
     def gate_key(self, gate: Gate) -> list[str]:
         """The variables by which the runs at a gate are found."""
@@ -307,7 +308,12 @@ class Analysis:
     def _unit_code(self, atom: Atom, inside: tuple[int, ...]) -> list[Step]:
         """The conditions that an event must meet for an atom."""
         code = [s for f in atom.filters for s in self.steps(f, Site(inside))]
-        variables = self.pattern.gpms[atom.gpm].variables
+        return code + self._settling([atom.gpm], inside)
+
+    def _settling(self, gpms: Iterable[str], inside: tuple[int, ...]) -> list[Step]:
+        """The filters of WHERE that may be decided when events for some GPMs are taken."""
+        variables = frozenset[str]().union(*(self.pattern.gpms[gpm].variables for gpm in gpms))
+        code = list[Step]()
         for item in self.pattern.where:
             condition = item.condition
             if needs(condition) & variables and not touched(condition, self.pattern) & set(inside):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
@@ -10,13 +11,15 @@ import numpy.typing as npt
 
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.terms import EXACT_ORDER, IS_DOUBLE, NO_NUMBER, Dictionary
-from spaseq.values import BLANK, DECIMAL, DOUBLE, INTEGER, IRI, STRING, Value
+from spaseq.values import BLANK, DATETIME, DECIMAL, DOUBLE, EXACT, INTEGER, IRI, STRING, Value
 
 Ids = npt.NDArray[np.int64]
 
 #: Decimals of so many digits are told apart by their doubles.
 _DIGITS: Final = 15
 _UNKNOWN: Final = -1
+_MILLION: Final = Decimal(10**6)
+_WHOLE: Final = 2**53
 
 
 class Numbers:
@@ -82,7 +85,17 @@ def _look(value: Value) -> tuple[int, float]:
             return (v.BEYOND, 0.0) if math.isnan(value.data) else (v.DOUBLE, value.data)
         case kind if kind in (IRI, BLANK):
             return v.NODE, 0.0
+        case kind if kind == DATETIME and value.data.offset is not None:
+            return _moment(value.data.seconds)
         case kind if kind == STRING:
             return v.STRING, 0.0
         case _:
             return v.BEYOND, 0.0
+
+
+def _moment(seconds: Decimal) -> tuple[int, float]:
+    """A dateTime with a zone: microseconds, if there are so few of them that a double is exact."""
+    micros = EXACT.multiply(seconds, _MILLION)
+    if abs(micros) < _WHOLE and micros == micros.to_integral_value():
+        return v.MOMENT, float(micros)
+    return v.BEYOND, 0.0
