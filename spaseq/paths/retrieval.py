@@ -65,8 +65,8 @@ class Budget:
     """What a retrieval may cost; None is no bound.
 
     ``paths``: so many paths are looked at, prefixes included; where there are more, half of what is left
-    goes to each length, spread evenly. Each that is complete is given to ``embed``. ``tokens``: so many the text may have, as ``count`` counts those of
-    a line; the default counts words and punctuation marks.
+    goes to each length, spread evenly. Those that are complete are given to ``embed``. ``tokens``: so many
+    the text may have, as ``count`` counts those of a line; the default counts words and punctuation marks.
     """
 
     paths: int | None = 10_000
