@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Final
 
@@ -30,6 +31,9 @@ from spaseq.results.match import Match
 from spaseq.sources import BadEvent, SourceOptions, open_source
 from spaseq.terms import Dictionary
 
+#: So many matches are made before anybody asks for them, at least.
+_AT_ONCE: Final = 1_000
+
 #: So many new terms are not worth looking for old ones.
 _SWEEP_AFTER: Final = 100_000
 
@@ -50,6 +54,7 @@ class Handle:
         self._pipeline = pipeline
         self._on_match = on_match
         self._found: deque[Match] = deque()
+        self._coming: Iterator[Match] = iter(())
         self._cancelled = False
 
     @property
@@ -68,19 +73,45 @@ class Handle:
         return self._cancelled or self._pipeline.done
 
     def matches(self) -> Iterator[Match]:
-        """The matches found since they were last asked for, each once, in the order of delivery."""
-        while self._found:
-            yield self._found.popleft()
+        """The matches found since they were last asked for, each once, in the order of delivery.
+
+        Where one event completes very many, those beyond the first are found as they are asked for.
+        """
+        while self._found or self._look(_AT_ONCE):
+            while self._found:
+                yield self._found.popleft()
 
     def cancel(self) -> None:
         """Takes the query out of the engine; what it has found can still be drained."""
         self._cancelled = True
 
-    def _deliver(self, match: Match) -> None:
-        if self._on_match is None:
-            self._found.append(match)
+    def _add(self, matches: Iterable[Match], *, all_at_once: bool) -> None:
+        """Further matches; unless they are wanted all at once, most of very many wait to be asked for."""
+        self._coming = chain(self._coming, matches)
+        if all_at_once or self._on_match is not None:
+            self._finish()
         else:
-            self._on_match(match)
+            self._look(_AT_ONCE)
+
+    def _finish(self) -> None:
+        """Finds all that there are, since what is to come needs that."""
+        while self._look(_AT_ONCE):
+            pass
+
+    def _look(self, most: int) -> bool:
+        """Finds so many matches at most; False if there are none."""
+        count = 0
+        for match in islice(self._coming, most):
+            count += 1
+            if self._on_match is None:
+                self._found.append(match)
+            else:
+                self._on_match(match)
+            if self.done:
+                break
+        if count < most:
+            self._coming = iter(())
+        return count > 0
 
 
 class _Registered:
@@ -247,6 +278,7 @@ class Engine:
             if not query.handle.done:
                 batch = query.order.drain()
                 if batch is not None:
+                    query.handle._finish()
                     self._run(query, query.pipeline.process(batch))
                 self._run(query, query.pipeline.close())
                 self._pass_on(query, math.inf)
@@ -320,6 +352,7 @@ class Engine:
                 continue
             batch = query.order.release()
             if batch is not None:
+                query.handle._finish()
                 self._run(query, query.pipeline.process(batch))
             if math.isfinite(query.order.watermark) and not query.handle.done:
                 self._run(query, query.pipeline.advance(int(query.order.watermark)))
@@ -332,10 +365,8 @@ class Engine:
             terms.sweep()
 
     def _run(self, query: _Registered, matches: Iterable[Match]) -> None:
-        for match in matches:
-            query.handle._deliver(match)
-            if query.handle.done:
-                return
+        # What feeds another query is part of it.
+        query.handle._add(matches, all_at_once=query.output is not None)
 
     def _pass_on(self, query: _Registered, watermark: float) -> None:
         """Gives the events of REGISTER STREAM to the queries that read that stream."""

@@ -6,8 +6,10 @@ import io
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -131,3 +133,25 @@ def test_closing_a_run_early_reads_no_further(tmp_path: Path) -> None:
 
 def test_limit_stops_reading(tmp_path: Path) -> None:
     assert len(list(spaseq.run(TEXT + " LIMIT 2", files(tmp_path)))) == 2
+
+
+def test_of_very_many_matches_some_can_be_taken(tmp_path: Path) -> None:
+    """One event completes 2^60 matches."""
+    text = query("A+[:] : B", "1000 SECONDS SLIDING")
+    stream = [*(f"a{i}" for i in range(60)), "b60", "b61"]
+    path = tmp_path / "stream.nq"
+    path.write_text(nquads(letters(" ".join(stream))))
+    found = list(islice(spaseq.run(text, {"S": path}), 2_500))
+    assert len({events_of(match) for match in found}) == 2_500
+    assert {match.end for match in found} == {60}
+
+
+def test_more_matches_than_are_made_at_once() -> None:
+    engine = spaseq.Engine()
+    handle = engine.register(query("A : B", "10000 SECONDS SLIDING"))
+    for letter in letters(" ".join(f"a{i}" for i in range(1_500))):
+        engine.push(NS + "S", letter.turtle, letter.time)
+    for letter in letters("b1500 b1501"):
+        engine.push(NS + "S", letter.turtle, letter.time)
+    assert Counter(match.end for match in handle.matches()) == {1_500: 1_500, 1_501: 1_500}
+    assert list(handle.matches()) == []
