@@ -76,11 +76,13 @@ from spaseq.matching.kernel._kernel_memory import (
     WANTED,
     WAY,
     WIDTH,
-    drop,
     find_partition,
+    release,
+)
+from spaseq.matching.kernel._kernel_places import (
+    drop,
     is_over,
     move,
-    release,
 )
 from spaseq.matching.kernel._kernel_values import (
     B_AXIS,

@@ -89,10 +89,12 @@ from spaseq.matching.kernel._kernel_memory import (
     forget,
     new_node,
     new_wait,
-    place,
-    pop,
     release,
     remove,
+)
+from spaseq.matching.kernel._kernel_places import (
+    place,
+    pop,
 )
 from spaseq.matching.kernel._kernel_values import (
     A_KIND,

@@ -61,9 +61,11 @@ from spaseq.matching.kernel._kernel_memory import (
     STREAM,
     TIME,
     WAITS,
+    find_bucket,
+)
+from spaseq.matching.kernel._kernel_places import (
     bound,
     dissolve,
-    find_bucket,
     is_orderly,
     is_over,
 )

@@ -37,6 +37,8 @@ from spaseq.matching.kernel._kernel_memory import (
     POSITION,
     USES,
     forget,
+)
+from spaseq.matching.kernel._kernel_places import (
     park,
     unpark,
 )
