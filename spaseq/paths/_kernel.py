@@ -30,6 +30,9 @@ Masks = npt.NDArray[np.uint64]
 SHARED: Final = 0  # edges looked at, once for all sources of a batch
 SINGLE: Final = 1  # edges that would be looked at if every source was alone
 
+#: From so many bits in a word on, all 64 are looked at in turn.
+DENSE: Final = 16
+
 _ONE: Final = np.uint64(1)
 _NONE: Final = np.uint64(0)
 
@@ -285,23 +288,36 @@ def count_bits(words: int, reached: Masks, found: Nodes, count: int, wanted: Fla
 
 @kernel
 def unpack(
-    words: int, reached: Masks, known: Flags, found: Nodes, count: int, cursors: Ids, out: Nodes
+    words: int, reached: Masks, known: Flags, found: Nodes, count: int, cursors: Ids, masks: Masks, out: Nodes
 ) -> None:
-    """Write the nodes found where the cursors of their bits stand.
+    """Write the nodes found where the cursors of their bits stand, which is one bit's after the other's.
 
-    Afterwards ``reached`` is all 0, and ``known`` False.
+    Afterwards ``reached`` is all 0, and ``known`` False. ``masks`` has room for those found, ``out`` for one
+    node more than there are.
     """
-    for w in range(words):  # one after the other: no more than 64 places are written to at a time
+    for w in range(words):
+        total = 0
         for k in range(count):
-            node = found[k]
-            place = words * np.int64(node) + w
-            bits = reached[place]
+            place = words * np.int64(found[k]) + w
+            masks[k] = reached[place]
             reached[place] = _NONE
-            while bits != _NONE:
-                bit = 64 * w + lowest(bits)
-                out[cursors[bit]] = node
-                cursors[bit] += 1
-                bits &= bits - _ONE
+            total += ones(masks[k])
+        if total > DENSE * count:
+            # Without branches: what is written for a node that lacks the bit is overwritten at once, or
+            # by the next bit's first node.
+            for b in range(64):
+                at = cursors[64 * w + b]
+                for k in range(count):
+                    out[at] = found[k]
+                    at += np.int64((masks[k] >> np.uint64(b)) & _ONE)
+        else:
+            for k in range(count):
+                bits = masks[k]
+                while bits != _NONE:
+                    bit = 64 * w + lowest(bits)
+                    out[cursors[bit]] = found[k]
+                    cursors[bit] += 1
+                    bits &= bits - _ONE
     for k in range(count):
         known[found[k]] = False
 

@@ -297,8 +297,8 @@ class Search:
         counts = np.zeros(64 * words, dtype=np.int64)
         count_bits(words, workspace.reached, found, count, self._wanted, counts)
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        out = self._free(int(offsets[-1]))
-        unpack(words, workspace.reached, workspace.known, found, count, offsets[:-1].copy(), out)
+        masks, out = np.empty(count, dtype=np.uint64), self._free(int(offsets[-1]) + 1)
+        unpack(words, workspace.reached, workspace.known, found, count, offsets[:-1].copy(), masks, out)
         self._advance(end - self._done, offsets)
 
     def _advance(self, done: int, offsets: npt.NDArray[np.int64]) -> None:
