@@ -43,13 +43,40 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
 
 
 def _measured(spark: SparkSession, folder: Path, quick: bool) -> Iterator[Measurement]:
+    few, many = (1_000, 3_000) if quick else (100_000, 500_000)
+    query = spaseq.prepare(v_shape(2))
+    _costs(spark, query, folder, few)  # workers start, and compiled code is loaded
+    small = _costs(spark, query, folder, few)
+    runs = [_costs(spark, query, folder, many) for _ in range(1 if quick else 3)]
+    large = {way: statistics.median(run[way] for run in runs) for way in runs[0]}
+    for way in ("one batch", "one micro-batch"):
+        yield Measurement(
+            "spark",
+            f"{way} of {many:,} events",
+            large["embedded"] / large[way],
+            "the embedded engine, per core",
+            {"events per core": many / large[way], "embedded events": many / large["embedded"]},
+        )
+        more = {name: large[name] - small[name] for name in ("embedded", way)}
+        if not quick:  # where it would be noise
+            yield Measurement(
+                "spark",
+                f"{way}, each event beyond {few:,}",
+                more["embedded"] / more[way],
+                "the embedded engine, per core",
+                {"events per core": (many - few) / more[way]},
+                {"fixed seconds": small[way] - few * more[way] / (many - few)},
+            )
+    yield _tiny(spark, query, folder, quick)
+
+
+def _costs(spark: SparkSession, query: spaseq.Query, folder: Path, count: int) -> dict[str, float]:
+    """The processor seconds of each way to run the query over so many events."""
     from spaseq.spark import run
 
-    count = 3_000 if quick else 500_000
     trades = rising_and_falling(count, companies=200, falls=0.004)
-    path = folder / "trades.nq"
+    path = folder / f"trades-{count}.nq"
     path.write_bytes(n_quads(trades, 2))
-    query = spaseq.prepare(v_shape(2))
     wanted = v_shapes(trades)
     streams: dict[str, spaseq.engine.running.StreamSource] = {STREAM: str(path)}
 
@@ -63,22 +90,8 @@ def _measured(spark: SparkSession, folder: Path, quick: bool) -> Iterator[Measur
     def stream() -> None:
         check("matches", len(_streamed(spark, query, streams, folder, None)), wanted)
 
-    runs = 1 if quick else 3
-    if not quick:
-        for work in (embedded, batch, stream):
-            work()
-    taken = [[_processor_seconds(work) for work in (embedded, batch, stream)] for _ in range(runs)]
-    ours, batched, streamed = (statistics.median(column) for column in zip(*taken, strict=True))
-    for name, seconds in (("one batch", batched), ("one micro-batch", streamed)):
-        yield Measurement(
-            "spark",
-            f"{name} of {count:,} events",
-            ours / seconds,
-            "the embedded engine, per core",
-            {"events per core": count / seconds, "embedded events": count / ours},
-            {"matches": wanted},
-        )
-    yield _tiny(spark, query, folder, quick)
+    works = {"embedded": embedded, "one batch": batch, "one micro-batch": stream}
+    return {way: _processor_seconds(work) for way, work in works.items()}
 
 
 def _processor_seconds(work: Callable[[], object]) -> float:
