@@ -54,12 +54,16 @@ ODD: list[Term] = [
     *(_typed(text, "integer") for text in ("01", "x")),
     NamedNode("http://example.org/x"),
 ]
-#: Instants: the same one twice, some that only zones tell apart, some without a zone.
+#: Instants: the same one twice, some that only zones tell apart or less than a microsecond, some without a
+#: zone, some far away, and what looks like one.
 TIMES: list[Term] = [
     *(_typed(f"2020-01-01T{time}", "dateTime") for time in ("00:00:00Z", "02:00:00+02:00", "00:00:00")),
     *(_typed(f"2020-01-01T{time}", "dateTime") for time in ("00:00:01.5Z", "12:00:00", "20:00:00-14:00")),
     _typed("2020-01-03T00:00:00Z", "dateTime"),
     _typed("1969-12-31T23:59:59.999999", "dateTime"),
+    _typed("2020-01-01T00:00:00.0000001Z", "dateTime"),
+    *(_typed(f"2500-01-01T00:00:00{end}", "dateTime") for end in ("Z", ".000001Z")),
+    _typed("x", "dateTime"),
     *(_typed(day, "date") for day in ("2020-01-01", "2020-01-01Z", "2020-01-02")),
     Literal(5),
 ]

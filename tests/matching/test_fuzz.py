@@ -2,8 +2,9 @@
 
 An example is a seed: a query and so many streams, since a query costs more than a stream. CI looks at more
 than 10,000 cases of each evaluator, always the same ones. The profile ``long`` looks at a hundred times as
-many, new ones: ``pytest --hypothesis-profile=long tests/matching/test_fuzz.py``. A case that fails is shown
-as small as it can be made, with the seed that it came from.
+many, new ones: ``pytest --hypothesis-profile=long tests/matching/test_fuzz.py``, at about 4 ms a case two
+hours on a core of its own (with ``-k "test_any_query and not kernel"``, a million of them in more than one).
+A case that fails is shown as small as it can be made.
 """
 
 from __future__ import annotations
