@@ -64,6 +64,9 @@ class RemotePipeline(Pipeline):
         evaluator: str | None,
         start: int | None,
     ) -> None:
+        if query.consume is Consume.ANY and evaluator != "reference":
+            # What CONSUME has dropped must be dropped again in ``replay``, and only a Matcher can be told so.
+            evaluator = "runs"
         super().__init__(query, dictionary, kb, evaluator, None, start)
         self._given = {
             name: _Given(part.gpm, part.stateless, dictionary, kb) for name, part in self.pattern.gpms.items()
