@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from spaseq.engine.engine import Engine, Handle, Source
+from spaseq.engine.engine import Engine, Source
+from spaseq.engine.handle import Handle
 from spaseq.engine.pipeline import Stats
 from spaseq.engine.running import Progress, run
 

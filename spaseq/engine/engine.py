@@ -5,19 +5,19 @@ from __future__ import annotations
 import difflib
 import math
 import warnings
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Final
 
 import pyoxigraph as ox
 
 from spaseq.engine.given import EventGraph, GraphName, StreamName, graph_name, stream_iri, triples_given
+from spaseq.engine.handle import Handle
 from spaseq.engine.order import Reorder
-from spaseq.engine.pipeline import Pipeline, Stats
+from spaseq.engine.pipeline import Pipeline
 from spaseq.engine.pull import IDLE, in_turn, with_idle
 from spaseq.engine.rejects import DeadLetters, Rejects, letter_of
 from spaseq.errors import EngineError, SpaseqWarning
@@ -31,9 +31,6 @@ from spaseq.results.match import Match
 from spaseq.sources import BadEvent, SourceOptions, open_source
 from spaseq.terms import Dictionary
 
-#: So many matches are made before anybody asks for them, at least.
-_AT_ONCE: Final = 1_000
-
 #: So many new terms are not worth looking for old ones.
 _SWEEP_AFTER: Final = 100_000
 
@@ -45,73 +42,6 @@ class Source:
     stream: StreamName
     location: str | Path | IO[bytes]
     options: SourceOptions = field(default_factory=SourceOptions)
-
-
-class Handle:
-    """A query in an engine. ``matches`` drains what it has found, if ``on_match`` does not get it."""
-
-    def __init__(self, pipeline: Pipeline, on_match: Callable[[Match], None] | None) -> None:
-        self._pipeline = pipeline
-        self._on_match = on_match
-        self._found: deque[Match] = deque()
-        self._coming: Iterator[Match] = iter(())
-        self._cancelled = False
-
-    @property
-    def query(self) -> Query:
-        """The query, as prepared."""
-        return self._pipeline.query
-
-    @property
-    def stats(self) -> Stats:
-        """What the query has seen and found so far."""
-        return self._pipeline.stats
-
-    @property
-    def done(self) -> bool:
-        """Whether the query is over: cancelled, its LIMIT reached, or its ASK answered."""
-        return self._cancelled or self._pipeline.done
-
-    def matches(self) -> Iterator[Match]:
-        """The matches found since they were last asked for, each once, in the order of delivery.
-
-        Where one event completes very many, those beyond the first are found as they are asked for.
-        """
-        while self._found or self._look(_AT_ONCE):
-            while self._found:
-                yield self._found.popleft()
-
-    def cancel(self) -> None:
-        """Takes the query out of the engine; what it has found can still be drained."""
-        self._cancelled = True
-
-    def _add(self, matches: Iterable[Match], *, all_at_once: bool) -> None:
-        """Further matches; unless they are wanted all at once, most of very many wait to be asked for."""
-        self._coming = chain(self._coming, matches)
-        if all_at_once or self._on_match is not None:
-            self._finish()
-        else:
-            self._look(_AT_ONCE)
-
-    def _finish(self) -> None:
-        """Finds all that there are, since what is to come needs that."""
-        while self._look(_AT_ONCE):
-            pass
-
-    def _look(self, most: int) -> bool:
-        """Finds so many matches at most; False if there are none."""
-        count = 0
-        for match in islice(self._coming, most):
-            count += 1
-            if self._on_match is None:
-                self._found.append(match)
-            else:
-                self._on_match(match)
-            if self.done:
-                break
-        if count < most:
-            self._coming = iter(())
-        return count > 0
 
 
 class _Registered:
