@@ -46,6 +46,20 @@ class Solutions:
         size = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
         return Solutions(size, event, {name: column[rows] for name, column in self.columns.items()})
 
+    def by_time(self) -> Solutions:
+        """The rows in the order of their events."""
+        events = self.events
+        if (events[1:] < events[:-1]).any():
+            return self.take(np.argsort(events, kind="stable"))
+        return self
+
+    @property
+    def events(self) -> Ids:
+        """Each row's event; ValueError for a table that is the same in every event."""
+        if self.event is None:
+            raise ValueError("these solutions belong to no event")
+        return self.event
+
     def column(self, name: str) -> Ids:
         """The ids of a variable; all unbound if it has no column."""
         found = self.columns.get(name)
@@ -103,18 +117,14 @@ class Solutions:
 
     def by_event(self) -> dict[int, tuple[dict[str, int], ...]]:
         """The solutions of every event that has some, in the order of the rows."""
-        if self.event is None:
-            raise ValueError("these solutions belong to no event")
         found: dict[int, list[dict[str, int]]] = {}
-        for event, solution in zip(self.event.tolist(), self.by_row(), strict=True):
+        for event, solution in zip(self.events.tolist(), self.by_row(), strict=True):
             found.setdefault(event, []).append(solution)
         return {event: tuple(rows) for event, rows in found.items()}
 
     def rows(self, event: int) -> tuple[dict[str, int], ...]:
         """The solutions of one event."""
-        if self.event is None:
-            raise ValueError("these solutions belong to no event")
-        return tuple(self.take(self.event == event).by_row())
+        return tuple(self.take(self.events == event).by_row())
 
 
 UNIT = Solutions(1, None, {})

@@ -150,24 +150,21 @@ class Enumeration:
                 m.more_found()
 
     def _columns(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> _Columns:
-        tables = tuple(_sorted(solutions.get(name, _NONE)) for name in self._gpms)
-        rows = np.zeros((len(tables), len(batch) + 1), dtype=np.int64)
-        for table, begins in zip(tables, rows, strict=True):
-            np.cumsum(np.bincount(_events(table), minlength=len(batch)), out=begins[1:])
+        tables = tuple(solutions.get(name, _NONE).by_time() for name in self._gpms)
         axis = start + np.arange(len(batch)) if self._bounds.counted else batch.time
         if not self._bounds.sliding:
             axis = (axis - self._bounds.start) // self._bounds.size
-        chunk = Chunk(start, batch, tables, rows, int(axis[-1]))
+        chunk = Chunk(start, batch, tables, int(axis[-1]))
         self._past.add(chunk, int(axis[0] - self._memory.counters[lay.LIMIT]))
         labels = np.zeros(len(batch), dtype=np.int64)
         for label, table in enumerate(tables):
-            labels[_events(table)] |= 1 << label
+            labels[table.events] |= 1 << label
         values = [
             np.stack([table.column(name) for name in self._keys], axis=1) for table in tables if self._keys
         ]
         flat = np.concatenate(values).ravel() if values else np.zeros(0, dtype=np.int64)
         sizes = np.cumsum([0, *map(len, tables)])
-        events = np.concatenate([_events(table) for table in tables]) if self._keys else flat
+        events = np.concatenate([table.events for table in tables]) if self._keys else flat
         return _Columns(
             labels,
             np.ascontiguousarray(axis),
@@ -224,17 +221,3 @@ class _Columns(NamedTuple):
 
 
 _NONE: Final = Solutions(0, np.zeros(0, dtype=np.int64), {})
-
-
-def _events(solutions: Solutions) -> Ints:
-    if solutions.event is None:
-        raise ValueError("these solutions belong to no event")
-    return solutions.event
-
-
-def _sorted(solutions: Solutions) -> Solutions:
-    """The rows in the order of their events."""
-    events = _events(solutions)
-    if (events[1:] < events[:-1]).any():
-        return solutions.take(np.argsort(events, kind="stable"))
-    return solutions

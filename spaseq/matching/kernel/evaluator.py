@@ -180,7 +180,7 @@ class Kernel:
         at = start + np.arange(len(batch)) if self._bounds.counted else batch.time
         if not self._bounds.sliding:
             at = (at - self._bounds.start) // self._bounds.size
-        chunk = Chunk(start, batch, tables, rows, int(at[-1]))
+        chunk = Chunk(start, batch, tables, int(at[-1]), rows)
         self._start = start
         if self._trails:
             self._open.add(at, batch.time)

@@ -123,6 +123,7 @@ class Exact:
         measure = self._bounds.measure
         gpms = {gpm: self._compiled.gpms.index(gpm) for gpm in sorted(gpms_of(unit))}
         for chunk in self._past:
+            assert chunk.rows is not None
             some = np.diff(chunk.rows[list(gpms.values())], axis=1).any(axis=0)
             for index in np.flatnonzero(some).tolist():
                 if not self._past.sees(chunk, index, key):
@@ -140,7 +141,7 @@ class Exact:
         """An event as one partition sees it."""
         solutions = {}
         for gpm, g in gpms.items():
-            rows = [chunk.row(g, i) for i in range(chunk.rows[g, index], chunk.rows[g, index + 1])]
+            rows = [chunk.row(g, i) for i in chunk.span(g, index)]
             solutions[gpm] = tuple(row for row in rows if self._past.belongs(row, key))
         stamp, position = chunk.batch.stamp(index), chunk.start + index
         return Occurrence(stamp, position, solutions, chunk.batch, index, chunk)

@@ -31,19 +31,28 @@ _SLACK: Final = 64
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Chunk:
-    """A batch. ``rows[g]`` is where the rows of GPM g begin in each event; ``last`` its end on the axis.
+    """A batch. ``last`` is its end on the axis; ``rows[g]`` where the rows of GPM g begin in each event.
 
-    Its solutions' terms are kept as long as it is referenced.
+    Without ``rows``, they are looked for. Its solutions' terms are kept as long as it is referenced.
     """
 
     start: int
     batch: EventBatch
     solutions: tuple[Solutions, ...]
-    rows: Ints
     last: int
+    rows: Ints | None = None
 
     def __post_init__(self) -> None:
         self.batch.dictionary.hold(self)
+
+    def span(self, g: int, index: int) -> range:
+        """The rows of a GPM in an event."""
+        if self.rows is not None:
+            return range(self.rows[g, index], self.rows[g, index + 1])
+        event = self.solutions[g].event
+        assert event is not None
+        begin, end = np.searchsorted(event, (index, index + 1)).tolist()
+        return range(begin, end)
 
     def live_ids(self) -> Iterable[Ints]:
         """The ids in the solutions, some of which may be in no event."""
@@ -106,7 +115,7 @@ class Past:
         solutions = found.solutions
         assert isinstance(solutions, dict)
         g = self._number[gpm]
-        rows = [chunk.row(g, i) for i in range(chunk.rows[g, index], chunk.rows[g, index + 1])]
+        rows = [chunk.row(g, i) for i in chunk.span(g, index)]
         # One row alone is of the key, or the kernel would not speak of it.
         solutions[gpm] = tuple(row for row in rows if len(rows) == 1 or self.belongs(row, key))
         return found
@@ -114,9 +123,9 @@ class Past:
     def sees(self, chunk: Chunk, index: int, key: Key) -> bool:
         """Whether a partition sees an event of a batch: some solution has the whole key."""
         wanted = tuple(zip(self._keys, key, strict=True))
-        for g, rows in enumerate(chunk.rows):
-            columns = chunk.solutions[g].columns
-            for i in range(rows[index], rows[index + 1]):
+        for g, table in enumerate(chunk.solutions):
+            columns = table.columns
+            for i in chunk.span(g, index):
                 if all(name in columns and columns[name][i] == term for name, term in wanted):
                     return True
         return not wanted

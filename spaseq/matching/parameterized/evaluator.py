@@ -68,7 +68,7 @@ class Parameterized:
         """
         if not len(batch):
             return
-        tables = {name: _sorted(solutions.get(name, _NONE)) for name in self._gpms}
+        tables = {name: solutions.get(name, _NONE).by_time() for name in self._gpms}
         axis = self._axis(batch, start)
         self._remember(batch, start, tables, axis)
         text = read(self._compiled, self._keys, len(batch), tables, self._values)
@@ -119,16 +119,14 @@ class Parameterized:
 
         Without partitions only the last events of the pattern's length count, so positions tell.
         """
-        events = np.arange(len(batch) + 1)
         ordered = tuple(tables[name] for name in self._gpms)
-        rows = np.array([np.searchsorted(_events(table), events) for table in ordered], dtype=np.int64)
         if self._keys:
             oldest, last = int(axis[0]) - self._limit, int(axis[-1])
             state = self._partitions.state
             self._partitions.drop_idle(state[:, k.NEWEST], oldest)
         else:
             oldest, last = start - self._size + 1, start + len(batch) - 1
-        self._past.add(Chunk(start, batch, ordered, rows, last), oldest)
+        self._past.add(Chunk(start, batch, ordered, last), oldest)
 
     def _matches(self, found: k.Ints) -> Iterator[tuple[Key, Found]]:
         """Occurrences, as the kernel gives them, as matches; without those that only might have been some."""
@@ -159,17 +157,3 @@ class Parameterized:
 
 
 _NONE: Final = Solutions(0, np.zeros(0, dtype=np.int64), {})
-
-
-def _events(table: Solutions) -> k.Ints:
-    assert table.event is not None
-    return table.event
-
-
-def _sorted(table: Solutions) -> Solutions:
-    """The rows in the order of their events."""
-    if table.event is None:
-        raise ValueError("these solutions belong to no event")
-    if len(table.event) and (table.event[1:] < table.event[:-1]).any():
-        return table.take(np.argsort(table.event, kind="stable"))
-    return table

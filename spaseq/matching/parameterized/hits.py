@@ -68,12 +68,9 @@ class Hit(Found):
 
 def is_single(places: Sequence[Place], chunks: Sequence[Chunk], positions: Sequence[int]) -> bool:
     """Whether each event of an occurrence gave one solution."""
-    for (g, _), chunk, position in zip(places, chunks, positions, strict=True):
-        index = position - chunk.start
-        if chunk.rows.item(g, index + 1) - chunk.rows.item(g, index) != 1:
-            return False
-    return True
+    steps = zip(places, chunks, positions, strict=True)
+    return all(len(chunk.span(g, position - chunk.start)) == 1 for (g, _), chunk, position in steps)
 
 
 def _solution(chunk: Chunk, g: int, index: int) -> dict[str, int]:
-    return chunk.row(g, chunk.rows.item(g, index))
+    return chunk.row(g, chunk.span(g, index).start)

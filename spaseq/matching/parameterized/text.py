@@ -98,7 +98,7 @@ def read(
 
 def _symbols(size: int, keys: Sequence[str], tables: Sequence[Solutions]) -> tuple[list[Ints], Ints, Ints]:
     """Which symbol each row of some tables belongs to; the symbols' events; their keys."""
-    of_rows = [_events(table) for table in tables]
+    of_rows = [table.events for table in tables]
     if not keys:
         return of_rows, np.arange(size), np.zeros((size, 0), dtype=np.int64)
     of_events = np.zeros((size, len(keys)), dtype=np.int64)
@@ -116,12 +116,6 @@ def _symbols(size: int, keys: Sequence[str], tables: Sequence[Solutions]) -> tup
     ends = np.cumsum([len(table) for table in tables])[:-1]
     events, *parts = (column[first] for column in every)
     return np.split(inverse, ends), events, np.stack(parts, axis=1)
-
-
-def _events(table: Solutions) -> Ints:
-    if table.event is None:
-        raise ValueError("these solutions belong to no event")
-    return table.event
 
 
 class Partitions:
