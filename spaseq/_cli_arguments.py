@@ -53,6 +53,7 @@ class PathsEngine(StrEnum):
     """What evaluates a path query."""
 
     LOCAL = "local"
+    SPARK = "spark"
 
 
 def duration(text: str) -> timedelta:

@@ -10,15 +10,16 @@ from itertools import chain, islice
 from pathlib import Path as FilePath
 from typing import IO, Any, Final
 
-from spaseq._cli_arguments import PathsFormat, UsageError
+from spaseq._cli_arguments import PathsEngine, PathsFormat, UsageError
 from spaseq._cli_console import say, warn
 from spaseq._cli_run import output, silence_stdout
 from spaseq.automaton import draw
-from spaseq.interop import from_rdflib
+from spaseq.interop import from_rdflib, to_rdflib
 from spaseq.language.hints import WELL_KNOWN
 from spaseq.language.printer import print_term
 from spaseq.paths import KnowledgeGraph, Path, drawing, load, to_networkx
 from spaseq.paths.explain import explain
+from spaseq.paths.loading import term
 from spaseq.results._json import json_term
 
 #: The widths of a table's columns are those of its first rows.
@@ -57,6 +58,7 @@ def answer_paths(
     mode: str | None,
     shortest: int | None,
     most: int | None,
+    engine: PathsEngine,
     form: PathsFormat | None,
     out: FilePath | None,
 ) -> None:
@@ -67,6 +69,8 @@ def answer_paths(
     wants_paths = mode is not None or shortest is not None
     if chosen in _OF_EDGES and not wants_paths:
         raise UsageError(f"-f {chosen} shows the edges of paths, and pairs have none: add --mode")
+    if engine is PathsEngine.SPARK and wants_paths:
+        raise UsageError("--engine spark finds pairs: leave --mode and --shortest out")
     if chosen is PathsFormat.SVG and most is None:
         most = _IN_A_PICTURE
     found = load(graph)
@@ -76,12 +80,32 @@ def answer_paths(
         paths = found.paths(path, sources, targets, mode or "WALK", shortest, most)
         _write(_shown_paths(paths, chosen), out)
         truncated = paths.truncated
+    elif engine is PathsEngine.SPARK:
+        rows = _pairs_on_spark(found, path, sources, targets, most)
+        truncated = most is not None and len(rows) > most
+        _write(_shown_pairs(found, rows[:most], chosen), out)
     else:
         pairs = found.pairs(path, sources, targets, most)
         _write(_shown_pairs(found, pairs, chosen), out)
         truncated = pairs.truncated
     if truncated:
         say(f"there are more than {most:,}")
+
+
+def _pairs_on_spark(
+    graph: KnowledgeGraph, path: str, sources: list[str] | None, targets: list[str] | None, most: int | None
+) -> list[tuple[Any, Any]]:
+    """The pairs, one more than ``most`` if there are more."""
+    try:
+        from spaseq.spark import path_pairs, session
+    except ImportError as error:
+        raise UsageError(
+            f"--engine spark needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"
+        ) from None
+    spark = session("local[*]")
+    rows = path_pairs(spark, graph, path, sources, targets)
+    found = (rows if most is None else rows.limit(most + 1)).collect()
+    return [(to_rdflib(term(row.source)), to_rdflib(term(row.target))) for row in found]
 
 
 def _shown_pairs(graph: KnowledgeGraph, pairs: Iterable[tuple[Any, Any]], form: PathsFormat) -> Iterator[str]:

@@ -271,7 +271,9 @@ def paths(
     most: Annotated[
         int | None, typer.Option("--max", metavar="N", min=0, help="At most so many answers.")
     ] = None,
-    engine: Annotated[PathsEngine, typer.Option(help="What looks for them.")] = PathsEngine.LOCAL,
+    engine: Annotated[
+        PathsEngine, typer.Option(help="What looks for them; spark finds pairs, in chunks of their sources.")
+    ] = PathsEngine.LOCAL,
     explained: Annotated[
         bool, typer.Option("--explain", help="Draw the automaton (-f text, dot, svg, json).")
     ] = False,
@@ -303,13 +305,12 @@ def paths(
     with _reporting():
         from spaseq._cli_paths import answer_paths, explain_path
 
-        del engine  # there is one so far
         if explained:
             explain_path(path, graph, format_, out)
         elif graph is None:
             raise UsageError("no graph: name its file with -g FILE")
         else:
-            answer_paths(path, graph, sources, targets, mode, shortest, most, format_, out)
+            answer_paths(path, graph, sources, targets, mode, shortest, most, engine, format_, out)
 
 
 def main() -> None:

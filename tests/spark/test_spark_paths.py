@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -78,3 +79,16 @@ def test_joins_find_the_pairs(spark: SparkSession, number: int) -> None:
     )
     found = path_pairs_of_edges(table, expression, sources, targets, prefixes=PREFIXES)
     assert shown(found) == expected
+
+
+def test_the_command_line(spark: SparkSession, tmp_path: Path) -> None:  # noqa: ARG001  # the session it uses
+    file = tmp_path / "g.ttl"
+    file.write_text('@prefix : <urn:> . :a :knows :b . :b :knows :c , "x"@en .')
+    call = ["paths", ":knows+", "-g", str(file), "--from", ":a", "-f", "csv"]
+    local = CliRunner().invoke(app, call)
+    found = CliRunner().invoke(app, [*call, "--engine", "spark"])
+    assert found.exit_code == local.exit_code == 0
+    assert sorted(found.stdout.splitlines()) == sorted(local.stdout.splitlines())
+    refused = CliRunner().invoke(app, [*call, "--engine", "spark", "--mode", "TRAIL"])
+    assert refused.exit_code == 2
+    assert "--engine spark finds pairs" in refused.output
