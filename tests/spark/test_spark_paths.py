@@ -9,13 +9,13 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
-from pyspark.sql import DataFrame, SparkSession  # noqa: E402  # after the skip
-from typer.testing import CliRunner  # noqa: E402
+from pyspark.sql import DataFrame, SparkSession  # after the skip
+from typer.testing import CliRunner
 
-import spaseq.paths  # noqa: E402
-from spaseq.cli import app  # noqa: E402
-from spaseq.interop import from_rdflib  # noqa: E402
-from spaseq.spark import path_pairs, path_pairs_of_edges  # noqa: E402
+import spaseq.paths
+from spaseq.cli import app
+from spaseq.interop import from_rdflib
+from spaseq.spark import path_pairs, path_pairs_of_edges
 
 pytestmark = [
     # PySpark's sockets to its JVM and workers are closed when they are collected.
