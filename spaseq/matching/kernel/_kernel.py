@@ -210,6 +210,8 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
             if m[ASKED] > m[ANSWERED]:
                 return ASK
             if m[DECIDED] > 0:
+                if m[FOUND_COUNT] > 0 and m[FOUND_COUNT] + m[DECIDED] * t[MOST_ACCEPTS] > m[MOST_FOUND]:
+                    return DRAIN
                 if not _has_room(t, m):
                     m[ANSWERED] = 0  # runs will stand in another order
                     return ROOM

@@ -70,6 +70,7 @@ class Kernel:
     def live_ids(self) -> Iterable[Ints]:
         """No ids, since the past's batches keep theirs; asked when all others are about to be forgotten."""
         self._stale = True
+        self._numbers.forget_all_but(ids for chunk in self._past for ids in chunk.live_ids())
         return ()
 
     def process(
@@ -208,7 +209,6 @@ class Kernel:
     def _renew(self, axis: int, time: int) -> None:
         """Ids of events that are gone may be given to other terms: leaves out the runs that hold some."""
         self._stale = False
-        self._numbers.forget()
         self._numbers.cover(self._constants)
         for chunk in self._past:
             for column in distinct(self._parts(chunk)):

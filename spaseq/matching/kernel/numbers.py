@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final
 
@@ -58,9 +59,13 @@ class Numbers:
         others: Ids = new[ranks == NO_NUMBER]
         return others
 
-    def forget(self) -> None:
-        """Ids may mean something else from now on."""
-        self.codes[1:] = _UNKNOWN
+    def forget_all_but(self, live: Iterable[Ids]) -> None:
+        """All ids but these may mean something else from now on."""
+        kept = np.zeros(len(self.codes), dtype=np.bool_)
+        kept[:1] = True
+        for ids in live:
+            kept[ids[ids < len(kept)]] = True
+        self.codes[~kept] = _UNKNOWN
 
 
 def _look(value: Value) -> tuple[int, float]:
