@@ -84,7 +84,7 @@ def window(quick: bool) -> Iterator[Measurement]:
         check("next higher", matches(next_higher(size), n_quads(small, 1)), higher(small, size))
     first = None
     for size in sizes:
-        counted, taken = _with_full_window(size, 200 if quick else 20_000, 100 if quick else 5_000)
+        counted, taken = _with_full_window(size, 200 if quick else 100_000, 100 if quick else 5_000)
         rate = counted / taken
         first = first or rate
         yield Measurement(

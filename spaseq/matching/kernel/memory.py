@@ -53,7 +53,8 @@ class Memory:
         else:
             decisions = 2 * int(max(decisions, m[mem.DECIDED], m[mem.ASKED]))
         answers = m[m[mem.ANSWERS] : m[mem.ANSWERS] + m[mem.ANSWERED]].copy()
-        self.ints = np.concatenate([m[:size], _scratch(m, size, most_keys, decisions)])
+        end = _place_scratch(m, size, most_keys, decisions)
+        self.ints = np.concatenate([m[:size], np.zeros(end - size, dtype=np.int64)])
         self.ints[self.ints[mem.ANSWERS] : self.ints[mem.ANSWERS] + len(answers)] = answers
 
 
@@ -83,7 +84,12 @@ def memory(compiled: Compiled, room: Room, like: Memory | None = None) -> Memory
         mem.OFFSETS: len(compiled.offsets),
         mem.TABLE: _power(2 * partitions),
     }
-    m = np.zeros(mem.HEADER + sum(sizes.values()), dtype=np.int64)
+    most_keys, decisions = _KEYS, _DECISIONS
+    if like is not None:
+        most_keys, decisions = int(like.ints[mem.MOST_KEYS]), int(like.ints[mem.MOST_DECISIONS])
+    start = mem.HEADER + sum(sizes.values())
+    # All at once: what is not used is not even touched.
+    m = np.zeros(start + sum(_scratch_sizes(most_keys, decisions, width).values()), dtype=np.int64)
     at = mem.HEADER
     for section, size in sizes.items():
         m[section] = at
@@ -114,31 +120,32 @@ def memory(compiled: Compiled, room: Room, like: Memory | None = None) -> Memory
     f = np.zeros(first + compiled.sums * len(column))
     f[0] = compiled.sums
     f[first + 2 : first + compiled.sums : 3] = v.CALC
-    most_keys, decisions = _KEYS, _DECISIONS
     if like is not None:
         for place in (mem.EVENT, mem.EVENT_KEY, mem.SERIAL, mem.ENTERED):
             m[place] = like.ints[place]
-        most_keys, decisions = int(like.ints[mem.MOST_KEYS]), int(like.ints[mem.MOST_DECISIONS])
-    m = np.concatenate([m, _scratch(m, len(m), most_keys, decisions)])
+    _place_scratch(m, start, most_keys, decisions)
     return Memory(m, f)
 
 
-def _scratch(m: Ints, start: int, keys: int, decisions: int) -> Ints:
-    """Scratch space that begins at ``start``; the header of ``m`` says so from now on."""
-    m[mem.MOST_KEYS] = keys
-    m[mem.MOST_DECISIONS] = decisions
-    sizes = {
-        mem.KEYS: keys * max(1, int(m[mem.PARTITION_WIDTH]) - mem.KEY),
+def _scratch_sizes(keys: int, decisions: int, partition_width: int) -> dict[int, int]:
+    return {
+        mem.KEYS: keys * max(1, partition_width - mem.KEY),
         mem.DECISIONS: decisions * lay.DECISION_SIZE,
         mem.QUESTIONS: decisions * lay.QUESTION_SIZE,
         mem.ANSWERS: decisions,
         mem.GATHERED: (decisions + 1) * lay.GATHERED_SIZE,
     }
+
+
+def _place_scratch(m: Ints, start: int, keys: int, decisions: int) -> int:
+    """Says in the header that scratch space begins at ``start``; returns where it ends."""
+    m[mem.MOST_KEYS] = keys
+    m[mem.MOST_DECISIONS] = decisions
     at = start
-    for section, size in sizes.items():
+    for section, size in _scratch_sizes(keys, decisions, int(m[mem.PARTITION_WIDTH])).items():
         m[section] = at
         at += size
-    return np.zeros(at - start, dtype=np.int64)
+    return at
 
 
 def _power(size: int) -> int:
