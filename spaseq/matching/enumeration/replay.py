@@ -8,7 +8,7 @@ from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.host import Key
-from spaseq.matching.kernel.past import Past
+from spaseq.matching.past import Past
 from spaseq.matching.model import Found, Row
 
 #: The events of a match: positions, and the GPMs that they were chosen as.

@@ -26,7 +26,7 @@ from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.numbers import Numbers
-from spaseq.matching.kernel.past import Chunk, Past, Path, Replay
+from spaseq.matching.past import Chunk, Past, Path, Replay
 from spaseq.matching.kernel.tables import compile_tables
 from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
 from spaseq.matching.model import Bounds, Found

@@ -13,7 +13,7 @@ from spaseq.automaton.pattern import Atom, Both
 from spaseq.events import Stamp
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
-from spaseq.matching.kernel.past import Chunk, Past, Path, gathered, taken
+from spaseq.matching.past import Chunk, Past, Path, gathered, taken
 from spaseq.matching.kernel.tables import Compiled
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.runs.memory import simultaneous

@@ -16,7 +16,7 @@ from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
-from spaseq.matching.kernel.past import Chunk, Past
+from spaseq.matching.past import Chunk, Past
 from spaseq.matching.model import Bounds, Found
 from spaseq.matching.parameterized import _kernel as k
 from spaseq.matching.parameterized.hits import Hit, is_single

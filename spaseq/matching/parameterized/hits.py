@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from spaseq.events import EventBatch
-from spaseq.matching.kernel.past import Chunk
+from spaseq.matching.past import Chunk
 from spaseq.matching.model import Choice, Found, Occurrence, Row
 
 #: A place of the sequence: the number of its GPM, and its name.
