@@ -9,10 +9,11 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.errors import KnowledgeError
 from spaseq.events import Clock, EventBatch, Ids
+from spaseq.gpm.algebra import Row
 from spaseq.gpm.expressions import ExistsCallback
 from spaseq.gpm.general import Background, General
 from spaseq.gpm.routes import prepare
-from spaseq.gpm.rowwise import NotByRows, Row, Rowwise
+from spaseq.gpm.rowwise import NotByRows, Rowwise
 from spaseq.gpm.sharing import (
     ByEvent,
     Part,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pyoxigraph import BlankNode, NamedNode
 
+from spaseq.gpm.algebra import Pair, Row, Rows, by_first, extend, join, merge, minus, partners, without
 from spaseq.gpm.expressions import ExpressionError, Solution, compile_filter, compile_value
 from spaseq.gpm.solutions import Solutions
 from spaseq.gpm.spectra import Knowledge
@@ -40,17 +41,10 @@ from spaseq.language.syntax import (
 )
 from spaseq.terms import Dictionary, Term
 
-Row = dict[str, int]
-Rows = list[Row]
-Pair = tuple[int, int]
-
 #: Extends solutions found so far. ``ambient`` is what every group starts with: the variables of AT and
 #: AS, and inside an EXISTS those that are replaced.
 _Step = Callable[["Facts", Row, Rows], Rows]
 _Test = Callable[["Facts", Row], bool]
-
-#: From how many combinations on a join makes an index.
-MANY = 64
 
 
 class NotByRows(Exception):  # noqa: N818 # an answer, not an error
@@ -130,7 +124,7 @@ class Rowwise:
                 return self._bind(expression, variable.name, bound)
             case Values():
                 rows = self._values(element)
-                return lambda _, __, left: _join(left, rows)
+                return lambda _, __, left: join(left, rows)
             case Optional(inner):
                 return self._optional(inner, bound)
             case Union(branches):
@@ -140,9 +134,7 @@ class Rowwise:
                 ]
             case Minus(inner):
                 right = Rowwise(inner, self._dictionary, self._kb)
-                return lambda facts, ambient, left: _minus(
-                    left, _without(right.rows(facts, ambient), ambient)
-                )
+                return lambda facts, ambient, left: minus(left, without(right.rows(facts, ambient), ambient))
             case SubSelect():
                 return self._subselect(element)
             case Group():
@@ -154,7 +146,7 @@ class Rowwise:
             steps, _ = self._elements(group, bound)
             return lambda facts, ambient, left: _run(steps, facts, ambient, left)
         inner = Rowwise(group, self._dictionary, self._kb)
-        return lambda facts, ambient, left: _join(left, _without(inner.rows(facts, ambient), ambient))
+        return lambda facts, ambient, left: join(left, without(inner.rows(facts, ambient), ambient))
 
     def _optional(self, group: Group, bound: frozenset[str]) -> _Step:
         pattern = Group(tuple(e for e in group.elements if not isinstance(e, Filter)))
@@ -173,10 +165,10 @@ class Rowwise:
         right = Rowwise(pattern, self._dictionary, self._kb)
 
         def left_join(facts: Facts, ambient: Row, left: Rows) -> Rows:
-            partners = _partners(left, _without(right.rows(facts, ambient), ambient))
+            candidates = partners(left, without(right.rows(facts, ambient), ambient))
             out: Rows = []
             for row in left:
-                joined = [both for other in partners(row) if (both := _merge(row, other)) is not None]
+                joined = [both for other in candidates(row) if (both := merge(row, other)) is not None]
                 out += _passing(tests, facts, joined) or [row]
             return out
 
@@ -191,12 +183,12 @@ class Rowwise:
         def join_with(facts: Facts, _: Row, left: Rows) -> Rows:
             found = inner.rows(facts, {})
             if values is not None:
-                found = _join(found, values)
+                found = join(found, values)
             if names is not None:
                 found = [{name: row[name] for name in names if name in row} for row in found]
             if query.select.distinct:
                 found = list({frozenset(row.items()): row for row in found}.values())
-            return _join(left, found)
+            return join(left, found)
 
         return join_with
 
@@ -225,7 +217,7 @@ class Rowwise:
             for row in left:
                 for position in lookup.rows([row[key] for key in keys]):
                     found = {name: column.item(position) for name, column in table.columns.items()}
-                    both = _merge(row, {name: value for name, value in found.items() if value})
+                    both = merge(row, {name: value for name, value in found.items() if value})
                     if both is not None:
                         out.append(both)
             return out
@@ -305,7 +297,7 @@ class Rowwise:
 
         def join_all(facts: Facts, ambient: Row, left: Rows) -> Rows:
             rows = _run(steps, facts, ambient, left)
-            return _without(rows, hidden)
+            return without(rows, hidden)
 
         return join_all
 
@@ -321,12 +313,12 @@ class Rowwise:
                     rows = [
                         {**row, name: identifier} for row in left if row.get(name, identifier) == identifier
                     ]
-                    out += _extend(rows, pairs, subject, object_)
+                    out += extend(rows, pairs, subject, object_)
                 return out
 
             return any_predicate
         walk = self._path(predicate)
-        return lambda facts, _, left: _extend(left, walk(facts), subject, object_)
+        return lambda facts, _, left: extend(left, walk(facts), subject, object_)
 
     def _place(self, term: Term | Var) -> tuple[str, int | None]:
         """The name of a variable or blank node, or a constant's id."""
@@ -354,7 +346,7 @@ class Rowwise:
                 def sequence(facts: Facts) -> Sequence[Pair]:
                     pairs = begin(facts)
                     for step in steps:
-                        further = _by_first(step(facts))
+                        further = by_first(step(facts))
                         pairs = [(s, end) for s, middle in pairs for _, end in further.get(middle, ())]
                     return pairs
 
@@ -385,82 +377,3 @@ def _run(steps: Sequence[_Step], facts: Facts, ambient: Row, rows: Rows) -> Rows
 
 def _passing(tests: Sequence[_Test], facts: Facts, rows: Rows) -> Rows:
     return [row for row in rows if all(test(facts, row) for test in tests)] if tests else rows
-
-
-def _without(rows: Rows, names: Iterable[str]) -> Rows:
-    gone = frozenset(names)
-    return [{n: v for n, v in row.items() if n not in gone} for row in rows] if gone else rows
-
-
-# --- algebra ----------------------------------------------------------------------------------
-
-
-def _extend(
-    rows: Rows, pairs: Sequence[Pair], subject: tuple[str, int | None], object_: tuple[str, int | None]
-) -> Rows:
-    """The rows joined with a view: places are a variable's name, or a constant."""
-    (s_name, s_constant), (o_name, o_constant) = subject, object_
-    same = s_constant is None and s_name == o_name
-    index = None
-    if len(rows) * len(pairs) > MANY and s_constant is None and all(s_name in row for row in rows):
-        index = _by_first(pairs)
-    out: Rows = []
-    for row in rows:
-        s = row.get(s_name) if s_constant is None else s_constant
-        o = row.get(o_name) if o_constant is None else o_constant
-        for first, second in pairs if index is None or s is None else index.get(s, ()):
-            if (
-                (s is not None and s != first)
-                or (o is not None and o != second)
-                or (same and first != second)
-            ):
-                continue
-            found = row.copy()
-            if s is None:
-                found[s_name] = first
-            if o is None:
-                found[o_name] = second
-            out.append(found)
-    return out
-
-
-def _by_first(pairs: Iterable[Pair]) -> dict[int, list[Pair]]:
-    found: dict[int, list[Pair]] = {}
-    for pair in pairs:
-        found.setdefault(pair[0], []).append(pair)
-    return found
-
-
-def _merge(left: Row, right: Row) -> Row | None:
-    """The union of two solutions, or None if they disagree."""
-    for name, value in right.items():
-        if left.get(name, value) != value:
-            return None
-    return {**left, **right}
-
-
-def _join(left: Rows, right: Rows) -> Rows:
-    partners = _partners(left, right)
-    return [both for row in left for other in partners(row) if (both := _merge(row, other)) is not None]
-
-
-def _minus(left: Rows, right: Rows) -> Rows:
-    def removed(row: Row) -> bool:
-        return any(
-            not row.keys().isdisjoint(other) and all(row.get(n, v) == v for n, v in other.items())
-            for other in right
-        )
-
-    return [row for row in left if not removed(row)]
-
-
-def _partners(left: Rows, right: Rows) -> Callable[[Row], Rows]:
-    """For each row of ``left``, the rows of ``right`` that may be compatible with it."""
-    if len(left) * len(right) > MANY:
-        keys = sorted(set(left[0]).intersection(*left, *right))
-        if keys:
-            index: dict[tuple[int, ...], Rows] = {}
-            for row in right:
-                index.setdefault(tuple(row[key] for key in keys), []).append(row)
-            return lambda row: index.get(tuple(row[key] for key in keys), [])
-    return lambda _: right

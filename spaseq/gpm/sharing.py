@@ -14,7 +14,8 @@ import numpy as np
 from pyoxigraph import BlankNode
 
 from spaseq.events import EventBatch, Ids
-from spaseq.gpm.rowwise import Facts, Row
+from spaseq.gpm.algebra import Row
+from spaseq.gpm.rowwise import Facts
 from spaseq.gpm.solutions import Solutions
 from spaseq.gpm.views import Views
 from spaseq.gpm.walk import expressions, volatile

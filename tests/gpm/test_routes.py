@@ -61,7 +61,7 @@ def _by_rows(
     for i in range(len(data)):
         facts = Facts(data.triples(i))
         found.append(_shown(rowwise.rows(facts, {}), dictionary))
-        with mock.patch("spaseq.gpm.rowwise.MANY", 0):  # by indexes, as in large events
+        with mock.patch("spaseq.gpm.algebra.MANY", 0):  # by indexes, as in large events
             assert found[-1] == _shown(rowwise.rows(facts, {}), dictionary)
     return found
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Triple
 
 from spaseq.events import EventBatch
+from spaseq.gpm.algebra import Row
 from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.rowwise import Row
 from spaseq.gpm.sharing import FEW_EVENTS, Sharing, question
 from spaseq.gpm.solutions import Solutions, from_rows
 from spaseq.gpm.spectra import Spectra

@@ -1,0 +1,96 @@
+"""SPARQL's algebra on a few solutions: lists of dicts from a variable's name to a term's id.
+
+A variable that a solution does not bind is not in its dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+Row = dict[str, int]
+Rows = list[Row]
+Pair = tuple[int, int]
+
+#: From how many combinations on a join makes an index.
+MANY = 64
+
+
+def extend(
+    rows: Rows, pairs: Sequence[Pair], subject: tuple[str, int | None], object_: tuple[str, int | None]
+) -> Rows:
+    """The rows joined with a view: places are a variable's name, or a constant."""
+    (s_name, s_constant), (o_name, o_constant) = subject, object_
+    same = s_constant is None and s_name == o_name
+    index = None
+    if len(rows) * len(pairs) > MANY and s_constant is None and all(s_name in row for row in rows):
+        index = by_first(pairs)
+    out: Rows = []
+    for row in rows:
+        s = row.get(s_name) if s_constant is None else s_constant
+        o = row.get(o_name) if o_constant is None else o_constant
+        for first, second in pairs if index is None or s is None else index.get(s, ()):
+            if (
+                (s is not None and s != first)
+                or (o is not None and o != second)
+                or (same and first != second)
+            ):
+                continue
+            found = row.copy()
+            if s is None:
+                found[s_name] = first
+            if o is None:
+                found[o_name] = second
+            out.append(found)
+    return out
+
+
+def by_first(pairs: Iterable[Pair]) -> dict[int, list[Pair]]:
+    """A view's pairs by their first term."""
+    found: dict[int, list[Pair]] = {}
+    for pair in pairs:
+        found.setdefault(pair[0], []).append(pair)
+    return found
+
+
+def merge(left: Row, right: Row) -> Row | None:
+    """The union of two solutions, or None if they disagree."""
+    for name, value in right.items():
+        if left.get(name, value) != value:
+            return None
+    return {**left, **right}
+
+
+def join(left: Rows, right: Rows) -> Rows:
+    """The unions of all solutions that agree."""
+    candidates = partners(left, right)
+    return [both for row in left for other in candidates(row) if (both := merge(row, other)) is not None]
+
+
+def minus(left: Rows, right: Rows) -> Rows:
+    """The solutions of ``left`` that each of ``right`` disagrees with, or has no variable in common with."""
+
+    def removed(row: Row) -> bool:
+        return any(
+            not row.keys().isdisjoint(other) and all(row.get(n, v) == v for n, v in other.items())
+            for other in right
+        )
+
+    return [row for row in left if not removed(row)]
+
+
+def partners(left: Rows, right: Rows) -> Callable[[Row], Rows]:
+    """For each row of ``left``, the rows of ``right`` that may be compatible with it."""
+    if len(left) * len(right) > MANY:
+        keys = sorted(set(left[0]).intersection(*left, *right))
+        if keys:
+            index: dict[tuple[int, ...], Rows] = {}
+            for row in right:
+                index.setdefault(tuple(row[key] for key in keys), []).append(row)
+            return lambda row: index.get(tuple(row[key] for key in keys), [])
+    return lambda _: right
+
+
+def without(rows: Rows, names: Iterable[str]) -> Rows:
+    """The solutions without some variables."""
+    gone = frozenset(names)
+    return [{n: v for n, v in row.items() if n not in gone} for row in rows] if gone else rows
