@@ -19,7 +19,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.evaluators import choose
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel
-from spaseq.matching.past import Replay
+from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables import fits
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.terms import Dictionary

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from spaseq.matching.past import Replay
+from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables import fits
 from spaseq.matching.model import Bounds
 from tests.matching.kernel_cases import by_kernel, by_runs, whole

@@ -9,7 +9,7 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.events import Stamp
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel.numbers import Numbers
-from spaseq.matching.past import Replay
+from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.terms import Dictionary
 from tests.matching.test_kernel import count, made

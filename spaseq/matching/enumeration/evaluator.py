@@ -28,8 +28,8 @@ from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import Memory, Walk
 from spaseq.matching.enumeration.replay import Choices, Replay
 from spaseq.matching.host import Key, select
-from spaseq.matching.past import Chunk, Past
 from spaseq.matching.model import Bounds, Found
+from spaseq.matching.past import Chunk, Past
 from spaseq.matching.runs.program import Program
 from spaseq.terms import Dictionary
 

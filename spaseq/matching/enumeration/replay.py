@@ -8,8 +8,8 @@ from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.host import Key
-from spaseq.matching.past import Past
 from spaseq.matching.model import Found, Row
+from spaseq.matching.past import Past
 
 #: The events of a match: positions, and the GPMs that they were chosen as.
 Choices = Sequence[tuple[int, str]]

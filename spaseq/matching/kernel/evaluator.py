@@ -26,10 +26,11 @@ from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.numbers import Numbers
-from spaseq.matching.past import Chunk, Past, Path, Replay
+from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables import compile_tables
 from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
 from spaseq.matching.model import Bounds, Found
+from spaseq.matching.past import Chunk, Past
 from spaseq.terms import Dictionary
 
 Ints = npt.NDArray[np.int64]

@@ -13,9 +13,10 @@ from spaseq.automaton.pattern import Atom, Both
 from spaseq.events import Stamp
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
-from spaseq.matching.past import Chunk, Past, Path, gathered, taken
+from spaseq.matching.kernel.replay import Path, gathered, taken
 from spaseq.matching.kernel.tables import Compiled
 from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.past import Chunk, Past
 from spaseq.matching.runs.memory import simultaneous
 from spaseq.matching.runs.program import gpms_of
 from spaseq.matching.runs.state import Frontier, Gap, Leading, all_precede, frontier, head

@@ -22,9 +22,10 @@ from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel.conditions import needs
-from spaseq.matching.past import Past, Replay
+from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables import Compiled
 from spaseq.matching.model import Choice, Found, Occurrence, Row, distinct
+from spaseq.matching.past import Past
 
 Ints = npt.NDArray[np.int64]
 

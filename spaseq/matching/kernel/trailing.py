@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spaseq.events import Stamp
 from spaseq.matching.host import Key
 from spaseq.matching.kernel import _kernel_layout as lay
-from spaseq.matching.past import Path, Replay
+from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables import Compiled
 
 Ints = npt.NDArray[np.int64]

@@ -16,12 +16,12 @@ from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
-from spaseq.matching.past import Chunk, Past
 from spaseq.matching.model import Bounds, Found
 from spaseq.matching.parameterized import _kernel as k
 from spaseq.matching.parameterized.hits import Hit, is_single
 from spaseq.matching.parameterized.query import compile_query
 from spaseq.matching.parameterized.text import Partitions, Values, read
+from spaseq.matching.past import Chunk, Past
 from spaseq.terms import Dictionary
 
 #: Occurrences that the kernel hands over at a time.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from spaseq.events import EventBatch
-from spaseq.matching.past import Chunk
 from spaseq.matching.model import Choice, Found, Occurrence, Row
+from spaseq.matching.past import Chunk
 
 #: A place of the sequence: the number of its GPM, and its name.
 Place = tuple[int, str]

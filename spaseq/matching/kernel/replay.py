@@ -1,0 +1,98 @@
+"""What runs of the kernel are to ``Context``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from spaseq.automaton.nfa import Action, Again, Enter, Leave
+from spaseq.automaton.pattern import Atom, Both, Node, children, walk
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.host import Key
+from spaseq.matching.kernel.analysis import Candidate
+from spaseq.matching.kernel.tables import Compiled
+from spaseq.matching.model import Found
+from spaseq.matching.past import Past
+
+#: A run: the positions and candidates of its events.
+Path = Sequence[tuple[int, int]]
+
+
+class Replay:
+    """Gives runs that the kernel found, or asks about, to ``Context``: exactly, whatever the tables say."""
+
+    def __init__(self, compiled: Compiled, context: Context, past: Past) -> None:
+        self._candidates = compiled.candidates
+        self._accepts = compiled.accepts
+        self._context = context
+        self._past = past
+
+    def match(self, path: Path, accept: int, key: Key) -> Found | None:
+        """A run that ended as a match, unless its Ω turns out to be empty."""
+        rows = self._act(self.rows(path, key), self._accepts[accept])
+        rows = self._context.complete(rows)
+        if not rows:
+            return None
+        gpms = [self._candidates[number].unit.gpm for _, number in path]
+        events = (self._past.occurrence(at, key, gpm) for (at, _), gpm in zip(path, gpms, strict=True))
+        return Found(tuple(dict.fromkeys(zip(gpms, events, strict=True))), rows)
+
+    def rows(self, path: Path, key: Key) -> Rows:
+        """Ω of a run right after its last event."""
+        rows = self._context.start
+        for step in taken(path, self._candidates):
+            rows = self._extend(rows, step, key)
+        return rows
+
+    def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        """Whether an event, or several at one time, are relevant for a candidate of a run."""
+        return bool(self._extend(self.rows(path, key), step, key))
+
+    def _extend(self, rows: Rows, step: Path, key: Key) -> Rows:
+        candidate = self._candidates[step[0][1]]
+        rows = self._act(self._act(rows, candidate.gate.ends), candidate.begins)
+        return gathered(self._context, self._past, rows, step, self._candidates, key)
+
+    def _act(self, rows: Rows, actions: tuple[Action, ...]) -> Rows:
+        for action in actions:
+            match action:
+                case Enter(kleene):
+                    rows = self._context.enter(rows, kleene)
+                case Again(kleene):
+                    rows = self._context.again(rows, kleene)
+                case Leave(kleene, _, inside):
+                    rows = self._context.leave(rows, kleene, inside)
+        return rows
+
+
+def taken(path: Path, candidates: Sequence[Candidate]) -> Iterator[Path]:
+    """The steps of a run: one event each, or the events that an ``&`` gathers."""
+    at = 0
+    while at < len(path):
+        size = max(1, len(candidates[path[at][1]].parts))
+        yield path[at : at + size]
+        at += size
+
+
+def gathered(
+    context: Context, past: Past, rows: Rows, step: Path, candidates: Sequence[Candidate], key: Key
+) -> Rows:
+    """Ω with the events of one step."""
+    inside = candidates[step[0][1]].inside
+    events = {}
+    for position, number in step:
+        atom = candidates[number].unit
+        events[atom.id] = past.occurrence(position, key, atom.gpm)
+
+    def joined(node: Node, rows: Rows) -> Rows:
+        match node:
+            case Atom():
+                return context.extend(rows, node, events[node.id], inside)
+            case Both(operands=operands):
+                marked = context.mark(rows)
+                return context.join([joined(operand, marked) for operand in operands], node, inside)
+            case _:
+                (chosen,) = (o for o in children(node) if any(n.id in events for n in walk(o)))
+                return joined(chosen, rows)
+
+    first = candidates[step[0][1]]
+    return joined(first.both or first.unit, rows)
