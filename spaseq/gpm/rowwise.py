@@ -16,8 +16,9 @@ from spaseq.gpm.algebra import Pair, Row, Rows, by_first, extend, join, merge, m
 from spaseq.gpm.expressions import ExpressionError, Solution, compile_filter, compile_value
 from spaseq.gpm.solutions import Solutions
 from spaseq.gpm.spectra import Knowledge
-from spaseq.gpm.walk import conjuncts, exists_in, only_joins, patterns
+from spaseq.gpm.walk import exists_in, only_joins, patterns
 from spaseq.language import scope
+from spaseq.language.scope import conjuncts
 from spaseq.language.syntax import (
     Bind,
     Exists,

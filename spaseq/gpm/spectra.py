@@ -30,8 +30,8 @@ from spaseq.gpm.solutions import (
     union,
 )
 from spaseq.gpm.views import Views
-from spaseq.gpm.walk import conjuncts, exists_in, only_joins, patterns, volatile
-from spaseq.language.scope import mentioned, occurring, variables
+from spaseq.gpm.walk import exists_in, only_joins, patterns, volatile
+from spaseq.language.scope import conjuncts, mentioned, occurring, variables
 from spaseq.language.syntax import (
     Bind,
     Exists,

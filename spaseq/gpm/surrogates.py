@@ -14,9 +14,8 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from spaseq.gpm.aggregates import aggregate_ids
 from spaseq.gpm.expressions import ExpressionError, Solution, compile_filter, compile_value
-from spaseq.gpm.walk import conjuncts
 from spaseq.language.rewrite import substitute
-from spaseq.language.scope import mentioned, variables
+from spaseq.language.scope import conjuncts, mentioned, variables
 from spaseq.language.syntax import (
     Aggregate,
     Bind,

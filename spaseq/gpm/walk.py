@@ -7,7 +7,6 @@ from typing import Final
 
 from spaseq.language.scope import walk
 from spaseq.language.syntax import (
-    Binary,
     Bind,
     Call,
     Exists,
@@ -35,15 +34,6 @@ def exists_in(expression: Expression) -> list[Exists]:
 def volatile(expression: Expression) -> bool:
     """Whether two evaluations on the same solution may differ."""
     return any(isinstance(inner, Call) and inner.name in _VOLATILE for inner in walk(expression))
-
-
-def conjuncts(expression: Expression) -> Iterator[Expression]:
-    """The operands of the outermost ``&&``: a filter on it keeps what all of them keep."""
-    if isinstance(expression, Binary) and expression.operator == "&&":
-        yield from conjuncts(expression.left)
-        yield from conjuncts(expression.right)
-    else:
-        yield expression
 
 
 def children(pattern: Pattern) -> Iterator[Pattern]:

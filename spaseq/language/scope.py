@@ -127,6 +127,15 @@ def walk(expression: s.Expression) -> Iterator[s.Expression]:
         yield from walk(operand)
 
 
+def conjuncts(expression: s.Expression) -> Iterator[s.Expression]:
+    """The operands of the outermost ``&&``: a filter on it keeps what all of them keep."""
+    if isinstance(expression, s.Binary) and expression.operator == "&&":
+        yield from conjuncts(expression.left)
+        yield from conjuncts(expression.right)
+    else:
+        yield expression
+
+
 def gpm_variables(gpm: s.Gpm) -> frozenset[str]:
     """The names that the GPM may bind: those of its pattern, of AT and of AS."""
     return variables(gpm.pattern) | _event_variables(gpm)
@@ -166,23 +175,37 @@ def split(gpm: s.Gpm, elsewhere: frozenset[str]) -> tuple[s.Group, tuple[s.Filte
     """The stateless part of the GPM's pattern, and its correlated filters (semantics, section 3).
 
     A top-level FILTER is correlated when it has an aggregate or PREV, or mentions (also inside EXISTS)
-    a name that the GPM does not certainly bind and that is in ``elsewhere``: what other GPMs bind.
+    a name that the GPM does not certainly bind and that is in ``elsewhere``: what other GPMs bind. Of an
+    ``&&``, only the operands that do are correlated.
     """
     foreign = elsewhere - gpm_certain(gpm)
     kept: list[s.Pattern] = []
     correlated: list[s.Filter] = []
     for element in gpm.pattern.elements:
-        if isinstance(element, s.Filter) and _is_correlated(element.condition, foreign):
-            correlated.append(element)
+        if isinstance(element, s.Filter):
+            own, others = _split_filter(element, foreign)
+            kept += own
+            correlated += others
         else:
             kept.append(element)
     return s.Group(tuple(kept), span=gpm.pattern.span), tuple(correlated)
 
 
-def _is_correlated(condition: s.Expression, foreign: frozenset[str]) -> bool:
-    if any(isinstance(part, s.Aggregate | s.Prev) for part in walk(condition)):
-        return True
-    return not foreign.isdisjoint(mentioned(condition))
+def _split_filter(found: s.Filter, foreign: frozenset[str]) -> tuple[list[s.Filter], list[s.Filter]]:
+    # What stands beside an aggregate decides which solutions it sees, and what stands beside PREV
+    # applies from the second iteration on, like PREV itself.
+    if any(isinstance(part, s.Aggregate | s.Prev) for part in walk(found.condition)):
+        return [], [found]
+    parts = list(conjuncts(found.condition))
+    apart = [not foreign.isdisjoint(mentioned(part)) for part in parts]
+    if all(apart):
+        return [], [found]
+    if not any(apart):
+        return [found], []
+    filters = [s.Filter(part, span=found.span) for part in parts]
+    return [f for f, a in zip(filters, apart, strict=True) if not a], [
+        f for f, a in zip(filters, apart, strict=True) if a
+    ]
 
 
 def _event_variables(gpm: s.Gpm) -> frozenset[str]:

@@ -111,3 +111,12 @@ def test_split(text: str, correlated: bool) -> None:
         )
     else:
         assert (kinds, filters) == ([s.Triples, s.Filter, s.Optional], ())
+
+
+def test_split_of_a_conjunction() -> None:
+    """What the event alone decides is asked of it once; the rest is asked of each run."""
+    found = gpm("{ ?x :p ?y FILTER(?y > ?price && ?y > 1 && REGEX(STR(?x), 'a') && ?price < 9) }")
+    stateless, filters = scope.split(found, frozenset(["price", "x"]))
+    own = [print_expression(e.condition) for e in stateless.elements if isinstance(e, s.Filter)]
+    assert own == ["?y > 1", 'REGEX(STR(?x), "a")']
+    assert [print_expression(f.condition) for f in filters] == ["?y > ?price", "?price < 9"]

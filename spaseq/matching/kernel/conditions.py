@@ -10,7 +10,7 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.printer import print_expression
-from spaseq.language.scope import mentioned, walk
+from spaseq.language.scope import conjuncts, mentioned, walk
 from spaseq.language.syntax import Aggregate, Binary, Constant, Expression, Filter, Prev, Unary, Var
 
 _COMPARISONS: Final = ("=", "!=", "<", ">", "<=", ">=")
@@ -67,7 +67,7 @@ def steps(item: Filter, site: Site, group_of: Mapping[str, int]) -> list[Step]:
     if any(name not in group_of for name in previous):
         return []  # without a Kleene there is never a second iteration
     body: list[Step] = []
-    for comparison in _conjuncts(expression):
+    for comparison in conjuncts(expression):
         code = list(_comparison(comparison, site, group_of))
         if _depth(code) > _DEEPEST:
             raise BeyondTables(f"{print_expression(comparison)} between GPMs is too deep")
@@ -105,15 +105,6 @@ def touched(expression: Expression, pattern: SequencePattern) -> frozenset[int]:
     """The Kleenes that must be left before a filter of WHERE is decided."""
     own = frozenset(pattern.group_of[v] for v in needs(expression) if v in pattern.group_of)
     return own | summarised(expression, pattern.group_of)
-
-
-def _conjuncts(expression: Expression) -> Iterator[Expression]:
-    match expression:
-        case Binary("&&", left, right):
-            yield from _conjuncts(left)
-            yield from _conjuncts(right)
-        case _:
-            yield expression
 
 
 def _comparison(expression: Expression, site: Site, group_of: Mapping[str, int]) -> Iterator[Step]:
