@@ -120,15 +120,7 @@ class KnowledgeGraph:
         return None if number < 0 else number
 
     def _as_term(self, value: Any) -> Term:
-        if isinstance(value, NamedNode | BlankNode | OxLiteral):
-            return value
-        if type(value) is str:
-            if value.startswith("_:"):
-                return BlankNode(value[2:])
-            name = value.partition(":")[0]
-            if value.startswith(("<", '"', "'", "+", "-")) or ":" not in value or name in self.prefixes:
-                return parse_term(value, self.prefixes)
-        return term(value)
+        return read_term(value, self.prefixes)
 
     # --- queries
 
@@ -251,6 +243,19 @@ def load(source: Source, prefixes: Mapping[str, str] | None = None) -> Knowledge
     Raises KnowledgeError for what cannot be read, with file and line, or the number of the triple.
     """
     return KnowledgeGraph(load_triples(source), prefixes)
+
+
+def read_term(value: Any, prefixes: Mapping[str, str]) -> Term:
+    """A term, from one of rdflib's or pyoxigraph's, or from text as an expression or N-Triples writes it."""
+    if isinstance(value, NamedNode | BlankNode | OxLiteral):
+        return value
+    if type(value) is str:
+        if value.startswith("_:"):
+            return BlankNode(value[2:])
+        name = value.partition(":")[0]
+        if value.startswith(("<", '"', "'", "+", "-")) or ":" not in value or name in prefixes:
+            return parse_term(value, prefixes)
+    return term(value)
 
 
 def print_name(predicate: NamedNode, prefixes: Mapping[str, str]) -> str:
