@@ -42,7 +42,7 @@ _Open = tuple[Absent, Events]
 
 
 @dataclass(frozen=True, slots=True)
-class _Gap:
+class Gap:
     """Where a search may choose: places on the window's axis, and events that must come later."""
 
     opening: float = -math.inf
@@ -55,12 +55,12 @@ class _Leading:
     """A negation at the beginning, which its match's window bounds: decided when the match is complete."""
 
     negation: Absent
-    context: _Partial
+    context: Partial
     before: Events
 
 
 @dataclass(frozen=True, slots=True)
-class _Partial:
+class Partial:
     """A match so far. ``inside`` are the Kleenes in progress, ``gap`` where it may still choose.
 
     ``loose`` leaves out what depends on other operands of an ``ALL``: its filters, ``;``, negation.
@@ -71,7 +71,7 @@ class _Partial:
     inside: tuple[int, ...] = ()
     pending: tuple[_Open, ...] = ()
     leading: tuple[_Leading, ...] = ()
-    gap: _Gap = _Gap()
+    gap: Gap = Gap()
     loose: bool = False
 
     @property
@@ -80,7 +80,7 @@ class _Partial:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class Entry:
     """How an element is reached: the operator before it, and what that operator must not skip.
 
     ``operator`` is None for the first element of the sequence.
@@ -90,7 +90,7 @@ class _Entry:
     rivals: _Rivals = ()
 
 
-_FREE = _Entry(Strategy.ANY)
+_FREE = Entry(Strategy.ANY)
 
 
 def matches(pattern: SequencePattern, context: Context, bounds: Bounds, events: Events) -> list[Found]:
@@ -98,8 +98,8 @@ def matches(pattern: SequencePattern, context: Context, bounds: Bounds, events: 
 
     Includes those that a trailing negation holds back: all of them lie in windows taken as ended.
     """
-    search = _Search(pattern, context, bounds, events)
-    found = distinct(_found(m) for m in search.partials() if not search.broken(m))
+    search = Search(pattern, context, bounds, events)
+    found = distinct(found_of(m) for m in search.partials() if not search.broken(m))
     return sorted(found, key=lambda match: match.last.position)
 
 
@@ -109,7 +109,7 @@ class Reference:
     def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
         self._pattern, self._context, self._bounds = pattern, context, bounds
         self._events: list[Occurrence] = []
-        self._waiting: list[_Partial] = []
+        self._waiting: list[Partial] = []
         self._seen: dict[object, int] = {}
         self._dropped = -1
 
@@ -122,10 +122,10 @@ class Reference:
         """See ``Evaluator.push``."""
         self._forget(occurrence)
         self._events.append(occurrence)
-        search = _Search(self._pattern, self._context, self._bounds, self._events)
+        search = Search(self._pattern, self._context, self._bounds, self._events)
         found = []
         for m in search.partials():
-            if occurrence not in m.chosen or _found(m).first.position <= self._dropped:
+            if occurrence not in m.chosen or found_of(m).first.position <= self._dropped:
                 continue
             if m.pending:
                 self._waiting.append(m)
@@ -135,61 +135,64 @@ class Reference:
 
     def advance(self, at: int) -> list[Found]:
         """See ``Evaluator.advance``."""
-        search = _Search(self._pattern, self._context, self._bounds, self._events)
+        search = Search(self._pattern, self._context, self._bounds, self._events)
         due = [m for m in self._waiting if self._closing(m) <= at]
         self._waiting = [m for m in self._waiting if self._closing(m) > at]
         return self._emit([m for m in due if not search.broken(m)])
 
-    def _emit(self, partials: Iterable[_Partial]) -> list[Found]:
-        new = [found for found in distinct(map(_found, partials)) if found.chosen not in self._seen]
+    def _emit(self, partials: Iterable[Partial]) -> list[Found]:
+        new = [found for found in distinct(map(found_of, partials)) if found.chosen not in self._seen]
         self._seen.update((found.chosen, self._bounds.closing(found.first)) for found in new)
         return sorted(new, key=lambda found: found.last.position)
 
-    def _closing(self, m: _Partial) -> int:
-        return self._bounds.closing(_found(m).first)
+    def _closing(self, m: Partial) -> int:
+        return self._bounds.closing(found_of(m).first)
 
     def _forget(self, now: Occurrence) -> None:
         """Drops events that no match can see any more."""
         at = self._bounds.measure(now)
         oldest = self._bounds.opening(now, now)
         for m in self._waiting:
-            first = _found(m)
+            first = found_of(m)
             oldest = min(oldest, self._bounds.opening(first.first, first.last))
         self._events = [e for e in self._events if self._bounds.measure(e) >= oldest]
         self._seen = {chosen: closing for chosen, closing in self._seen.items() if closing >= at}
 
 
-def _found(m: _Partial) -> Found:
+def found_of(m: Partial) -> Found:
+    """A complete match, its events in order."""
     return Found(tuple(sorted(m.events, key=lambda choice: choice[1].position)), m.rows)
 
 
-class _Search:
+class Search:
+    """Tries everything: ``partials`` are the matches among some events, but for what ``broken`` tells."""
+
     def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds, events: Events) -> None:
         self._root = pattern.root
         self._context = context
         self._bounds = bounds
         self._events = events
 
-    def partials(self) -> Iterator[_Partial]:
+    def partials(self) -> Iterator[Partial]:
         """Complete matches, but for the negations at their beginning and end (see ``broken``)."""
-        for m in self._element(self._root, _Partial((), self._context.start), _Entry(None)):
+        for m in self._element(self._root, Partial((), self._context.start), Entry(None)):
             rows = self._context.complete(m.rows)
             if m.events and rows:
                 yield replace(m, rows=rows)
 
-    def broken(self, m: _Partial) -> bool:
+    def broken(self, m: Partial) -> bool:
         """Whether a negation at the beginning or end of a match finds something in its window."""
-        found = _found(m)
+        found = found_of(m)
         opening = self._bounds.opening(found.first, found.last)
         closing = self._bounds.closing(found.first)
         return any(
-            self._occurs(item.negation, (), _Gap(opening=opening, before=item.before), item.context)
+            self._occurs(item.negation, (), Gap(opening=opening, before=item.before), item.context)
             for item in m.leading
-        ) or any(self._occurs(negation, after, _Gap(opening, closing), m) for negation, after in m.pending)
+        ) or any(self._occurs(negation, after, Gap(opening, closing), m) for negation, after in m.pending)
 
     # --- elements -----------------------------------------------------------------------------
 
-    def _element(self, node: Node, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
+    def _element(self, node: Node, m: Partial, entry: Entry) -> Iterator[Partial]:
         """Extends ``m`` by a match of ``node``, and decides the negations that waited for it."""
         for extended in self._node(node, replace(m, pending=()), entry):
             new = extended.chosen[len(m.events) :]
@@ -198,16 +201,16 @@ class _Search:
                 continue
             leading = tuple(_Leading(n, extended, new) for n, after in m.pending if not after)
             if m.loose or not any(
-                after and self._occurs(n, after, _Gap(before=new), extended) for n, after in m.pending
+                after and self._occurs(n, after, Gap(before=new), extended) for n, after in m.pending
             ):
                 yield replace(extended, leading=extended.leading + leading)
 
-    def _node(self, node: Node, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
+    def _node(self, node: Node, m: Partial, entry: Entry) -> Iterator[Partial]:
         match node:
             case Atom():
                 yield from self._atom(node, m, entry)
             case Chain(items=items, operators=operators):
-                own = [_Entry(op, starts(item)) for op, item in zip(operators, items[1:], strict=True)]
+                own = [Entry(op, starts(item)) for op, item in zip(operators, items[1:], strict=True)]
                 yield from self._chain(items, [entry, *own], True, m)
             case Maybe() | Absent():
                 yield from self._chain((node,), [entry], True, m)
@@ -223,7 +226,7 @@ class _Search:
                 entered = replace(m, rows=rows, inside=(*m.inside, identity))
                 yield from self._iterate(node, 1, entered, entry)
 
-    def _atom(self, node: Atom, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
+    def _atom(self, node: Atom, m: Partial, entry: Entry) -> Iterator[Partial]:
         for event in self._events:
             if node.gpm in event.solutions and self._admits(m, [event], entry):
                 rows = self._context.extend(m.rows, node, event, m.inside, m.loose)
@@ -231,8 +234,8 @@ class _Search:
                     yield replace(m, events=(*m.events, (node.gpm, event)), rows=rows)
 
     def _chain(
-        self, items: Sequence[Node], entries: Sequence[_Entry], inherited: bool, m: _Partial
-    ) -> Iterator[_Partial]:
+        self, items: Sequence[Node], entries: Sequence[Entry], inherited: bool, m: Partial
+    ) -> Iterator[Partial]:
         """``entries[i]`` leads to item i; the first one is ``inherited`` from before the group.
 
         What follows a negation is reached by the operator right before it, but the first positive
@@ -253,7 +256,7 @@ class _Search:
         for extended in self._element(element, m, entries[0]):
             yield from self._chain(rest, entries[1:], False, extended)
 
-    def _iterate(self, node: Kleene, count: int, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
+    def _iterate(self, node: Kleene, count: int, m: Partial, entry: Entry) -> Iterator[Partial]:
         for done in self._element(node.element, m, entry):
             if count >= node.minimum:
                 rows = self._context.leave(done.rows, node.id, done.inside[:-1])
@@ -262,10 +265,10 @@ class _Search:
             grew = len(done.events) > len(m.events)
             if grew and (node.maximum is None or count < node.maximum):
                 again = replace(done, rows=self._context.again(done.rows, node.id))
-                reached = _Entry(node.strategy, starts(node.element))
+                reached = Entry(node.strategy, starts(node.element))
                 yield from self._iterate(node, count + 1, again, reached)
 
-    def _both(self, node: Both, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
+    def _both(self, node: Both, m: Partial, entry: Entry) -> Iterator[Partial]:
         """One match of each operand, all at the same time; one event may serve several."""
         marked = replace(m, rows=self._context.mark(m.rows))
         operands = [list(self._element(operand, marked, _FREE)) for operand in node.operands]
@@ -277,7 +280,7 @@ class _Search:
                 if rows:
                     yield replace(m, events=(*m.events, *dict.fromkeys(added)), rows=rows)
 
-    def _any_order(self, node: AnyOrder, m: _Partial, entry: _Entry) -> Iterator[_Partial]:
+    def _any_order(self, node: AnyOrder, m: Partial, entry: Entry) -> Iterator[Partial]:
         """One match of each operand, of distinct events, each under its own operators.
 
         They are first found loosely; then each must be a match in the context of all the others, since
@@ -308,8 +311,8 @@ class _Search:
                     )
 
     def _in_context(
-        self, node: AnyOrder, marked: _Partial, parts: tuple[_Partial, ...]
-    ) -> Iterator[tuple[_Partial, ...]]:
+        self, node: AnyOrder, marked: Partial, parts: tuple[Partial, ...]
+    ) -> Iterator[tuple[Partial, ...]]:
         """The ways in which each operand matches the same events, given the others."""
         strict = []
         for i, (operand, part) in enumerate(zip(node.operands, parts, strict=True)):
@@ -320,7 +323,7 @@ class _Search:
 
     # --- conditions ---------------------------------------------------------------------------
 
-    def _admits(self, m: _Partial, new: Events, entry: _Entry) -> bool:
+    def _admits(self, m: Partial, new: Events, entry: Entry) -> bool:
         """Whether ``m`` may go on with these events: order, window, and the operator's condition."""
         if not _follow(m.chosen, new) or not _follow(new, m.gap.before):
             return False
@@ -335,7 +338,7 @@ class _Search:
             return not any(self._relevant(unit, entered, m, new) for entered, unit in entry.rivals)
         return True
 
-    def _relevant(self, unit: Atom | Both, entered: tuple[int, ...], m: _Partial, new: Events) -> bool:
+    def _relevant(self, unit: Atom | Both, entered: tuple[int, ...], m: Partial, new: Events) -> bool:
         """Whether something between ``m`` and ``new`` is relevant for ``unit`` in the context of ``m``."""
         rows, inside = m.rows, m.inside
         for kleene in entered:
@@ -343,13 +346,13 @@ class _Search:
         between = replace(m, rows=rows, inside=inside, gap=replace(m.gap, before=(*m.gap.before, *new)))
         return any(True for _ in self._node(unit, between, _FREE))
 
-    def _occurs(self, negation: Absent, after: Events, gap: _Gap, m: _Partial) -> bool:
+    def _occurs(self, negation: Absent, after: Events, gap: Gap, m: Partial) -> bool:
         """Whether something after ``after`` and in a gap is relevant for the negated element, given ``m``.
 
         It is relevant for a group iff it is for one of the group's GPMs (or conjunctions as a whole).
         """
         earlier = tuple(choice for choice in m.events if choice[1] in after)
-        search = _Partial(earlier, m.rows, m.inside, gap=gap)
+        search = Partial(earlier, m.rows, m.inside, gap=gap)
         return any(True for unit in units(negation.element) for _ in self._node(unit, search, _FREE))
 
 

@@ -33,7 +33,7 @@ _Binding = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Site:
+class Site:
     """Where in the sequence an event is taken: its GPM, and the Kleene it is in, if any.
 
     ``begins``: it is the first event of an iteration. ``own`` are that Kleene's variables.
@@ -60,8 +60,8 @@ class Matches:
         self._past = past
         self._replay = replay
         kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
-        plain = _plain_kleenes(pattern)
-        self._sites: list[_Site] = []
+        plain = plain_kleenes(pattern)
+        self._sites: list[Site] = []
         simple = []
         for candidate in compiled.candidates:
             actions = (*candidate.gate.ends, *candidate.begins)
@@ -69,7 +69,7 @@ class Matches:
             simple.append(not pattern.where and candidate.apart and keeps)
             inside = kleenes[candidate.inside[-1]] if candidate.inside else None
             self._sites.append(
-                _Site(
+                Site(
                     compiled.gpms.index(candidate.unit.gpm),
                     candidate.unit.gpm,
                     None if inside is None else inside.id,
@@ -94,14 +94,14 @@ class Matches:
         k.unroll(m, steps.ravel())
         whole = self._simple[steps[:, 1]] & (steps[:, 2] >= 0)
         simple &= np.logical_and.reduceat(whole, bounds[:-1])
-        runs = _Runs(self._sites, self._past, steps)
+        runs = Taken(self._sites, self._past, steps)
         at, is_simple = bounds.tolist(), simple.tolist()
         for _, same in groupby(range(count), key=groups.__getitem__):
             found: list[Found] = []
             for i in same:
                 key = tuple(keys[i])
                 if is_simple[i]:
-                    found.append(_Run(runs, at[i], at[i + 1]))
+                    found.append(Plain(runs, at[i], at[i + 1]))
                 else:
                     path = steps[at[i] : at[i + 1], :2].tolist()
                     replayed = self._replay.match(path, ways[i], key)
@@ -120,10 +120,10 @@ class Matches:
         return sorted(select(self._emit, distinct(found)), key=attrgetter("path"))
 
 
-class _Runs:
+class Taken:
     """The events of some runs, one after the other: where they are, and which solution each gave."""
 
-    def __init__(self, sites: Sequence[_Site], past: Past, steps: Ints) -> None:
+    def __init__(self, sites: Sequence[Site], past: Past, steps: Ints) -> None:
         self.chunks = past.chunks(steps[:, 0])
         self.positions: list[int] = steps[:, 0].tolist()
         self.sites = [sites[candidate] for candidate in steps[:, 1].tolist()]
@@ -145,15 +145,15 @@ class _Runs:
         return int(chunk.batch.time[self.positions[i] - chunk.start])
 
 
-class _Run(Found):
+class Plain(Found):
     """A match whose events are some of those of ``runs``, and its Ω their solutions."""
 
     __slots__ = ("_begin", "_end", "_runs")
-    _runs: _Runs
+    _runs: Taken
     _begin: int
     _end: int
 
-    def __init__(self, runs: _Runs, begin: int, end: int) -> None:
+    def __init__(self, runs: Taken, begin: int, end: int) -> None:
         put = object.__setattr__
         put(self, "_runs", runs)
         put(self, "_begin", begin)
@@ -165,7 +165,7 @@ class _Run(Found):
         return tuple(self._event(runs, i) for i in range(self._begin, self._end))
 
     @staticmethod
-    def _event(runs: _Runs, i: int) -> Choice:
+    def _event(runs: Taken, i: int) -> Choice:
         chunk, position, site = runs.chunks[i], runs.positions[i], runs.sites[i]
         index = position - chunk.start
         solutions = {site.gpm: (chunk.row(site.number, runs.rows[i]),)}
@@ -232,7 +232,7 @@ def _combined(shared: dict[str, int], kleenes: dict[int, list[dict[str, int]]]) 
         yield solution
 
 
-def _plain_kleenes(pattern: SequencePattern) -> frozenset[int]:
+def plain_kleenes(pattern: SequencePattern) -> frozenset[int]:
     """The Kleenes whose iterations are all in Ω: not nested, and no filter outside chooses among them."""
     nodes = list(walk(pattern.root))
     kleenes = [node for node in nodes if isinstance(node, Kleene)]
