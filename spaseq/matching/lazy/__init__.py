@@ -1,0 +1,1 @@
+"""Lazy evaluation: events wait in buffers, and matches are put together beginning with what is rarest."""

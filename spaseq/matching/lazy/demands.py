@@ -1,0 +1,228 @@
+"""When the conditions of a plan can be tested, whatever the order in which its items are taken.
+
+In the order of the sequence, a filter sees what precedes it and nothing else; in any other order more may be
+bound already. So a condition is compiled only if each of its variables is surely bound by an item that it
+sees, and tested as soon as those items are there. All others are left to ``Context``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from spaseq.automaton.pattern import Atom, Both, Node, SequencePattern
+from spaseq.automaton.pattern import walk as nodes
+from spaseq.language.scope import conjuncts, gpm_certain, mentioned, walk
+from spaseq.language.syntax import Aggregate, Expression, Filter, Prev
+from spaseq.matching.kernel.conditions import Accumulator, BeyondTables, Site, Step, needs, steps
+from spaseq.matching.lazy.plans import Absence, Items, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A program, and the items that must be there when it is run.
+
+    ``iteration`` is the item whose iteration in progress it tests, if it is one of a Kleene.
+    """
+
+    needs: Items
+    code: tuple[Step, ...]
+    iteration: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How to see whether an absence is broken: by which rows of a GPM.
+
+    ``joined`` are the variables in which they must agree with the match. ``sure``: a row that agrees and
+    meets all conditions breaks it; otherwise that is asked exactly.
+    """
+
+    absence: Absence
+    atom: Atom
+    needs: Items
+    joined: tuple[str, ...]
+    code: tuple[Step, ...]
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a plan's events must meet. ``exact``: nothing of it is left to ``Context``."""
+
+    conditions: tuple[Condition, ...]
+    checks: tuple[Check, ...]
+    exact: bool
+
+
+class _Open(Exception):  # noqa: N818  # caught here, always
+    """A condition that cannot be compiled."""
+
+
+class _Reader:
+    """Reads the conditions of one plan."""
+
+    def __init__(self, pattern: SequencePattern, plan: Plan) -> None:
+        self._pattern = pattern
+        self._plan = plan
+        parts = [pattern.gpms[item.atom.gpm] for item in plan.items]
+        self._certain = [gpm_certain(part.gpm) for part in parts]
+        self._may = [part.variables for part in parts]
+        self._item_of = {item.kleene.id: i for i, item in enumerate(plan.items) if item.kleene is not None}
+
+    def read(self) -> Demands:
+        conditions: list[Condition] = []
+        exact = True
+        for i, item in enumerate(self._plan.items):
+            for part in item.atom.filters:
+                # What needs nothing of other operands of an ALL is asked without them, too.
+                seen = item.near if part in item.atom.loose else item.seen
+                for test in _tests([part]):
+                    try:
+                        conditions.append(self._of_item(i, test, seen))
+                    except (_Open, BeyondTables):
+                        exact = False
+        for test in _tests(self._pattern.where):
+            try:
+                conditions.append(self._of_match(test))
+            except (_Open, BeyondTables):
+                exact = False
+        checks = tuple(check for absence in self._plan.absences for check in self._checks(absence))
+        return Demands(tuple(c for c in conditions if c.code), checks, exact)
+
+    def _of_item(self, i: int, test: Filter, seen: Items) -> Condition:
+        item = self._plan.items[i]
+        needed = 1 << i
+        for name in needs(test.condition):
+            needed |= self._provider(name, seen, i)
+        inside = () if item.kleene is None else (item.kleene.id,)
+        for kleene in self._kleenes(test.condition, inside):
+            needed |= self._complete(kleene, seen)
+        code = tuple(steps(test, Site(inside), self._pattern.group_of))
+        if item.kleene is None:
+            return Condition(needed, code)
+        if any(self._plan.items[j].kleene for j in _bits(needed & ~(1 << i) & ~item.before)):
+            raise _Open  # two Kleenes that wait for each other
+        return Condition(needed, code, i)
+
+    def _of_match(self, test: Filter) -> Condition:
+        everything = self._plan.everything
+        needed = 0
+        for name in needs(test.condition):
+            needed |= self._provider(name, everything)
+        for kleene in self._kleenes(test.condition, ()):
+            needed |= self._complete(kleene, everything)
+        if not needed:
+            raise _Open
+        return Condition(needed, tuple(steps(test, Site(), self._pattern.group_of)))
+
+    def _provider(self, name: str, seen: Items, i: int | None = None) -> Items:
+        """An item that surely binds a variable to what a filter of item ``i`` sees of it."""
+        if i is not None and name in self._may[i]:
+            if name in self._certain[i]:
+                return 1 << i
+            raise _Open
+        for j in _bits(seen):
+            if name in self._certain[j] and name not in self._own(j):
+                return 1 << j
+        raise _Open
+
+    def _own(self, j: int) -> frozenset[str]:
+        kleene = self._plan.items[j].kleene
+        return frozenset() if kleene is None else kleene.own
+
+    def _kleenes(self, expression: Expression, inside: tuple[int, ...]) -> Iterator[int]:
+        """The Kleenes outside of ``inside`` over which aggregates range."""
+        group_of = self._pattern.group_of
+        for part in walk(expression):
+            if isinstance(part, Prev) and group_of.get(part.variable.name) not in (None, *inside):
+                raise _Open
+            if isinstance(part, Aggregate):
+                found = {group_of.get(name) for name in mentioned(part)}
+                if len(found) != 1 or None in found:
+                    raise _Open
+                yield from (kleene for kleene in found if kleene is not None and kleene not in inside)
+
+    def _complete(self, kleene: int, seen: Items) -> Items:
+        """The item of a Kleene that something sees."""
+        i = self._item_of.get(kleene)
+        if i is None or not seen >> i & 1:
+            raise _Open
+        return 1 << i
+
+    # --- absences -----------------------------------------------------------------------------
+
+    def _checks(self, absence: Absence) -> Iterator[Check]:
+        first: Node = absence.unit
+        while isinstance(first, Both):
+            first = first.operands[0]  # of ``X & Y``, only X is looked for here
+        for atom in nodes(first):
+            if isinstance(atom, Atom):
+                yield self._check(absence, atom, isinstance(absence.unit, Atom))
+
+    def _check(self, absence: Absence, atom: Atom, sure: bool) -> Check:
+        part = self._pattern.gpms[atom.gpm]
+        certain = gpm_certain(part.gpm)
+        seen, needed = absence.seen, absence.after | absence.before
+        joined, code = [], list[Step]()
+        for name in sorted(part.variables):
+            mine = [j for j in _bits(seen) if name in self._may[j]]
+            if not mine:
+                continue
+            if any(name in self._own(j) for j in mine):
+                sure = False
+                continue
+            providers = [j for j in mine if name in self._certain[j]]
+            hidden = any(name in may for j, may in enumerate(self._may) if not seen >> j & 1)
+            if not providers and hidden:
+                sure = False
+                continue
+            needed |= 1 << providers[0] if providers else sum(1 << j for j in mine)
+            joined.append(name)
+        for test in _tests(atom.filters):
+            try:
+                more = 0
+                for name in needs(test.condition):
+                    if name in part.variables:
+                        if name not in certain:
+                            raise _Open
+                    else:
+                        more |= self._provider(name, seen)
+                for kleene in self._kleenes(test.condition, ()):
+                    more |= self._complete(kleene, seen)
+                code += steps(test, Site(), self._pattern.group_of)
+                needed |= more
+            except (_Open, BeyondTables):
+                sure = False
+        bound = frozenset[str]().union(*(self._certain[j] - self._own(j) for j in _bits(seen)))
+        asked = frozenset[str]().union(*(mentioned(f.condition) for f in self._pattern.where))
+        if asked & (part.variables - bound):
+            sure = False  # a filter of WHERE may be decided by what is not there
+        return Check(absence, atom, needed, tuple(joined), tuple(code), sure)
+
+
+def demands(pattern: SequencePattern, plan: Plan) -> Demands:
+    """What the events of a plan must meet."""
+    return _Reader(pattern, plan).read()
+
+
+def accumulators(conditions: Iterable[tuple[Step, ...]]) -> list[Accumulator]:
+    """The aggregates that programs use."""
+    return sorted({s.what for code in conditions for s in code if isinstance(s.what, Accumulator)})
+
+
+def _tests(filters: Iterable[Filter]) -> Iterator[Filter]:
+    """What the filters ask, each part by itself where it can be asked so."""
+    for item in filters:
+        if any(isinstance(part, Prev) for part in walk(item.condition)):
+            yield item  # as a whole it does not apply to a first iteration
+        else:
+            yield from (Filter(part) for part in conjuncts(item.condition))
+
+
+def _bits(items: Items) -> Iterator[int]:
+    i = 0
+    while items >> i:
+        if items >> i & 1:
+            yield i
+        i += 1

@@ -1,0 +1,89 @@
+"""What a candidate match means, exactly: the reference, with nothing to choose from but its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from spaseq.automaton.pattern import Absent, AnyOrder, Atom, Maybe, SequencePattern, walk
+from spaseq.matching.context import Context
+from spaseq.matching.host import Key
+from spaseq.matching.model import Bounds, Found, Occurrence, distinct
+from spaseq.matching.past import Past
+from spaseq.matching.reference import Entry, Events, Gap, Partial, Search, found_of
+
+#: The events of a match: positions, and the GPMs that they were chosen as, in order.
+Path = Sequence[tuple[int, str]]
+
+
+class Exact:
+    """Judges candidates of one query."""
+
+    def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds, past: Past) -> None:
+        self._pattern = pattern
+        self._context = context
+        self._bounds = bounds
+        self._past = past
+        # What is left out of an `X?` must not be there, either.
+        absent = (node for node in walk(pattern.root) if isinstance(node, Absent | Maybe))
+        self._forbidden = sorted({a.gpm for node in absent for a in walk(node) if isinstance(a, Atom)})
+        self._numbers = {gpm: g for g, gpm in enumerate(pattern.gpms)}
+        self._in_order = not any(isinstance(node, AnyOrder) for node in walk(pattern.root))
+
+    def match(self, path: Path, key: Key) -> Found | None:
+        """The match of these events, in all the ways in which they are one; None if they are none."""
+        chosen = [self._chosen(position, gpm, key) for position, gpm in path]
+        told = _Told(self._pattern, self._context, self._bounds, chosen, self._around(chosen, key))
+        told.in_order = self._in_order
+        found = distinct(
+            found_of(m) for m in told.partials() if len(m.events) == len(path) and not told.broken(m)
+        )
+        return found[0] if found else None
+
+    def _chosen(self, position: int, gpm: str, key: Key) -> Occurrence:
+        seen = self._past.occurrence(position, key, gpm)
+        return replace(seen, solutions={gpm: seen.solutions[gpm]})
+
+    def _around(self, chosen: Events, key: Key) -> Events:
+        """The events of the match's window that may be forbidden in it."""
+        if not self._forbidden:
+            return ()
+        opening = self._bounds.opening(chosen[0], chosen[-1])
+        last = chosen[-1].position
+        return [e for e in self._seen(key, last) if self._bounds.measure(e) >= opening]
+
+    def _seen(self, key: Key, last: int) -> Iterator[Occurrence]:
+        for chunk in self._past:
+            for index in range(min(len(chunk.batch), last + 1 - chunk.start)):
+                solutions = {}
+                for gpm in self._forbidden:
+                    g = self._numbers[gpm]
+                    rows = [chunk.row(g, i) for i in chunk.span(g, index)]
+                    kept = tuple(row for row in rows if self._past.belongs(row, key))
+                    if kept:
+                        solutions[gpm] = kept
+                if solutions:
+                    stamp, position = chunk.batch.stamp(index), chunk.start + index
+                    yield Occurrence(stamp, position, solutions, chunk.batch, index, chunk)
+
+
+class _Told(Search):
+    """A search that knows which events to choose; what must not be is looked for among those ``around``."""
+
+    in_order = False
+
+    def __init__(
+        self, pattern: SequencePattern, context: Context, bounds: Bounds, chosen: Events, around: Events
+    ) -> None:
+        super().__init__(pattern, context, bounds, chosen)
+        self._around = Search(pattern, context, bounds, around)
+
+    def _atom(self, node: Atom, m: Partial, entry: Entry) -> Iterator[Partial]:
+        next_one = len(m.events)
+        for found in super()._atom(node, m, entry):
+            if not self.in_order or found.events[-1][1] is self._events[next_one]:
+                yield found
+
+    def _occurs(self, negation: Absent, after: Events, gap: Gap, m: Partial) -> bool:
+        return self._around._occurs(negation, after, gap, m)
+

@@ -1,0 +1,119 @@
+"""The arrays of the lazy evaluator, and how they grow."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.lazy import _kernel as k
+from spaseq.matching.lazy import _kernel_layout as lay
+from spaseq.matching.lazy.tables import Compiled
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_ROWS: Final = 1 << 6
+_ENTRIES: Final = 1 << 8
+_FRAMES: Final = 16
+_FOUND: Final = 1 << 8
+
+
+class Memory:
+    """The buffers, their index, and the search in progress: see ``_kernel_layout``."""
+
+    def __init__(self, compiled: Compiled, limit: int, single: bool) -> None:
+        self._tables = compiled.tables
+        self._gpms = len(compiled.gpms)
+        self._stride = lay.VALUES + compiled.values + 2 * lay.INDEX_LIMIT
+        self.width = lay.FRAME + compiled.record
+        self.floats = compiled.sums
+        self.counters = np.zeros(lay.COUNTERS, dtype=np.int64)
+        self.counters[lay.LIMIT] = limit
+        self.counters[lay.SINGLE] = single
+        self.counters[lay.DEPTH] = -1
+        self.rings = np.zeros((self._gpms, lay.R_SIZE), dtype=np.int64)
+        self.rings[:, lay.R_MASK] = _ROWS - 1
+        self.rings[:, lay.R_BASE] = np.arange(self._gpms) * _ROWS
+        self.rows = np.zeros((self._gpms * _ROWS, self._stride), dtype=np.int64)
+        self.index = np.zeros(_ENTRIES * lay.E_SIZE, dtype=np.int64)
+        self.frames = np.zeros(lay.FRAMES + _FRAMES * self.width, dtype=np.int64)
+        self.sums = np.zeros(1 + 2 * v.DEEPEST + _FRAMES * self.floats)
+        self.found = np.zeros((_FOUND, lay.FOUND_SIZE), dtype=np.int64)
+        self.choices = np.zeros((4 * _FOUND, 3), dtype=np.int64)
+
+    @property
+    def buffered(self) -> int:
+        """How many rows are held."""
+        return int((self.rings[:, lay.R_TAIL] - self.rings[:, lay.R_HEAD]).sum())
+
+    def run(self, columns: Ints, numbers: Floats, codes: npt.NDArray[np.int8]) -> int:
+        """Goes on with a batch; says what the kernel wants."""
+        return k.run(
+            self._tables, self.counters, self.frames, self.sums, self.rings.ravel(), self.rows.ravel(),
+            self.index, columns, self.width, self.floats, self.found.ravel(), self.choices.ravel(),
+            numbers, codes,
+        )  # fmt: skip
+
+    def grow(self, status: int, wanted: Ints) -> None:
+        """Makes more of what the kernel wants more of; ``wanted`` are the new rows by GPM."""
+        if status == lay.ROOM:
+            self._more_rows(wanted)
+        elif status == lay.MORE_KEYS:
+            self._more_entries(int(wanted.sum()))
+        elif status == lay.DEEPER:
+            self.frames = np.concatenate([self.frames, np.zeros_like(self.frames)])
+            self.sums = np.concatenate([self.sums, np.zeros(len(self.frames) // self.width * self.floats)])
+
+    @property
+    def first_found(self) -> int:
+        """The event of what was found first."""
+        return int(self.found[0, lay.FOUND_EVENT]) if self.counters[lay.FOUND] else -1
+
+    def more_found(self) -> None:
+        """Makes more room for what is found."""
+        self.found = np.concatenate([self.found, np.zeros_like(self.found)])
+        self.choices = np.concatenate([self.choices, np.zeros_like(self.choices)])
+
+    def take(self, unfinished: int | None) -> tuple[Ints, Ints]:
+        """Takes out what was found, but for that of an event with which the kernel is not done."""
+        c = self.counters
+        found, count, used = self.found, int(c[lay.FOUND]), int(c[lay.CHOICES])
+        ready = count
+        if unfinished is not None:
+            ready = int(np.searchsorted(found[:count, lay.FOUND_EVENT], unfinished))
+        end = int(found[ready, lay.FOUND_BEGIN]) if ready < count else used
+        taken = found[:ready].copy(), self.choices[:end].copy()
+        found[: count - ready] = found[ready:count]
+        found[: count - ready, [lay.FOUND_BEGIN, lay.FOUND_END]] -= end
+        self.choices[: used - end] = self.choices[end:used]
+        c[lay.FOUND], c[lay.CHOICES] = count - ready, used - end
+        return taken
+
+    def _more_rows(self, wanted: Ints) -> None:
+        old, rings = self.rings.copy(), self.rings
+        held = old[:, lay.R_TAIL] - old[:, lay.R_HEAD] + wanted
+        for g in range(self._gpms):
+            size = int(old[g, lay.R_MASK]) + 1
+            while size < held[g]:
+                size *= 2
+            rings[g, lay.R_MASK] = size - 1
+        ends = np.cumsum(rings[:, lay.R_MASK] + 1)
+        rings[:, lay.R_BASE] = ends - rings[:, lay.R_MASK] - 1
+        rows = np.zeros((int(ends[-1]), self._stride), dtype=np.int64)
+        for before, now in zip(old, rings, strict=True):
+            numbers = np.arange(before[lay.R_HEAD], before[lay.R_TAIL])
+            source = before[lay.R_BASE] + (numbers & before[lay.R_MASK])
+            rows[now[lay.R_BASE] + (numbers & now[lay.R_MASK])] = self.rows[source]
+        self.rows = rows
+
+    def _more_entries(self, wanted: int) -> None:
+        entries = self.index.reshape(-1, lay.E_SIZE)
+        live = int((entries[:, lay.E_COUNT] > 0).sum()) + lay.INDEX_LIMIT * wanted
+        size = max(_ENTRIES, 1 << (4 * live).bit_length())
+        self.index = np.zeros(size * lay.E_SIZE, dtype=np.int64)
+        k.reindex(
+            self._tables, self.counters, self.frames, self.rings.ravel(), self.rows.ravel(), self.index
+        )  # fmt: skip

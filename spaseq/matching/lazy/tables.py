@@ -1,0 +1,268 @@
+"""A query as tables for the lazy kernel: one array, with references as places in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode
+
+from spaseq.automaton.pattern import Atom, Kleene, SequencePattern
+from spaseq.automaton.pattern import walk as nodes
+from spaseq.language.scope import gpm_certain
+from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.kernel.conditions import Accumulator, Step
+from spaseq.matching.kernel.sections import Reference, Sections
+from spaseq.matching.lazy import _kernel_layout as lay
+from spaseq.matching.lazy.demands import Check, Condition, Demands, accumulators, demands
+from spaseq.matching.lazy.plans import DoesNotFit, Item, Plan, plans
+from spaseq.terms import Term
+
+_COMPARISONS: Final = {
+    "=": v.EQUAL,
+    "!=": v.UNEQUAL,
+    "<": v.LESS,
+    ">": v.GREATER,
+    "<=": v.AT_MOST,
+    ">=": v.AT_LEAST,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A query's tables, and what their numbers stand for.
+
+    ``columns`` are GPMs and variables; ``sites`` the items of all plans; ``record`` and ``sums`` the integers
+    and floats of what a search knows of a partial match.
+    """
+
+    tables: v.Ints
+    gpms: tuple[str, ...]
+    columns: tuple[tuple[int, str], ...]
+    sites: tuple[Item, ...]
+    constants: tuple[int, ...]
+    record: int
+    sums: int
+    values: int
+    exact: bool
+
+
+def fits(pattern: SequencePattern) -> str | None:
+    """Why a query cannot be run lazily, in a few words; None if it can."""
+    try:
+        compile_tables(pattern, lambda _: 1)
+    except DoesNotFit as reason:
+        return str(reason)
+    return None
+
+
+def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> Compiled:
+    """The tables of a query. Raises ``DoesNotFit``."""
+    if len(pattern.query.partition) >= lay.KEY_LIMIT:
+        raise DoesNotFit(f"PARTITION BY names {lay.KEY_LIMIT} variables or more")
+    found = plans(pattern)
+    return _Writer(pattern, found, intern).compiled()
+
+
+class _Writer:
+    def __init__(
+        self, pattern: SequencePattern, found: Sequence[Plan], intern: Callable[[Term], int]
+    ) -> None:
+        self._pattern = pattern
+        self._intern = intern
+        self._plans = [(plan, demands(pattern, plan)) for plan in found]
+        self._gpms = tuple(pattern.gpms)
+        self._partition = tuple(variable.name for variable in pattern.query.partition)
+        self._kleenes = {n.id: n for n in nodes(pattern.root) if isinstance(n, Kleene)}
+        self._kleene_number = {identity: i for i, identity in enumerate(self._kleenes)}
+        codes = [c.code for _, d in self._plans for c in (*d.conditions, *d.checks)]
+        self._accumulators = accumulators(codes)
+        self._joined = self._find_joined()
+        self._slots = {name: i for i, name in enumerate(sorted(self._find_slots(codes)))}
+        self._columns: dict[tuple[int, str], int] = {}
+        self._constants: dict[int, None] = {}
+        self._out = Sections()
+
+    def compiled(self) -> Compiled:
+        out = self._out
+        self._write_kleenes()
+        sums = self._write_accumulators()
+        values = self._write_buffers()
+        sites: list[Item] = []
+        for plan, demanded in self._plans:
+            self._write_plan(plan, demanded, len(sites))
+            sites += plan.items
+        keys = out.rows("keys", [(self._slots[name],) for name in self._partition])
+        header: list[int | Reference] = [0] * lay.HEADER
+        header[v.N_SLOTS] = len(self._slots)
+        header[v.N_KLEENES] = len(self._kleenes)
+        header[v.AGGREGATES] = Reference("aggregates", 0)
+        header[lay.T_PLANS], header[lay.T_PLANS_END] = (
+            Reference("plans", 0),
+            Reference("plans", len(self._plans)),
+        )
+        header[lay.T_BUFFERS] = Reference("buffers", 0)
+        header[lay.T_KEYS], header[lay.T_KEYS_END] = keys
+        header[lay.T_VALUES] = values
+        header[v.N_GPMS] = len(self._gpms)
+        return Compiled(
+            tables=out.array(header),
+            gpms=self._gpms,
+            columns=tuple(self._columns),
+            sites=tuple(sites),
+            constants=tuple(self._constants),
+            record=len(self._slots) + 2 * len(self._kleenes) + len(self._accumulators),
+            sums=sums,
+            values=values,
+            exact=all(demanded.exact for _, demanded in self._plans),
+        )
+
+    # --- what is kept of events -----------------------------------------------------------------
+
+    def _find_joined(self) -> frozenset[str]:
+        """The variables that several atoms have, or that iterations share."""
+        atoms = [node for node in nodes(self._pattern.root) if isinstance(node, Atom)]
+        own = frozenset[str]().union(*(kleene.own for kleene in self._kleenes.values()))
+        repeated = {atom.id for k in self._kleenes.values() for atom in nodes(k) if isinstance(atom, Atom)}
+        found, seen = set(self._partition), set[str]()
+        for atom in atoms:
+            variables = self._pattern.gpms[atom.gpm].variables
+            found |= variables & seen
+            seen |= variables
+            if atom.id in repeated:
+                found |= variables - own
+        return frozenset(found)
+
+    def _find_slots(self, codes: Iterable[Sequence[Step]]) -> set[str]:
+        names = set(self._joined)
+        for step in (step for code in codes for step in code):
+            if step.op in ("PUSH", "ONE"):
+                names.add(str(step.what))
+            elif isinstance(step.what, Accumulator):
+                names.add(step.what.variable)
+        return names
+
+    def _kept(self, gpm: str) -> list[str]:
+        """The variables of a GPM that are kept, in the order of a row's values."""
+        return sorted(self._pattern.gpms[gpm].variables & self._slots.keys())
+
+    def _write_buffers(self) -> int:
+        out, most = self._out, 0
+        rows = []
+        for g, gpm in enumerate(self._gpms):
+            kept = self._kept(gpm)
+            most = max(most, len(kept))
+            columns = out.rows("cells", [(self._column(g, name),) for name in kept])
+            indexes = []
+            for key in self._index_keys(gpm):
+                pairs = [(kept.index(name), self._slots[name]) for name in key]
+                indexes.append(out.rows("pairs", pairs))
+            rows.append((*columns, *out.rows("indexes", indexes)))
+        out.rows("buffers", rows)
+        return most
+
+    def _index_keys(self, gpm: str) -> list[tuple[str, ...]]:
+        """By which variables rows are found: those of PARTITION BY, with one that is joined."""
+        certain = gpm_certain(self._pattern.gpms[gpm].gpm)
+        others = sorted((self._joined & certain) - set(self._partition))
+        if not others:
+            return [self._partition] if self._partition else []
+        return [(*self._partition, name) for name in others[: lay.INDEX_LIMIT]]
+
+    def _column(self, gpm: int, name: str) -> int:
+        return self._columns.setdefault((gpm, name), len(self._columns))
+
+    # --- plans ----------------------------------------------------------------------------------
+
+    def _write_plan(self, plan: Plan, demanded: Demands, site: int) -> None:
+        out = self._out
+        items = []
+        for i, item in enumerate(plan.items):
+            kleene = item.kleene
+            own = frozenset[str]() if kleene is None else kleene.own
+            binds = self._binds(item.atom.gpm, own)
+            whole = [c for c in demanded.conditions if c.needs >> i & 1 and c.iteration is None]
+            iteration = [c for c in demanded.conditions if c.iteration == i]
+            items.append(
+                (
+                    self._gpms.index(item.atom.gpm),
+                    item.before,
+                    plan.after(i),
+                    0 if kleene is None else Reference("kleenes", self._kleene_number[kleene.id]),
+                    1 if kleene is None else kleene.minimum,
+                    1 if kleene is None else -1 if kleene.maximum is None else kleene.maximum,
+                    *binds,
+                    *self._conditions(whole),
+                    *self._conditions(iteration),
+                    site + i,
+                )
+            )
+        checks = out.rows("checks", [self._check(check) for check in demanded.checks])
+        where = out.rows("items", items)
+        out.rows("plans", [(*where, *checks, int(demanded.exact))])
+
+    def _binds(self, gpm: str, own: frozenset[str]) -> tuple[Reference, Reference]:
+        rows = [(self._slots[name], i, int(name in own)) for i, name in enumerate(self._kept(gpm))]
+        return self._out.rows("binds", rows)
+
+    def _conditions(self, conditions: Sequence[Condition]) -> tuple[Reference, Reference]:
+        return self._out.rows("conditions", [(c.needs, *self._write(c.code)) for c in conditions])
+
+    def _check(self, check: Check) -> tuple[int | Reference, ...]:
+        absence, gpm = check.absence, check.atom.gpm
+        binds = [
+            (self._slots[name], i, int(name not in check.joined)) for i, name in enumerate(self._kept(gpm))
+        ]
+        return (
+            self._gpms.index(gpm),
+            absence.after,
+            absence.before,
+            check.needs,
+            int(check.sure),
+            *self._out.rows("binds", binds),
+            *self._write(check.code),
+        )
+
+    # --- Kleenes, conditions --------------------------------------------------------------------
+
+    def _write_kleenes(self) -> None:
+        # No reference to the first one may be 0, and none is: the header stands before it.
+        for number, kleene in enumerate(self._kleenes.values()):
+            names = sorted(name for name in kleene.own if name in self._slots)
+            own = self._out.rows("own", [(self._slots[name],) for name in names])
+            mine = [i for i, a in enumerate(self._accumulators) if a.kleene == kleene.id]
+            row = (number, *own, mine[0] if mine else 0, mine[-1] + 1 if mine else 0)
+            self._out.rows("kleenes", [row])
+
+    def _write_accumulators(self) -> int:
+        """Writes the aggregates; how many floats their sums take."""
+        sums = 0
+        for a in self._accumulators:
+            slot, number = self._slots[a.variable], self._kleene_number[a.kleene]
+            self._out.rows("aggregates", [(getattr(v, f"ACC_{a.kind}"), slot, sums, number)])
+            sums += 3 if a.kind == "SUM" else 0
+        return sums
+
+    def _write(self, code: Sequence[Step]) -> tuple[Reference, Reference]:
+        """Writes a program, with numbers for names; where it starts and ends."""
+        start = self._out.count("code")
+        rows = []
+        for i, step in enumerate(code):
+            what: int | Reference = 0
+            slot = -1
+            match step:
+                case Step("PUSH" | "ONE", str(name)):
+                    slot = self._slots[name]
+                case Step("AGGREGATE", Accumulator() as a):
+                    what = self._accumulators.index(a)
+                    slot = self._slots[a.variable] if step.inside else -1
+                case Step("COMPARE", str(operator)):
+                    what = _COMPARISONS[operator]
+                case Step("IF_COMPLETED", int(kleene)):
+                    what, slot = Reference("code", start + i + 1 + step.skip), self._kleene_number[kleene]
+                case Step("CONSTANT", NamedNode() | Literal() as term):
+                    what = self._intern(term)
+                    self._constants[what] = None
+            rows.append((getattr(v, step.op), what, slot, -1))
+        return self._out.rows("code", rows)
