@@ -155,6 +155,15 @@ class KnowledgeGraph:
         )
         return tuple(_unknown(print_name(p, prefixes), names) for p in missing)
 
+    def graphframe(self, spark: Any = None) -> Any:
+        """The graph as a ``graphframes.GraphFrame``, for its algorithms: ``spaseq.spark.graphframe``.
+
+        In the session given, the active one, or a new local one.
+        """
+        from spaseq.spark import graphframe, session  # here, because it needs PySpark
+
+        return graphframe(spark or session("local[*]"), self)
+
     # --- what the backends stand on
 
     @property
