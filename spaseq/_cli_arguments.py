@@ -54,6 +54,7 @@ class PathsEngine(StrEnum):
 
     LOCAL = "local"
     SPARK = "spark"
+    GRAPHFRAMES = "graphframes"
 
 
 def duration(text: str) -> timedelta:

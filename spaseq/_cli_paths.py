@@ -19,8 +19,10 @@ from spaseq.language.hints import WELL_KNOWN
 from spaseq.language.printer import print_term
 from spaseq.paths import KnowledgeGraph, Path, drawing, load, to_networkx
 from spaseq.paths.explain import explain
+from spaseq.paths.knowledge import read_term
 from spaseq.paths.loading import term
 from spaseq.results._json import json_term
+from spaseq.terms import Term
 
 #: The widths of a table's columns are those of its first rows.
 _MEASURED: Final = 200
@@ -69,8 +71,8 @@ def answer_paths(
     wants_paths = mode is not None or shortest is not None
     if chosen in _OF_EDGES and not wants_paths:
         raise UsageError(f"-f {chosen} shows the edges of paths, and pairs have none: add --mode")
-    if engine is PathsEngine.SPARK and wants_paths:
-        raise UsageError("--engine spark finds pairs: leave --mode and --shortest out")
+    if engine is not PathsEngine.LOCAL and wants_paths:
+        raise UsageError(f"--engine {engine} finds pairs: leave --mode and --shortest out")
     if chosen is PathsFormat.SVG and most is None:
         most = _IN_A_PICTURE
     found = load(graph)
@@ -80,8 +82,8 @@ def answer_paths(
         paths = found.paths(path, sources, targets, mode or "WALK", shortest, most)
         _write(_shown_paths(paths, chosen), out)
         truncated = paths.truncated
-    elif engine is PathsEngine.SPARK:
-        rows = _pairs_on_spark(found, path, sources, targets, most)
+    elif engine is not PathsEngine.LOCAL:
+        rows = _pairs_on_spark(found, engine, path, sources, targets, most)
         truncated = most is not None and len(rows) > most
         _write(_shown_pairs(found, rows[:most], chosen), out)
     else:
@@ -93,19 +95,32 @@ def answer_paths(
 
 
 def _pairs_on_spark(
-    graph: KnowledgeGraph, path: str, sources: list[str] | None, targets: list[str] | None, most: int | None
+    graph: KnowledgeGraph,
+    engine: PathsEngine,
+    path: str,
+    sources: list[str] | None,
+    targets: list[str] | None,
+    most: int | None,
 ) -> list[tuple[Any, Any]]:
     """The pairs, one more than ``most`` if there are more."""
+    begins, ends = (_terms(graph, given) for given in (sources, targets))  # before Spark starts
     try:
-        from spaseq.spark import path_pairs, session
-    except ImportError as error:
+        from spaseq.spark import path_pairs, path_pairs_of_graphframe, session
+    except ModuleNotFoundError as error:
         raise UsageError(
-            f"--engine spark needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"
+            f"--engine {engine} needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"
         ) from None
     spark = session("local[*]")
-    rows = path_pairs(spark, graph, path, sources, targets)
+    if engine is PathsEngine.SPARK:
+        rows = path_pairs(spark, graph, path, begins, ends)
+    else:
+        rows = path_pairs_of_graphframe(graph.graphframe(spark), path, begins, ends, prefixes=graph.prefixes)
     found = (rows if most is None else rows.limit(most + 1)).collect()
     return [(to_rdflib(term(row.source)), to_rdflib(term(row.target))) for row in found]
+
+
+def _terms(graph: KnowledgeGraph, given: list[str] | None) -> list[Term] | None:
+    return None if given is None else [read_term(text, graph.prefixes) for text in given]
 
 
 def _shown_pairs(graph: KnowledgeGraph, pairs: Iterable[tuple[Any, Any]], form: PathsFormat) -> Iterator[str]:

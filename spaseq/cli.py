@@ -272,7 +272,8 @@ def paths(
         int | None, typer.Option("--max", metavar="N", min=0, help="At most so many answers.")
     ] = None,
     engine: Annotated[
-        PathsEngine, typer.Option(help="What looks for them; spark finds pairs, in chunks of their sources.")
+        PathsEngine,
+        typer.Option(help="What looks for them; spark and graphframes find pairs, of graphs that are large."),
     ] = PathsEngine.LOCAL,
     explained: Annotated[
         bool, typer.Option("--explain", help="Draw the automaton (-f text, dot, svg, json).")

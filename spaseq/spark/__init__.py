@@ -9,6 +9,7 @@
 ``kafka_events``   topics of Kafka → events, and ``kafka_messages`` events → messages
 ``derived``        matches of REGISTER STREAM → events
 ``path_pairs``     a path query over a graph → pairs, in chunks of sources; ``path_pairs_of_edges``: by joins
+``graphframe``     a graph as a GraphFrame; ``path_pairs_of_graphframe``: path queries over one
 ``drive``          the same with the matching in the driver, where output and state are committed together
 =================  ==========================================================================================
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from spaseq.spark.driver import drive, folder_sink
     from spaseq.spark.feedback import derived
     from spaseq.spark.frontier import path_pairs_of_edges
+    from spaseq.spark.graphframes import graphframe, path_pairs_of_graphframe
     from spaseq.spark.kafka import kafka_events, kafka_messages
     from spaseq.spark.knowledges import knowledge
     from spaseq.spark.lift import events
@@ -41,12 +43,14 @@ __all__ = [
     "events",
     "expanded",
     "folder_sink",
+    "graphframe",
     "kafka_events",
     "kafka_messages",
     "knowledge",
     "matches",
     "path_pairs",
     "path_pairs_of_edges",
+    "path_pairs_of_graphframe",
     "planned",
     "register",
     "run",
@@ -59,11 +63,13 @@ _HOMES: Final = {
     "drive": "driver",
     "events": "lift",
     "folder_sink": "driver",
+    "graphframe": "graphframes",
     "kafka_events": "kafka",
     "kafka_messages": "kafka",
     "knowledge": "knowledges",
     "path_pairs": "paths",
     "path_pairs_of_edges": "frontier",
+    "path_pairs_of_graphframe": "graphframes",
     "register": "source",
     "session": "sessions",
 }

@@ -17,8 +17,7 @@ from spaseq.paths.expression import Expression
 from spaseq.paths.knowledge import KnowledgeGraph
 from spaseq.paths.pairs import Search, plan_pairs
 from spaseq.paths.product import Arrays, Workspace
-
-PAIRS: Final = "source string, target string"
+from spaseq.spark._edges import PAIRS
 
 _ARROW: Final = pa.schema([("source", pa.string()), ("target", pa.string())])
 

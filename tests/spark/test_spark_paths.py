@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
-from pyspark.sql import DataFrame, SparkSession  # after the skip
+from hypothesis import Phase, given, settings  # after the skip
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import spaseq.paths
 from spaseq.cli import app
-from spaseq.interop import from_rdflib
+from spaseq.paths.expression import Expression
 from spaseq.spark import path_pairs, path_pairs_of_edges
+from tests.paths.strategies import ends, graphs, paths
+from tests.spark.path_graphs import ENDS, EXPRESSIONS, PREFIXES, expected, graph, shown
 
 pytestmark = [
     # PySpark's sockets to its JVM and workers are closed when they are collected.
@@ -23,47 +25,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-PREFIXES = {"": "urn:"}
-
-EXPRESSIONS = [
-    ":a",
-    "^:b/:a",
-    ":a/(:b|:c)*/:a",
-    ":a+",
-    "(:a|^:b){2,3}",
-    "!(:a|^:b)",
-    "./:c?",
-    "[:b]/:a*/[:c <urn:1>]",
-    ":b*",
-    "(:a/:b)+|:c",
-]
-
-
-def graph(seed: int) -> tuple[spaseq.paths.KnowledgeGraph, list[tuple[str, str, str]]]:
-    """A small random graph, and its edges as N-Triples."""
-    rng = random.Random(seed)
-    triples = {
-        (f"urn:{rng.randrange(12)}", f"urn:{rng.choice('abc')}", f"urn:{rng.randrange(12)}")
-        for _ in range(24)
-    }
-    edges = sorted((f"<{s}>", f"<{p}>", f"<{o}>") for s, p, o in triples)
-    return spaseq.paths.load(sorted(triples), PREFIXES), edges
-
-
-def shown(rows: DataFrame) -> list[tuple[str, str]]:
-    return sorted((row.source, row.target) for row in rows.collect())
-
-
-ENDS = [(None, None), (["urn:1", "urn:none"], None), (None, ["urn:2"]), (["urn:1"], ["urn:2", "urn:3"])]
-
 
 def test_spark_finds_the_pairs(spark: SparkSession) -> None:
     for number, expression in enumerate(EXPRESSIONS):
         g, _ = graph(number)
-        sources, targets = ENDS[number % len(ENDS)]
-        local = g.pairs(expression, sources, targets)
-        expected = sorted((str(from_rdflib(s)), str(from_rdflib(t))) for s, t in local)
-        assert shown(path_pairs(spark, g, expression, sources, targets)) == expected, expression
+        ends = ENDS[number % len(ENDS)]
+        found = shown(path_pairs(spark, g, expression, *ends))
+        assert found == expected(g, expression, *ends), expression
 
 
 #: A join takes a while, whatever the graph.
@@ -74,13 +42,31 @@ JOINED = [2, 4, 5, 7, 8]
 def test_joins_find_the_pairs(spark: SparkSession, number: int) -> None:
     g, edges = graph(number)
     table = spark.createDataFrame(edges, "subject string, predicate string, object string")
-    expression = EXPRESSIONS[number]
-    sources, targets = ENDS[JOINED.index(number) % len(ENDS)]
-    expected = sorted(
-        (str(from_rdflib(s)), str(from_rdflib(t))) for s, t in g.pairs(expression, sources, targets)
-    )
-    found = path_pairs_of_edges(table, expression, sources, targets, prefixes=PREFIXES)
-    assert shown(found) == expected
+    ends = ENDS[JOINED.index(number) % len(ENDS)]
+    found = shown(path_pairs_of_edges(table, EXPRESSIONS[number], *ends, prefixes=PREFIXES))
+    assert found == expected(g, EXPRESSIONS[number], *ends)
+
+
+@settings(max_examples=5, phases=[Phase.generate])  # to shrink what fails would take an hour
+@given(triples=graphs(), path=paths, sources=ends, targets=ends)
+def test_every_way_finds_the_same(spark, triples, path, sources, targets) -> None:  # type: ignore[no-untyped-def]
+    g = spaseq.paths.load(sorted(triples, key=str))
+    expression = Expression(path, {}, g.compile("<urn:x>").expression.source)
+    wanted = expected(g, expression, sources, targets)
+    assert shown(path_pairs(spark, g, expression, sources, targets)) == wanted
+    rows = [tuple(map(str, triple)) for triple in triples]
+    table = spark.createDataFrame(rows, "s string, p string, o string")
+    assert shown(path_pairs_of_edges(table, expression, sources, targets)) == wanted
+
+
+def test_terms_are_given_as_to_a_graph(spark: SparkSession) -> None:
+    """One or several, with prefixes, as text or as terms."""
+    g, edges = graph(0)
+    table = spark.createDataFrame(edges, "s string, p string, o string")
+    wanted = expected(g, ":a", "urn:1", None)
+    assert wanted
+    assert shown(path_pairs(spark, g, ":a", ":1")) == wanted
+    assert shown(path_pairs_of_edges(table, ":a", ":1", prefixes=PREFIXES)) == wanted
 
 
 def test_the_command_line(spark: SparkSession, tmp_path: Path) -> None:  # noqa: ARG001  # the session it uses
@@ -91,6 +77,10 @@ def test_the_command_line(spark: SparkSession, tmp_path: Path) -> None:  # noqa:
     found = CliRunner().invoke(app, [*call, "--engine", "spark"])
     assert found.exit_code == local.exit_code == 0
     assert sorted(found.stdout.splitlines()) == sorted(local.stdout.splitlines())
+    fewer = CliRunner().invoke(app, [*call, "--engine", "spark", "--max", "1"])
+    assert (len(fewer.stdout.splitlines()), fewer.stderr) == (2, "there are more than 1\n")
     refused = CliRunner().invoke(app, [*call, "--engine", "spark", "--mode", "TRAIL"])
     assert refused.exit_code == 2
     assert "--engine spark finds pairs" in refused.output
+    wrong = CliRunner().invoke(app, [*call, "--engine", "spark", "--to", "x y"])
+    assert wrong.exit_code == 2

@@ -1,0 +1,163 @@
+"""Path queries over GraphFrames: on a stand-in for it, and on GraphFrames itself where it can be had."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+pytest.importorskip("graphframes", reason="graphframes-py is not installed (the extra graphframes)")
+
+import graphframes as real  # after the skips
+from graphframes.lib import Pregel as RealPregel
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+import spaseq.paths
+from spaseq.cli import app
+from spaseq.errors import EngineError
+from spaseq.paths.expression import Expression
+from spaseq.spark import graphframe, graphframes, path_pairs_of_graphframe
+from tests.paths.strategies import ends, graphs, paths
+from tests.spark import graphframes_double as double
+from tests.spark.maven import jars, unavailable
+from tests.spark.path_graphs import ENDS, EXPRESSIONS, PREFIXES, expected, graph, shown
+
+pytestmark = [
+    # PySpark's sockets to its JVM and workers are closed when they are collected.
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+on_the_double = patch.object(real, "GraphFrame", double.GraphFrame)
+by_pregel = patch.object(graphframes, "SHORT", 0)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(double.GraphFrame, real.GraphFrame), (double.Pregel, RealPregel)]
+)
+def test_the_double_is_called_as_graphframes_is(ours: type, theirs: type) -> None:
+    for name, member in inspect.getmembers(ours, inspect.isroutine):
+        if not name.startswith("_") or name == "__init__":
+            assert list(inspect.signature(member).parameters) == list(
+                inspect.signature(getattr(theirs, name)).parameters
+            ), name
+
+
+@settings(max_examples=6, phases=[Phase.generate])  # to shrink what fails would take an hour
+@given(triples=graphs(), path=paths, sources=ends, targets=ends, short=st.sampled_from([0, 3]))
+def test_the_pairs_are_those_found_here(spark, triples, path, sources, targets, short) -> None:  # type: ignore[no-untyped-def]
+    g = spaseq.paths.load(sorted(triples, key=str))
+    expression = Expression(path, {}, g.compile("<urn:x>").expression.source)
+    with on_the_double, patch.object(graphframes, "SHORT", short):
+        found = shown(path_pairs_of_graphframe(graphframe(spark, g), expression, sources, targets))
+    assert found == expected(g, expression, sources, targets)
+
+
+@pytest.mark.parametrize("number", [3, 4, 7])
+def test_pregel_and_motifs(spark: SparkSession, number: int) -> None:
+    g, _ = graph(number)
+    expression, given = EXPRESSIONS[number], ENDS[number % 3]
+    wanted = expected(g, expression, *given)
+    with on_the_double:
+        frame = g.graphframe(spark)
+        assert shown(path_pairs_of_graphframe(frame, expression, *given, prefixes=PREFIXES)) == wanted
+        # As GraphFrames' documentation has it, activity is told from vertices as they are after a step.
+        with by_pregel, patch.object(double.Pregel, "sees_what_is_new", True):
+            assert shown(path_pairs_of_graphframe(frame, expression, *given, prefixes=PREFIXES)) == wanted
+
+
+def test_more_than_64_sources(spark: SparkSession) -> None:
+    """Two runs of Pregel, all bits of a mask, and two steps to everything that is reached."""
+    triples = [(f"urn:{i}", "urn:a", f"urn:hub{i % 3}") for i in range(70)]
+    triples += [(f"urn:hub{i}", "urn:b", f"urn:end{i}") for i in range(3)]
+    g = spaseq.paths.load(triples, PREFIXES)
+    with on_the_double, by_pregel:
+        found = shown(path_pairs_of_graphframe(g.graphframe(spark), ":a/:b", prefixes=PREFIXES))
+    assert found == sorted([f"<urn:{i}>", f"<urn:end{i % 3}>"] for i in range(70))
+
+
+def test_the_search_stops_and_only_what_is_new_is_sent(spark: SparkSession) -> None:
+    """A cycle of four: each place is reached in four supersteps, after which nothing is sent."""
+    g = spaseq.paths.load([(f"urn:{i}", "urn:a", f"urn:{(i + 1) % 4}") for i in range(4)], PREFIXES)
+    made: list[double.Pregel] = []
+    kept = double.Pregel.__init__
+
+    def keep(pregel: double.Pregel, graph: double.GraphFrame) -> None:
+        kept(pregel, graph)
+        made.append(pregel)
+
+    with on_the_double, patch.object(double.Pregel, "__init__", keep):
+        found = path_pairs_of_graphframe(g.graphframe(spark), ":a+", ":0", prefixes=PREFIXES)
+        assert len(shown(found)) == 4
+    (pregel,) = made
+    assert pregel.supersteps <= 5  # the start itself is new once more when the cycle closes
+
+
+def test_the_graph_for_other_uses(spark: SparkSession) -> None:
+    g = spaseq.paths.load([("urn:a", "urn:knows", "urn:b"), ("urn:b", "urn:name", '"B"@en')])
+    with on_the_double:
+        frame = g.graphframe(spark)
+    assert sorted(row.id for row in frame.vertices.collect()) == ['"B"@en', "<urn:a>", "<urn:b>"]
+    assert sorted(map(tuple, frame.edges.select("src", "relationship", "dst").collect())) == [
+        ("<urn:a>", "<urn:knows>", "<urn:b>"),
+        ("<urn:b>", "<urn:name>", '"B"@en'),
+    ]
+
+
+def test_without_its_package(spark: SparkSession, tmp_path: Path) -> None:
+    """This session has no jar of GraphFrames: the error says what to do."""
+    g, _ = graph(0)
+    with pytest.raises(
+        EngineError, match=r"spark\.jars\.packages=io\.graphframes:graphframes-spark4_2\.13:0"
+    ):
+        g.graphframe(spark)
+    file = tmp_path / "g.nt"
+    file.write_text("<urn:a> <urn:knows> <urn:b> .\n")
+    failed = CliRunner().invoke(app, ["paths", "<urn:knows>", "-g", str(file), "--engine", "graphframes"])
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    assert "spark.jars.packages=" in failed.stderr
+
+
+def test_the_command_line(spark: SparkSession, tmp_path: Path) -> None:  # noqa: ARG001  # the session it uses
+    file = tmp_path / "g.ttl"
+    file.write_text('@prefix : <urn:> . :a :knows :b . :b :knows :c , "x"@en .')
+    call = ["paths", ":knows+", "-g", str(file), "--from", ":a", "-f", "csv"]
+    local = CliRunner().invoke(app, call)
+    with on_the_double:
+        found = CliRunner().invoke(app, [*call, "--engine", "graphframes"])
+    assert found.exit_code == local.exit_code == 0, found.output
+    assert sorted(found.stdout.splitlines()) == sorted(local.stdout.splitlines())
+    refused = CliRunner().invoke(app, [*call, "--engine", "graphframes", "--shortest", "2"])
+    assert refused.exit_code == 2
+    assert "--engine graphframes finds pairs" in refused.output
+
+
+def test_graphframes_itself() -> None:
+    """In a process of its own: jars are given to a session when it starts."""
+    found = jars("graphframes")
+    if isinstance(found, str):
+        unavailable("graphframes", found)
+    script = Path(__file__).with_name("graphframes_session.py")
+    done = subprocess.run(
+        [sys.executable, str(script), ",".join(map(str, found))],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4_000:]
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert sum(map(len, result["expected"])) > 50
+    assert result["pregel"] == result["expected"]
+    assert result["default"] == result["expected"]
+    assert len(result["ranked"]) > 5
