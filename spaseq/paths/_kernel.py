@@ -107,8 +107,9 @@ def one_by_one(
     initial: Nodes,
     empty: Flags,
     sources: Nodes,
-    first: int,
     wanted: Flags,
+    inside: Nodes,
+    budget: int,
     stamp: int,
     seen: Nodes,
     found: Nodes,
@@ -116,18 +117,20 @@ def one_by_one(
     offsets: Ids,
     out: Nodes,
 ) -> int:
-    """A breadth-first search from each source, from number ``first`` on, as long as ``out`` has room.
+    """A breadth-first search from each source, as long as ``out`` has room, and the budget lasts.
 
     Returns the number of the first source that is left. ``out[offsets[i]:offsets[i + 1]]`` are the nodes
     reached from ``sources[i]``, each once; only those in ``wanted``, unless that is of length 0. ``empty``:
-    the nodes where a path may have no edge; of length 0: nowhere. ``seen`` (places) and ``found`` (nodes)
-    hold stamps below ``stamp``, to which each source adds 1.
+    the nodes where a path may have no edge; of length 0: nowhere. Only places with ``inside`` not -1 are
+    looked at, unless that is of length 0. ``budget``: so many edges are looked at before a search is the
+    last. ``seen`` (places) and ``found`` (nodes) hold stamps below ``stamp``, to which each source adds 1.
     """
     nodes = len(found)
-    count = offsets[first]
+    count = offsets[0]
     everything = len(wanted) == 0
-    for i in range(first, len(sources)):
-        if len(out) - count < nodes:
+    everywhere = len(inside) == 0
+    for i in range(len(sources)):
+        if len(out) - count < nodes or budget < 0:
             return i
         stamp += 1
         source = np.int64(sources[i])
@@ -149,9 +152,11 @@ def one_by_one(
                 base = np.int64(reached) * nodes
                 accepts = ends[reached] != 0
                 goes_on = leaving[reached] < leaving[reached + 1]
-                for e in range(pointers[row, node], pointers[row, node + 1]):
+                low, high = pointers[row, node], pointers[row, node + 1]
+                budget -= high - low
+                for e in range(low, high):
                     target = np.int64(targets[e])
-                    if seen[base + target] != stamp:
+                    if seen[base + target] != stamp and (everywhere or inside[base + target] >= 0):
                         seen[base + target] = stamp
                         if accepts and found[target] != stamp:
                             found[target] = stamp
@@ -178,6 +183,7 @@ def together(
     begin: int,
     end: int,
     words: int,
+    inside: Nodes,
     visited: Masks,
     pending: Masks,
     bits: Masks,
@@ -194,10 +200,11 @@ def together(
     Returns how many nodes are in ``found``; their masks in ``reached`` are not 0. The mask of place ``i`` is
     ``visited[words * i : words * (i + 1)]``, and so on. Before, ``visited``, ``pending`` (places) and
     ``reached`` (nodes) are all 0, ``waiting`` (places) and ``known`` (nodes) False; those of places are so
-    afterwards, too. ``queue`` goes round.
+    afterwards, too. ``queue`` goes round. ``inside``: see ``one_by_one``.
     """
     nodes = len(known)
     size = len(queue)
+    everywhere = len(inside) == 0
     head = tail = marked = count = 0
     for i in range(begin, end):
         word = (i - begin) >> 6
@@ -237,6 +244,8 @@ def together(
             work[SINGLE] += (high - low) * alone
             for e in range(low, high):
                 target = np.int64(targets[e])
+                if not everywhere and inside[base + target] < 0:
+                    continue
                 there = words * (base + target)
                 new = _NONE
                 old = _NONE

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 from pyoxigraph import BlankNode, NamedNode
 from pyoxigraph import Literal as OxLiteral
 
@@ -25,7 +26,9 @@ from spaseq.paths.relations import Edges, Relations
 from spaseq.paths.search import Paths, find_paths
 from spaseq.terms import Term
 
-_KEPT = 256
+_KEPT: Final = 256
+
+_MOST_SHOWN: Final = 1 << 20
 
 
 class KnowledgeGraph:
@@ -58,6 +61,7 @@ class KnowledgeGraph:
         self._relations: Relations | None = None
         self._lock = threading.Lock()
         self._workspaces: list[Workspace] = []
+        self._shown = self._nothing_shown()
         self.compile = lru_cache(_KEPT)(self._compile)
         self._product = lru_cache(_KEPT)(self._bind)
 
@@ -87,6 +91,22 @@ class KnowledgeGraph:
     def term(self, node: int) -> RdflibTerm:
         """The term of a node."""
         return to_rdflib(self.ox_term(node))
+
+    def terms(self, nodes: Ids | Nodes) -> list[RdflibTerm]:
+        """The terms of many nodes. They are kept, up to a million of them."""
+        found, known = self._shown
+        new = nodes[~known[nodes]]
+        if len(new):
+            if np.count_nonzero(known) > _MOST_SHOWN:
+                self._shown = self._nothing_shown()
+            for node in dict.fromkeys(new.tolist()):
+                found[node] = self.term(node)
+                known[node] = True
+        terms: list[RdflibTerm] = found[nodes].tolist()
+        return terms
+
+    def _nothing_shown(self) -> tuple[npt.NDArray[np.object_], Flags]:
+        return np.empty(self.nodes, dtype=np.object_), np.zeros(self.nodes, dtype=np.bool_)
 
     def ox_term(self, node: int) -> Term:
         """The term of a node, as pyoxigraph has it."""
@@ -214,10 +234,11 @@ class KnowledgeGraph:
     def numbers(self, values: Any) -> tuple[Ids, tuple[Term, ...]]:
         """Terms, or one term, as distinct numbers of nodes; and those that are no nodes of the graph."""
         if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
-            ids = np.unique(values).astype(np.int64)
-            strange_ids = ids[(ids < 0) | (ids >= self.nodes)]
-            if len(strange_ids):
-                raise KeyError(int(strange_ids[0]))
+            ids = values.astype(np.int64)
+            if not (ids[1:] > ids[:-1]).all():
+                ids = np.unique(ids)
+            if len(ids) and not 0 <= ids[0] <= ids[-1] < self.nodes:
+                raise KeyError(int(ids[0] if ids[0] < 0 else ids[-1]))
             return ids, ()
         if isinstance(values, str | NamedNode | BlankNode | OxLiteral | int) or not isinstance(
             values, Iterable

@@ -6,64 +6,42 @@ joins a given source or target with itself, also one that is no node of the grap
 given, every node (SPARQL 1.1, section 9.3).
 
 The search begins at the end that is given; if both or none are, at the one whose first moves look at fewer
-edges. Many sources are searched 512 at a time, a bit each, if the first 64 of them look at enough edges
-together.
+edges; and in the middle, if every path takes one of a few edges there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from spaseq.interop import RdflibTerm, to_rdflib
-from spaseq.paths._kernel import (
-    SHARED,
-    SINGLE,
-    Flags,
-    Ids,
-    Nodes,
-    count_bits,
-    one_by_one,
-    together,
-    unpack,
-)
-from spaseq.paths._kernel_components import components, sweep
+from spaseq.paths._kernel import Flags, Ids, Nodes
+from spaseq.paths.cut import Cut
 from spaseq.paths.expression import Expression
-from spaseq.paths.product import Arrays, Product, Workspace
+from spaseq.paths.middle import EVERYWHERE, Marks, mark
+from spaseq.paths.product import Product, Workspace
+from spaseq.paths.reach import Search
 from spaseq.terms import Term
 
 if TYPE_CHECKING:
     from spaseq.paths.knowledge import KnowledgeGraph
 
-#: Sources for each word of a mask.
-_BITS: Final = 64
+__all__ = ["Pairs", "PairsPlan", "Search", "find_pairs", "plan_pairs"]
 
-#: Words of a mask: a line of a cache.
-_WORDS: Final = 8
+#: A search begins in the middle where that many times fewer edges are there than at either end.
+_RARER: Final = 8
 
-#: From so many sources on it is worth to try them together.
-_MANY: Final = 16
+#: From so many edges on it is worth to look for a rare step in the middle.
+_WORTH: Final = 1 << 10
 
-#: An edge costs so many times more in a search with masks.
-_MASK_COST: Final = 2
+#: Pairs are shown as terms so many at a time.
+_SHOWN: Final = 1 << 12
 
-#: So many masks of places there are at most.
-_MOST_MASKS: Final = 1 << 27
-
-#: How often finding components looks at each edge, or takes as long as if it did.
-_COMPONENT_COST: Final = 4
-
-#: So many sources are searched one by one in one call.
-_AT_ONCE: Final = 1 << 12
-
-#: Room for so many answers is made at once, at least.
-_ROOM: Final = 1 << 16
-
-_NOTHING: Final[Flags] = np.zeros(0, dtype=np.bool_)
+_ALL: Final[Flags] = np.zeros(0, dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,16 +66,22 @@ class Pairs:
         return len(self.others)
 
     def __iter__(self) -> Iterator[tuple[RdflibTerm, RdflibTerm]]:
-        known: dict[int, RdflibTerm] = {}
-        for i, begin in enumerate(self.begins.tolist()):
-            row = self.others[self.offsets[i] : self.offsets[i + 1]].tolist()
-            if row:
-                one = self.term(begin)
-                for other in row:
-                    end = known.get(other)
-                    if end is None:
-                        end = known[other] = self.term(other)
-                    yield (end, one) if self.backwards else (one, end)
+        return chain.from_iterable(map(self._shown, range(0, len(self.others), _SHOWN)))
+
+    def _shown(self, low: int) -> Iterator[tuple[RdflibTerm, RdflibTerm]]:
+        """Some pairs, from number ``low`` on."""
+        high = min(low + _SHOWN, len(self.others))
+        first, last = np.searchsorted(self.offsets, (low + 1, high)).tolist()
+        bounds = self.offsets[first - 1 : last + 1].clip(low, high)
+        counts = bounds[1:] - bounds[:-1]
+        begins = self._terms(np.repeat(self.begins[first - 1 : last], counts))
+        others = self._terms(self.others[low:high])
+        return zip(others, begins, strict=True) if self.backwards else zip(begins, others, strict=True)
+
+    def _terms(self, numbers: Ids | Nodes) -> list[RdflibTerm]:
+        if self.strangers and numbers[-1] >= self.graph.nodes:  # they stand at the end
+            return list(map(self.term, numbers.tolist()))
+        return self.graph.terms(numbers)
 
     @property
     def arrays(self) -> tuple[Nodes, Nodes]:
@@ -114,33 +98,39 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairsPlan:
-    """From where to search for what: the nodes to begin at, and those wanted at the other end (all if empty).
+    """From where to search for what: the nodes to begin at, and those wanted at the other end (None: all).
 
-    ``strangers`` are terms that are no nodes of the graph, and joined with themselves.
+    ``strangers`` are terms that are no nodes of the graph, and joined with themselves. ``marks``: the search
+    began in the middle.
     """
 
     product: Product
     begins: Ids
-    wanted: Flags
+    ends: Ids | None
     backwards: bool
     strangers: tuple[Term, ...]
+    marks: Marks | None
+
+    @property
+    def wanted(self) -> Flags:
+        """Flags of the nodes wanted; of length 0 if all are."""
+        if self.ends is None:
+            return _ALL
+        flags = np.zeros(max(1, self.product.pointers.shape[1] - 1), dtype=np.bool_)
+        flags[self.ends] = True
+        return flags
 
 
 def plan_pairs(graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any) -> PairsPlan:
     """How to find the pairs of an expression; see ``find_pairs``."""
-    forward = graph.product(expression)
-    given = None if sources is None else graph.numbers(sources)
-    wanted = None if targets is None else graph.numbers(targets)
-    strangers = forward.strangers(given, wanted)
-    source_ids = None if given is None else given[0]
-    target_ids = None if wanted is None else wanted[0]
-    backwards = _from_the_end(graph, expression, forward, source_ids, target_ids)
-    product = graph.product(expression, backwards=True) if backwards else forward
-    begins, ends = (target_ids, source_ids) if backwards else (source_ids, target_ids)
-    if begins is None:
-        begins = product.candidates()
-    flags = graph.flags(ends)
-    return PairsPlan(product, begins, _NOTHING if flags is None else flags, backwards, strangers)
+    workspace = graph.take_workspace()
+    try:
+        plan = _plan(graph, expression, sources, targets, workspace)
+        if plan.marks is not None:
+            plan.marks.clear()
+        return replace(plan, marks=None)
+    finally:
+        graph.give_workspace(workspace)
 
 
 def find_pairs(
@@ -151,168 +141,90 @@ def find_pairs(
     ``sources`` and ``targets`` are terms, one or several, or None for all. Raises QuerySyntaxError and
     QueryMeaningError with the place in the expression.
     """
-    plan = plan_pairs(graph, expression, sources, targets)
-    begins, backwards, strangers = plan.begins, plan.backwards, plan.strangers
     workspace = graph.take_workspace()
     try:
-        search = Search(plan.product.arrays(), workspace, begins.astype(np.int32), plan.wanted, limit)
-        search.run()
+        plan = _plan(graph, expression, sources, targets, workspace)
+        search = _search(plan, workspace, limit)
     finally:
         graph.give_workspace(workspace)
-    alone = np.arange(graph.nodes, graph.nodes + len(strangers), dtype=np.int64)
-    offsets = np.concatenate([search.offsets, search.offsets[-1] + 1 + np.arange(len(strangers))])
-    others = np.concatenate([search.found, alone.astype(np.int32)]) if strangers else search.found
+    begins, offsets, others = plan.begins, search.offsets, search.found
+    if plan.strangers:
+        alone = np.arange(graph.nodes, graph.nodes + len(plan.strangers), dtype=np.int64)
+        begins = np.concatenate([begins, alone])
+        offsets = np.concatenate([offsets, offsets[-1] + 1 + np.arange(len(alone))])
+        others = np.concatenate([others, alone.astype(np.int32)])
     truncated = limit is not None and len(others) > limit
     if truncated:
         others, offsets = others[:limit], np.minimum(offsets, limit or 0)
-    begins = np.concatenate([begins, alone])
-    return Pairs(graph, begins, offsets, others, backwards, truncated, strangers)
+    return Pairs(graph, begins, offsets, others, plan.backwards, truncated, plan.strangers)
 
 
-def _from_the_end(
-    graph: KnowledgeGraph,
-    expression: str | Expression,
-    forward: Product,
-    sources: Ids | None,
-    targets: Ids | None,
-) -> bool:
-    """Whether to search backwards."""
-    if (sources is None) != (targets is None):
-        return sources is None
-    backward = graph.product(expression, backwards=True)
-    ahead = forward.first_edges(forward.candidates() if sources is None else sources)
-    behind = backward.first_edges(backward.candidates() if targets is None else targets)
-    return behind < ahead
+def _search(plan: PairsPlan, workspace: Workspace, limit: int | None) -> Search:
+    wanted, inside = _ALL, EVERYWHERE
+    if plan.ends is not None:
+        wanted = workspace.wanted
+        wanted[plan.ends] = True
+    if plan.marks is not None:
+        inside = plan.marks.inside
+    try:
+        search = Search(plan.product.arrays(), workspace, plan.begins.astype(np.int32), wanted, limit, inside)
+        search.run()
+    finally:
+        if plan.ends is not None:
+            wanted[plan.ends] = False
+        if plan.marks is not None:
+            plan.marks.clear()
+    return search
 
 
-class Search:
-    """Nodes reached from each of many nodes: ``found[offsets[i]:offsets[i + 1]]`` from ``begins[i]``."""
+def _plan(
+    graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any, workspace: Workspace
+) -> PairsPlan:
+    forward = graph.product(expression)
+    given = None if sources is None else graph.numbers(sources)
+    wanted = None if targets is None else graph.numbers(targets)
+    strangers = forward.strangers(given, wanted) if forward.anywhere else ()
+    starts = None if given is None else given[0]
+    ends = None if wanted is None else wanted[0]
+    cost, backwards = cheaper_end(graph, expression, starts, ends)
+    marks = None
+    if cost >= _WORTH and (cut := rare_cut(forward, cost)) is not None:
+        backward = graph.product(expression, backwards=True)
+        marks = mark(forward, backward, cut, workspace)
+        from_here, from_there = _both(starts, marks.sources), _both(ends, marks.targets)
+        backwards = backward.first_edges(from_there) < forward.first_edges(from_here)
+        begins: Ids | None = from_there if backwards else from_here
+    else:
+        begins = ends if backwards else starts
+    product = graph.product(expression, backwards=True) if backwards else forward
+    if begins is None:
+        begins = product.candidates()
+    return PairsPlan(product, begins, starts if backwards else ends, backwards, strangers, marks)
 
-    def __init__(
-        self, product: Arrays, workspace: Workspace, begins: Nodes, wanted: Flags, limit: int | None
-    ) -> None:
-        self._product = product
-        self._workspace = workspace
-        self._begins = begins
-        self._wanted = wanted
-        self._limit = limit
-        self._done = 0
-        self._room: Nodes = np.empty(0, dtype=np.int32)
-        self.offsets = np.zeros(len(begins) + 1, dtype=np.int64)
 
-    @property
-    def found(self) -> Nodes:
-        """What was found so far."""
-        return self._room[: self.offsets[self._done]]
+def cheaper_end(
+    graph: KnowledgeGraph, expression: str | Expression, starts: Ids | None, ends: Ids | None
+) -> tuple[int, bool]:
+    """How many edges the first moves look at from the better end, and whether that is the far one.
 
-    def run(self) -> None:
-        """Fills ``found`` and ``offsets``; stops when there are more than ``limit``."""
-        if len(self._begins) >= _MANY:
-            work = np.zeros(2, dtype=np.int64)
-            words = 1
-            while self._more() and work[SINGLE] >= _MASK_COST * work[SHARED]:
-                if self._is_large(work):
-                    self._by_components()
-                else:
-                    self._together(words, work)
-                    words = self._words()
-        while self._more():
-            self._one_by_one()
-        self.offsets[self._done + 1 :] = self.offsets[self._done]
+    One that is given is better than one that is not.
+    """
+    if ends is None or starts is not None:
+        ahead = graph.product(expression).first_edges(starts)
+        if (starts is None) != (ends is None):
+            return ahead, False
+    behind = graph.product(expression, backwards=True).first_edges(ends)
+    if (starts is None) != (ends is None):
+        return behind, True
+    return min(ahead, behind), behind < ahead
 
-    def _is_large(self, work: Ids) -> bool:
-        """Whether the batches to come look at so many edges that components pay.
 
-        Each batch looks at some of them again and again, as bits come in; to find the components takes about
-        as long as to look at all the edges ``_COMPONENT_COST`` times.
-        """
-        product = self._product
-        rows = product.moves[:, 0]
-        edges = int((product.pointers[rows, -1] - product.pointers[rows, 0]).sum())
-        batches = -(-(len(self._begins) - self._done) // (_BITS * self._words()))
-        return self._done > 0 and batches * int(work[SHARED]) > _COMPONENT_COST * edges
+def rare_cut(product: Product, cost: int) -> Cut | None:
+    """Where to begin in the middle, if that is much cheaper than what beginning at an end costs."""
+    # Where a path may have no edge, all nodes are answers anyway.
+    cut = None if len(product.empty) else product.cut
+    return cut if cut is not None and _RARER * cut.edges < cost else None
 
-    def _words(self) -> int:
-        """How long masks are; shorter where there are very many places."""
-        places = self._product.size * max(1, len(self._workspace.known))
-        return max(1, min(_WORDS, _MOST_MASKS // places))
 
-    def _more(self) -> bool:
-        enough = self._limit is not None and self.offsets[self._done] > self._limit
-        return self._done < len(self._begins) and not enough
-
-    def _one_by_one(self) -> None:
-        product, workspace = self._product, self._workspace
-        nodes = len(workspace.found)
-        room = max(nodes, _ROOM) if self._limit is None else self._limit + 1
-        begins = self._begins[self._done : self._done + _AT_ONCE]
-        left = len(begins)
-        stamp = workspace.stamps(product.size, left)
-        offsets = np.zeros(left + 1, dtype=np.int64)
-        done = one_by_one(
-            product.pointers, product.targets, product.leaving, product.moves, product.ends,
-            product.initial, product.empty, begins, 0, self._wanted, stamp, workspace.seen,
-            workspace.found, workspace.queue, offsets, self._free(nodes + min(room, nodes * left)),
-        )  # fmt: skip
-        self._advance(done, offsets)
-
-    def _together(self, words: int, work: Ids) -> None:
-        product, workspace = self._product, self._workspace
-        workspace.masks(product.size, words)
-        end = min(self._done + _BITS * words, len(self._begins))
-        found = np.empty(len(workspace.known), dtype=np.int32)
-        count = together(
-            product.pointers, product.targets, product.leaving, product.moves, product.ends,
-            product.initial, product.empty, self._begins, self._done, end, words,
-            workspace.visited, workspace.pending, np.zeros(words, dtype=np.uint64), workspace.waiting,
-            workspace.queue, workspace.touched, workspace.reached, workspace.known, found, work,
-        )  # fmt: skip
-        self._unpacked(end, words, found, count)
-
-    def _by_components(self) -> None:
-        """All sources that are left."""
-        product, workspace, words = self._product, self._workspace, self._words()
-        workspace.masks(product.size, words)
-        places = product.size * len(workspace.known)
-        component, low, index, move = np.zeros((4, places), dtype=np.int32)
-        stack, path, edge, members, begins = np.empty((5, places + 1), dtype=np.int64)
-        count = components(
-            product.pointers, product.targets, product.leaving, product.moves, product.initial,
-            self._begins[self._done :], index, low, component, stack, path, move, edge, members, begins,
-        )  # fmt: skip
-        total, found = np.zeros(words, dtype=np.uint64), np.empty(len(workspace.known), dtype=np.int32)
-        while self._more():
-            end = min(self._done + _BITS * words, len(self._begins))
-            filled = sweep(
-                product.pointers, product.targets, product.leaving, product.moves, product.ends,
-                product.initial, product.empty, self._begins, self._done, end, words,
-                component, members, begins, count, workspace.visited, workspace.pending, total,
-                workspace.reached, workspace.known, found,
-            )  # fmt: skip
-            self._unpacked(end, words, found, filled)
-
-    def _unpacked(self, end: int, words: int, found: Nodes, count: int) -> None:
-        """Take what a search with masks has found for the sources up to ``end``."""
-        workspace = self._workspace
-        counts = np.zeros(64 * words, dtype=np.int64)
-        count_bits(words, workspace.reached, found, count, self._wanted, counts)
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        masks, out = np.empty(count, dtype=np.uint64), self._free(int(offsets[-1]) + 1)
-        unpack(words, workspace.reached, workspace.known, found, count, offsets[:-1].copy(), masks, out)
-        self._advance(end - self._done, offsets)
-
-    def _advance(self, done: int, offsets: npt.NDArray[np.int64]) -> None:
-        """So many more sources are searched."""
-        start = self.offsets[self._done]
-        self.offsets[self._done + 1 : self._done + done + 1] = start + offsets[1 : done + 1]
-        self._done += done
-
-    def _free(self, size: int) -> Nodes:
-        """Room for so many nodes after those found; memory that is not written to costs nothing."""
-        used = int(self.offsets[self._done])
-        if used + size > len(self._room):
-            expected = used * len(self._begins) // max(1, self._done)
-            grown = np.empty(max(used + size, 2 * len(self._room), expected + expected // 8), dtype=np.int32)
-            grown[:used] = self._room[:used]
-            self._room = grown
-        return self._room[used:]
+def _both(given: Ids | None, found: Ids) -> Ids:
+    return found if given is None else np.intersect1d(given, found, assume_unique=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.paths._kernel import Flags, Ids, Masks, Nodes
+from spaseq.paths.cut import Cut, cheapest_cut
 from spaseq.paths.moves import Moves
 from spaseq.paths.relations import Pointers, Relations
 from spaseq.terms import Term
@@ -17,6 +19,14 @@ from spaseq.terms import Term
 Given = tuple[Ids, tuple[Term, ...]]
 
 _LAST_STAMP: Final = 2**31 - 1
+
+#: Where candidates are fewer than this part of the nodes, their numbers are sorted, else nodes are flagged.
+_FEW: Final = 16
+
+_NO_NODES: Final[Ids] = np.zeros(0, dtype=np.int64)
+
+#: There is room for so many answers, beside those of one more search.
+_ROOM: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +69,26 @@ class Product:
         self.empty: Flags = np.zeros(nodes if found.empty else 0, dtype=np.bool_)
         for tests in found.empty:
             self.empty |= relations.passing(tests)
+        self._arrays = self._bundle(relations.pointers, relations.targets, self.moves)
 
     def arrays(self, *, alone: bool = False) -> Arrays:
         """The arrays; ``alone``: copies, with the rows of this product and no others."""
-        pointers, targets, moves = self.pointers, self.targets, self.moves
         if alone:
-            rows, moves = np.unique(moves[:, 0]), moves.copy()
-            moves[:, 0] = np.searchsorted(rows, moves[:, 0])
-            parts = [targets[pointers[row, 0] : pointers[row, -1]] for row in rows]
-            begins = np.cumsum([0, *map(len, parts)])[:-1]
-            pointers = pointers[rows] - pointers[rows, :1] + begins[:, None]
-            targets = np.concatenate([*parts, np.zeros(0, dtype=np.int32)])
+            return self._copied()
+        if self._arrays.pointers is not self.pointers or self._arrays.targets is not self.targets:
+            self._arrays = self._bundle(self.pointers, self.targets, self.moves)
+        return self._arrays
+
+    def _copied(self) -> Arrays:
+        pointers, targets, moves = self.pointers, self.targets, self.moves.copy()
+        rows = np.unique(moves[:, 0])
+        moves[:, 0] = np.searchsorted(rows, moves[:, 0])
+        parts = [targets[pointers[row, 0] : pointers[row, -1]] for row in rows]
+        begins = np.cumsum([0, *map(len, parts)])[:-1]
+        pointers = pointers[rows] - pointers[rows, :1] + begins[:, None]
+        return self._bundle(pointers, np.concatenate([*parts, np.zeros(0, dtype=np.int32)]), moves)
+
+    def _bundle(self, pointers: Pointers, targets: Nodes, moves: Nodes) -> Arrays:
         return Arrays(self.size, pointers, targets, self.leaving, moves, self.ends, self.initial, self.empty)
 
     @property
@@ -82,18 +101,31 @@ class Product:
         """What the pointers point at."""
         return self.relations.targets
 
+    @cached_property
     def starting(self) -> tuple[int, ...]:
         """The rows of the first moves."""
         rows = [self.moves[self.leaving[q] : self.leaving[q + 1], 0].tolist() for q in self.initial.tolist()]
         return tuple(dict.fromkeys(row for found in rows for row in found))
 
+    @cached_property
+    def cut(self) -> Cut | None:
+        """The moves with fewest edges of which every path with edges makes exactly one."""
+        states = np.repeat(np.arange(self.size), np.diff(self.leaving)).tolist()
+        moves = [
+            (state, row, reached) for state, (row, reached) in zip(states, self.moves.tolist(), strict=True)
+        ]
+        starts, ends = self.automaton.initial, self.automaton.accepting
+        return cheapest_cut(self.size, moves, self.relations.size, starts, ends)
+
     def candidates(self) -> Ids:
-        """The nodes where an answer can begin."""
-        flags = np.zeros(self.pointers.shape[1] - 1, dtype=np.bool_)
-        for row in self.starting():
+        """The nodes where an answer can begin, in order."""
+        nodes = self.pointers.shape[1] - 1
+        if not len(self.empty) and _FEW * self.first_edges(None) < nodes:
+            found = [self.relations.begins(row) for row in self.starting]
+            return found[0] if len(found) == 1 else np.unique(np.concatenate([_NO_NODES, *found]))
+        flags = self.empty.copy() if len(self.empty) else np.zeros(nodes, dtype=np.bool_)
+        for row in self.starting:
             flags |= self.relations.sources(row)
-        if len(self.empty):
-            flags |= self.empty
         return np.flatnonzero(flags)
 
     def strangers(self, given: Given | None, wanted: Given | None) -> tuple[Term, ...]:
@@ -105,9 +137,11 @@ class Product:
             return () if side is None else side[1]
         return tuple(term for term in given[1] if term in wanted[1])
 
-    def first_edges(self, nodes: Ids) -> int:
-        """How many edges the first moves from these nodes have to look at."""
-        return sum(int(self.relations.degrees(row, nodes).sum()) for row in self.starting())
+    def first_edges(self, nodes: Ids | None) -> int:
+        """How many edges the first moves have to look at: from these nodes, or from all."""
+        if nodes is None:
+            return sum(map(self.relations.size, self.starting))
+        return sum(int(self.relations.degrees(row, nodes).sum()) for row in self.starting)
 
 
 class Workspace:
@@ -116,6 +150,10 @@ class Workspace:
     def __init__(self, nodes: int) -> None:
         self._nodes = nodes
         self._stamp = 0
+        self.out: Nodes = np.empty(nodes + _ROOM, dtype=np.int32)
+        self.wanted: Flags = np.zeros(max(1, nodes), dtype=np.bool_)  # of length 0 it would mean all
+        self.inside: Nodes = np.zeros(0, dtype=np.int32)
+        self.marked: Ids = np.zeros(0, dtype=np.int64)
         self.found: Nodes = np.zeros(nodes, dtype=np.int32)
         self.seen: Nodes = np.zeros(0, dtype=np.int32)
         self.queue: Ids = np.zeros(0, dtype=np.int64)
@@ -150,6 +188,14 @@ class Workspace:
         if len(self.reached) < words * self._nodes:
             self.reached = np.zeros(words * self._nodes, dtype=np.uint64)
         self._queue(places + states + 1)
+
+    def marks(self, states: int) -> tuple[Nodes, Ids]:
+        """Room to mark places: ``inside`` is -1 everywhere, and for a list of those that are marked."""
+        places = states * self._nodes
+        if len(self.inside) < places:
+            self.inside = np.full(places, -1, dtype=np.int32)
+            self.marked = np.empty(places, dtype=np.int64)
+        return self.inside, self.marked
 
     def _queue(self, size: int) -> None:
         if len(self.queue) < size:

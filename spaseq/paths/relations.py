@@ -114,6 +114,21 @@ class Relations:
         flags: Flags = self._pointers[row, 1:] > self._pointers[row, :-1]
         return flags
 
+    def begins(self, row: int) -> Ids:
+        """The nodes that the relation leads anywhere from, in order."""
+        low, high = int(self._pointers[row, 0]), int(self._pointers[row, -1])
+        edges = len(self._edges)
+        if high > 2 * edges:  # what was added has no column of the nodes it leads from
+            return np.flatnonzero(self.sources(row))
+        nodes = self._edges.s[low:high] if low < edges else self._heads[low - edges : high - edges]
+        new = np.ones(len(nodes), dtype=np.bool_)
+        np.not_equal(nodes[1:], nodes[:-1], out=new[1:])
+        return nodes[new].astype(np.int64)
+
+    def ends(self, row: int) -> Nodes:
+        """The nodes that the relation leads to, some of them several times."""
+        return self._targets[self._pointers[row, 0] : self._pointers[row, -1]]
+
     def passing(self, tests: Tests) -> Flags:
         """Which nodes pass all the tests."""
         flags = np.ones(self._edges.nodes, dtype=np.bool_)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import rdflib
 from hypothesis import given
+from hypothesis import strategies as st
 from pyoxigraph import NamedNode, Quad, QuerySolutions, Store
 
 import spaseq
 from spaseq.errors import QueryMeaningError
 from spaseq.interop import from_rdflib
-from spaseq.paths import KnowledgeGraph, Pairs, load, pairs
+from spaseq.paths import KnowledgeGraph, Pairs, load, pairs, product, reach
 from spaseq.paths.expression import Expression, Path
 from spaseq.paths.parser import parse
 from spaseq.terms import Term
@@ -63,16 +64,65 @@ def test_many_sources_together_and_one_by_one(
     graph = load(triples)
     wanted = expected(triples, path, None, targets)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairs, "_from_the_end", lambda *_: False)
+        patch.setattr(pairs, "cheaper_end", lambda *_: (0, False))
+        patch.setattr(reach, "_TRIED", 0)
+        patch.setattr(product, "_ROOM", 1)
         for many, cost, components in WAYS:
-            patch.setattr(pairs, "_MANY", many)
-            patch.setattr(pairs, "_MASK_COST", cost)
-            patch.setattr(pairs, "_COMPONENT_COST", components)
-            patch.setattr(pairs, "_BITS", 3)
-            patch.setattr(pairs, "_WORDS", 2)
-            patch.setattr(pairs, "_AT_ONCE", 2)
-            patch.setattr(pairs, "_ROOM", 1)
+            patch.setattr(reach, "_MANY", many)
+            patch.setattr(reach, "_MASK_COST", cost)
+            patch.setattr(reach, "_COMPONENT_COST", components)
+            patch.setattr(reach, "_BITS", 3)
+            patch.setattr(reach, "_WORDS", 2)
+            patch.setattr(reach, "_AT_ONCE", 2)
             assert answers(graph, path, None, targets) == wanted
+
+
+@given(graphs(), paths, ends, ends, st.sampled_from(WAYS))
+def test_from_the_middle(
+    triples: frozenset[Triple],
+    path: Path,
+    sources: list[NamedNode] | None,
+    targets: list[NamedNode] | None,
+    way: tuple[int, int, int],
+) -> None:
+    wanted = expected(triples, path, sources, targets)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairs, "_WORTH", 1)
+        patch.setattr(pairs, "_RARER", 0)
+        patch.setattr(reach, "_TRIED", 0)
+        for name, value in zip(("_MANY", "_MASK_COST", "_COMPONENT_COST"), way, strict=True):
+            patch.setattr(reach, name, value)
+        graph = load(triples)
+        for _ in range(2):  # what was marked is unmarked for the next one
+            assert answers(graph, path, sources, targets) == wanted
+
+
+@given(graphs(edges=20), paths)
+def test_every_path_takes_one_edge_of_the_cut(triples: frozenset[Triple], path: Path) -> None:
+    graph = load(triples)
+    product = graph.product(Expression(path, {}, parse("<urn:x>").source))
+    if (cut := product.cut) is None:
+        return
+    assert cut.edges == sum(product.relations.size(row) for _, row, _ in cut.moves)
+    ends = product.automaton.accepting
+    assert cut.edges <= product.first_edges(None) + sum(
+        product.relations.size(row)
+        for state in range(product.size)
+        for row, reached in product.moves[product.leaving[state] : product.leaving[state + 1]].tolist()
+        if reached in ends
+    )
+    # How often each state may be reached across the cut: never, and once, but not twice.
+    crossings = {(state, 0) for state in product.automaton.initial}
+    waiting = list(crossings)
+    while waiting:
+        state, crossed = waiting.pop()
+        for row, reached in product.moves[product.leaving[state] : product.leaving[state + 1]].tolist():
+            after = (reached, crossed + ((state, row, reached) in cut.moves))
+            assert after[1] <= 1
+            if after not in crossings:
+                crossings.add(after)
+                waiting.append(after)
+    assert {crossed for state, crossed in crossings if state in ends} <= {1}
 
 
 @pytest.mark.parametrize(
@@ -86,9 +136,10 @@ def test_hundreds_of_sources(path: str, monkeypatch: pytest.MonkeyPatch) -> None
     )
     found = []
     for many, cost, components in WAYS:
-        monkeypatch.setattr(pairs, "_MANY", many)
-        monkeypatch.setattr(pairs, "_MASK_COST", cost)
-        monkeypatch.setattr(pairs, "_COMPONENT_COST", components)
+        monkeypatch.setattr(reach, "_TRIED", 0)
+        monkeypatch.setattr(reach, "_MANY", many)
+        monkeypatch.setattr(reach, "_MASK_COST", cost)
+        monkeypatch.setattr(reach, "_COMPONENT_COST", components)
         for targets in (None, np.arange(100)):
             found.append(np.stack(graph.pairs(path, targets=targets).arrays))
     assert [len(columns) for columns in found] == [2] * 6
