@@ -152,15 +152,21 @@ class Bucket:
         return self._bounds.start + self._bounds.index(self.reached) * self._bounds.size
 
     def _forget_counted(self) -> None:
-        """The same for windows that count events: so many of the newest stay, at least."""
-        newest = sorted(self._kept, key=lambda kept: kept.extent.last, reverse=True)
-        count, stay = 0, []
-        for kept in newest:
-            if kept.extent.last >= self.reached or count < self._back * self._bounds.size:
-                stay.append(kept)
-            if kept.extent.last < self.reached:
-                count += kept.extent.events
-        self._kept = stay
+        """The same for windows that count events: what is older than so many of the newest goes.
+
+        Chunks overlap in time, so a chunk is only as old as those that begin after its end are new.
+        """
+        processed = [kept for kept in self._kept if kept.extent.last < self.reached]
+        begins = np.sort([kept.extent.begin for kept in processed])
+        sizes = np.array([kept.extent.events for kept in sorted(processed, key=lambda k: k.extent.begin)])
+        newer = np.append(np.cumsum(sizes[::-1])[::-1], 0)
+        enough = self._back * self._bounds.size
+
+        def matters(kept: _Kept) -> bool:
+            last = kept.extent.last
+            return last >= self.reached or newer[np.searchsorted(begins, last, side="right")] < enough
+
+        self._kept = list(filter(matters, self._kept))
 
     # --- state --------------------------------------------------------------------------------
 

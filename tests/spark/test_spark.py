@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,18 +10,16 @@ import pytest
 
 import spaseq
 from spaseq.engine.running import StreamSource
-from spaseq.spark._lines import line_of, match_of
+from spaseq.spark._lines import line_of
+from tests.spark.running import finished, without_n
 from tests.spark.stages import comparable
 from tests.streams import NS, query
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
-from pyspark.sql import DataFrame, Row, SparkSession  # noqa: E402  # after the skip
-from pyspark.sql.streaming.query import StreamingQuery  # noqa: E402
+from pyspark.sql import Row, SparkSession  # noqa: E402  # after the skip
 
 from spaseq.spark import drive, events, expanded, folder_sink, knowledge, matches, planned, run  # noqa: E402
-
-ROOT = Path(__file__).parents[2]
 
 pytestmark = [
     # PySpark's sockets to its JVM and workers are closed when they are collected.
@@ -65,22 +62,6 @@ def found(rows: Sequence[Row], kind: str = "match") -> list[str]:
     return [row.json for row in rows if row.kind == kind]
 
 
-def finished(frame: DataFrame, checkpoint: Path) -> tuple[list[Row], StreamingQuery]:
-    """All that a stream brings until it ends."""
-    rows: list[Row] = []
-
-    def take(batch: DataFrame, _: int) -> None:
-        rows.extend(batch.collect())
-
-    writer = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
-    running = writer.start()
-    try:
-        running.processAllAvailable()
-    finally:
-        running.stop()
-    return rows, running
-
-
 def test_a_batch(spark: SparkSession, tmp_path: Path) -> None:
     text, streams = stocks(tmp_path)
     want = local(text, streams)
@@ -99,17 +80,6 @@ def test_files_cut_into_pieces_are_the_same_stream(spark: SparkSession, tmp_path
     whole, cut = local(text, streams), found(run(spark, text, streams, piece_bytes=5_000).collect())
     # Arrival numbers count from the byte where a piece begins: other ones, in the same order.
     assert without_n(cut) == without_n(whole)
-
-
-def without_n(lines: list[str]) -> list[str]:
-    out = []
-    for line in lines:
-        match = json.loads(line)
-        for chosen in match["events"].values():
-            for event in chosen:
-                del event["n"]
-        out.append(json.dumps(match))
-    return comparable(out)
 
 
 def test_a_stream(spark: SparkSession, tmp_path: Path) -> None:
@@ -181,23 +151,6 @@ def test_the_format_gives_events(spark: SparkSession, tmp_path: Path) -> None:
     text, _ = stocks(tmp_path, 20)
     got = [row.json for row in matches(frame, text, clock="ticks").collect()]
     assert comparable(got) == comparable(local(text, streams))
-
-
-@pytest.mark.parametrize("name", ["smart-grid", "traffic"])
-def test_use_cases(spark: SparkSession, name: str) -> None:
-    text = spaseq.prepare((ROOT / "streams" / f"{name}.rq").read_text())
-    catalog = spaseq.sources.load_catalog(ROOT / "streams" / "catalog.ttl")
-    streams = {
-        d.iri.value: spaseq.Source(d.iri.value, catalog[d.iri].location, catalog[d.iri].options)
-        for d in text.streams
-    }
-    kb = {iri.value: ROOT / "kb" / f"{name}.ttl" for iri in spaseq.KnowledgeBase({}).missing(text)}
-    want = [line_of(match) for match in spaseq.run(text, streams, kb)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", spaseq.SpaseqWarning)
-        got = found(run(spark, text, streams, kb).collect())
-    assert comparable(got) == comparable(want)
-    assert [line_of(match_of(line, text)) for line in want] == want
 
 
 def test_tumbling_windows_of_a_stream_need_a_start(spark: SparkSession, tmp_path: Path) -> None:

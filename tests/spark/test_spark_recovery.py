@@ -23,10 +23,11 @@ from pyspark.errors import StreamingQueryException  # noqa: E402  # after the sk
 from pyspark.sql import SparkSession  # noqa: E402
 
 from spaseq.spark import drive, folder_sink, planned  # noqa: E402
-from tests.spark.test_spark import stocks, without_n  # noqa: E402
+from tests.spark.running import without_n  # noqa: E402
+from tests.spark.test_spark import stocks  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
-IS_LONG = settings().max_examples > 10_000
+IS_LONG = (settings.default or settings()).max_examples > 1_000
 KILLS = 20 if IS_LONG else 3
 
 pytestmark = [

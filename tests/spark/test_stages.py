@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -13,65 +14,9 @@ from spaseq.events import Clock
 from spaseq.spark._bucket import Bucket
 from spaseq.spark._chunk import extent
 from spaseq.spark._job import Job, bucket_numbers, needs, partition_of, pattern_of
+from tests.spark.cases import of_the_whole_language, queries, streams
 from tests.spark.stages import Cluster, comparable, pushed
 from tests.streams import Letter, letters, query
-
-SEQUENCES = [
-    "A ; B",
-    "A , B",
-    "A : B",
-    "A , B+[,] , C",
-    "A ; B+ ; C",
-    "A : B+[:] : C",
-    "A ; !B ; C",
-    "A ; B ; !C",
-    "!A ; B ; C",
-    "A ; B? ; C",
-    "A ; !B",
-    "A ; (B | C)",
-    "A ; (B & C)",
-    "ALL(A, B, C)",
-    "(A ; B)+",
-]
-WINDOWS = ["3 SECONDS SLIDING", "8 SECONDS SLIDING", "4 SECONDS", "3 EVENTS", "4 EVENTS SLIDING"]
-TAILS = ["", "", "", "EMIT LAST", "EMIT NEXT", "EMIT MAX", "CONSUME ANY", "EMIT LAST CONSUME ANY", "LIMIT 2"]
-FILTERS = ["", "", "FILTER(?bv > ?av)", "FILTER EXISTS { ?b :v ?av }"]
-
-
-@st.composite
-def streams(draw: st.DrawFn) -> list[Letter]:
-    """Letters of one or two streams and two keys, in order of time; several may come at once."""
-    count = draw(st.integers(0, 14))
-    time = 0
-    words: list[tuple[int, str, str, str]] = []
-    for _ in range(count):
-        time += draw(st.sampled_from([0, 1, 1, 1, 2, 6]))
-        words.append((time, draw(st.sampled_from(["S", "S", "S2"])), draw(st.sampled_from("abcx")),
-                      draw(st.sampled_from("kl"))))  # fmt: skip
-    return [letters(f"{s}.{kind}@{t}={t}/{key}")[0] for t, s, kind, key in sorted(words)]
-
-
-@st.composite
-def queries(draw: st.DrawFn) -> str:
-    seq = draw(st.sampled_from(SEQUENCES))
-    names = [name for name in "ABC" if name in seq]
-    by_key = draw(st.booleans())
-    gpms = {name: f"?{name.lower()} :k ?k ." if by_key else "" for name in names}
-    if "B" in names and "A" in names and not seq.startswith("!"):
-        gpms["B"] += draw(st.sampled_from(FILTERS))
-    head = draw(st.sampled_from(["SELECT *", "SELECT *", "CONSTRUCT { ?a :then ?b , [] }", "ASK"]))
-    if ("A" not in names or "B" not in names or "!" in seq) and head.startswith("CONSTRUCT"):
-        head = "SELECT *"
-    return query(
-        seq,
-        draw(st.sampled_from(WINDOWS)),
-        gpms,
-        streams=("S", "S2"),
-        head=head,
-        partition="?k" if by_key else "",
-        tail=draw(st.sampled_from(TAILS)),
-    )
-
 
 clusters = st.builds(
     Cluster,
@@ -86,6 +31,13 @@ clusters = st.builds(
 @given(queries(), streams(), clusters)
 def test_same_answers(text: str, events: list[Letter], cluster: Cluster) -> None:
     assert comparable(cluster.run(text, events)) == comparable(pushed(text, events))
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**64 - 1), clusters)
+def test_same_answers_of_the_whole_language(seed: int, cluster: Cluster) -> None:
+    case = of_the_whole_language(random.Random(seed))
+    assert comparable(cluster.run(case.text, case.events)) == comparable(pushed(case.text, case.events)), case
 
 
 @pytest.mark.parametrize("cold", [False, True])
@@ -107,6 +59,16 @@ def test_what_was_consumed_is_not_brought_back(cold: bool) -> None:
     found = Cluster(sizes=(3, 1, 1, 1), cold=cold).run(text, events)
     assert comparable(found) == comparable(pushed(text, events))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_windows_of_events_keep_chunks_that_overlap(seed: int) -> None:
+    """The chunk of x2 and a4 is newer than that of a3, but not by two events."""
+    text = query("A+[,]", "2 EVENTS SLIDING", streams=("S", "S2"))
+    events = letters("S2.x2 a3 S2.a4 a6 S2.a8")
+    found = Cluster(sizes=(3, 2), cold=True, seed=seed).run(text, events)
+    assert comparable(found) == comparable(pushed(text, events))
+    assert len(found) == 9
 
 
 # --- strict contiguity ----------------------------------------------------------------------------
