@@ -14,6 +14,8 @@ from pyoxigraph import Literal
 from spaseq.errors import QueryError
 from spaseq.events import Stamp
 from spaseq.matching.context import Context
+from spaseq.matching.enumeration import _kernel_layout as lay
+from spaseq.matching.enumeration import memory
 from spaseq.matching.enumeration.evaluator import Enumeration
 from spaseq.matching.enumeration.fits import fits
 from spaseq.matching.model import Bounds, Occurrence
@@ -85,6 +87,15 @@ def random_query(rng: random.Random) -> Query:
             return Query(text, pattern, {name: rng.choice("xxxy") for name in names}, reads, binds)
 
 
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that has to grow all the time."""
+    for name, size in (("_NODES", 512), ("_PARTITIONS", 1), ("_FOUND", 4), ("_ACTIVE", 1), ("_LIST", 2)):
+        monkeypatch.setattr(memory, name, size)
+    monkeypatch.setattr(memory, "_KEYS", 1)
+
+
+@pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_enumeration_equals_the_reference(seed: int) -> None:
     rng = random.Random(f"enumeration {seed}")
@@ -161,6 +172,41 @@ def test_idle_partitions_are_dropped() -> None:
     for batch in batches(events, dictionary, [100] * 50):
         evaluator.update(*batch)
     assert evaluator.memory.partitions < 500
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("sliding", [True, False])
+def test_a_ring_that_went_round_many_times_has_the_right_nodes(sliding: bool) -> None:
+    """All matches of a long stream, as loops over its events find them."""
+    evaluator, dictionary = _evaluator(_query("A : B : C"), Bounds(20, False, sliding, 0))
+    rng = random.Random(2)
+    kinds = rng.choices("ABCD", k=6_000)
+    events = _stream(dictionary, ((kind, "k") for kind in kinds))
+    found = Counter(
+        tuple(event.position for _, event in match.events)
+        for batch in batches(events, dictionary, [500] * 12)
+        for _, match in evaluator.process(*batch)
+    )
+    assert evaluator.memory.counters[lay.NEXT_NODE] > 4 * len(evaluator.memory.nodes)
+    within = (lambda a, c: c - a <= 20) if sliding else (lambda a, c: c // 20 == a // 20)
+    expected = Counter(
+        (a, b, c)
+        for a in range(len(kinds))
+        if kinds[a] == "A"
+        for c in range(a + 2, min(a + 21, len(kinds)))
+        if kinds[c] == "C" and within(a, c)
+        for b in range(a + 1, c)
+        if kinds[b] == "B"
+    )
+    assert found == expected
+
+
+def test_more_states_are_active_than_an_integer_has_bits() -> None:
+    evaluator, dictionary = _evaluator(_query("A{69}[:]"), Bounds(1_000, False, True, 0))
+    events = _stream(dictionary, (("A", "k") for _ in range(70)))
+    (batch,) = batches(events, dictionary, [])
+    found = [{event.position for _, event in match.events} for _, match in evaluator.process(*batch)]
+    assert sorted(min(set(range(70)) - positions) for positions in found) == list(range(70))
 
 
 def test_arrays_are_the_matches() -> None:

@@ -1,15 +1,16 @@
 """CORE's evaluation on arrays: constant work an event, matches as paths of a compact graph.
 
-*Nodes* are the tECS of CORE (section 5): a *bottom* is where runs start, an *output* is an event chosen as a
-GPM and what came before it, a *union* has two alternatives. Each has its ``TOP``: the latest start of a run
-below it, on the window's axis. A union's left side has the union's own top and its right side no later one,
-so that what the window has left behind is cut off at sight. Nodes stand in a ring in the order they were
-made; a reference is a number that only grows. A node made before the window has no run in it, so the ring is
-freed from the front.
+*Nodes* are the tECS of CORE (section 5): an *output* is an event chosen as a GPM and what came before it, a
+*union* has two alternatives; CORE's *bottom*, where runs start, is number 0. Each node has its ``TOP``: the
+latest start of a run below it, on the window's axis. A union's left side has the union's own top and its
+right side no later one, so that what the window has left behind is cut off at sight. Nodes stand in a ring in
+the order they were made; a reference is a number that only grows. A node made before the window has no run in
+it, so the ring is freed from the front: up to a *mark*, whose ``TOP`` is when it was made.
 
 A *partition* holds its active states of the deterministic automaton. Each has a *union list*: nodes of which
 the first is no union and starts last, the others have decreasing tops, and all together stand for the state's
-runs. Merging a list makes a node from which runs are enumerated with a bounded delay.
+runs. Merging a list makes a node from which runs are enumerated with a bounded delay; it is kept until the
+list changes. Tops stand in the lists too, so that an update reads no nodes, which may be far away.
 
 Several streams: a run that ends at the current time cannot go on with a simultaneous event of another
 stream. Such runs *pend* under the number of their stream until time moves on.
@@ -24,27 +25,33 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 
-# Columns of nodes. A label below 0 is a kind; LEFT is also what comes before an output.
+# Columns of nodes: two of them fill a cache line. LABEL is that of an output, or UNION; LEFT is what comes
+# before an output; OTHER is an output's event's position, a union's right side, the mark after a mark.
 LABEL: Final = 0
-POSITION: Final = 1
-LEFT: Final = 2
-RIGHT: Final = 3
-TOP: Final = 4
-MADE: Final = 5
-NODE_SIZE: Final = 6
-BOTTOM: Final = -1
-UNION: Final = -2
+LEFT: Final = 1
+OTHER: Final = 2
+TOP: Final = 3
+NODE_SIZE: Final = 4
+UNION: Final = -1
+MARK: Final = -2
 
-# Columns of partitions, then come active states: the state, what it pends under (-1: nothing), its list.
+# Columns of partitions: the keys, the last event's place on the axis and its time, how many states are
+# active, where the last run that started went, and for each label which active states wait for it, as bits.
 KEY_LIMIT: Final = 4
 LAST: Final = 4
 LAST_TIME: Final = 5
 ACTIVE: Final = 6
-ENTRIES: Final = 7
+START: Final = 7
+WAITING: Final = 8
+
+# Then come the active states: number, what it pends under (-1: nothing), the place of the active state to
+# which its last step led, and its list, in pairs of a node and its top.
 STATE: Final = 0
 PENDING: Final = 1
-LENGTH: Final = 2
-LIST: Final = 3
+NEXT: Final = 2
+LENGTH: Final = 3
+MERGED: Final = 4
+LIST: Final = 5
 
 # Columns of what was found: the node, the least top in its window, the partition, the event.
 FOUND_SIZE: Final = 4
@@ -68,7 +75,13 @@ STATE_ASKED: Final = 14
 LABEL_ASKED: Final = 15
 KEYS_FOUND: Final = 16
 WANTS: Final = 17
-COUNTERS: Final = 20
+LONGEST: Final = 18
+ENTRIES: Final = 19
+ENTRY_SIZE: Final = 20
+WORDS: Final = 21
+LAST_MARK: Final = 22
+KNOWN: Final = 23
+COUNTERS: Final = 24
 
 # What WIDER wants more of.
 MORE_ACTIVE: Final = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from spaseq._jit import kernel
 from spaseq.matching.enumeration._kernel_layout import (
-    BOTTOM,
     DEEPER,
     DONE,
     FIRST_NODE,
@@ -12,8 +11,7 @@ from spaseq.matching.enumeration._kernel_layout import (
     LABEL,
     LEFT,
     MASK,
-    POSITION,
-    RIGHT,
+    OTHER,
     TOP,
     UNION,
     W_COUNT,
@@ -56,17 +54,7 @@ def enumerate_matches(
                 return DEEPER
             if w[W_USED] + 2 * depth + 2 > len(out):
                 return FULL
-            at = number & mask
-            label = nodes[at, LABEL]
-            if label == UNION:
-                right = nodes[at, RIGHT]
-                if right >= c[FIRST_NODE] and nodes[right & mask, TOP] >= least:
-                    stack[top, 0] = right
-                    top += 1
-                stack[top, 0] = nodes[at, LEFT]
-                stack[top, 1] = depth
-                w[W_STACK] = top + 1
-            elif label == BOTTOM:
+            if number == 0:
                 used = w[W_USED]
                 for i in range(depth - 1, -1, -1):
                     out[used] = path[i, 0]
@@ -77,8 +65,19 @@ def enumerate_matches(
                 roots[w[W_COUNT]] = w[W_ROOT]
                 w[W_COUNT] += 1
                 w[W_STACK] = top
+                continue
+            at = number & mask
+            label = nodes[at, LABEL]
+            if label == UNION:
+                right = nodes[at, OTHER]
+                if right >= c[FIRST_NODE] and nodes[right & mask, TOP] >= least:
+                    stack[top, 0] = right
+                    top += 1
+                stack[top, 0] = nodes[at, LEFT]
+                stack[top, 1] = depth
+                w[W_STACK] = top + 1
             else:
-                path[depth, 0] = nodes[at, POSITION]
+                path[depth, 0] = nodes[at, OTHER]
                 path[depth, 1] = label
                 stack[top, 0] = nodes[at, LEFT]
                 stack[top, 1] = depth + 1

@@ -45,7 +45,10 @@ class Move:
 
 
 class Automaton:
-    """``target[state, label]`` is -1 where it is not known yet; ``outgoing`` are labels as bits."""
+    """``target[state, label]`` is -1 where it is not known yet; ``outgoing`` are labels as bits.
+
+    ``unknown`` is how many steps there are that are not known yet.
+    """
 
     def __init__(self, program: Program, labels: Sequence[str]) -> None:
         self._labels = {gpm: number for number, gpm in enumerate(labels)}
@@ -56,6 +59,7 @@ class Automaton:
         self.target = np.full((_LEAST, len(labels)), -1, dtype=np.int64)
         self.outgoing = np.zeros(_LEAST, dtype=np.int64)
         self.accepting = np.zeros(_LEAST, dtype=np.int64)
+        self.unknown = 0
         self._number(frozenset({self.start}))
 
     def __len__(self) -> int:
@@ -83,6 +87,7 @@ class Automaton:
         moves = (move for configuration in self._states[state] for move in self.moves(configuration))
         reached = frozenset(move.to for move in moves if self._labels[move.unit.gpm] == label)
         self.target[state, label] = self._number(reached)
+        self.unknown -= 1
 
     def _number(self, state: frozenset[Configuration]) -> int:
         number = self._numbers.get(state)
@@ -97,6 +102,7 @@ class Automaton:
         self.accepting[number] = any(True for c in state for _ in self.endings(c))
         for move in (move for c in state for move in self.moves(c)):
             self.outgoing[number] |= 1 << self._labels[move.unit.gpm]
+        self.unknown += int(self.outgoing[number]).bit_count()
         return number
 
     def _act(self, counts: Counts, actions: tuple[Action, ...]) -> Counts | None:

@@ -22,7 +22,7 @@ from spaseq.gpm.solutions import Solutions
 from spaseq.language.syntax import Consume, Emit
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration import _kernel_layout as lay
-from spaseq.matching.enumeration._kernel import run
+from spaseq.matching.enumeration._kernel import label_events, run
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import Memory, Walk
@@ -133,6 +133,7 @@ class Enumeration:
             waiting = int(c[lay.FOUND_COUNT])
             if status == lay.ASK:
                 known.find(int(c[lay.STATE_ASKED]), int(c[lay.LABEL_ASKED]))
+                c[lay.KNOWN] = known.unknown == 0
                 continue
             if status == lay.WIDER:
                 m.widen()
@@ -150,21 +151,22 @@ class Enumeration:
                 m.more_found()
 
     def _columns(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> _Columns:
-        tables = tuple(solutions.get(name, _NONE).by_time() for name in self._gpms)
+        tables = tuple(solutions.get(name, _NONE) for name in self._gpms)
+        sizes = np.cumsum([0, *map(len, tables)])
+        labels = np.zeros(len(batch), dtype=np.int64)
+        events = np.concatenate([table.events for table in tables])
+        if not label_events(labels, events, sizes):
+            tables = tuple(table.by_time() for table in tables)
+            events = np.concatenate([table.events for table in tables])
         axis = start + np.arange(len(batch)) if self._bounds.counted else batch.time
         if not self._bounds.sliding:
             axis = (axis - self._bounds.start) // self._bounds.size
         chunk = Chunk(start, batch, tables, int(axis[-1]))
         self._past.add(chunk, int(axis[0] - self._memory.counters[lay.LIMIT]))
-        labels = np.zeros(len(batch), dtype=np.int64)
-        for label, table in enumerate(tables):
-            labels[table.events] |= 1 << label
         values = [
             np.stack([table.column(name) for name in self._keys], axis=1) for table in tables if self._keys
         ]
         flat = np.concatenate(values).ravel() if values else np.zeros(0, dtype=np.int64)
-        sizes = np.cumsum([0, *map(len, tables)])
-        events = np.concatenate([table.events for table in tables]) if self._keys else flat
         return _Columns(
             labels,
             np.ascontiguousarray(axis),

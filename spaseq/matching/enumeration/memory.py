@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from spaseq.matching.enumeration import _kernel_layout as lay
-from spaseq.matching.enumeration._kernel import move_partitions
+from spaseq.matching.enumeration._kernel_partitions import move_partitions
 from spaseq.matching.enumeration._kernel_walk import enumerate_matches
 from spaseq.matching.enumeration.automaton import Automaton
 
@@ -15,7 +15,7 @@ _NODES: Final = 1 << 14
 _PARTITIONS: Final = 1 << 6
 _FOUND: Final = 1 << 12
 _ACTIVE: Final = 4
-_LIST: Final = 3
+_LIST: Final = 4
 _KEYS: Final = 16
 _MATCHES: Final = 1 << 6
 _MOST_MATCHES: Final = 1 << 16
@@ -30,14 +30,18 @@ class Memory:
         c = self.counters
         c[lay.N_KEYS], c[lay.LABELS], c[lay.LIMIT] = keys, labels, limit
         c[lay.MOST_ACTIVE], c[lay.MOST_LIST] = _ACTIVE, _LIST
-        # No node has number 0, which stands for none.
-        c[lay.FIRST_NODE] = c[lay.NEXT_NODE] = 1
+        # A list begins with a node that is no union and one more.
+        c[lay.LONGEST] = 2
+        # No node has number 0, where runs start.
+        c[lay.FIRST_NODE] = c[lay.LAST_MARK] = 1
+        c[lay.NEXT_NODE] = 2
         # Without keys there is one partition, and it is there from the start.
         c[lay.PARTITIONS] = int(keys == 0)
         c[lay.MASK] = _NODES - 1
         self.nodes, self.found, self.seen = lay.arrays(
             (_NODES, lay.NODE_SIZE), (_FOUND, lay.FOUND_SIZE), (_KEYS, keys + 1)
         )
+        self.nodes[1] = lay.MARK, 0, 0, np.iinfo(np.int64).min
         self.parts, self.table, self.work = lay.arrays((0, 0), (0,), (0,))
         self._allocate(_PARTITIONS if keys else 1)
 
@@ -85,17 +89,27 @@ class Memory:
         self._move(self.parts, max(_PARTITIONS, 1 << (2 * live).bit_length()), active, most_list, least)
 
     def _move(self, old: lay.Ints, size: int, active: int, most_list: int, least: int) -> None:
+        words, entry = _entry(active, most_list)
         self.parts, self.table, self.work = self._arrays(size, active, most_list)
-        move_partitions(self.counters, old, self.parts, self.table, most_list, least)
+        move_partitions(self.counters, old, self.parts, self.table, words, entry, least)
         self.counters[lay.MOST_ACTIVE], self.counters[lay.MOST_LIST] = active, most_list
 
     def _allocate(self, size: int) -> None:
+        c = self.counters
+        c[lay.WORDS], c[lay.ENTRY_SIZE] = _entry(_ACTIVE, _LIST)
+        c[lay.ENTRIES] = lay.WAITING + c[lay.LABELS] * c[lay.WORDS]
         self.parts, self.table, self.work = self._arrays(size, _ACTIVE, _LIST)
 
     def _arrays(self, size: int, active: int, most_list: int) -> tuple[lay.Ints, lay.Ints, lay.Ints]:
-        width = lay.ENTRIES + active * (lay.LIST + most_list)
+        words, entry = _entry(active, most_list)
+        width = int(lay.WAITING + self.counters[lay.LABELS] * words + active * entry)
         parts, table, work = lay.arrays((size, width), (1 << (2 * size).bit_length(),), (width,))
         return parts, table, work
+
+
+def _entry(active: int, most_list: int) -> tuple[int, int]:
+    """How many integers have a bit for each active state, and the size of an active state."""
+    return -(-active // 64), lay.LIST + 2 * most_list
 
 
 class Walk:

@@ -1,0 +1,138 @@
+"""Which partitions an event belongs to, and where each of them is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import inlined, kernel
+from spaseq.matching.enumeration._kernel_bits import lowest
+from spaseq.matching.enumeration._kernel_layout import (
+    ACTIVE,
+    ENTRIES,
+    ENTRY_SIZE,
+    LABELS,
+    LAST,
+    LENGTH,
+    LIST,
+    N_KEYS,
+    NEXT,
+    PARTITIONS,
+    START,
+    WAITING,
+    WORDS,
+    Ints,
+)
+from spaseq.matching.enumeration._kernel_states import entry_of
+
+_MULTIPLIER: Final = 0x2545F4914F6CDD1D
+
+
+@inlined
+def _mix(code: int, value: int) -> int:
+    code = (code ^ value) * _MULTIPLIER
+    return code ^ (code >> 29)
+
+
+@inlined
+def partition(c: Ints, parts: Ints, table: Ints, seen: Ints, number: int) -> int:
+    """The partition of the key that stands in ``seen``, new if need be; -1 if there is no room."""
+    keys = c[N_KEYS]
+    code = 0
+    for i in range(keys):
+        code = _mix(code, seen[number, i])
+    mask = len(table) - 1
+    at = (code ^ (code >> 32)) & mask
+    while table[at]:
+        where = table[at] - 1
+        same = True
+        for i in range(keys):
+            same = same and parts[where, i] == seen[number, i]
+        if same:
+            return int(where)
+        at = (at + 1) & mask
+    where = c[PARTITIONS]
+    if where == len(parts):
+        return -1
+    c[PARTITIONS] = where + 1
+    table[at] = where + 1
+    for i in range(keys):
+        parts[where, i] = seen[number, i]
+    return int(where)
+
+
+@inlined
+def gather(
+    c: Ints, seen: Ints, events: Ints, keys: Ints, cursors: Ints, ends: Ints, event: int, labels: int
+) -> int:  # fmt: skip
+    """The distinct keys of an event's solutions, each with the labels that have it; how many."""
+    count = 0
+    width = c[N_KEYS]
+    while labels:
+        bit = labels & -labels
+        label = lowest(labels)
+        labels ^= bit
+        row = cursors[label]
+        while row < ends[label] and events[row] < event:
+            row += 1
+        cursors[label] = row
+        while row < ends[label] and events[row] == event:
+            at = row * width
+            row += 1
+            bound = True
+            for i in range(width):
+                bound = bound and keys[at + i] != 0
+            if not bound:
+                continue
+            same = 0
+            while same < count:
+                equal = True
+                for i in range(width):
+                    equal = equal and seen[same, i] == keys[at + i]
+                if equal:
+                    break
+                same += 1
+            if same == len(seen):
+                return -1
+            if same == count:
+                for i in range(width):
+                    seen[count, i] = keys[at + i]
+                seen[count, width] = 0
+                count += 1
+            seen[same, width] |= bit
+    return count
+
+
+@kernel
+def move_partitions(c: Ints, old: Ints, parts: Ints, table: Ints, words: int, size: int, least: int) -> None:
+    """Copies the partitions that an event since ``least`` has touched into new, empty memory."""
+    count = 0
+    mask = len(table) - 1
+    entries = WAITING + c[LABELS] * words
+    for where in range(c[PARTITIONS]):
+        if old[where, LAST] < least and c[N_KEYS] > 0:
+            continue
+        code = 0
+        for i in range(c[N_KEYS]):
+            code = _mix(code, old[where, i])
+        for i in range(WAITING):
+            parts[count, i] = old[where, i]
+        parts[count, START] = 0
+        for label in range(c[LABELS]):
+            for i in range(c[WORDS]):
+                parts[count, WAITING + label * words + i] = old[where, WAITING + label * c[WORDS] + i]
+        for i in range(old[where, ACTIVE]):
+            source = entry_of(c, i)
+            goal = entries + i * size
+            for j in range(LIST + 2 * old[where, source + LENGTH]):
+                parts[count, goal + j] = old[where, source + j]
+            parts[count, goal + NEXT] = 0
+        if c[N_KEYS] > 0:
+            at = (code ^ (code >> 32)) & mask
+            while table[at]:
+                at = (at + 1) & mask
+            table[at] = count + 1
+        count += 1
+    c[PARTITIONS] = count
+    c[WORDS] = words
+    c[ENTRIES] = entries
+    c[ENTRY_SIZE] = size
