@@ -49,6 +49,16 @@ class PathsFormat(StrEnum):
     JSON = "json"
 
 
+class RetrieveFormat(StrEnum):
+    """How ``retrieve`` answers: ``text`` has triples by their labels, ``table`` scores and paths."""
+
+    TEXT = "text"
+    TABLE = "table"
+    JSON = "json"
+    NQUADS = "nquads"
+    SVG = "svg"
+
+
 class PathsEngine(StrEnum):
     """What evaluates a path query."""
 

@@ -49,7 +49,7 @@ def explain_path(path: str, graph: FilePath | None, form: PathsFormat | None, ou
         PathsFormat.SVG: lambda: draw.svg(explanation.nfa),
         PathsFormat.JSON: lambda: json.dumps(explanation.as_json(), ensure_ascii=False, indent=2) + "\n",
     }[chosen]()
-    _write([text], out)
+    write([text], out)
 
 
 def answer_paths(
@@ -80,15 +80,15 @@ def answer_paths(
         warn(warning)
     if wants_paths:
         paths = found.paths(path, sources, targets, mode or "WALK", shortest, most)
-        _write(_shown_paths(paths, chosen), out)
+        write(_shown_paths(paths, chosen), out)
         truncated = paths.truncated
     elif engine is not PathsEngine.LOCAL:
         rows = _pairs_on_spark(found, engine, path, sources, targets, most)
         truncated = most is not None and len(rows) > most
-        _write(_shown_pairs(found, rows[:most], chosen), out)
+        write(_shown_pairs(found, rows[:most], chosen), out)
     else:
         pairs = found.pairs(path, sources, targets, most)
-        _write(_shown_pairs(found, pairs, chosen), out)
+        write(_shown_pairs(found, pairs, chosen), out)
         truncated = pairs.truncated
     if truncated:
         say(f"there are more than {most:,}")
@@ -131,7 +131,7 @@ def _shown_pairs(graph: KnowledgeGraph, pairs: Iterable[tuple[Any, Any]], form: 
             return map(_csv, chain([("source", "target")], pairs))
         case _:
             show = _shower(graph)
-            return _table(("source", "target"), ((show(s), show(t)) for s, t in pairs))
+            return table(("source", "target"), ((show(s), show(t)) for s, t in pairs))
 
 
 def _shown_paths(paths: Iterable[Path], form: PathsFormat) -> Iterator[str]:
@@ -146,7 +146,7 @@ def _shown_paths(paths: Iterable[Path], form: PathsFormat) -> Iterator[str]:
         case PathsFormat.SVG:
             return iter([drawing.svg(to_networkx(paths))])
         case _:
-            return _table(("length", "path"), ((str(len(path)), str(path)) for path in paths))
+            return table(("length", "path"), ((str(len(path)), str(path)) for path in paths))
 
 
 def _path_line(path: Path) -> str:
@@ -183,7 +183,8 @@ def _shower(graph: KnowledgeGraph) -> Callable[[Any], str]:
     return lambda term: print_term(from_rdflib(term), graph.prefixes)
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Lines of columns, as wide as in the first rows."""
     rows = iter(rows)
     first = list(islice(rows, _MEASURED))
     widths = [max(map(len, column)) for column in zip(head, *first, strict=True)]
@@ -191,7 +192,8 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[s
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n"
 
 
-def _write(texts: Iterable[str], out: FilePath | None) -> None:
+def write(texts: Iterable[str], out: FilePath | None) -> None:
+    """To a file, or to standard output as long as somebody reads it."""
     with output(out) as file:
         try:
             _write_all(texts, file)

@@ -1,4 +1,4 @@
-"""The command line: ``spaseq run``, ``spaseq check``, ``spaseq explain``, ``spaseq paths``.
+"""The command line: ``spaseq run``, ``check``, ``explain``, ``paths`` and ``retrieve``.
 
 Results go to standard output, everything else to standard error. Exit status: 0, also when Ctrl-C ended
 an endless stream or the reader of a pipe went away; 1 when something failed while running (a source that
@@ -21,6 +21,7 @@ import typer
 from spaseq._cli_arguments import (
     PathsEngine,
     PathsFormat,
+    RetrieveFormat,
     RunEngine,
     UsageError,
     duration,
@@ -312,6 +313,75 @@ def paths(
             raise UsageError("no graph: name its file with -g FILE")
         else:
             answer_paths(path, graph, sources, targets, mode, shortest, most, engine, format_, out)
+
+
+@app.command()
+def retrieve(
+    expressions: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="EXPR…", help="Path expressions, or lists of relation names as JSON."),
+    ] = None,
+    graph: Annotated[
+        Path | None, typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format.")
+    ] = None,
+    topics: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="TERM", help="Where paths begin; one or several.")
+    ] = None,
+    question: Annotated[
+        str | None, typer.Option("-q", "--question", metavar="TEXT", help="What paths are ranked by.")
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--expressions", metavar="FILE", help="A JSON list of expressions; - is standard input."
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=0, help="At most so many paths.")] = 10,
+    budget_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="At most so many words and punctuation marks.")
+    ] = None,
+    budget_paths: Annotated[
+        int, typer.Option(metavar="N", min=0, help="At most so many paths are looked at.")
+    ] = 10_000,
+    mode: Annotated[
+        str, typer.Option(metavar="MODE", help="WALK, TRAIL, SIMPLE or ACYCLIC paths.")
+    ] = "TRAIL",
+    returning: Annotated[
+        bool, typer.Option("--returning", help="Also paths that come back to the topic.")
+    ] = False,
+    format_: Annotated[
+        RetrieveFormat,
+        typer.Option("-f", "--format", help="text: triples by their labels; table: scores, too."),
+    ] = RetrieveFormat.TEXT,
+    out: OutputFile = None,
+) -> None:
+    """Find what a graph says about a topic, along relation paths, for a language model to read.
+
+    \b
+    Examples:
+      spaseq retrieve -g kb.ttl --topic :arnold "^:starred/:directed_by" "^:starred/:year" -k 5
+      spaseq retrieve -g kb.ttl --topic :arnold -q "Who directed his films?" '["^starred", "directed by"]'
+      llm "…" | spaseq retrieve -g kb.ttl --topic :arnold --expressions - --budget-tokens 500
+      spaseq retrieve -g kb.ttl --topic :arnold "(.|^.){1,2}" -f svg -o arnold.svg
+
+    \b
+    EXPR is a path expression (see spaseq paths --help), or relation names as a language model writes them, a
+    JSON list: ["^starred", "directed by"], ^ from object to subject. A file has a list of them, each with a
+    weight or without: [["^starred", "directed by"], [":starred/:year", 0.5]].
+    With a question, the paths most like it come first. Expressions that cannot be used are left out.
+    """
+    with _reporting():
+        from spaseq._cli_retrieve import answer_retrieve
+        from spaseq.paths import Budget
+
+        if graph is None:
+            raise UsageError("no graph: name its file with -g FILE")
+        if not topics:
+            raise UsageError("no topic: say where paths begin with --topic TERM")
+        budget = Budget(paths=budget_paths, tokens=budget_tokens)
+        answer_retrieve(
+            expressions or [], file, graph, topics, question, k, budget, mode, returning, format_, out
+        )
 
 
 def main() -> None:

@@ -31,7 +31,15 @@ def jars(name: str) -> tuple[Path, ...] | str:
     if not folder.exists():
         # Moved into place when complete: other workers, or a later run, must not see half of it.
         partial = folder.with_name(f"{name}.{os.getpid()}")
-        command = [maven, "-q", "-B", "-f", str(_POMS / name / "pom.xml"), "dependency:copy-dependencies"]
+        command = [
+            maven,
+            "-q",
+            "-B",
+            "-Dstyle.color=never",
+            "-f",
+            str(_POMS / name / "pom.xml"),
+            "dependency:copy-dependencies",
+        ]
         done = subprocess.run(
             [*command, f"-DoutputDirectory={partial}"], capture_output=True, text=True, check=False
         )

@@ -1,0 +1,98 @@
+"""``spaseq retrieve``: the best paths from a topic, to a file or standard output."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from spaseq._cli_arguments import RetrieveFormat, UsageError
+from spaseq._cli_console import say, warn
+from spaseq._cli_paths import table, write
+from spaseq.errors import RetrievalError
+from spaseq.interop import from_rdflib
+from spaseq.language.printer import print_term
+from spaseq.paths import Budget, Retrieval, drawing, load, retrieve, to_networkx
+
+#: How a list of relation names begins; a path expression never does.
+_LIST = '["'
+
+
+def answer_retrieve(
+    written: Sequence[str],
+    file: str | None,
+    graph: Path,
+    topics: list[str],
+    question: str | None,
+    k: int,
+    budget: Budget,
+    mode: str,
+    returning: bool,
+    form: RetrieveFormat,
+    out: Path | None,
+) -> None:
+    """What ``spaseq.paths.retrieve`` finds; what it rejects or doubts goes to standard error."""
+    expressions = [_read(text) for text in written] + (_from_file(file) if file else [])
+    if not expressions:
+        raise UsageError("no expressions: give some, or a file of them with --expressions FILE")
+    known = load(graph)
+    try:
+        found = retrieve(
+            known, expressions, topics, k, budget=budget, question=question, mode=mode, returning=returning
+        )
+    except RetrievalError as error:
+        raise UsageError(str(error)) from None
+    if len(found.rejected) == len(expressions):
+        reasons = "\n".join(rejected.reason for rejected in found.rejected)
+        raise UsageError(f"none of the expressions can be used\n{reasons}")
+    for rejected in found.rejected:
+        warn(f"left out {rejected.expression}: {rejected.reason}")
+    for warning in found.warnings:
+        warn(warning)
+    for term in found.unknown:
+        warn(f"the graph has no node {print_term(from_rdflib(term), found.graph.prefixes)}")
+    write(_shown(found, form), out)
+    if found.truncated:
+        say(f"there are more paths than --budget-paths {budget.paths:,}: some were not looked at")
+
+
+def _read(text: str) -> Any:
+    """An expression as it is, or a list of relation names as JSON."""
+    return _json(text, f"the expression {text}") if text.lstrip().startswith(_LIST) else text
+
+
+def _from_file(file: str) -> list[Any]:
+    """The expressions of a file of JSON, ``-`` for standard input."""
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"--expressions {file}: this is not UTF-8 text") from None
+    expressions = _json(text, f"--expressions {file}")
+    if not isinstance(expressions, list):
+        raise UsageError(f"--expressions {file}: a list of expressions is wanted, not {text.strip()[:40]}")
+    return expressions
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise UsageError(f"{where} is not JSON: {error.msg}, {place}") from None
+
+
+def _shown(found: Retrieval, form: RetrieveFormat) -> Iterator[str]:
+    match form:
+        case RetrieveFormat.TEXT:
+            yield f"{found.text()}\n" if len(found) else ""
+        case RetrieveFormat.TABLE:
+            yield from table(("score", "path"), ((f"{ranked.score:.3f}", ranked.text) for ranked in found))
+        case RetrieveFormat.JSON:
+            yield json.dumps(found.as_json(), ensure_ascii=False, indent=2) + "\n"
+        case RetrieveFormat.NQUADS:
+            for triple in found.triples:
+                yield " ".join(str(from_rdflib(term)) for term in triple) + " .\n"
+        case RetrieveFormat.SVG:
+            yield drawing.svg(to_networkx(found))
