@@ -71,12 +71,9 @@ class Memory:
 
     def more_nodes(self) -> None:
         """A ring twice as large."""
-        c = self.counters
-        (nodes,) = lay.arrays((2 * len(self.nodes), lay.NODE_SIZE))
-        numbers = np.arange(c[lay.FIRST_NODE], c[lay.NEXT_NODE])
-        nodes[numbers & (len(nodes) - 1)] = self.nodes[numbers & (len(self.nodes) - 1)]
-        self.nodes = nodes
-        c[lay.MASK] = len(nodes) - 1
+        # Each node is in both halves then: where its number leads now, and where nothing asks for it.
+        self.nodes = np.concatenate([self.nodes, self.nodes])
+        self.counters[lay.MASK] = len(self.nodes) - 1
 
     def more_found(self) -> None:
         """Room for twice as many roots."""
