@@ -98,6 +98,16 @@ def point(keys: Nodes, begin: int, end: int, at: int, pointers: Ids) -> None:
 
 
 @kernel
+def count_edges(pointers: npt.NDArray[np.int64], rows: Ids, nodes: Ids) -> int:
+    """How many edges some rows have from some nodes."""
+    count = 0
+    for k in range(len(rows)):
+        for i in range(len(nodes)):
+            count += pointers[rows[k], nodes[i] + 1] - pointers[rows[k], nodes[i]]
+    return count
+
+
+@kernel
 def one_by_one(
     pointers: npt.NDArray[np.int64],
     targets: Nodes,

@@ -11,7 +11,8 @@ from spaseq.automaton.nfa import NFA
 from spaseq.automaton.show import label
 from spaseq.automaton.show import show as show_sequence
 from spaseq.paths.compile import Compiled, compile_path
-from spaseq.paths.expression import Step, endless
+from spaseq.paths.expression import Step, endless, show
+from spaseq.paths.pairs import rare_cut
 from spaseq.paths.parser import parse
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ class Explanation:
     """A path query's plan. ``str`` shows it to people, ``as_json`` to programs.
 
     ``edges``: how many edges of the graph each step can take; ``first``: how many the first moves take from
-    either end, when neither is given. Both are empty without a graph.
+    either end, when neither is given. ``middle``: the steps that the search begins with then, if not at an
+    end, and how many edges they can take. All are empty without a graph.
     """
 
     path: str
@@ -32,6 +34,7 @@ class Explanation:
     bounded: bool
     edges: Mapping[str, int]
     first: tuple[int, int] | None
+    middle: tuple[tuple[str, ...], int] | None
     warnings: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -43,6 +46,7 @@ class Explanation:
             "bounded": self.bounded,
             "edges": dict(self.edges),
             "first": self.first and {"sources": self.first[0], "targets": self.first[1]},
+            "middle": self.middle and {"steps": list(self.middle[0]), "edges": self.middle[1]},
             "warnings": list(self.warnings),
         }
 
@@ -61,7 +65,11 @@ class Explanation:
         yield f"length     {length}"
         for step, count in self.edges.items():
             yield f"step       {step}: {_number(count, 'edge')}"
-        if self.first is not None:
+        if self.first is not None and self.middle is not None:
+            steps, count = self.middle
+            why = f"every path takes 1 of {count:,}, first edges are {min(self.first):,}"
+            yield f"search     from the middle, {' and '.join(steps)}, unless few ends are given ({why})"
+        elif self.first is not None:
             ahead, behind = self.first
             end, why = ("targets", f"{behind:,} < {ahead:,}") if behind < ahead else ("sources", "")
             why = why or f"{ahead:,} ≤ {behind:,}"
@@ -93,6 +101,7 @@ def explain(
         bounded=endless(expression.root) is None,
         edges={} if graph is None else _edges(compiled, graph),
         first=None if graph is None else _first(path, graph),
+        middle=None if graph is None else _middle(compiled, path, graph),
         warnings=() if graph is None else graph.check(path),
     )
 
@@ -107,8 +116,18 @@ def _edges(compiled: Compiled, graph: KnowledgeGraph) -> dict[str, int]:
 
 def _first(path: str, graph: KnowledgeGraph) -> tuple[int, int]:
     products = (graph.product(path), graph.product(path, backwards=True))
-    ahead, behind = (product.first_edges(product.candidates()) for product in products)
+    ahead, behind = (product.first_edges(None) for product in products)
     return ahead, behind
+
+
+def _middle(compiled: Compiled, path: str, graph: KnowledgeGraph) -> tuple[tuple[str, ...], int] | None:
+    product = graph.product(path)
+    cut = rare_cut(product, min(_first(path, graph)))
+    if cut is None:
+        return None
+    relations = {graph.relations.row(move.relation): move.relation for move in product.automaton.moves}
+    steps = (show(relations[row].step, compiled.expression.prefixes) for _, row, _ in cut.moves)
+    return tuple(dict.fromkeys(steps)), cut.edges
 
 
 def _number(count: int, what: str) -> str:

@@ -95,14 +95,14 @@ class KnowledgeGraph:
     def terms(self, nodes: Ids | Nodes) -> list[RdflibTerm]:
         """The terms of many nodes. They are kept, up to a million of them."""
         found, known = self._shown
-        new = nodes[~known[nodes]]
-        if len(new):
+        there = known.take(nodes)
+        if not there.all():
             if np.count_nonzero(known) > _MOST_SHOWN:
                 self._shown = self._nothing_shown()
-            for node in dict.fromkeys(new.tolist()):
+            for node in dict.fromkeys(nodes[~there].tolist()):
                 found[node] = self.term(node)
                 known[node] = True
-        terms: list[RdflibTerm] = found[nodes].tolist()
+        terms: list[RdflibTerm] = found.take(nodes).tolist()
         return terms
 
     def _nothing_shown(self) -> tuple[npt.NDArray[np.object_], Flags]:

@@ -30,7 +30,7 @@ from spaseq.terms import Term
 if TYPE_CHECKING:
     from spaseq.paths.knowledge import KnowledgeGraph
 
-__all__ = ["Pairs", "PairsPlan", "Search", "find_pairs", "plan_pairs"]
+__all__ = ["Pairs", "PairsPlan", "Search", "find_pairs", "plan_pairs", "rare_cut"]
 
 #: A search begins in the middle where that many times fewer edges are there than at either end.
 _RARER: Final = 8
@@ -70,13 +70,14 @@ class Pairs:
 
     def _shown(self, low: int) -> Iterator[tuple[RdflibTerm, RdflibTerm]]:
         """Some pairs, from number ``low`` on."""
-        high = min(low + _SHOWN, len(self.others))
-        first, last = np.searchsorted(self.offsets, (low + 1, high)).tolist()
-        bounds = self.offsets[first - 1 : last + 1].clip(low, high)
-        counts = bounds[1:] - bounds[:-1]
-        begins = self._terms(np.repeat(self.begins[first - 1 : last], counts))
-        others = self._terms(self.others[low:high])
-        return zip(others, begins, strict=True) if self.backwards else zip(begins, others, strict=True)
+        begins, bounds, high = self.begins, self.offsets, len(self.others)
+        if high > _SHOWN:
+            high = min(low + _SHOWN, high)
+            first, last = np.searchsorted(bounds, (low + 1, high)).tolist()
+            begins, bounds = begins[first - 1 : last], bounds[first - 1 : last + 1].clip(low, high)
+        begins = begins.repeat(bounds[1:] - bounds[:-1])
+        ones, others = self._terms(begins), self._terms(self.others[low:high])
+        return zip(others, ones, strict=True) if self.backwards else zip(ones, others, strict=True)
 
     def _terms(self, numbers: Ids | Nodes) -> list[RdflibTerm]:
         if self.strangers and numbers[-1] >= self.graph.nodes:  # they stand at the end
@@ -188,7 +189,7 @@ def _plan(
     ends = None if wanted is None else wanted[0]
     cost, backwards = cheaper_end(graph, expression, starts, ends)
     marks = None
-    if cost >= _WORTH and (cut := rare_cut(forward, cost)) is not None:
+    if (cut := rare_cut(forward, cost)) is not None:
         backward = graph.product(expression, backwards=True)
         marks = mark(forward, backward, cut, workspace)
         from_here, from_there = _both(starts, marks.sources), _both(ends, marks.targets)
@@ -221,8 +222,9 @@ def cheaper_end(
 
 def rare_cut(product: Product, cost: int) -> Cut | None:
     """Where to begin in the middle, if that is much cheaper than what beginning at an end costs."""
-    # Where a path may have no edge, all nodes are answers anyway.
-    cut = None if len(product.empty) else product.cut
+    if cost < _WORTH or len(product.empty):  # where a path may have no edge, all nodes are answers anyway
+        return None
+    cut = product.cut
     return cut if cut is not None and _RARER * cut.edges < cost else None
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.paths._kernel import Flags, Ids, Masks, Nodes
+from spaseq.paths._kernel import Flags, Ids, Masks, Nodes, count_edges
 from spaseq.paths.cut import Cut, cheapest_cut
 from spaseq.paths.moves import Moves
 from spaseq.paths.relations import Pointers, Relations
@@ -20,8 +20,8 @@ Given = tuple[Ids, tuple[Term, ...]]
 
 _LAST_STAMP: Final = 2**31 - 1
 
-#: Where candidates are fewer than this part of the nodes, their numbers are sorted, else nodes are flagged.
-_FEW: Final = 16
+#: From so many edges on, the nodes that they begin at are flagged; they are few enough to be kept else.
+_FEW: Final = 1 << 12
 
 _NO_NODES: Final[Ids] = np.zeros(0, dtype=np.int64)
 
@@ -102,10 +102,15 @@ class Product:
         return self.relations.targets
 
     @cached_property
-    def starting(self) -> tuple[int, ...]:
+    def starting(self) -> Ids:
         """The rows of the first moves."""
         rows = [self.moves[self.leaving[q] : self.leaving[q + 1], 0].tolist() for q in self.initial.tolist()]
-        return tuple(dict.fromkeys(row for found in rows for row in found))
+        return np.array(list(dict.fromkeys(row for found in rows for row in found)), dtype=np.int64)
+
+    @cached_property
+    def all_first_edges(self) -> int:
+        """How many edges the first moves look at, from all nodes."""
+        return sum(map(self.relations.size, self.starting.tolist()))
 
     @cached_property
     def cut(self) -> Cut | None:
@@ -117,14 +122,18 @@ class Product:
         starts, ends = self.automaton.initial, self.automaton.accepting
         return cheapest_cut(self.size, moves, self.relations.size, starts, ends)
 
+    @cached_property
+    def _few_candidates(self) -> Ids:
+        found = [self.relations.begins(row) for row in self.starting.tolist()]
+        return found[0] if len(found) == 1 else np.unique(np.concatenate([_NO_NODES, *found]))
+
     def candidates(self) -> Ids:
         """The nodes where an answer can begin, in order."""
         nodes = self.pointers.shape[1] - 1
-        if not len(self.empty) and _FEW * self.first_edges(None) < nodes:
-            found = [self.relations.begins(row) for row in self.starting]
-            return found[0] if len(found) == 1 else np.unique(np.concatenate([_NO_NODES, *found]))
+        if not len(self.empty) and self.all_first_edges <= min(_FEW, nodes):
+            return self._few_candidates
         flags = self.empty.copy() if len(self.empty) else np.zeros(nodes, dtype=np.bool_)
-        for row in self.starting:
+        for row in self.starting.tolist():
             flags |= self.relations.sources(row)
         return np.flatnonzero(flags)
 
@@ -140,8 +149,8 @@ class Product:
     def first_edges(self, nodes: Ids | None) -> int:
         """How many edges the first moves have to look at: from these nodes, or from all."""
         if nodes is None:
-            return sum(map(self.relations.size, self.starting))
-        return sum(int(self.relations.degrees(row, nodes).sum()) for row in self.starting)
+            return self.all_first_edges
+        return count_edges(self.pointers, self.starting, nodes)
 
 
 class Workspace:

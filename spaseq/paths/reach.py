@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from spaseq.paths._kernel import (
     SHARED,
@@ -96,7 +95,7 @@ class Search:
             self._one_by_one(_UNLIMITED)
         self.offsets[self._done + 1 :] = self.offsets[self._done]
         self.found = self._room[: self.offsets[self._done]]
-        if self._room is self._workspace.out:
+        if self._room is self._workspace.out:  # which the next search writes to
             self.found = self.found.copy()
 
     def _is_large(self, work: Ids) -> bool:
@@ -124,18 +123,14 @@ class Search:
 
     def _one_by_one(self, budget: int) -> None:
         product, workspace = self._product, self._workspace
-        nodes = len(workspace.found)
-        begins = self._begins[self._done : self._done + _AT_ONCE]
-        left = len(begins)
-        room = len(workspace.out) if self._limit is None else self._limit + 1
-        stamp = workspace.stamps(product.size, left)
-        offsets = np.zeros(left + 1, dtype=np.int64)
-        done = one_by_one(
+        begins, offsets = self._begins[self._done : self._done + _AT_ONCE], self.offsets[self._done :]
+        self._reserve(len(workspace.found), len(workspace.out) if self._limit is None else self._limit + 1)
+        stamp = workspace.stamps(product.size, len(begins))
+        self._done += one_by_one(
             product.pointers, product.targets, product.leaving, product.moves, product.ends,
             product.initial, product.empty, begins, self._wanted, self._inside, budget, stamp,
-            workspace.seen, workspace.found, workspace.queue, offsets, self._free(nodes, room),
+            workspace.seen, workspace.found, workspace.queue, offsets, self._room,
         )  # fmt: skip
-        self._advance(done, offsets)
 
     def _together(self, words: int, work: Ids) -> None:
         product, workspace = self._product, self._workspace
@@ -177,19 +172,17 @@ class Search:
         workspace = self._workspace
         counts = np.zeros(64 * words, dtype=np.int64)
         count_bits(words, workspace.reached, found, count, self._wanted, counts)
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        masks, out = np.empty(count, dtype=np.uint64), self._free(int(offsets[-1]) + 1, 0)
-        unpack(words, workspace.reached, workspace.known, found, count, offsets[:-1].copy(), masks, out)
-        self._advance(end - self._done, offsets)
+        offsets = self.offsets[self._done] + np.concatenate([[0], np.cumsum(counts)])
+        masks = np.empty(count, dtype=np.uint64)
+        self._reserve(int(offsets[-1] - offsets[0]) + 1, 0)
+        unpack(
+            words, workspace.reached, workspace.known, found, count, offsets[:-1].copy(), masks, self._room
+        )  # fmt: skip
+        self.offsets[self._done + 1 : end + 1] = offsets[1 : end - self._done + 1]
+        self._done = end
 
-    def _advance(self, done: int, offsets: npt.NDArray[np.int64]) -> None:
-        """So many more sources are searched."""
-        start = self.offsets[self._done]
-        self.offsets[self._done + 1 : self._done + done + 1] = start + offsets[1 : done + 1]
-        self._done += done
-
-    def _free(self, size: int, more: int) -> Nodes:
-        """Room for so many nodes after those found; if there is not, for ``more``.
+    def _reserve(self, size: int, more: int) -> None:
+        """Room for so many nodes after those found; if there is none, for ``more`` beside them.
 
         Memory that is not written to costs nothing.
         """
@@ -200,4 +193,3 @@ class Search:
             grown = np.empty(enough, dtype=np.int32)
             grown[:used] = self._room[:used]
             self._room = grown
-        return self._room[used:]

@@ -104,11 +104,6 @@ class Relations:
         """How many edges a row has."""
         return int(self._pointers[row, -1] - self._pointers[row, 0])
 
-    def degrees(self, row: int, nodes: Nodes | Ids) -> Ids:
-        """Of each node, to how many the relation leads."""
-        degrees: Ids = self._pointers[row, nodes.astype(np.int64) + 1] - self._pointers[row, nodes]
-        return degrees
-
     def sources(self, row: int) -> Flags:
         """Which nodes the relation leads anywhere from."""
         flags: Flags = self._pointers[row, 1:] > self._pointers[row, :-1]

@@ -15,6 +15,7 @@ import spaseq
 from spaseq.errors import QueryMeaningError
 from spaseq.interop import from_rdflib
 from spaseq.paths import KnowledgeGraph, Pairs, load, pairs, product, reach
+from spaseq.paths.explain import explain
 from spaseq.paths.expression import Expression, Path
 from spaseq.paths.parser import parse
 from spaseq.terms import Term
@@ -228,6 +229,41 @@ def test_the_search_begins_where_there_is_less_to_see() -> None:
     assert not graph.pairs("<urn:p>*", sources="urn:x", targets="urn:0").backwards
     assert graph.pairs("<urn:p>", targets="urn:0").backwards
     assert not graph.pairs("<urn:p>", sources="urn:hub").backwards
+
+
+def rare_in_the_middle() -> KnowledgeGraph:
+    """``:a`` leads to 40 nodes of 100 from each, so does ``:b``; ``:r`` leads from 2 of them to 3."""
+    rows = [
+        (f"urn:{s}", f"urn:{p}", f"urn:{(7 * s + t) % 100}")
+        for s in range(100)
+        for t in range(40)
+        for p in "ab"
+    ]
+    rare = [("urn:1", "urn:r", "urn:50"), ("urn:1", "urn:r", "urn:51"), ("urn:2", "urn:r", "urn:51")]
+    return load(rows + rare, {"": "urn:"})
+
+
+def test_the_search_begins_in_the_middle_where_a_step_is_rare() -> None:
+    graph = rare_in_the_middle()
+    for path, steps, edges in (
+        (":a/:r/:b", (":r",), 3),
+        (":a/(:r|^:r)/:b", (":r", "^:r"), 6),
+        ("(:a/:r|:b/:b/:r)/:b+", (":r",), 3),
+        (":a+/:r/^:a+", (":r",), 3),
+    ):
+        assert explain(path, graph).middle == (steps, edges)
+        found = graph.pairs(path)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pairs, "_RARER", 1 << 40)
+            assert explain(path, graph).middle is None
+            plain = graph.pairs(path)
+        assert as_text(found) == as_text(plain)
+        assert len(found) == len(plain) > 0
+    assert len(graph.pairs(":a/:r/:b").begins) < 100
+    for path in (":a/:b", ":r/:a", ":a/:r?/:b", "(:a/:r)*"):
+        assert explain(path, graph).middle is None
+    assert "from the middle, :r: every path takes one of 3 edges" in str(explain(":a/:r/:b", graph))
+    assert explain(":a/:r/:b", graph).as_json()["middle"] == {"steps": [":r"], "edges": 3}
 
 
 def test_limits() -> None:
