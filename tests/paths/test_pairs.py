@@ -262,7 +262,7 @@ def test_the_search_begins_in_the_middle_where_a_step_is_rare() -> None:
     assert len(graph.pairs(":a/:r/:b").begins) < 100
     for path in (":a/:b", ":r/:a", ":a/:r?/:b", "(:a/:r)*"):
         assert explain(path, graph).middle is None
-    assert "from the middle, :r: every path takes one of 3 edges" in str(explain(":a/:r/:b", graph))
+    assert "from the middle, :r, unless" in str(explain(":a/:r/:b", graph))
     assert explain(":a/:r/:b", graph).as_json()["middle"] == {"steps": [":r"], "edges": 3}
 
 
