@@ -96,7 +96,7 @@ class KnowledgeGraph:
         """The terms of many nodes. They are kept, up to a million of them."""
         found, known = self._shown
         there = known.take(nodes)
-        if not there.all():
+        if np.count_nonzero(there) < len(nodes):
             if np.count_nonzero(known) > _MOST_SHOWN:
                 self._shown = self._nothing_shown()
             for node in dict.fromkeys(nodes[~there].tolist()):

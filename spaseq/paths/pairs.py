@@ -66,6 +66,8 @@ class Pairs:
         return len(self.others)
 
     def __iter__(self) -> Iterator[tuple[RdflibTerm, RdflibTerm]]:
+        if len(self.others) <= _SHOWN:
+            return self._shown(0) if len(self.others) else iter(())
         return chain.from_iterable(map(self._shown, range(0, len(self.others), _SHOWN)))
 
     def _shown(self, low: int) -> Iterator[tuple[RdflibTerm, RdflibTerm]]:

@@ -83,20 +83,26 @@ class Search:
         """Fills ``found`` and ``offsets``; stops when there are more than ``limit``."""
         if len(self._begins) >= _MANY:
             self._one_by_one(_TRIED)
-            work = np.zeros(2, dtype=np.int64)
-            words = 1
-            while self._more() and work[SINGLE] >= _MASK_COST * work[SHARED]:
-                if self._is_large(work):
-                    self._by_components()
-                else:
-                    self._together(words, work)
-                    words = self._words()
+            if self._more():
+                self._many()
         while self._more():
             self._one_by_one(_UNLIMITED)
-        self.offsets[self._done + 1 :] = self.offsets[self._done]
+        if self._done < len(self._begins):
+            self.offsets[self._done + 1 :] = self.offsets[self._done]
         self.found = self._room[: self.offsets[self._done]]
         if self._room is self._workspace.out:  # which the next search writes to
             self.found = self.found.copy()
+
+    def _many(self) -> None:
+        """With masks, as long as that pays."""
+        work = np.zeros(2, dtype=np.int64)
+        words = 1
+        while self._more() and work[SINGLE] >= _MASK_COST * work[SHARED]:
+            if self._is_large(work):
+                self._by_components()
+            else:
+                self._together(words, work)
+                words = self._words()
 
     def _is_large(self, work: Ids) -> bool:
         """Whether the batches to come look at so many edges that components pay.
