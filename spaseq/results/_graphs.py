@@ -32,11 +32,7 @@ class GraphWriter(ResultWriter):
         self._started = False
 
     def match(self, match: Match) -> None:
-        name = BlankNode(f"match{next(self._numbers)}")
-        time = show_time(match.end)
-        kind = NamedNode(_XSD + ("integer" if isinstance(time, int) else "dateTime"))
-        quads = [Quad(name, _GENERATED, Literal(str(time), datatype=kind), DefaultGraph())]
-        quads += [Quad(t.subject, t.predicate, t.object, name) for t in triples_of(match.graph())]
+        quads = event_quads(match, BlankNode(f"match{next(self._numbers)}"))
         text = serialize(quads, format=self._format, prefixes=self._prefixes)
         assert text is not None  # it is None only when written to a file
         self._write(self._head_once() + _without_prefixes(text.decode()))
@@ -49,6 +45,14 @@ class GraphWriter(ResultWriter):
             return ""
         self._started = True
         return "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in sorted(self._prefixes.items()))
+
+
+def event_quads(match: Match, name: BlankNode) -> list[Quad]:
+    """The event that a match of CONSTRUCT makes: its time, and its graph of that name."""
+    time = show_time(match.end)
+    kind = NamedNode(_XSD + ("integer" if isinstance(time, int) else "dateTime"))
+    quads = [Quad(name, _GENERATED, Literal(str(time), datatype=kind), DefaultGraph())]
+    return quads + [Quad(t.subject, t.predicate, t.object, name) for t in triples_of(match.graph())]
 
 
 def _without_prefixes(text: str) -> str:

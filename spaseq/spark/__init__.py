@@ -7,6 +7,8 @@
 ``events``         a DataFrame's columns → events
 ``knowledge``      background graphs as DataFrames, for queries' ``kb``
 ``kafka_events``   topics of Kafka → events, and ``kafka_messages`` events → messages
+``save``              answers → files: NDJSON, N-Quads, RDF Messages, parquet; dead letters beside them
+``answer_messages``   answers → messages for Kafka
 ``derived``        matches of REGISTER STREAM → events
 ``path_pairs``     a path query over a graph → pairs, in chunks of sources; ``path_pairs_of_edges``: by joins
 ``graphframe``     a graph as a GraphFrame; ``path_pairs_of_graphframe``: path queries over one
@@ -27,17 +29,20 @@ if TYPE_CHECKING:
     from spaseq.spark.feedback import derived
     from spaseq.spark.frontier import path_pairs_of_edges
     from spaseq.spark.graphframes import graphframe, path_pairs_of_graphframe
-    from spaseq.spark.kafka import kafka_events, kafka_messages
+    from spaseq.spark.kafka import answer_messages, kafka_events, kafka_messages
     from spaseq.spark.knowledges import knowledge
     from spaseq.spark.lift import events
     from spaseq.spark.paths import path_pairs
     from spaseq.spark.queries import answers, answers_of, expanded, matches, planned, run
     from spaseq.spark.sessions import session
+    from spaseq.spark.sink import counted, save
     from spaseq.spark.source import register
 
 __all__ = [
+    "answer_messages",
     "answers",
     "answers_of",
+    "counted",
     "derived",
     "drive",
     "events",
@@ -54,11 +59,14 @@ __all__ = [
     "planned",
     "register",
     "run",
+    "save",
     "session",
 ]
 
 # Imported when first asked for: the stages run without Spark, and are tested so.
 _HOMES: Final = {
+    "answer_messages": "kafka",
+    "counted": "sink",
     "derived": "feedback",
     "drive": "driver",
     "events": "lift",
@@ -71,6 +79,7 @@ _HOMES: Final = {
     "path_pairs_of_edges": "frontier",
     "path_pairs_of_graphframe": "graphframes",
     "register": "source",
+    "save": "sink",
     "session": "sessions",
 }
 

@@ -15,11 +15,13 @@ from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
 from spaseq.gpm.solutions import group_codes
 from spaseq.sources import BadEvent
 from spaseq.sources._fast import Quads
+from spaseq.spark._lines import letter_line, letter_of_line
 from spaseq.terms import UNBOUND, Dictionary
 
 #: ``clock`` is ``instants`` or ``ticks``, ``time`` a count on it; ``graph`` is the name of the event's graph,
-#: an IRI, or null; ``payload`` the graph as N-Triples.
-EVENTS: Final = "stream string, clock string, time bigint, n bigint, graph string, payload binary"
+#: an IRI, or null; ``payload`` the graph as N-Triples. ``bad`` is the dead letter (see ``_lines``) of what
+#: could not become an event, and then most of the rest is null; the column may be missing.
+EVENTS: Final = "stream string, clock string, time bigint, n bigint, graph string, payload binary, bad string"
 
 ARROW: Final = pa.schema(
     [
@@ -29,12 +31,16 @@ ARROW: Final = pa.schema(
         ("n", pa.int64()),
         ("graph", pa.string()),
         ("payload", pa.binary()),
+        ("bad", pa.string()),
     ]
 )
 
 
 def read_rows(rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]) -> Iterator[EventBatch]:
     """The events of some rows, in batches of one clock; what is malformed goes to ``letters``."""
+    if "bad" in rows.schema.names and (bad := rows.column("bad")).null_count < len(rows):
+        letters += map(letter_of_line, bad.drop_null().to_pylist())
+        rows = rows.filter(bad.is_null())
     clocks = rows.column("clock").to_pylist()
     if len(set(clocks)) > 1:
         for clock in dict.fromkeys(clocks):
@@ -142,6 +148,12 @@ def _add(builder: BatchBuilder, row: dict[str, Any]) -> None:
     builder.add(row["time"], row["n"], [quad.triple for quad in quads], graph)
 
 
+def bad_row(letter: BadEvent, n: int) -> dict[str, Any]:
+    """The row of a dead letter."""
+    row: dict[str, Any] = dict.fromkeys(ARROW.names)
+    return row | {"stream": letter.stream, "n": n, "bad": letter_line(letter)}
+
+
 def rows_of(batch: EventBatch) -> pa.RecordBatch:
     """The rows of some events."""
     term = batch.dictionary.term
@@ -159,6 +171,7 @@ def rows_of(batch: EventBatch) -> pa.RecordBatch:
             pa.array(batch.n),
             pa.array(graphs, pa.string()),
             pa.array(payloads, pa.binary()),
+            pa.nulls(len(batch), pa.string()),
         ],
         schema=ARROW,
     )

@@ -8,6 +8,7 @@ after a crash is found there and handed on again, under the same number.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,8 +19,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spaseq.errors import EngineError
+from spaseq.language import prepare
+from spaseq.language.syntax import Query
 from spaseq.results.match import Match
 from spaseq.spark._bucket import Bucket
+from spaseq.spark._forms import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark._job import END_MS, reached
 from spaseq.spark._lines import BAD, LATE, MATCH, letter_line, line_of
 from spaseq.spark._pack import pack, unpack
@@ -47,17 +52,33 @@ def drive(plan: Prepared, checkpoint: str | Path, sink: Sink, **trigger: Any) ->
     return (writer.trigger(**trigger) if trigger else writer).start()
 
 
-def folder_sink(folder: str | Path) -> Sink:
-    """Writes the matches of each micro-batch as ``matches-<number>.ndjson``, the rest as ``letters-…``."""
-    place = Path(folder)
+def folder_sink(
+    folder: str | Path,
+    query: Query | str | None = None,
+    form: str = "ndjson",
+    *,
+    letters: str | Path | None = None,
+) -> Sink:
+    """Writes what each micro-batch finds as ``matches-<number>…``, the rest as ``letters-<number>.ndjson``.
+
+    See ``save`` for ``form``, which needs the ``query`` unless it is ``ndjson``, and for ``letters``.
+    """
+    place, others = Path(folder), Path(letters or folder)
+    chosen, prepared = Form.NDJSON, None
+    if form != Form.NDJSON:
+        if query is None:
+            raise EngineError(f"files of {form} are written by what the query makes: give query=")
+        prepared = prepare(query) if isinstance(query, str) else query
+        chosen = form_of(form, prepared)
 
     def write(number: int, answers: Sequence[tuple[str, str]]) -> None:
-        place.mkdir(parents=True, exist_ok=True)
-        for name, wanted in (("matches", True), ("letters", False)):
-            lines = [line for kind, line in answers if (kind == MATCH) is wanted]
+        for name, where, this in (("matches", place, chosen), ("letters", others, Form.NDJSON)):
+            lines = [line for kind, line in answers if (kind == MATCH) is (name == "matches")]
             if lines:
-                text = "".join(f"{line}\n" for line in lines)
-                _replace(place / f"{name}-{number:08}.ndjson", text.encode())
+                where.mkdir(parents=True, exist_ok=True)
+                out = io.BytesIO()
+                write_lines(lines, this, prepared, out)
+                _replace(where / f"{name}-{number:08}.{EXTENSIONS[this]}", out.getvalue())
 
     return write
 

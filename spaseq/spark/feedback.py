@@ -34,5 +34,6 @@ def derived(found: DataFrame, query: Query | str, *, clock: Clock | str = Clock.
         "n": F.monotonically_increasing_id(),
         "graph": F.lit(None).cast("string"),
         "payload": F.col("graph").cast("binary"),
+        "bad": F.lit(None).cast("string"),
     }
     return found.select(*(column.alias(name) for name, column in columns.items()))

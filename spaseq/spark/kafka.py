@@ -12,9 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from spaseq.errors import SourceError
-from spaseq.events import Clock
+from spaseq.events import Clock, EventBatch
 from spaseq.sources import GENERATED_AT, BadEvent, SourceOptions, open_source
-from spaseq.spark._rows import ARROW, EVENTS, rows_of
+from spaseq.spark._lines import MATCH
+from spaseq.spark._rows import ARROW, EVENTS, bad_row, rows_of
 from spaseq.terms import Dictionary
 
 #: Which artefact has the connector; its version is Spark's.
@@ -38,7 +39,8 @@ def kafka_events(
     """The events of some streams, as ``matches`` takes them: as a stream, or what is there now.
 
     ``topics``: the stream's IRI → its topic. ``options``: how messages are to be read, N-Quads with the time
-    in the default graph unless given; a message that is not exactly one event is a bad one, and kept.
+    in the default graph unless given; a message that is not exactly one event is a dead letter, which says
+    its topic, partition and offset, and keeps it.
     ``time="arrival"`` takes the time at which the broker has got a message, as an instant. Events of equal
     time are ordered by their offsets, then by partition. ``follow``: new messages are waited for. ``kafka``:
     further options of Spark's connector, such as ``startingOffsets`` (``earliest`` unless given) or
@@ -78,7 +80,17 @@ def kafka_messages(events: DataFrame, *, time: str = GENERATED_AT.value) -> Data
             made = [_message(row, time) for row in batch.to_pylist()]
             yield pa.RecordBatch.from_pylist(made, schema=_MESSAGE)
 
-    return events.mapInArrow(written, "key binary, value binary")
+    return events.where("bad IS NULL").mapInArrow(written, "key binary, value binary")
+
+
+def answer_messages(found: DataFrame, matches: str, letters: str) -> DataFrame:
+    """Answers (see ``answers``) as messages for ``format("kafka")``: those of matches and of dead letters.
+
+    Columns: ``topic``, the one of the two that is meant, ``key``, what kind of answer it is, and ``value``,
+    its line of JSON. Spark repeats the messages of a micro-batch that a crash has cut off.
+    """
+    topic = F.when(F.col("kind") == MATCH, matches).otherwise(letters)
+    return found.select(topic.alias("topic"), F.col("kind").alias("key"), F.col("json").alias("value"))
 
 
 def _message(row: Mapping[str, Any], time: str) -> dict[str, bytes]:
@@ -112,17 +124,25 @@ def _reader(
 def _event(
     row: Mapping[str, Any], stream: str, options: SourceOptions, dictionary: Dictionary
 ) -> dict[str, Any]:
-    """The row of a message's event; that of an unreadable one has no time, and the message for a payload."""
+    """The row of a message's event, or of its dead letter."""
     number = (row["offset"] << _PARTITION_BITS) | row["partition"]
+    value = row["value"]
     letters: list[BadEvent] = []
-    found = list(
-        open_source(
-            io.BytesIO(row["value"] or b""), NamedNode(stream), dictionary, options, on_bad=letters.append
-        )
-    )
-    if letters or [len(batch) for batch in found] != [1]:
-        bad = {"stream": stream, "clock": Clock.INSTANTS.value, "time": None, "n": number, "graph": None}
-        return {**bad, "payload": row["value"]}
+    found: list[EventBatch] = []
+    if value is not None:
+        source = open_source(io.BytesIO(value), NamedNode(stream), dictionary, options, on_bad=letters.append)
+        found = [batch for batch in source if len(batch)]
+    count = sum(map(len, found))
+    if letters or count != 1:
+        if letters:
+            reason = f"{letters[0].reason} ({letters[0].position})"
+        elif value is None:
+            reason = "the message has no value"
+        else:
+            reason = f"a message is one event, and this one is {count or 'none'}"
+        place = f"topic {row['topic']}, partition {row['partition']}, offset {row['offset']}"
+        text = (value or b"").decode(errors="replace")
+        return bad_row(BadEvent(stream, place, reason, text), number)
     (event,) = rows_of(found[0]).to_pylist()
     if options.time == "arrival":
         event |= {"clock": Clock.INSTANTS.value, "time": row["micros"]}

@@ -102,6 +102,7 @@ def _lifted(
             batch.column("__n"),
             pa.array(graphs, pa.string()),
             pa.array(payloads, pa.binary()),
+            pa.nulls(size, pa.string()),
         ],
         schema=ARROW,
     )

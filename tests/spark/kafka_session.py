@@ -10,7 +10,7 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, SparkSession
 
 import spaseq
-from spaseq.spark import answers, derived, kafka_events, kafka_messages, matches, session
+from spaseq.spark import answer_messages, answers, derived, kafka_events, kafka_messages, matches, session
 from spaseq.spark._lines import line_of
 from tests.spark.stages import comparable
 from tests.streams import NS, query
@@ -97,8 +97,15 @@ def main(servers: str, jars: str, folder: str) -> None:
     read = kafka_events(spark, servers, {f"{NS}alarms": "alarms"}, follow=False)
     pairs = [row.json for row in matches(read, PAIRS, clock="ticks").collect()]
 
+    # Matches and dead letters to a topic each.
+    found = answers(here, V_SHAPE, clock="ticks")
+    out = answer_messages(found, "found", "dead").write.format("kafka")
+    out.option("kafka.bootstrap.servers", servers).save()
+    said = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", "found")
+    written = [bytes(row.value).decode() for row in said.load().collect()]
+
     # So that time moves on beyond the last event that counts; and a message that is none.
-    write(spark, servers, "trades", [quads(COUNT + 1_000), "no quads at all"])
+    write(spark, servers, "trades", [quads(COUNT + 1_000), "no quads at all", ""])
     bits = {"maxOffsetsPerTrigger": "60"}
     following = kafka_events(spark, servers, topics, kafka=bits)
     # Spark reads the partitions of a topic side by side, so that events come out of order.
@@ -116,6 +123,7 @@ def main(servers: str, jars: str, folder: str) -> None:
         "expected": plain(map(line_of, v_shape.matches())),
         "expected_derived": plain(map(line_of, pair.matches())),
         "batch": plain(batch),
+        "written": plain(written),
         "stream": plain(line for kind, line in rows if kind == "match"),
         "derived": plain(pairs),
         "bad": [json.loads(line) for kind, line in rows if kind == "bad"],

@@ -19,7 +19,7 @@ PIECE, MOST = 10_000, 20_000
 
 def main(mode: str, folder: Path) -> None:
     warnings.simplefilter("ignore")
-    spark = session("local[2]", partitions=2, memory="1g")
+    spark = session("local[1]", partitions=2, memory="1g")
     query = spaseq.prepare((folder / "query.rq").read_text())
     streams: dict[str, spaseq.engine.running.StreamSource] = {"S": str(folder / "in.nq")}
     checkpoint = folder / "checkpoint"

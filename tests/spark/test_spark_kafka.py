@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,5 +47,9 @@ def test_streams_in_kafka(servers: str, tmp_path: Path) -> None:
     assert result["stream"] == result["expected"]
     assert result["derived"] == result["expected_derived"]
     assert len(result["derived"]) > 5
-    (letter,) = result["bad"]
-    assert letter["payload"] == "no quads at all"
+    assert result["written"] == result["expected"]
+    empty, nonsense = sorted(result["bad"], key=lambda letter: letter["payload"])
+    assert nonsense["payload"] == "no quads at all"
+    assert re.fullmatch(r"topic trades, partition [01], offset \d+", nonsense["position"])
+    assert "no quads" in nonsense["reason"] or "line 1" in nonsense["reason"]
+    assert empty["reason"] == "a message is one event, and this one is none"

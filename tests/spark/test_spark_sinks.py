@@ -1,0 +1,155 @@
+"""Answers as files, each once: every form, as a stream that crashes too; dead letters beside them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import spaseq
+from spaseq.spark._lines import line_of
+from tests.streams import NS, letters, matches, query
+
+pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+
+from pyspark.sql import DataFrame, SparkSession  # noqa: E402  # after the skip
+from pyspark.sql import functions as F  # noqa: E402, N812  # Spark's own name for it
+from pyspark.sql.streaming.query import StreamingQuery  # noqa: E402
+
+from spaseq.spark import answer_messages, expanded, folder_sink, save  # noqa: E402
+
+pytestmark = [
+    # PySpark's sockets to its JVM and workers are closed when they are collected.
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+PAIRS = query("A ; B", "10 SECONDS SLIDING", head="CONSTRUCT { ?a :then ?b ; :by [ :v ?bv ] }")
+FOUND = list(matches(PAIRS, letters("a1 b2 a3 b4 a5 a6 b7")))
+LINES = [line_of(match) for match in FOUND]
+LATE = json.dumps({"stream": f"{NS}S", "position": "event 3", "reason": "late", "payload": "a"})
+BAD = json.dumps({"stream": f"{NS}S", "position": "line 9", "reason": "no quad", "payload": "b"})
+ANSWERS = [("match", line) for line in LINES[:2]] + [("late", LATE), ("bad", BAD)]
+ANSWERS += [("match", line) for line in LINES[2:]]
+
+
+def frame(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(ANSWERS, "kind string, json string")
+
+
+def stream(spark: SparkSession, folder: Path) -> DataFrame:
+    """The answers, one in each micro-batch."""
+    folder.mkdir()
+    for number, (kind, line) in enumerate(ANSWERS):
+        (folder / f"{number}.json").write_text(json.dumps({"kind": kind, "json": line}))
+    reader = spark.readStream.schema("kind string, json string").option("maxFilesPerTrigger", "1")
+    return reader.json(str(folder))
+
+
+def text_of(folder: Path, pattern: str) -> list[str]:
+    return sorted(line for file in folder.glob(pattern) for line in file.read_text().splitlines())
+
+
+def ended(running: StreamingQuery | None) -> StreamingQuery:
+    assert running is not None
+    try:
+        running.processAllAvailable()
+    finally:
+        running.stop()
+    return running
+
+
+def test_ndjson_is_a_match_a_line(spark: SparkSession, tmp_path: Path) -> None:
+    assert save(frame(spark), PAIRS, tmp_path / "out", letters=tmp_path / "dead") is None
+    assert text_of(tmp_path / "out", "*") == sorted(LINES)
+    assert text_of(tmp_path / "dead", "letters-*.ndjson") == sorted([LATE, BAD])
+
+
+@pytest.mark.parametrize(
+    ("form", "extension"), [("nquads", "nq"), ("trig", "trig"), ("messages", "messages")]
+)
+def test_graphs_are_a_stream_of_events_again(
+    spark: SparkSession, tmp_path: Path, form: str, extension: str
+) -> None:
+    one = frame(spark).coalesce(1).orderBy(F.get_json_object("json", "$.end").cast("int"))
+    save(one, PAIRS, tmp_path, form)
+    (file,) = tmp_path.glob(f"matches-*.{extension}")
+    again = "PREFIX : <http://example.org/> SELECT ?x WITHIN 1 SECONDS FROM STREAM S :out WHERE { SEQ(A) "
+    again += "DEFINE GPM A ON S { ?x :then ?y ; :by/:v ?z } }"
+    read = list(spaseq.run(again, {"S": str(file)}))
+    assert [match.end for match in read] == [match.end for match in FOUND]
+    assert text_of(tmp_path, "letters-*.ndjson") == sorted([LATE, BAD])
+
+
+def test_a_stream_that_crashes_leaves_each_match_once(spark: SparkSession, tmp_path: Path) -> None:
+    rows = stream(spark, tmp_path / "in")
+    out, checkpoint = tmp_path / "out", tmp_path / "cp"
+
+    def run() -> StreamingQuery:
+        return ended(save(rows, PAIRS, out, letters=tmp_path / "dead", checkpoint=checkpoint))
+
+    said = [progress.observedMetrics["answers"] for progress in run().recentProgress]
+    assert sum(row.matches for row in said) == len(LINES)
+    assert (sum(row.late for row in said), sum(row.bad for row in said)) == (1, 1)
+    before = sorted(out.iterdir())
+    assert len(before) == len(LINES)
+    # As if it had died in the middle of the last micro-batch, with more files than it makes next time.
+    last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    last.unlink()
+    last.with_name(f".{last.name}.crc").unlink()
+    shutil.copy(before[-1], before[-1].with_name(before[-1].name.replace("-0000.", "-0007.")))
+    (out / ".draft-matches-left").write_text("half a li")
+    run()
+    assert sorted(out.iterdir()) == before
+    assert text_of(out, "*") == sorted(LINES)
+    assert text_of(tmp_path / "dead", "*") == sorted([LATE, BAD])
+
+
+def test_parquet(spark: SparkSession, tmp_path: Path) -> None:
+    rows = stream(spark, tmp_path / "in")
+    out = tmp_path / "out"
+    ended(save(rows, PAIRS, out, "parquet", checkpoint=tmp_path / "cp", availableNow=True))
+    read = spark.read.parquet(str(out))
+    assert sorted(row.json for row in read.where("kind = 'match'").collect()) == sorted(LINES)
+    assert sorted(row.json for row in read.where("kind != 'match'").collect()) == sorted([LATE, BAD])
+    ends = [row.end for row in expanded(read, "ticks").orderBy("end").collect()]
+    assert ends == sorted(match.end for match in FOUND)  # type: ignore[type-var]  # ticks
+
+
+def test_memory(spark: SparkSession, tmp_path: Path) -> None:
+    rows = expanded(stream(spark, tmp_path / "in"), "ticks")
+    ended(rows.writeStream.format("memory").queryName("pairs").start())
+    assert sorted(row.json for row in spark.table("pairs").collect()) == sorted(LINES)
+
+
+def test_messages_for_kafka(spark: SparkSession) -> None:
+    rows = answer_messages(frame(spark), "alarms", "dead").collect()
+    assert sorted(row.value for row in rows if row.topic == "alarms") == sorted(LINES)
+    assert sorted((row.key, row.value) for row in rows if row.topic == "dead") == [
+        ("bad", BAD),
+        ("late", LATE),
+    ]
+
+
+def test_what_cannot_be_written_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    rows = frame(spark)
+    with pytest.raises(spaseq.FormatError, match="only CONSTRUCT"):
+        save(rows, query("A ; B"), tmp_path, "nquads")
+    with pytest.raises(spaseq.FormatError, match="known are ndjson, nquads, trig, messages, parquet"):
+        save(rows, PAIRS, tmp_path, "html")
+    with pytest.raises(spaseq.EngineError, match="checkpoint="):
+        save(stream(spark, tmp_path / "in"), PAIRS, tmp_path / "out")
+    with pytest.raises(spaseq.EngineError, match="parquet"):
+        save(rows, PAIRS, tmp_path, "parquet", letters=tmp_path)
+
+
+def test_the_drivers_folder(tmp_path: Path) -> None:
+    write = folder_sink(tmp_path / "out", PAIRS, "nquads", letters=tmp_path / "dead")
+    for _ in range(2):
+        write(4, ANSWERS)
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["matches-00000004.nq"]
+    assert text_of(tmp_path / "dead", "letters-00000004.ndjson") == sorted([LATE, BAD])
+    with pytest.raises(spaseq.EngineError, match="query="):
+        folder_sink(tmp_path, form="trig")
