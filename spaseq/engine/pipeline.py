@@ -70,7 +70,7 @@ class Pipeline:
         self._context = Context(self.pattern, dictionary, self._exists)
         self._reader = Reader(self.pattern, Projector(self.pattern, self._context, dictionary), dictionary)
         self._only_first = isinstance(query.form, Ask)
-        self._chosen = check(evaluator, self.pattern) if evaluator else choose(self.pattern)[0]
+        self._chosen = check(evaluator, self.pattern) if evaluator else choose(self.pattern).name
         self._matcher: Matcher | ByColumns | None = None
         self._begin = start
         self._clock: Clock | None = None

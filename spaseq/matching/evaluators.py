@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from spaseq.automaton.compile import compile_pattern
-from spaseq.automaton.pattern import Atom, SequencePattern
+from spaseq.automaton.pattern import AnyOrder, Atom, SequencePattern, walk
 from spaseq.automaton.show import show
 from spaseq.errors import EngineError
 from spaseq.events import EventBatch
@@ -14,6 +15,7 @@ from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, Evaluator, Found
+from spaseq.matching.obstacles import Obstacle
 from spaseq.matching.reference import Reference
 from spaseq.matching.runs.evaluator import Runs
 from spaseq.matching.runs.program import Program
@@ -48,24 +50,34 @@ class ByColumns(Protocol):
         ...
 
 
-def choose(pattern: SequencePattern) -> tuple[str, str]:
-    """The name of the evaluator for a query, and the reason, with what speaks against those before it."""
-    against: list[str] = []
-    for name, (fits, reason) in _BY_COLUMNS.items():
-        beyond = fits(pattern)
-        if beyond is None:
-            return name, "; ".join([reason, *against])
-        against.append(f"not {'the kernel' if name == 'kernel' else name} because {beyond}")
-    kept = f"every partial match of {show(pattern.root)} kept as a run, event by event"
-    return "runs", "; ".join([f"eager NFA_scep, {kept}", *against])
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The evaluator for a query, and why; ``otherwise`` says what keeps the query from better ones."""
+
+    name: str
+    reason: str
+    otherwise: tuple[tuple[str, tuple[Obstacle, ...]], ...]
+
+
+def choose(pattern: SequencePattern) -> Choice:
+    """The evaluator for a query: the first of those that take columns that can run it, else ``runs``."""
+    otherwise: list[tuple[str, tuple[Obstacle, ...]]] = []
+    for name, (obstacles, reason) in _BY_COLUMNS.items():
+        found = tuple(obstacles(pattern)) or (_lazy_costs(pattern) if name == "lazy" else ())
+        if not found:
+            return Choice(name, reason, tuple(otherwise))
+        otherwise.append((name, found))
+    return Choice(
+        "runs", "eager NFA_scep, every partial match kept as a run, event by event", tuple(otherwise)
+    )
 
 
 def check(name: str, pattern: SequencePattern) -> str:
     """The name of an evaluator that somebody asks for. Raises ``EngineError`` if it cannot run the query."""
     if name in _BY_COLUMNS:
-        beyond = _BY_COLUMNS[name][0](pattern)
-        if beyond is not None:
-            raise EngineError(f"the evaluator {name!r} cannot run this query: {beyond}")
+        found = "; ".join(map(str, _BY_COLUMNS[name][0](pattern)))
+        if found:
+            raise EngineError(f"the evaluator {name!r} cannot run this query; it asks that {found}")
     elif name not in _BY_EVENTS:
         names = ", ".join([*_BY_COLUMNS, *_BY_EVENTS])
         raise EngineError(f"no evaluator is called {name!r}: there are {names}")
@@ -85,6 +97,10 @@ def by_columns(
         from spaseq.matching.enumeration.evaluator import Enumeration
 
         return Enumeration(pattern, dictionary, context, bounds)
+    if name == "lazy":
+        from spaseq.matching.lazy.evaluator import Lazy
+
+        return Lazy(pattern, dictionary, context, bounds)
     if name == "kernel":
         from spaseq.matching.kernel.evaluator import Kernel
 
@@ -107,34 +123,54 @@ def by_events(
     raise ValueError(f"no evaluator that takes event by event is called {name!r}")
 
 
-def _parameterized(pattern: SequencePattern) -> str | None:
-    from spaseq.matching.parameterized.query import fits
+def _parameterized(pattern: SequencePattern) -> Iterator[Obstacle]:
+    from spaseq.matching.parameterized.query import obstacles
 
-    return _several(pattern) or fits(pattern)
-
-
-def _enumeration(pattern: SequencePattern) -> str | None:
-    from spaseq.matching.enumeration.fits import fits
-
-    return _several(pattern) or fits(pattern)
+    yield from _several(pattern)
+    yield from obstacles(pattern)
 
 
-def _kernel(pattern: SequencePattern) -> str | None:
-    from spaseq.matching.kernel.tables import fits
+def _enumeration(pattern: SequencePattern) -> Iterator[Obstacle]:
+    from spaseq.matching.enumeration.fits import obstacles
 
-    return fits(pattern)
-
-
-def _several(pattern: SequencePattern) -> str | None:
-    return "it matches single events" if isinstance(pattern.root, Atom) else None
+    yield from _several(pattern)
+    yield from obstacles(pattern)
 
 
-_Fits = Callable[[SequencePattern], str | None]
+def _lazy(pattern: SequencePattern) -> Iterator[Obstacle]:
+    from spaseq.matching.lazy.tables import fits
 
-#: Those that take columns, in the order in which they are preferred: what they can run, and what they do.
-_BY_COLUMNS: Final[dict[str, tuple[_Fits, str]]] = {
+    reason = fits(pattern)
+    if reason is not None:
+        yield Obstacle("its tables hold the query", reason)
+
+
+def _lazy_costs(pattern: SequencePattern) -> tuple[Obstacle, ...]:
+    """Why another evaluator is faster, although lazy could run the query."""
+    if any(isinstance(node, AnyOrder) for node in walk(pattern.root)):
+        return ()
+    return (Obstacle("ALL leaves the order of events open", show(pattern.root)),)
+
+
+def _kernel(pattern: SequencePattern) -> Iterator[Obstacle]:
+    from spaseq.matching.kernel.tables import obstacles
+
+    return obstacles(pattern)
+
+
+def _several(pattern: SequencePattern) -> Iterator[Obstacle]:
+    if isinstance(pattern.root, Atom):
+        yield Obstacle("a match is of several events", show(pattern.root))
+
+
+_Obstacles = Callable[[SequencePattern], Iterator[Obstacle]]
+
+#: Those that take columns, in the order in which they are preferred: what keeps a query from them, and what
+#: they do.
+_BY_COLUMNS: Final[dict[str, tuple[_Obstacles, str]]] = {
     "parameterized": (_parameterized, "extended KMP: one step an event, events compared by equality alone"),
     "enumeration": (_enumeration, "tECS: constant work an event, matches enumerated when asked for"),
+    "lazy": (_lazy, "lazy NFA: events buffered, matches put together beginning with what is rarest"),
     "kernel": (_kernel, "eager NFA_scep, every partial match kept as a run, by tables over whole batches"),
 }
 _BY_EVENTS: Final = ("runs", "reference")

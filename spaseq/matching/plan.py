@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.draw import as_json
@@ -15,6 +15,10 @@ from spaseq.gpm.spectra import covers
 from spaseq.language.printer import print_expression
 from spaseq.language.syntax import Filter, Group, Query, Window
 from spaseq.matching.evaluators import choose
+from spaseq.matching.obstacles import Obstacle
+
+#: So many places are shown of each thing that keeps a query from an evaluator.
+_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,10 @@ class GpmPlan:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A query's plan. ``str`` shows it to people, ``as_json`` to programs."""
+    """A query's plan. ``str`` shows it to people, ``as_json`` to programs.
+
+    ``otherwise``: the evaluators that would be better, each with all that keeps the query from it.
+    """
 
     sequence: str
     streams: tuple[tuple[str, str], ...]
@@ -43,6 +50,7 @@ class Explanation:
     nfa: NFA
     evaluator: str
     reason: str
+    otherwise: tuple[tuple[str, tuple[Obstacle, ...]], ...]
     warnings: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -67,6 +75,10 @@ class Explanation:
             "where": [{"filter": text, "at": place} for text, place in self.where],
             "automaton": as_json(self.nfa),
             "evaluator": {"name": self.evaluator, "reason": self.reason},
+            "otherwise": [
+                {"evaluator": name, "if": [_as_json(obstacle) for obstacle in obstacles]}
+                for name, obstacles in self.otherwise
+            ],
             "warnings": list(self.warnings),
         }
 
@@ -90,6 +102,11 @@ class Explanation:
             yield f"WHERE FILTER({text}) {place}"
         yield from _automaton(self.nfa, "automaton")
         yield f"evaluator  {self.evaluator}: {self.reason}"
+        for name, obstacles in self.otherwise:
+            yield f"otherwise  {name}, if"
+            for demand in dict.fromkeys(obstacle.demand for obstacle in obstacles):
+                here = [obstacle.place for obstacle in obstacles if obstacle.demand == demand]
+                yield f"    {demand}; here {_some(here)}"
         for warning in self.warnings:
             yield f"warning    {warning}"
 
@@ -106,7 +123,7 @@ def explain(query: Query) -> Explanation:
     """The plan of a checked query."""
     pattern = normalise(query)
     nfa = compile_pattern(pattern)
-    name, reason = choose(pattern)
+    choice = choose(pattern)
     return Explanation(
         sequence=show(pattern.root),
         streams=tuple((stream.name, stream.iri.value) for stream in query.streams),
@@ -115,10 +132,24 @@ def explain(query: Query) -> Explanation:
         gpms=tuple(_gpm(part, gpm in pattern.negated) for gpm, part in pattern.gpms.items()),
         where=tuple((print_expression(f.condition), _place(f, nfa)) for f in pattern.where),
         nfa=nfa,
-        evaluator=name,
-        reason=reason,
+        evaluator=choice.name,
+        reason=choice.reason,
+        otherwise=choice.otherwise,
         warnings=query.warnings,
     )
+
+
+def _as_json(obstacle: Obstacle) -> dict[str, Any]:
+    found: dict[str, Any] = {"demand": obstacle.demand, "here": obstacle.here}
+    if obstacle.span is not None:
+        found |= {"line": obstacle.span.line, "column": obstacle.span.column}
+    return found
+
+
+def _some(words: Sequence[str]) -> str:
+    """The first of some words, and how many more there are."""
+    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
+    return ", ".join(words[:_SHOWN]) + more
 
 
 def _gpm(part: GpmPart, negated: bool) -> GpmPlan:

@@ -27,7 +27,7 @@ from spaseq.language.printer import print_sequence
 from spaseq.language.scope import references
 from spaseq.language.sequence_checks import inside
 from spaseq.matching.context import Context
-from spaseq.matching.kernel.tables import fits
+from spaseq.matching.kernel.tables import obstacles
 from spaseq.matching.model import Bounds, Occurrence, Solution
 from spaseq.matching.runs.program import Program
 from spaseq.terms import Dictionary, Term
@@ -98,7 +98,7 @@ class Query:
     @cached_property
     def misfit(self) -> str | None:
         """Why the kernel cannot run it; None if it can."""
-        return fits(self.pattern)
+        return next(map(str, obstacles(self.pattern)), None)
 
 
 def exists(gpm: str, event: Occurrence, pattern: s.Group, solution: Solution) -> bool:

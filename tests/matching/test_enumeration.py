@@ -17,7 +17,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.enumeration import _kernel_layout as lay
 from spaseq.matching.enumeration import memory
 from spaseq.matching.enumeration.evaluator import Enumeration
-from spaseq.matching.enumeration.fits import fits
+from spaseq.matching.enumeration.fits import obstacles
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.terms import Dictionary
 from tests.matching.kernel_cases import batches, by_kernel, by_reference
@@ -83,7 +83,7 @@ def random_query(rng: random.Random) -> Query:
             pattern = pattern_of(text)
         except QueryError:
             continue
-        if fits(pattern) is None:
+        if not any(obstacles(pattern)):
             return Query(text, pattern, {name: rng.choice("xxxy") for name in names}, reads, binds)
 
 
@@ -225,31 +225,52 @@ def test_arrays_are_the_matches() -> None:
 # --- what it is for -------------------------------------------------------------------------------
 
 
+def _against(text: str) -> list[tuple[str, str, str | None]]:
+    """What keeps a query from enumeration: the demand, what is there, and its place in the text."""
+    return [
+        (found.demand, found.here, found.span and text[found.span.start : found.span.end])
+        for found in obstacles(pattern_of(text))
+    ]
+
+
+GAPS = "nothing depends on what is between events"
+OPERATORS = "every operator is ':'"
+
+
 @pytest.mark.parametrize(
-    ("seq", "more", "reason"),
+    ("seq", "against"),
     [
-        ("A : B", "", None),
-        ("A : (B | C)+[:]", "", None),
-        ("A ; B", "", "an operator other than ':'"),
-        ("A : B+ : C", "", "an operator other than ':'"),
-        ("A : !B : C", "", "a negation or ? looks at what is between events"),
-        ("A : B? : C", "", "a negation or ? looks at what is between events"),
-        ("A : (B & C)", "", "& or ALL gathers several events"),
-        ("A : B", "EMIT LAST", "EMIT and CONSUME need the matches of all join keys at once"),
+        ("A : B", []),
+        ("A : (B | C)+[:]", []),
+        ("A ; B , C", [(OPERATORS, "';' before B", "B"), (OPERATORS, "',' before C", "C")]),
+        ("A : B+", [(OPERATORS, "';' inside B+", "B+")]),
+        ("A : !B : C", [(GAPS, "!B", "!B")]),
+        ("A : B? : C", [(GAPS, "B?", "B?")]),
+        ("A : (B & C)", [("nothing gathers events", "B & C", "B & C")]),
+        ("ALL(A, B)", [("nothing gathers events", "ALL(A, B)", "ALL(A, B)")]),
     ],
 )
-def test_fits(seq: str, more: str, reason: str | None) -> None:
-    assert fits(_query(seq, more).pattern) == reason
+def test_what_it_cannot_run(seq: str, against: list[tuple[str, str, str]]) -> None:
+    assert _against(_query(seq).text) == against
 
 
-def test_filters_between_events_do_not_fit() -> None:
+def test_with_emit_it_runs_per_partition() -> None:
+    demand = "there is PARTITION BY ?k where there is EMIT or CONSUME"
+    assert _against(_query("A : B", "EMIT LAST CONSUME ANY").text) == [
+        (demand, "EMIT LAST", None),
+        (demand, "CONSUME ANY", None),
+    ]
+    assert _against(_query("A : B", "EMIT LAST CONSUME ANY", "PARTITION BY ?k").text) == []
+
+
+def test_filters_and_joins_of_some_events() -> None:
     text = (
         "PREFIX : <http://example.org/> SELECT * WITHIN 1 SECONDS FROM STREAM S <http://example.org/s> "
-        "WHERE { SEQ(A : B) DEFINE GPM A ON S { [] :v ?a } DEFINE GPM B ON S { [] :v ?b FILTER(?b > ?a) } }"
+        "WHERE { SEQ(A : B : C) DEFINE GPM A ON S { [] :v ?a } DEFINE GPM C ON S { [] :v ?c } "
+        "DEFINE GPM B ON S { [] :v ?b ; :w ?a FILTER(?b > ?c) } FILTER(?a + ?b > 3) }"
     )
-    assert fits(pattern_of(text)) == "B has a filter on other events"
-    joined = text.replace("[] :v ?b FILTER(?b > ?a)", "[] :v ?b ; :w ?a").replace(
-        "SEQ(A : B)", "SEQ(A : B : C)"
-    )
-    joined = joined.replace("DEFINE GPM A", "DEFINE GPM C ON S { [] :v ?c } DEFINE GPM A")
-    assert fits(pattern_of(joined)) == "?a joins some events of a match and not all"
+    filters = ["FILTER(?b > ?c)", "FILTER(?a + ?b > 3)"]
+    assert _against(text) == [
+        *(("no filter compares events", item, item) for item in filters),
+        ("?a joins all events or none", "C without it", "DEFINE GPM C ON S { [] :v ?c }"),
+    ]

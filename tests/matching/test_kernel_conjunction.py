@@ -7,7 +7,7 @@ import random
 import pytest
 
 from spaseq.matching.kernel.replay import Replay
-from spaseq.matching.kernel.tables import fits
+from spaseq.matching.kernel.tables import obstacles
 from spaseq.matching.model import Bounds
 from tests.matching.kernel_cases import by_kernel, by_runs, whole
 from tests.matching.random_sequences import pattern_of, random_query, random_sample
@@ -67,5 +67,5 @@ def test_so_many_gpms_at_a_time_are_too_many() -> None:
     names = "ABCDE"
     gpms = " ".join(f"DEFINE GPM {n} ON S {{ [] :v ?{n.lower()} }}" for n in names)
     text = f"SELECT * WITHIN 1 SECONDS FROM STREAM S :s WHERE {{ SEQ({' & '.join(names)}) {gpms} }}"
-    reason = fits(pattern_of("PREFIX : <http://example.org/> " + text))
-    assert reason == "& of so many GPMs: A & B & C & D & E"
+    (obstacle,) = obstacles(pattern_of("PREFIX : <http://example.org/> " + text))
+    assert str(obstacle) == "& gathers at most 4 GPMs, and here is A & B & C & D & E"

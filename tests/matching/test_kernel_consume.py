@@ -9,7 +9,7 @@ from pyoxigraph import Literal
 
 from spaseq.matching.context import Context
 from spaseq.matching.kernel.evaluator import Kernel
-from spaseq.matching.kernel.tables import fits
+from spaseq.matching.kernel.tables import obstacles
 from spaseq.matching.model import Bounds
 from spaseq.terms import Dictionary
 from tests.matching.kernel_cases import batches, by_kernel, by_runs, whole
@@ -52,6 +52,5 @@ def test_runs_in_a_heap_go() -> None:
 
 
 def test_with_matches_that_wait_it_is_beyond_the_tables() -> None:
-    assert fits(pattern_of(QUERY.replace("A ; B)", "A ; B?)"))) == (
-        "CONSUME ANY drops matches that wait for the end of their window"
-    )
+    (obstacle,) = obstacles(pattern_of(QUERY.replace("A ; B)", "A ; B?)")))
+    assert str(obstacle) == "no match that waits for its window's end is consumed, and here is CONSUME ANY"

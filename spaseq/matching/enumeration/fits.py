@@ -3,58 +3,53 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from spaseq.automaton.compile import compile_pattern
-from spaseq.automaton.nfa import NFA
-from spaseq.automaton.pattern import (
-    Absent,
-    AnyOrder,
-    Atom,
-    Both,
-    Kleene,
-    Maybe,
-    Node,
-    SequencePattern,
-    children,
-    walk,
-)
-from spaseq.language.syntax import Consume, Emit, Strategy
+from spaseq.automaton.pattern import Atom, Kleene, Node, SequencePattern, children, walk
+from spaseq.language.printer import print_sequence
+from spaseq.language.syntax import All, Conjunction, Consume, Emit, Not, Repeat, Strategy
 from spaseq.matching.enumeration._kernel_layout import KEY_LIMIT
+from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
 
 #: Labels are the bits of an integer.
 _MOST_GPMS = 62
 
 
-def fits(pattern: SequencePattern) -> str | None:
-    """Why the matches of a query cannot be enumerated, in a few words; None if they can."""
-    for node in walk(pattern.root):
-        if isinstance(node, Absent | Maybe):
-            return "a negation or ? looks at what is between events"
-        if isinstance(node, Both | AnyOrder):
-            return "& or ALL gathers several events"
-        if isinstance(node, Atom) and node.filters:
-            return f"{node.gpm} has a filter on other events"
-    if pattern.where:
-        return "WHERE has filters on several events"
-    nfa = compile_pattern(pattern)
+def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
+    """All that keeps the matches of a query from being enumerated."""
+    query, nfa = pattern.query, compile_pattern(pattern)
+    for part in subsequences(query.sequence):
+        match part:
+            case Not() | Repeat(minimum=0):
+                yield Obstacle("nothing depends on what is between events", print_sequence(part), part.span)
+            case Conjunction() | All():
+                yield Obstacle("nothing gathers events", print_sequence(part), part.span)
+    atoms = [node for node in walk(pattern.root) if isinstance(node, Atom)]
+    for item in dict.fromkeys([*(item for atom in atoms for item in atom.filters), *pattern.where]):
+        yield filter_of(item, "no filter compares events")
     if any(edge.predicate.strategy not in (Strategy.ANY, None) for edge in nfa.edges):
-        return "an operator other than ':'"
+        yield from other_operators(query.sequence, Strategy.ANY)
     if len(pattern.gpms) > _MOST_GPMS:
-        return f"there are more than {_MOST_GPMS} GPMs"
-    return _keys_fit(pattern, nfa)
+        yield Obstacle(f"there are at most {_MOST_GPMS} GPMs", str(len(pattern.gpms)))
+    yield from _keys_obstacles(pattern, frozenset(nfa.shared))
 
 
-def _keys_fit(pattern: SequencePattern, nfa: NFA) -> str | None:
-    derived = _derived(pattern)
-    query = pattern.query
-    if derived - set(nfa.shared):
-        name = min(derived - set(nfa.shared))
-        return f"?{name} joins some events of a match and not all"
-    if derived and (query.emit is not Emit.ALL or query.consume is not Consume.NONE):
-        return "EMIT and CONSUME need the matches of all join keys at once"
-    if len(query.partition) + len(derived) > KEY_LIMIT:
-        return f"more than {KEY_LIMIT} variables tell runs apart"
-    return None
+def _keys_obstacles(pattern: SequencePattern, shared: frozenset[str]) -> Iterator[Obstacle]:
+    derived, query = _derived(pattern), pattern.query
+    for name in sorted(derived - shared):
+        lacking = [gpm for gpm in query.gpms if name not in pattern.gpms[gpm.name].variables]
+        for gpm in lacking:
+            yield Obstacle(f"?{name} joins all events or none", f"{gpm.name} without it", gpm.span)
+        if not lacking:
+            yield Obstacle(f"?{name} joins all events or none", "a match with events that it does not join")
+    clauses = {f"EMIT {query.emit}": query.emit is not Emit.ALL, "CONSUME ANY": query.consume is Consume.ANY}
+    for clause in (clause for clause, stands in clauses.items() if stands and derived):
+        names = " ".join(f"?{name}" for name in sorted(derived))
+        yield Obstacle(f"there is PARTITION BY {names} where there is EMIT or CONSUME", clause)
+    count = len(query.partition) + len(derived)
+    if count > KEY_LIMIT:
+        yield Obstacle(f"at most {KEY_LIMIT} variables tell runs apart", str(count))
 
 
 def keys(pattern: SequencePattern) -> tuple[str, ...]:

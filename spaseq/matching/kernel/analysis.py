@@ -125,7 +125,7 @@ class Analysis:
             for gate in place.gates:
                 for way in gate.ways:
                     if isinstance(way.unit, AnyOrder):
-                        raise BeyondTables("ALL gathers events in any order")
+                        raise BeyondTables("nothing gathers events in any order", "ALL")
                     if way.target not in found:
                         found.append(way.target)
         return found
@@ -183,7 +183,7 @@ class Analysis:
                         gaps = tuple(gap for gap in gaps if gap[1] != owner)
                 most = max(most, len(gaps))
             if most > _MOST_GAPS:
-                raise BeyondTables(f"more than {_MOST_GAPS} negations may be open at a time")
+                raise BeyondTables(f"at most {_MOST_GAPS} negations are open at a time", str(most))
             return gaps
 
         reached: dict[tuple[Place, _Gaps], None] = {(self.program.start, ()): None}
@@ -270,7 +270,9 @@ class Analysis:
             kleene = self.kleenes[a.kleene]
             nested = any(isinstance(node, Kleene) and node is not kleene for node in walk(kleene))
             if nested or self._inside[a.kleene]:
-                raise BeyondTables(f"an aggregate or PREV of ?{a.variable}, in a Kleene inside another")
+                raise BeyondTables(
+                    "aggregates and PREV are of Kleenes that are in no other", f"?{a.variable}"
+                )
         return sorted(found)
 
     def _all_steps(self) -> Iterator[Step]:
@@ -356,9 +358,9 @@ def _parts(unit: Unit) -> list[tuple[Atom, ...]]:
             case Both(operands=operands):
                 return [tuple(chain(*found)) for found in product(*map(alternatives, operands))]
             case _:
-                raise BeyondTables(f"& of {show(node)}")
+                raise BeyondTables("& gathers GPMs and nothing else", show(node))
 
     found = alternatives(unit)
     if max(map(len, found)) > PART_LIMIT or len(found) > _MOST_ALTERNATIVES:
-        raise BeyondTables(f"& of so many GPMs: {show(unit)}")
+        raise BeyondTables(f"& gathers at most {PART_LIMIT} GPMs", show(unit))
     return found

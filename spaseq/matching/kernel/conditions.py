@@ -11,7 +11,8 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.printer import print_expression
 from spaseq.language.scope import conjuncts, mentioned, walk
-from spaseq.language.syntax import Aggregate, Binary, Constant, Expression, Filter, Prev, Unary, Var
+from spaseq.language.syntax import Aggregate, Binary, Constant, Expression, Filter, Prev, Span, Unary, Var
+from spaseq.matching.obstacles import Obstacle
 
 _COMPARISONS: Final = ("=", "!=", "<", ">", "<=", ">=")
 _ARITHMETIC: Final = {"+": "ADD", "-": "SUBTRACT", "*": "MULTIPLY", "/": "DIVIDE"}
@@ -22,7 +23,11 @@ _DEEPEST: Final = 32
 
 
 class BeyondTables(ValueError):  # noqa: N818  # an answer more than an error
-    """The kernel's tables cannot hold a query; the message says what of it."""
+    """The kernel's tables cannot hold a query, because of ``obstacle``."""
+
+    def __init__(self, demand: str, here: str, span: Span | None = None) -> None:
+        self.obstacle = Obstacle(demand, here, span)
+        super().__init__(str(self.obstacle))
 
 
 class Accumulator(NamedTuple):
@@ -70,7 +75,11 @@ def steps(item: Filter, site: Site, group_of: Mapping[str, int]) -> list[Step]:
     for comparison in conjuncts(expression):
         code = list(_comparison(comparison, site, group_of))
         if _depth(code) > _DEEPEST:
-            raise BeyondTables(f"{print_expression(comparison)} between GPMs is too deep")
+            raise BeyondTables(
+                f"expressions between GPMs are at most {_DEEPEST} deep",
+                print_expression(comparison),
+                comparison.span,
+            )
         body += code
     guards = [Step("IF_COMPLETED", group_of[name]) for name in dict.fromkeys(previous)]
     if site.guarded:
@@ -169,4 +178,6 @@ def _depth(code: list[Step]) -> int:
 
 
 def _beyond(expression: Expression) -> BeyondTables:
-    return BeyondTables(f"{print_expression(expression)} is asked between GPMs")
+    return BeyondTables(
+        "filters between GPMs compare arithmetic", print_expression(expression), expression.span
+    )

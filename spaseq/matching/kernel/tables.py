@@ -6,7 +6,7 @@ named in ``_kernel_layout``; where two columns are a start and an end, they encl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,8 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.automaton.nfa import Action, Again, Await, Decide, Enter, Forbid, Leave
 from spaseq.automaton.pattern import Atom, SequencePattern, may_trail
-from spaseq.language.syntax import Consume, Emit, Strategy
+from spaseq.language.printer import print_sequence
+from spaseq.language.syntax import All, Consume, Emit, Strategy
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel._kernel_layout import ANY, NEXT, STRICT
@@ -22,6 +23,7 @@ from spaseq.matching.kernel._kernel_memory import E_VALUES
 from spaseq.matching.kernel.analysis import Analysis, Candidate, Chain
 from spaseq.matching.kernel.conditions import Accumulator, BeyondTables, Site, Step
 from spaseq.matching.kernel.sections import Reference, Sections
+from spaseq.matching.obstacles import Obstacle, subsequences
 from spaseq.matching.runs.program import Gate
 from spaseq.terms import Term
 
@@ -60,13 +62,16 @@ class Compiled:
     ambiguous: bool
 
 
-def fits(pattern: SequencePattern) -> str | None:
-    """Why the kernel cannot run a query, in a few words; None if it can."""
-    try:
-        compile_tables(pattern, lambda _: 1)
-    except BeyondTables as reason:
-        return str(reason)
-    return None
+def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
+    """What keeps the kernel from running a query: every ALL, or what its tables cannot hold first."""
+    alls = [part for part in subsequences(pattern.query.sequence) if isinstance(part, All)]
+    for part in alls:
+        yield Obstacle("nothing gathers events in any order", print_sequence(part), part.span)
+    if not alls:
+        try:
+            compile_tables(pattern, lambda _: 1)
+        except BeyondTables as reason:
+            yield reason.obstacle
 
 
 def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> Compiled:
@@ -76,9 +81,9 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> C
     """
     query = pattern.query
     if query.consume is Consume.ANY and may_trail(pattern.root):
-        raise BeyondTables("CONSUME ANY drops matches that wait for the end of their window")
+        raise BeyondTables("no match that waits for its window's end is consumed", "CONSUME ANY")
     if len(query.streams) > 60:
-        raise BeyondTables("there are more than 60 streams")
+        raise BeyondTables("there are at most 60 streams", str(len(query.streams)))
     return _Writer(Analysis(pattern), intern).compiled()
 
 

@@ -13,19 +13,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from spaseq.automaton.pattern import Atom, Chain, Node, SequencePattern
+from spaseq.automaton.pattern import Atom, Chain, SequencePattern, walk
 from spaseq.gpm.sharing import question
-from spaseq.language.printer import print_expression
-from spaseq.language.syntax import Binary, Consume, Expression, Strategy, Var
+from spaseq.language.printer import print_sequence
+from spaseq.language.syntax import Binary, Consume, Expression, Ref, Sequence, Strategy, Var
+from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
 from spaseq.matching.parameterized.program import Layout, Program, compile_blocks
 from spaseq.matching.parameterized.table import LONGEST, Blocks
 
 #: The code of "relevant"; 0 is that of "not relevant".
 RELEVANT: Final = 1
-
-
-class NotParameterizedError(Exception):
-    """Why a query is no parameterized pattern, in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,76 +51,63 @@ class Compiled:
     questions: tuple[Asked, ...]
 
 
-def fits(pattern: SequencePattern) -> str | None:
-    """Why a query is not run as a parameterized pattern, in a few words; None if it is.
+def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
+    """All that keeps a query from being run as a parameterized pattern.
 
     It must be a sequence of GPMs with ``,`` only, over one stream (events of different streams with equal
     time have no order), whose filters between GPMs are conjunctions of ``?x != ?y``. Partitions, windows of
     all kinds, EMIT, and events with several solutions may be as they like.
     """
-    try:
-        _atoms(pattern)
-        _inequalities(pattern)
-    except NotParameterizedError as reason:
-        return str(reason)
-    return None
+    query = pattern.query
+    if len(set(pattern.streams)) > 1:
+        other = query.streams[1]
+        yield Obstacle("there is one stream", f"FROM STREAM {other.name}", other.span)
+    if query.consume is not Consume.NONE:
+        yield Obstacle("nothing is consumed", "CONSUME ANY")
+    flat = all(isinstance(node, Atom | Chain) for node in walk(pattern.root))
+    for part in () if flat else subsequences(query.sequence):
+        if not isinstance(part, Ref | Sequence):
+            yield Obstacle("each place is one GPM", print_sequence(part), part.span)
+    yield from other_operators(query.sequence, Strategy.STRICT)
+    atoms = [node for node in walk(pattern.root) if isinstance(node, Atom)]
+    for gpm in query.gpms:
+        if gpm.name not in {atom.gpm for atom in atoms}:
+            yield Obstacle("all GPMs are in the sequence", gpm.name, gpm.span)
+    if len(atoms) > LONGEST:
+        yield Obstacle(f"it is at most {LONGEST} events long", str(len(atoms)))
+    yield from _filter_obstacles(pattern, atoms)
 
 
 def compile_query(pattern: SequencePattern) -> Compiled:
-    """A query for the kernel. Raises ``NotParameterizedError``."""
+    """A query without obstacles for the kernel."""
     return _Compiler(pattern).compiled()
 
 
-def _atoms(pattern: SequencePattern) -> tuple[Atom, ...]:
-    """The places of the sequence."""
-    if len(set(pattern.streams)) > 1:
-        raise NotParameterizedError("simultaneous events of several streams have no order")
-    if pattern.query.consume is not Consume.NONE:
-        raise NotParameterizedError("CONSUME ANY drops runs")
-    atoms = tuple(_flat(pattern.root))
-    if {atom.gpm for atom in atoms} != set(pattern.gpms):
-        raise NotParameterizedError("a GPM is not in the sequence")
-    if len(atoms) > LONGEST:
-        raise NotParameterizedError(f"it is longer than {LONGEST} events")
-    return atoms
-
-
-def _flat(node: Node) -> Iterator[Atom]:
-    match node:
-        case Atom():
-            yield node
-        case Chain(items=items, operators=operators) if set(operators) <= {Strategy.STRICT}:
-            for item in items:
-                yield from _flat(item)
-        case Chain():
-            raise NotParameterizedError("it has other operators than ,")
-        case _:
-            raise NotParameterizedError("it is more than GPMs one after the other")
-
-
-def _inequalities(pattern: SequencePattern) -> tuple[tuple[str, str], ...]:
-    """The pairs of variables that the filters between GPMs compare."""
-    atoms = _atoms(pattern)
+def _filter_obstacles(pattern: SequencePattern, atoms: list[Atom]) -> Iterator[Obstacle]:
+    """Filters that are not ``?x != ?y`` where both are bound."""
     first: dict[str, int] = {}
     for place, atom in enumerate(atoms):
         for name in pattern.gpms[atom.gpm].variables:
             first.setdefault(name, place)
-    found: dict[tuple[str, str], None] = {}
-    for place, atom in enumerate(atoms):
-        for item in atom.filters:
-            for x, y in _pairs(item.condition):
-                if max(first.get(name, place + 1) for name in (x, y)) > place:
-                    raise NotParameterizedError(f"?{x} != ?{y} is asked before both are bound")
-                found[x, y] = None
-    for item in pattern.where:
-        for pair in _pairs(item.condition):
-            if not first.keys() >= set(pair):
-                raise NotParameterizedError("a filter asks about a variable that no GPM binds")
-            found[pair] = None
-    return tuple(found)
+    asked = [(item, place) for place, atom in enumerate(atoms) for item in atom.filters]
+    for item, place in dict.fromkeys([*asked, *((item, len(atoms)) for item in pattern.where)]):
+        pairs = list(_pairs(item.condition))
+        if None in pairs:
+            yield filter_of(item, "events are compared by = and != of variables alone")
+        for x, y in filter(None, pairs):
+            if max(first.get(name, place + 1) for name in (x, y)) > place:
+                yield filter_of(item, "variables are compared when both are bound")
 
 
-def _pairs(condition: Expression) -> Iterator[tuple[str, str]]:
+def _inequalities(pattern: SequencePattern) -> tuple[tuple[str, str], ...]:
+    """The pairs of variables that the filters between GPMs compare."""
+    atoms = (node for node in walk(pattern.root) if isinstance(node, Atom))
+    filters = [*(item for atom in atoms for item in atom.filters), *pattern.where]
+    return tuple(dict.fromkeys(pair for item in filters for pair in _pairs(item.condition) if pair))
+
+
+def _pairs(condition: Expression) -> Iterator[tuple[str, str] | None]:
+    """The variables that a conjunction of ``?x != ?y`` compares; None for what is something else."""
     match condition:
         case Binary("&&", left, right):
             yield from _pairs(left)
@@ -131,15 +115,13 @@ def _pairs(condition: Expression) -> Iterator[tuple[str, str]]:
         case Binary("!=", Var(x), Var(y)) if x != y:
             yield x, y
         case _:
-            raise NotParameterizedError(
-                f"{print_expression(condition)} is not an inequality of two variables"
-            )
+            yield None
 
 
 class _Compiler:
     def __init__(self, pattern: SequencePattern) -> None:
         self._pattern = pattern
-        self._atoms = _atoms(pattern)
+        self._atoms = tuple(node for node in walk(pattern.root) if isinstance(node, Atom))
         self._unequal = _inequalities(pattern)
         places = Counter(name for atom in self._atoms for name in self._variables(atom))
         keys = {variable.name for variable in pattern.query.partition}
