@@ -1,8 +1,8 @@
-"""What drawings as SVG share: arrows, labels, rows, the document around them. All lengths are in pixels."""
+"""What drawings as SVG share: arrows, labels, the document around them. All lengths are in pixels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Final
@@ -64,12 +64,6 @@ def document(title: str, arrows: Sequence[Drawn], places: Sequence[Drawn]) -> st
     )
 
 
-def arrow(start: Point, middle: Point, end: Point, lines: Sequence[str], bottom: Point, box: Box) -> Drawn:
-    """A curve from ``start`` to ``end`` that bends towards ``middle``, inside ``box``, with its labels."""
-    path = f"M{start[0]:.1f} {start[1]:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {end[0]:.1f} {end[1]:.1f}"
-    return labelled(path, lines, bottom, box)
-
-
 def loop(place: Point, top: float, lines: Sequence[str]) -> Drawn:
     """An arrow from a place to itself, above it: ``top`` is half of the place's height."""
     x, y = place
@@ -91,22 +85,6 @@ def labelled(path: str, lines: Sequence[str], bottom: Point, box: Box) -> Drawn:
     # A patch of ground, so that a curve behind the text does not cross it out.
     patch = _ground(x - half, y - height + 3, 2 * half, height)
     return Drawn(f'<path class="edge" d="{path}"/>', "\n".join([patch, *texts]), (box, written))
-
-
-def rows(edges: Iterable[tuple[int, int]], layer: Mapping[int, int]) -> dict[int, float]:
-    """The vertical place of each node in rows, 0 in the middle: near those in the layers before it."""
-    before: dict[int, list[int]] = {node: [] for node in layer}
-    for source, target in edges:
-        if layer[source] < layer[target]:
-            before[target].append(source)
-    places: dict[int, float] = {}
-    for level in range(max(layer.values()) + 1):
-        members = [node for node in layer if layer[node] == level]
-        mean = {n: sum(places[b] for b in before[n]) / max(len(before[n]), 1) for n in members}
-        members.sort(key=lambda node: (mean[node], node))
-        for i, node in enumerate(members):
-            places[node] = i - (len(members) - 1) / 2
-    return places
 
 
 def _ground(x: float, y: float, width: float, height: float) -> str:

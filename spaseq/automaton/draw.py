@@ -1,7 +1,7 @@
 """Drawings of an automaton: Graphviz text, SVG, JSON.
 
-The SVG needs no Graphviz: a small layered layout (Sugiyama's steps: break cycles, layer by longest path,
-order by barycentre) is enough for automata of queries.
+The SVG needs no Graphviz: layers by the longest path (cycles broken where a depth-first search meets them),
+and the rest by ``layered`` and ``routes``.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any, Final
 
 import networkx as nx
 
-from spaseq.automaton.canvas import CHARACTER, LINE, Drawn, Point, arrow, document, loop, rows
+from spaseq.automaton.canvas import CHARACTER, LINE, Drawn, Point, document
+from spaseq.automaton.layered import Place
 from spaseq.automaton.nfa import NFA
 from spaseq.automaton.pattern import AnyOrder
+from spaseq.automaton.routes import arrows
 from spaseq.automaton.show import ending, label, show
 
 _RADIUS: Final = 20.0
-_ROW: Final = 96.0
 
 
 def as_json(nfa: NFA) -> dict[str, Any]:
@@ -63,11 +64,16 @@ def dot(nfa: NFA) -> str:
 def svg(nfa: NFA) -> str:
     """The automaton as an SVG document of its own size, in pixels."""
     labels = _labels(nfa)
-    places = _places(nfa, labels)
-    arrows = [_arrow(pair, lines, places) for pair, lines in labels.items()]
+    layer = _layers(labels, nfa.size)
     endings = _endings(nfa)
-    states = [_state(state, places[state], endings.get(state)) for state in range(nfa.size)]
-    return document(show(nfa.root), arrows, states)
+    below = {state: LINE + 4 for state, text in endings.items() if text}
+    places = [
+        Place(layer[state], _RADIUS, _RADIUS, circle=True, below=below.get(state, 0.0))
+        for state in range(nfa.size)
+    ]
+    centres, drawn = arrows(places, labels)
+    states = [_state(state, centre, endings.get(state)) for state, centre in enumerate(centres)]
+    return document(show(nfa.root), drawn, states)
 
 
 def _labels(nfa: NFA) -> dict[tuple[int, int], list[str]]:
@@ -88,27 +94,6 @@ def _endings(nfa: NFA) -> dict[int, str]:
     return {state: "" if "" in texts else " or ".join(texts) for state, texts in endings.items()}
 
 
-def _places(nfa: NFA, labels: Mapping[tuple[int, int], list[str]]) -> dict[int, Point]:
-    """The centre of each state: layers from left to right, as far apart as the labels between need."""
-    layer = _layers(labels, nfa.size)
-    row = rows(labels, layer)
-    depth = max(layer.values()) + 1
-    gaps = [0.0] * depth
-    for (source, target), lines in labels.items():
-        span = layer[target] - layer[source]
-        if span > 0:
-            needed = max(map(len, lines)) * CHARACTER / span
-            for between in range(layer[source], layer[target]):
-                gaps[between] = max(gaps[between], needed)
-        elif source == target:
-            for side in {max(layer[source] - 1, 0), layer[source]}:
-                gaps[side] = max(gaps[side], max(map(len, lines)) * CHARACTER / 2)
-    x = [0.0]
-    for gap in gaps[:-1]:
-        x.append(x[-1] + gap + 2 * _RADIUS + 44)
-    return {state: (x[layer[state]], row[state] * _ROW) for state in range(nfa.size)}
-
-
 def _layers(labels: Mapping[tuple[int, int], list[str]], size: int) -> dict[int, int]:
     """Longest distance from the initial state, back edges of a depth-first search left out."""
     graph: nx.DiGraph[int] = nx.DiGraph(list(labels))
@@ -126,30 +111,6 @@ def _layers(labels: Mapping[tuple[int, int], list[str]], size: int) -> dict[int,
         for follower in graph.successors(state):
             layer[follower] = max(layer[follower], layer[state] + 1)
     return layer
-
-
-def _arrow(pair: tuple[int, int], lines: list[str], places: Mapping[int, Point]) -> Drawn:
-    (x1, y1), (x2, y2) = places[pair[0]], places[pair[1]]
-    if pair[0] == pair[1]:
-        return loop((x1, y1), _RADIUS, lines)
-    between = [x for x, _ in places.values() if min(x1, x2) < x < max(x1, x2)]
-    hops = len(set(between)) + 1
-    # What skips states runs outside of them, what goes back below.
-    side = -1 if x2 > x1 and y1 + y2 <= 0 else 1
-    bend = 0.0 if x2 > x1 and hops == 1 else side * (20.0 + 26.0 * hops)
-    middle = ((x1 + x2) / 2, (y1 + y2) / 2 + 2 * bend)
-    start, end = _rim((x1, y1), middle), _rim((x2, y2), middle)
-    top = (y1 + y2) / 2 + bend
-    above = (middle[0], top - (10 if bend else 7) if bend <= 0 else top + LINE * len(lines) + 4)
-    box = (min(x1, x2), min(y1, y2, top), max(x1, x2), max(y1, y2, top))
-    return arrow(start, middle, end, lines, above, box)
-
-
-def _rim(centre: Point, towards: Point) -> Point:
-    """Where a line from a state's centre leaves its circle."""
-    dx, dy = towards[0] - centre[0], towards[1] - centre[1]
-    length = (dx * dx + dy * dy) ** 0.5
-    return centre[0] + dx / length * (_RADIUS + 3), centre[1] + dy / length * (_RADIUS + 3)
 
 
 def _state(state: int, place: Point, end: str | None) -> Drawn:

@@ -1,0 +1,241 @@
+"""Where the places of a drawing go: layers from left to right, rows near those of their neighbours.
+
+Sugiyama's steps: an arrow that skips layers has a place of its own in each layer between; layers are ordered
+by the means of their neighbours, and what crosses least is kept; rows are as near to their neighbours' as the
+order allows (least squares, by pooling adjacent violators). All lengths are in pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from spaseq.automaton.canvas import CHARACTER, LINE, Point
+
+#: A pair of places, by their numbers: from, to.
+Pair = tuple[int, int]
+
+#: What a loop takes above its place, without its labels.
+LOOP: Final = 34.0
+#: Between places of a layer, at least.
+_ROW: Final = 22.0
+#: How far an arrow between places of the same layer goes aside, at least.
+_BULGE: Final = 26.0
+#: The head of an arrow.
+_HEAD: Final = 16.0
+#: On either side of a label on an arrow.
+_BESIDE: Final = 14.0
+#: From layer to layer, at least where arrows are not level, and what steep ones get at most.
+_CURVE: Final = 48.0
+_WIDEST: Final = 120.0
+#: Half of what an arrow takes that passes a layer.
+_PASSING: Final = 6.0
+_SWEEPS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A box or a circle: its layer, half of its width, half of its height, and what is written below it."""
+
+    layer: int
+    half: float
+    tall: float
+    circle: bool = False
+    below: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """What a layer holds: a place, or where an arrow passes."""
+
+    layer: int
+    above: float
+    below: float
+
+
+class Layers:
+    """Places in layers, and where they are.
+
+    ``chains``: for each arrow but loops, the items from left to right that it passes: its places, and between
+    them one for each layer that it skips. ``meeting``: the arrows on the left (False) and the right of each
+    place. ``y``: the middle of each item. ``left``, ``right``: where each layer begins and ends. Arrows are
+    level for ``after`` a layer and for ``before`` the next, so that there is room for their labels.
+    """
+
+    def __init__(self, places: Sequence[Place], labels: Mapping[Pair, Sequence[str]]) -> None:
+        self.places = places
+        self._labels = labels
+        self._items = [self._item(i) for i in range(len(places))]
+        self.chains = {(a, b): self._chain(a, b) for a, b in labels if a != b}
+        self._links = [
+            (a, b)
+            for chain in self.chains.values()
+            for a, b in pairwise(chain)
+            if self.layer(a) != self.layer(b)
+        ]
+        self.meeting: dict[tuple[int, bool], list[Pair]] = {}
+        for pair, (low, *_, high) in self.chains.items():
+            self.meeting.setdefault((low, True), []).append(pair)
+            self.meeting.setdefault((high, self.layer(low) == self.layer(high)), []).append(pair)
+        self._earlier: list[list[int]] = [[] for _ in self._items]
+        self._later: list[list[int]] = [[] for _ in self._items]
+        for a, b in self._links:
+            self._later[a].append(b)
+            self._earlier[b].append(a)
+        self._order = self._ordered()
+        self.y = self._rows()
+        self.after, self.before = self._level()
+        self.left, self.right = self._columns()
+
+    def layer(self, item: int) -> int:
+        """The layer of an item."""
+        return self._items[item].layer
+
+    def centre(self, place: int) -> Point:
+        """The middle of a place."""
+        layer = self.layer(place)
+        return (self.left[layer] + self.right[layer]) / 2, self.y[place]
+
+    def quiet(self, pair: Pair) -> int:
+        """At which end an arrow has fewer beside it: the left (-1), the right (1), or neither (0)."""
+        low, *_, high = self.chains[pair]
+        if self.layer(low) == self.layer(high):
+            return 0
+        left, right = len(self.meeting[low, True]), len(self.meeting[high, False])
+        if left == right == 1:
+            return int(abs(self.y[low] - self.y[high]) > 1)
+        return (left > right) - (left < right)
+
+    def aside(self, a: int, b: int) -> float:
+        """How far an arrow between two places of a layer goes aside."""
+        return _BULGE + abs(self.y[a] - self.y[b]) / 5
+
+    def _item(self, number: int) -> _Item:
+        """What a place needs, with its loop, and the labels of its arrows beside it."""
+        place = self.places[number]
+        lines = [len(found) for (a, b), found in self._labels.items() if a != b and number in (a, b)]
+        half = max([place.tall, *(LINE * count / 2 for count in lines)])
+        looping = self._labels.get((number, number))
+        return _Item(place.layer, half + (LOOP + LINE * len(looping) if looping else 0.0), half + place.below)
+
+    def _chain(self, a: int, b: int) -> list[int]:
+        """The items from left to right that the arrow between two places passes."""
+        low, high = sorted((a, b), key=self.layer)
+        between = range(self.layer(low) + 1, self.layer(high))
+        passed = [len(self._items) + i for i in range(len(between))]
+        half = max(_PASSING, LINE * len(self._labels[a, b]) / 2)
+        self._items += [_Item(layer, half, half) for layer in between]
+        return [low, *passed, high]
+
+    def _ordered(self) -> list[list[int]]:
+        """The items of each layer, from top to bottom."""
+        depth = max(item.layer for item in self._items) + 1
+        order: list[list[int]] = [[] for _ in range(depth)]
+        for i, item in enumerate(self._items):
+            order[item.layer].append(i)
+        best, least = order, self._crossings(order)
+        for sweep in range(_SWEEPS):
+            neighbours = self._later if sweep % 2 else self._earlier
+            order = [list(layer) for layer in order]
+            for layer in reversed(order) if sweep % 2 else order:
+                at = {i: k for found in order for k, i in enumerate(found)}
+                size = {i: len(found) for found in order for i in found}
+                mean = {
+                    i: sum((at[n] + 0.5) / size[n] for n in neighbours[i]) / len(neighbours[i])
+                    if neighbours[i]
+                    else (at[i] + 0.5) / size[i]
+                    for i in layer
+                }
+                layer.sort(key=mean.__getitem__)
+            crossings = self._crossings(order)
+            if crossings < least:
+                best, least = order, crossings
+        return best
+
+    def _crossings(self, order: list[list[int]]) -> int:
+        at = {i: k for layer in order for k, i in enumerate(layer)}
+        gaps: dict[int, list[Point]] = {}
+        for a, b in self._links:
+            gaps.setdefault(self._items[a].layer, []).append((at[a], at[b]))
+        return sum(
+            (a1 - a2) * (b1 - b2) < 0
+            for links in gaps.values()
+            for i, (a1, b1) in enumerate(links)
+            for a2, b2 in links[:i]
+        )
+
+    def _rows(self) -> list[float]:
+        """The height of each item's middle."""
+        y = [0.0] * len(self._items)
+        for sweep in range(2 * _SWEEPS + 1):
+            # First from left to right, then back and forth, in the end between both.
+            last = sweep == 2 * _SWEEPS
+            sides = [self._earlier, self._later] if last else [self._later if sweep % 2 else self._earlier]
+            for layer in reversed(self._order) if sweep % 2 else self._order:
+                wished = []
+                for i in layer:
+                    near = [n for side in sides for n in side[i]]
+                    wished.append(sum(y[n] for n in near) / len(near) if near else y[i])
+                for i, place in zip(layer, self._spread(layer, wished), strict=True):
+                    y[i] = place
+        return y
+
+    def _spread(self, layer: list[int], wished: list[float]) -> list[float]:
+        """As near as can be to where they wish to be, in order and apart."""
+        items = [self._items[i] for i in layer]
+        begin = [0.0]
+        for upper, lower in pairwise(items):
+            begin.append(begin[-1] + upper.below + _ROW + lower.above)
+        blocks: list[tuple[float, int]] = []
+        for wish, offset in zip(wished, begin, strict=True):
+            mean, count = wish - offset, 1
+            while blocks and blocks[-1][0] > mean:
+                other, others = blocks.pop()
+                mean, count = (mean * count + other * others) / (count + others), count + others
+            blocks.append((mean, count))
+        level = [mean for mean, count in blocks for _ in range(count)]
+        return [place + offset for place, offset in zip(level, begin, strict=True)]
+
+    def _level(self) -> tuple[list[float], list[float]]:
+        """How long arrows are level after each layer, and before the next."""
+        after, before = [_HEAD] * len(self._order), [_HEAD] * len(self._order)
+        for pair, (low, *_, high) in self.chains.items():
+            length = width(self._labels[pair]) + 2 * _BESIDE
+            if self.layer(low) == self.layer(high):
+                after[self.layer(low)] = max(after[self.layer(low)], self.aside(low, high) + length / 2)
+            elif self.quiet(pair) < 0:
+                after[self.layer(low)] = max(after[self.layer(low)], length)
+            elif self.quiet(pair) > 0:
+                before[self.layer(high) - 1] = max(before[self.layer(high) - 1], length)
+        return after, before
+
+    def _columns(self) -> tuple[list[float], list[float]]:
+        """Where each layer begins and ends."""
+        wide = [
+            max((2 * self.places[i].half for i in layer if i < len(self.places)), default=0.0)
+            for layer in self._order
+        ]
+        needed = [_CURVE] * len(wide)
+        for pair, lines in self._labels.items():
+            layer = min(map(self.layer, pair))
+            if pair[0] == pair[1]:
+                for side in {max(layer - 1, 0), layer}:
+                    needed[side] = max(needed[side], width(lines) / 2 - self.places[pair[0]].half)
+            elif not self.quiet(pair):
+                level = self.after[layer] + self.before[layer]
+                needed[layer] = max(needed[layer], width(lines) + 2 * _BESIDE - level)
+        for a, b in self._links:
+            steep = min(_WIDEST, abs(self.y[a] - self.y[b]) / 4)
+            needed[self.layer(a)] = max(needed[self.layer(a)], steep)
+        left, right = [0.0], [wide[0]]
+        for layer, room in enumerate(wide[1:]):
+            left.append(right[-1] + self.after[layer] + needed[layer] + self.before[layer])
+            right.append(left[-1] + room)
+        return left, right
+
+
+def width(lines: Sequence[str]) -> float:
+    """The width of a label."""
+    return max(map(len, lines)) * CHARACTER
