@@ -24,9 +24,14 @@ from spaseq.paths.parser import parse, parse_term
 from spaseq.paths.product import Product, Workspace
 from spaseq.paths.relations import Edges, Relations
 from spaseq.paths.search import Paths, find_paths
-from spaseq.terms import Term
+from spaseq.terms import UNBOUND, Term
 
 _KEPT: Final = 256
+
+# Tuples, since a union is made anew each time.
+_TERMS: Final = (NamedNode, BlankNode, OxLiteral)
+_NUMBERS: Final = (int, np.integer)
+_ONE: Final = (str, int, *_TERMS)
 
 _MOST_SHOWN: Final = 1 << 20
 
@@ -240,25 +245,30 @@ class KnowledgeGraph:
             if len(ids) and not 0 <= ids[0] <= ids[-1] < self.nodes:
                 raise KeyError(int(ids[0] if ids[0] < 0 else ids[-1]))
             return ids, ()
-        if isinstance(values, str | NamedNode | BlankNode | OxLiteral | int) or not isinstance(
-            values, Iterable
-        ):
+        if isinstance(values, _ONE) or not isinstance(values, Iterable):
             values = [values]
         found: dict[int, None] = {}
-        strange: dict[Term, None] = {}
+        given: list[Term] = []
         for value in values:
-            if isinstance(value, int | np.integer) and not isinstance(value, bool):
+            if isinstance(value, _TERMS):
+                given.append(value)
+            elif isinstance(value, _NUMBERS) and not isinstance(value, bool):
                 if not 0 <= value < self.nodes:
                     raise KeyError(value)
                 found[int(value)] = None
-                continue
-            given = self._as_term(value)
-            number = self._find(given, self._node_of)
-            if number is None:
-                strange[given] = None
             else:
-                found[number] = None
-        return np.array(list(found), dtype=np.int64), tuple(strange)
+                given.append(self._as_term(value))
+        ids = np.array(list(map(self._dictionary.find, given)), dtype=np.int64)
+        ids[ids >= len(self._node_of)] = UNBOUND
+        numbers = self._node_of[ids].tolist()
+        found.update(dict.fromkeys(numbers))
+        strange: tuple[Term, ...] = ()
+        if -1 in found:
+            del found[-1]
+            strange = tuple(
+                dict.fromkeys(term for term, number in zip(given, numbers, strict=True) if number < 0)
+            )
+        return np.array(list(found), dtype=np.int64), strange
 
 
 def load(source: Source, prefixes: Mapping[str, str] | None = None) -> KnowledgeGraph:
