@@ -76,7 +76,7 @@ def answer_paths(
     if chosen is PathsFormat.SVG and most is None:
         most = _IN_A_PICTURE
     found = load(graph)
-    for warning in found.check(path):
+    for warning in found.check(path, sources, targets):
         warn(warning)
     if wants_paths:
         paths = found.paths(path, sources, targets, mode or "WALK", shortest, most)

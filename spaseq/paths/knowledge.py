@@ -14,6 +14,7 @@ from pyoxigraph import Literal as OxLiteral
 
 from spaseq.interop import RdflibTerm, to_rdflib
 from spaseq.language.hints import nearest
+from spaseq.language.printer import print_term
 from spaseq.paths._kernel import Flags, Ids, Nodes
 from spaseq.paths.compile import Compiled, compile_path
 from spaseq.paths.expression import Expression, NodeTest, read, show
@@ -116,7 +117,7 @@ class KnowledgeGraph:
     def ox_term(self, node: int) -> Term:
         """The term of a node, as pyoxigraph has it."""
         if not 0 <= node < self.nodes:
-            raise KeyError(node)
+            raise self._no_node(node)
         return self._dictionary.term(int(self._node_ids[node]))
 
     def predicate(self, number: int) -> RdflibTerm:
@@ -153,6 +154,7 @@ class KnowledgeGraph:
         self, expression: str | Expression, sources: Any = None, targets: Any = None, limit: int | None = None
     ) -> Pairs:
         """The distinct pairs of nodes that a path joins; see ``spaseq.paths.pairs.find_pairs``."""
+        _not_negative("limit", limit)
         return find_pairs(self, expression, sources, targets, limit)
 
     def paths(
@@ -165,10 +167,13 @@ class KnowledgeGraph:
         max_paths: int | None = None,
     ) -> Paths:
         """The paths, as an iterator that looks for them when asked: ``spaseq.paths.search.find_paths``."""
+        _not_negative("max_paths", max_paths)
         return find_paths(self, expression, sources, targets, mode, shortest, max_paths)
 
-    def check(self, expression: str | Expression) -> tuple[str, ...]:
-        """What is doubtful about an expression on this graph: predicates that no edge has."""
+    def check(
+        self, expression: str | Expression, sources: Any = None, targets: Any = None
+    ) -> tuple[str, ...]:
+        """What is doubtful about a query on this graph: predicates without edges, ends that are no nodes."""
         compiled = self.compile(expression)
         prefixes = compiled.expression.prefixes
         used = [p for symbol in read(compiled.expression.root)
@@ -178,7 +183,11 @@ class KnowledgeGraph:
         names = (
             [print_name(self.ox_predicate(i), prefixes) for i in range(self.predicates)] if missing else []
         )
-        return tuple(_unknown(print_name(p, prefixes), names) for p in missing)
+        doubts = [_unknown(print_name(p, prefixes), names) for p in missing]
+        for ends in (sources, targets):
+            strangers = () if ends is None else self.numbers(ends)[1]
+            doubts += [f"the graph has no node {print_term(term, prefixes)}" for term in strangers]
+        return tuple(doubts)
 
     def graphframe(self, spark: Any = None) -> Any:
         """The graph as a ``graphframes.GraphFrame``, for its algorithms: ``spaseq.spark.graphframe``.
@@ -208,6 +217,8 @@ class KnowledgeGraph:
         """The automaton of an expression, with the graph's prefixes. Kept."""
         if isinstance(expression, str):
             expression = parse(expression, self.prefixes)
+        elif not isinstance(expression, Expression):
+            raise TypeError(f"not a path expression: {expression!r}")
         return compile_path(expression)
 
     def product(self, expression: str | Expression, *, backwards: bool = False) -> Product:
@@ -236,6 +247,9 @@ class KnowledgeGraph:
         flags[nodes] = True
         return flags
 
+    def _no_node(self, number: int) -> KeyError:
+        return KeyError(f"the graph has no node {number}: it has {self.nodes:,}, from 0 on")
+
     def numbers(self, values: Any) -> tuple[Ids, tuple[Term, ...]]:
         """Terms, or one term, as distinct numbers of nodes; and those that are no nodes of the graph."""
         if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
@@ -243,7 +257,7 @@ class KnowledgeGraph:
             if not (ids[1:] > ids[:-1]).all():
                 ids = np.unique(ids)
             if len(ids) and not 0 <= ids[0] <= ids[-1] < self.nodes:
-                raise KeyError(int(ids[0] if ids[0] < 0 else ids[-1]))
+                raise self._no_node(int(ids[0] if ids[0] < 0 else ids[-1]))
             return ids, ()
         if isinstance(values, _ONE) or not isinstance(values, Iterable):
             values = [values]
@@ -254,7 +268,7 @@ class KnowledgeGraph:
                 given.append(value)
             elif isinstance(value, _NUMBERS) and not isinstance(value, bool):
                 if not 0 <= value < self.nodes:
-                    raise KeyError(value)
+                    raise self._no_node(int(value))
                 found[int(value)] = None
             else:
                 given.append(self._as_term(value))
@@ -303,6 +317,11 @@ def print_name(predicate: NamedNode, prefixes: Mapping[str, str]) -> str:
     from spaseq.paths.expression import Step
 
     return show(Step((predicate,)), prefixes)
+
+
+def _not_negative(name: str, number: int | None) -> None:
+    if number is not None and number < 0:
+        raise ValueError(f"{name}={number}: ask for at least 0, or None for all")
 
 
 def _unknown(name: str, known: list[str]) -> str:

@@ -12,7 +12,7 @@ edges; and in the middle, if every path takes one of a few edges there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,7 +44,7 @@ _SHOWN: Final = 1 << 12
 _ALL: Final[Flags] = np.zeros(0, dtype=np.bool_)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Pairs:
     """Distinct pairs of a source and a target; iterating gives them as rdflib terms.
 
@@ -54,10 +54,10 @@ class Pairs:
     ``truncated``: there are more than ``limit``.
     """
 
-    graph: KnowledgeGraph = field(repr=False)
-    begins: Ids = field(repr=False)
-    offsets: Ids = field(repr=False)
-    others: Nodes = field(repr=False)
+    graph: KnowledgeGraph
+    begins: Ids
+    offsets: Ids
+    others: Nodes
     backwards: bool
     truncated: bool
     strangers: tuple[Term, ...]
@@ -85,6 +85,9 @@ class Pairs:
         if self.strangers and numbers[-1] >= self.graph.nodes:  # they stand at the end
             return list(map(self.term, numbers.tolist()))
         return self.graph.terms(numbers)
+
+    def __repr__(self) -> str:
+        return f"<Pairs: {len(self):,}{', and there are more' if self.truncated else ''}>"
 
     @property
     def arrays(self) -> tuple[Nodes, Nodes]:

@@ -18,6 +18,7 @@ with both either way (SPARQL 1.1, section 9.1).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -53,6 +54,8 @@ _Verb = tuple[NamedNode, bool]
 
 _GRAMMAR: Final = "paths.lark"
 
+_WORD: Final = re.compile(r"[^\W\d][\w-]*")
+
 
 def parse(text: str, prefixes: Mapping[str, str] | None = None, filename: str = "<path>") -> Expression:
     """The expression that ``text`` says; QuerySyntaxError, with its place, where it says none.
@@ -84,13 +87,23 @@ def _build(source: Source, builder: _Builder, start: _Start) -> Any:
     try:
         tree = lark.parse(source.expanded, start=start)
     except UnexpectedInput:
-        raise diagnose(lark, source, start) from None
+        raise _with_a_prefix(diagnose(lark, source, start), builder.declared) from None
     try:
         return builder.transform(tree)
     except VisitError as problem:
         raise problem.orig_exc from None
     except RecursionError:
         raise source.error(QuerySyntaxError, "this is nested too deeply to be read", 0) from None
+
+
+def _with_a_prefix(error: QuerySyntaxError, prefixes: Mapping[str, str]) -> QuerySyntaxError:
+    """The error, with a hint if a bare word stands where a name should."""
+    word = _WORD.match(error.text or "", error.offset - 1 if error.offset else 0)
+    if error.hint is None and word is not None:
+        prefix = "" if "" in prefixes else min(prefixes, default=None)
+        name = f"<…{word[0]}>" if prefix is None else f"{prefix}:{word[0]}"
+        error.hint = f"names are written with a prefix or as an IRI: {name}"
+    return error
 
 
 @v_args(meta=True)

@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode, Quad, QuerySolutions, Store
 import spaseq
 from spaseq.errors import QueryMeaningError
 from spaseq.interop import from_rdflib
-from spaseq.paths import KnowledgeGraph, Pairs, load, pairs, product, reach
+from spaseq.paths import KnowledgeGraph, Pairs, knowledge, load, pairs, product, reach
 from spaseq.paths.explain import explain
 from spaseq.paths.expression import Expression, Path
 from spaseq.paths.parser import parse
@@ -308,3 +308,45 @@ def test_predicates_that_no_edge_has() -> None:
     assert len(graph.pairs(":nows*")) == 2
     with pytest.raises(QueryMeaningError):
         graph.pairs(":knows{9999}")
+
+
+def test_ends_that_are_no_nodes() -> None:
+    graph = load([("http://e.org/a", "http://e.org/knows", "http://e.org/b")], {"": "http://e.org/"})
+    assert graph.check(":knows", [":a", ":c"], "x:b") == (
+        "the graph has no node :c",
+        "the graph has no node <x:b>",
+    )
+
+
+def test_wrong_arguments_are_refused() -> None:
+    graph = load(CHAIN, {"": "urn:"})
+    with pytest.raises(ValueError, match="limit=-1"):
+        graph.pairs(":p", limit=-1)
+    with pytest.raises(ValueError, match="max_paths=-2"):
+        graph.paths(":p", max_paths=-2)
+    with pytest.raises(TypeError, match="not a path expression: 5"):
+        graph.pairs(5)  # type: ignore[arg-type]  # what is tested
+    with pytest.raises(spaseq.QuerySyntaxError) as caught:
+        graph.pairs(":p/knows")
+    assert (caught.value.offset, caught.value.hint) == (
+        4,
+        "names are written with a prefix or as an IRI: :knows",
+    )
+
+
+def test_pairs_say_how_many_they_are() -> None:
+    graph = load(CHAIN, {"": "urn:"})
+    assert repr(graph.pairs(":p{99,}")) == "<Pairs: 3>"
+    assert repr(graph.pairs(":p+", limit=2000)) == "<Pairs: 2,000, and there are more>"
+
+
+def test_very_many_pairs_are_shown_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "_SHOWN", 7)
+    monkeypatch.setattr(knowledge, "_MOST_SHOWN", 20)
+    graph = load(CHAIN, {"": "urn:"})
+    for ends_ in ((None, None), (None, [":50", ":70"]), ([":90", ":nobody", ":100"], None)):
+        found = graph.pairs(":p*", *ends_)
+        shown = list(found)
+        numbers = zip(*map(np.ndarray.tolist, found.arrays), strict=True)
+        assert shown == [(found.term(source), found.term(target)) for source, target in numbers]
+    assert len(shown) == 11 + 1 + 1
