@@ -34,6 +34,9 @@ _TERMS: Final = (NamedNode, BlankNode, OxLiteral)
 _NUMBERS: Final = (int, np.integer)
 _ONE: Final = (str, int, *_TERMS)
 
+#: So many workspaces are kept for searches to come.
+_SPARE: Final = 8
+
 _MOST_SHOWN: Final = 1 << 20
 
 
@@ -99,7 +102,7 @@ class KnowledgeGraph:
         return to_rdflib(self.ox_term(node))
 
     def terms(self, nodes: Ids | Nodes) -> list[RdflibTerm]:
-        """The terms of many nodes. They are kept, up to a million of them."""
+        """The terms of many nodes. They are kept, about a million of them."""
         found, known = self._shown
         there = known.take(nodes)
         if np.count_nonzero(there) < len(nodes):
@@ -231,21 +234,15 @@ class KnowledgeGraph:
 
     def take_workspace(self) -> Workspace:
         """Arrays for a search; to be given back with ``give_workspace``."""
-        with self._lock:
-            return self._workspaces.pop() if self._workspaces else Workspace(self.nodes)
+        try:
+            return self._workspaces.pop()
+        except IndexError:
+            return Workspace(self.nodes)
 
     def give_workspace(self, workspace: Workspace) -> None:
         """Another search may have these arrays."""
-        with self._lock:
-            self._workspaces.append(workspace)
-
-    def flags(self, nodes: Ids | None) -> Flags | None:
-        """Which nodes are among these."""
-        if nodes is None:
-            return None
-        flags = np.zeros(max(1, self.nodes), dtype=np.bool_)  # one of length 0 would mean all of them
-        flags[nodes] = True
-        return flags
+        if len(self._workspaces) < _SPARE:
+            self._workspaces.append(workspace)  # no lock: this may happen while garbage is collected
 
     def _no_node(self, number: int) -> KeyError:
         return KeyError(f"the graph has no node {number}: it has {self.nodes:,}, from 0 on")

@@ -20,17 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spaseq.paths._kernel import Flags, Ids, Nodes, distances
+from spaseq.paths._kernel import Ids, Nodes, distances
 from spaseq.paths.expansion import Expansion, Taken
 from spaseq.paths.expression import Expression
+from spaseq.paths.middle import EVERYWHERE
 from spaseq.paths.modes import Choice, Mode, check_finite, read_mode
 from spaseq.paths.path import Path
 from spaseq.paths.product import Product
 
 if TYPE_CHECKING:
     from spaseq.paths.knowledge import KnowledgeGraph
-
-_NOWHERE: Nodes = np.zeros(0, dtype=np.int32)
 
 
 class Paths(Iterator[Path]):
@@ -99,21 +98,30 @@ def _all(
     ends: Ids | None,
     mode: Mode,
 ) -> Iterator[Path]:
-    inside = _NOWHERE
-    if begins is not None:
-        inside = _Distances(graph, forward, _NOWHERE).measure(begins)
-    last = backward.candidates() if ends is None else ends
-    distance = _Distances(graph, backward, inside).measure(last)
-    wanted = graph.flags(ends)
-    expansion = Expansion(graph, forward, distance)
-    for source in (forward.candidates() if begins is None else begins).tolist():
-        if len(forward.empty) and forward.empty[source] and (wanted is None or wanted[source]):
-            yield Path(graph, (source,), (), ())
-        yield from _from(graph, expansion, source, wanted, mode)
+    with _Distances(graph, forward) as ahead, _Distances(graph, backward) as behind:
+        if begins is not None:
+            ahead.measure(begins)
+        inside = EVERYWHERE if begins is None else ahead.distance
+        behind.measure(backward.candidates() if ends is None else ends, inside)
+        wanted = None if ends is None else frozenset(ends.tolist())
+        expansion = Expansion(graph, forward, behind.distance)
+        for source in _able(forward, behind.distance, forward.candidates() if begins is None else begins):
+            if len(forward.empty) and forward.empty[source] and (wanted is None or source in wanted):
+                yield Path(graph, (source,), (), ())
+            yield from _from(graph, expansion, source, wanted, mode)
+
+
+def _able(product: Product, distance: Nodes, nodes: Ids) -> list[int]:
+    """The nodes from which a path of edges leads to an end, or a path of none is an answer."""
+    able = product.empty[nodes] if len(product.empty) else np.zeros(len(nodes), dtype=np.bool_)
+    for state in product.initial.tolist():
+        able |= distance[state * (product.pointers.shape[1] - 1) + nodes] >= 0
+    found: list[int] = nodes[able].tolist()
+    return found
 
 
 def _from(
-    graph: KnowledgeGraph, expansion: Expansion, source: int, wanted: Flags | None, mode: Mode
+    graph: KnowledgeGraph, expansion: Expansion, source: int, wanted: frozenset[int] | None, mode: Mode
 ) -> Iterator[Path]:
     """All paths with edges from one node."""
     nodes, predicates, ahead = [source], list[int](), list[bool]()
@@ -137,7 +145,7 @@ def _from(
             closes = mode is Mode.SIMPLE and node == source
             if not closes:
                 continue
-        if states & expansion.accepting and (wanted is None or wanted[node]):
+        if states & expansion.accepting and (wanted is None or node in wanted):
             yield Path(graph, (*nodes, node), (*predicates, predicate), (*ahead, forward))
         if closes:
             continue
@@ -170,17 +178,17 @@ def _shortest(
     turned = ends is not None and (begins is None or len(ends) < len(begins))
     if turned:
         forward, backward, begins, ends = backward, forward, ends, begins
-    wanted = graph.flags(ends)
-    measured = _Distances(graph, forward, _NOWHERE)
-    expansion = Expansion(graph, backward, measured.distance)
-    for root in (forward.candidates() if begins is None else begins).tolist():
-        measured.measure(np.array([root]))
-        expansion.forget()
-        for node in measured.ended(root):
-            if wanted is None or wanted[node]:
-                empty = node == root and bool(len(forward.empty)) and bool(forward.empty[root])
-                for path in _best_first(graph, expansion, node, root, empty, choice):
-                    yield path if turned else _reversed(path)
+    wanted = None if ends is None else frozenset(ends.tolist())
+    with _Distances(graph, forward) as measured:
+        expansion = Expansion(graph, backward, measured.distance)
+        for root in (forward.candidates() if begins is None else begins).tolist():
+            measured.measure(np.array([root]))
+            expansion.forget()
+            for node in measured.ended(root):
+                if wanted is None or node in wanted:
+                    empty = node == root and bool(len(forward.empty)) and bool(forward.empty[root])
+                    for path in _best_first(graph, expansion, node, root, empty, choice):
+                        yield path if turned else _reversed(path)
 
 
 class _Trace:
@@ -287,31 +295,42 @@ def _reversed(path: Path) -> Path:
 
 
 class _Distances:
-    """How far each place is from the places where an automaton begins at some nodes; -1: out of reach."""
+    """How far each place is from the places where an automaton begins at some nodes; -1: out of reach.
 
-    def __init__(self, graph: KnowledgeGraph, product: Product, inside: Nodes) -> None:
-        self._nodes = graph.nodes
+    The arrays are a workspace's, from entering to leaving.
+    """
+
+    def __init__(self, graph: KnowledgeGraph, product: Product) -> None:
+        self._graph = graph
         self._product = product
-        self._inside = inside
-        places = product.size * graph.nodes
-        self.distance: Nodes = np.full(places, -1, dtype=np.int32)
-        self._queue = np.empty(places, dtype=np.int64)
         self._found = 0
 
-    def measure(self, begins: Ids) -> Nodes:
-        """From these nodes; what was measured before is forgotten."""
-        self.distance[self._queue[: self._found]] = -1
+    def __enter__(self) -> _Distances:
+        self._workspace = self._graph.take_workspace()
+        self.distance, self._queue = self._workspace.marks(self._product.size)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._forget()
+        self._graph.give_workspace(self._workspace)
+
+    def measure(self, begins: Ids, inside: Nodes = EVERYWHERE) -> None:
+        """From these nodes; what was measured before is forgotten. See ``distances`` for ``inside``."""
+        self._forget()
         product = self._product
-        places = (product.initial.astype(np.int64)[:, None] * self._nodes + begins[None, :]).ravel()
+        places = (product.initial.astype(np.int64)[:, None] * self._graph.nodes + begins[None, :]).ravel()
         self._found = distances(
             product.pointers, product.targets, product.leaving, product.moves,
-            places, self._inside, self.distance, self._queue,
+            places, inside, self.distance, self._queue,
         )  # fmt: skip
-        return self.distance
+
+    def _forget(self) -> None:
+        self.distance[self._queue[: self._found]] = -1
+        self._found = 0
 
     def ended(self, root: int) -> list[int]:
         """The nodes at which a path from the root may end, the nearest first, the root among them."""
         places = self._queue[: self._found]
-        states = places // self._nodes
-        nodes = places[self._product.ends[states] != 0] % self._nodes
+        states = places // self._graph.nodes
+        nodes = places[self._product.ends[states] != 0] % self._graph.nodes
         return list(dict.fromkeys([root, *nodes.tolist()]))

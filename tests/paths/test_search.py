@@ -193,6 +193,22 @@ def test_memory_is_flat_however_many_there_are(mode: str) -> None:
     assert held[-1] - held[0] < 50_000
 
 
+@pytest.mark.parametrize("mode", ["ALL TRAIL", "SHORTEST 3"])
+def test_searches_may_be_interleaved_and_left(mode: str) -> None:
+    graph = complete(3)
+    queries = ((":p/:p+", ":0", ":1"), (":p*", None, ":2"), ("^:p/:p?", ":1", None))
+    wanted = [[str(path) for path in graph.paths(*query, mode=mode)] for query in queries]
+    for _ in range(2):
+        searches = [graph.paths(*query, mode=mode) for query in queries]
+        found: list[list[str]] = [[] for _ in queries]
+        for _ in range(3):
+            for search, some in zip(searches, found, strict=True):
+                some += [str(path) for path in islice(search, 2)]
+        assert found == [some[:6] for some in wanted]
+        del searches, search
+        assert [[str(path) for path in graph.paths(*query, mode=mode)] for query in queries] == wanted
+
+
 def test_max_paths() -> None:
     graph = complete(3)
     for most, count, truncated in ((0, 0, True), (5, 5, True), (9, 9, False), (10, 9, False)):
