@@ -15,7 +15,7 @@ from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, Evaluator, Found
-from spaseq.matching.obstacles import Obstacle
+from spaseq.matching.obstacles import Obstacle, in_words
 from spaseq.matching.reference import Reference
 from spaseq.matching.runs.evaluator import Runs
 from spaseq.matching.runs.program import Program
@@ -75,9 +75,9 @@ def choose(pattern: SequencePattern) -> Choice:
 def check(name: str, pattern: SequencePattern) -> str:
     """The name of an evaluator that somebody asks for. Raises ``EngineError`` if it cannot run the query."""
     if name in _BY_COLUMNS:
-        found = "; ".join(map(str, _BY_COLUMNS[name][0](pattern)))
-        if found:
-            raise EngineError(f"the evaluator {name!r} cannot run this query; it asks that {found}")
+        against = in_words(_BY_COLUMNS[name][0](pattern))
+        if against:
+            raise EngineError(f"the evaluator {name!r} can run this query only if {', and '.join(against)}")
     elif name not in _BY_EVENTS:
         names = ", ".join([*_BY_COLUMNS, *_BY_EVENTS])
         raise EngineError(f"no evaluator is called {name!r}: there are {names}")

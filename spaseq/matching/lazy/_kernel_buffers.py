@@ -59,7 +59,7 @@ _NO_ENTRY: Final = -1
 def place(t: Ints, r: Ints, g: int, number: int) -> int:
     """Where a row stands among all rows of all buffers."""
     size = VALUES + t[T_VALUES] + 2 * INDEX_LIMIT
-    return (r[g * R_SIZE + R_BASE] + (number & r[g * R_SIZE + R_MASK])) * size
+    return int(r[g * R_SIZE + R_BASE] + (number & r[g * R_SIZE + R_MASK])) * size
 
 
 @part
@@ -72,7 +72,7 @@ def first_after(t: Ints, r: Ints, rows: Ints, g: int, position: int) -> int:
             low = middle + 1
         else:
             high = middle
-    return low
+    return int(low)
 
 
 @part
@@ -185,4 +185,4 @@ def lacks_entries(t: Ints, c: Ints, index: Ints, b: Ints, e: int) -> bool:
     new = 0
     for g in range(t[N_GPMS]):
         new += row_of(b, g, e + 1) - row_of(b, g, e)
-    return 2 * (c[ENTRIES] + INDEX_LIMIT * new) > len(index) // E_SIZE
+    return bool(2 * (c[ENTRIES] + INDEX_LIMIT * new) > len(index) // E_SIZE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spaseq.matching.kernel._kernel_values import DEEPEST, SLOTS, TABLES_HEADER, Ints
+from spaseq.matching.kernel._kernel_values import DEEPEST, SLOTS, TABLES_HEADER
 
 # What a call ends with.
 DONE: Final = 0
@@ -174,4 +174,3 @@ FOUND_SIZE: Final = FOUND_KEY + KEY_LIMIT
 ITEM_LIMIT: Final = 24
 PLACES: Final = 2 * DEEPEST + SLOTS
 FRAMES: Final = PLACES + ITEM_LIMIT * PLACE_SIZE
-

@@ -174,7 +174,7 @@ def choose(
     m[at + F_ITEM], m[at + F_COUNT] = best, 1
     m[at + F_TRIGGER] = best == c[ITEM]
     number = find_rows(t, c, m, r, rows, index, at, record, item, low, high)
-    return number > 0 or best == c[ITEM]
+    return bool(number > 0 or best == c[ITEM])
 
 
 @part

@@ -79,7 +79,7 @@ class Lazy:
         while True:
             status = memory.run(columns, numbers.numbers, numbers.codes)
             event = int(c[lay.EVENT])
-            if status == lay.FULL and memory.first_found == event:
+            if status == lay.FULL and memory.first_found in (-1, event):
                 memory.more_found()  # all that an event completes is delivered together
                 continue
             yield from self._found(None if status == lay.DONE else event)

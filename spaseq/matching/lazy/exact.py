@@ -86,4 +86,3 @@ class _Told(Search):
 
     def _occurs(self, negation: Absent, after: Events, gap: Gap, m: Partial) -> bool:
         return self._around._occurs(negation, after, gap, m)
-

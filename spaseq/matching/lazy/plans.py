@@ -178,7 +178,7 @@ def _chain(items: Sequence[Node], m: _Partial) -> Iterator[_Partial]:
 
 def _any_order(operands: Sequence[Node], m: _Partial) -> Iterator[_Partial]:
     """One match of each operand; what one of them binds, the others see."""
-    found = [(m, ())]
+    found: list[tuple[_Partial, tuple[_Partial, ...]]] = [(m, ())]
     for operand in operands:
         found = [
             (replace(extended, events=m.events, seen=m.seen, pending=()), (*parts, extended))

@@ -76,7 +76,8 @@ class _Writer:
         self._partition = tuple(variable.name for variable in pattern.query.partition)
         self._kleenes = {n.id: n for n in nodes(pattern.root) if isinstance(n, Kleene)}
         self._kleene_number = {identity: i for i, identity in enumerate(self._kleenes)}
-        codes = [c.code for _, d in self._plans for c in (*d.conditions, *d.checks)]
+        codes = [c.code for _, d in self._plans for c in d.conditions]
+        codes += [check.code for _, d in self._plans for check in d.checks]
         self._accumulators = accumulators(codes)
         self._joined = self._find_joined()
         self._slots = {name: i for i, name in enumerate(sorted(self._find_slots(codes)))}
@@ -180,7 +181,8 @@ class _Writer:
         items = []
         for i, item in enumerate(plan.items):
             kleene = item.kleene
-            own = frozenset[str]() if kleene is None else kleene.own
+            # The iterations of a match are of one partition.
+            own = frozenset[str]() if kleene is None else kleene.own - set(self._partition)
             binds = self._binds(item.atom.gpm, own)
             whole = [c for c in demanded.conditions if c.needs >> i & 1 and c.iteration is None]
             iteration = [c for c in demanded.conditions if c.iteration == i]
@@ -229,7 +231,7 @@ class _Writer:
     def _write_kleenes(self) -> None:
         # No reference to the first one may be 0, and none is: the header stands before it.
         for number, kleene in enumerate(self._kleenes.values()):
-            names = sorted(name for name in kleene.own if name in self._slots)
+            names = sorted((kleene.own & self._slots.keys()) - set(self._partition))
             own = self._out.rows("own", [(self._slots[name],) for name in names])
             mine = [i for i, a in enumerate(self._accumulators) if a.kleene == kleene.id]
             row = (number, *own, mine[0] if mine else 0, mine[-1] + 1 if mine else 0)

@@ -1,0 +1,99 @@
+"""The lazy evaluator gives what the reference gives, and keeps no more than a window."""
+
+from __future__ import annotations
+
+import json
+import random
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from spaseq.automaton.pattern import normalise
+from spaseq.errors import SpaseqWarning
+from spaseq.language.parser import parse
+from spaseq.matching.lazy import memory
+from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.tables import fits
+from tests.matching.kernel_cases import Yields, by_kernel, by_reference
+from tests.matching.lazy_cases import random_lazy_query
+from tests.matching.random_sequences import Sample, random_sample
+from tests.matching.shrinking import shrink
+from tests.matching.test_fuzz import EVENTS, PARTS, STREAMS, seeds, unshrunk
+from tests.matching.test_vectors import run
+
+by_lazy = partial(by_kernel, make=Lazy)
+
+
+@pytest.fixture(autouse=True)
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the memory grow where otherwise only long streams would make it."""
+    for name, least in (("_ROWS", 1), ("_ENTRIES", 2), ("_FRAMES", 4), ("_FOUND", 1)):
+        monkeypatch.setattr(memory, name, least)
+
+
+def wrong(sample: Sample) -> str | None:
+    """How the answer differs from the reference's; None if it does not."""
+    if fits(sample.query.pattern) is not None:
+        return None
+    try:
+        found = by_lazy(sample)
+    except Exception as error:  # a crash is a difference, too
+        return f"{type(error).__name__}: {error}"
+    expected = by_reference(sample)
+    if any(step.sweep for step in sample.steps):
+        # Partitions are delivered in the order of ids, which are other ones.
+        found, expected = _sorted(found), _sorted(expected)
+    for i, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
+        if ours != theirs:
+            lost = [match for match in theirs if match not in ours]
+            return f"step {i}: missing {lost}\n  not expected {[m for m in ours if m not in theirs]}"
+    return None
+
+
+def _sorted(steps: Yields) -> Yields:
+    return [sorted(step, key=lambda match: match[0]) for step in steps]  # type: ignore[index]  # a tuple
+
+
+def check(sample: Sample) -> None:
+    """Fails, with the smallest case like this one, unless the answer is the reference's."""
+    if wrong(sample) is not None:
+        least = shrink(sample, lambda smaller: wrong(smaller) is not None)
+        pytest.fail(f"{wrong(least)}\n{least}")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_any_query_that_fits(part: int) -> None:
+    """10,000 cases in CI."""
+
+    @unshrunk
+    @given(seeds)
+    def compared(seed: int) -> None:
+        rng = random.Random(f"lazy {part} {seed}")
+        query = random_lazy_query(rng)
+        for _ in range(STREAMS):
+            check(replace(random_sample(rng, query, EVENTS), drops=frozenset()))
+
+    compared()
+
+
+def test_vectors(shared: Callable[[str], Path]) -> None:
+    vectors = json.loads((shared("seq-vectors") / "vectors.json").read_text())["cases"]
+    held, alls, wrong = 0, 0, []
+    for case in vectors:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SpaseqWarning)
+            if fits(normalise(parse(str(case["query"])))) is not None:
+                continue
+        held += 1
+        alls += "ALL(" in str(case["query"])
+        expected = sorted(sorted((gpm, i) for gpm, i in match) for match in case["matches"])
+        if run(case, "lazy") != expected:
+            wrong.append(case["seed"])
+    assert wrong == []
+    assert held > 500
+    assert alls > 70
