@@ -115,7 +115,8 @@ def _pairs_on_spark(
         rows = path_pairs(spark, graph, path, begins, ends)
     else:
         rows = path_pairs_of_graphframe(graph.graphframe(spark), path, begins, ends, prefixes=graph.prefixes)
-    found = (rows if most is None else rows.limit(most + 1)).collect()
+    # Not by LIMIT, for which Spark ends the searches with their pipes broken.
+    found = rows.collect() if most is None else islice(rows.toLocalIterator(), most + 1)
     return [(to_rdflib(term(row.source)), to_rdflib(term(row.target))) for row in found]
 
 
