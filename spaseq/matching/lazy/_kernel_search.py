@@ -103,8 +103,7 @@ from spaseq.matching.lazy._kernel_layout import (
 
 @part
 def find_rows(
-    t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, record: int, item: int, low: int,
-    high: int,
+    t: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, record: int, item: int, low: int, high: int
 ) -> int:  # fmt: skip
     """Where the rows for an item are, after a position and before another; about how many there are.
 
@@ -161,7 +160,7 @@ def choose(
         low = latest(m, bound & t[item + I_BEFORE], -1)
         high = earliest(m, bound & t[item + I_AFTER], c[AT])
         # Written where the next frame will be, and found again below.
-        number = find_rows(t, c, m, r, rows, index, at + width, record, item, low, high)
+        number = find_rows(t, m, r, rows, index, at + width, record, item, low, high)
         if number == 0:
             return False
         if best == NOTHING or number < fewest:
@@ -173,7 +172,7 @@ def choose(
     high = earliest(m, bound & t[item + I_AFTER], c[AT])
     m[at + F_ITEM], m[at + F_COUNT] = best, 1
     m[at + F_TRIGGER] = best == c[ITEM]
-    number = find_rows(t, c, m, r, rows, index, at, record, item, low, high)
+    number = find_rows(t, m, r, rows, index, at, record, item, low, high)
     return bool(number > 0 or best == c[ITEM])
 
 
@@ -243,8 +242,10 @@ def take(
     if not c[SINGLE]:
         if not follows(m, before, time, stream) or not leads(m, after, time, stream):
             return False
-        if count > 1 and not follows(m, 1 << i, time, stream):
-            return False
+        if count > 1:
+            previous = place(t, r, t[item + I_BUFFER], m[at - width + F_ROW])
+            if rows[previous + TIME] == time and rows[previous + STREAM] != stream:
+                return False
     others = bound & ~before & ~after
     if others:
         for k in range(d):
@@ -314,7 +315,7 @@ def go_on(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, 
     m[new + F_ITEM], m[new + F_COUNT], m[new + F_PHASE] = i, count + 1, ROWS
     m[new + F_BOUND] = m[at + F_BOUND]
     m[new + F_TRIGGER] = i == c[ITEM]
-    return find_rows(t, c, m, r, rows, index, new, at + FRAME, item, low, high) > 0 or i == c[ITEM]
+    return find_rows(t, m, r, rows, index, new, at + FRAME, item, low, high) > 0 or i == c[ITEM]
 
 
 @part
