@@ -12,7 +12,7 @@ from typing import Final
 import typer
 from pyoxigraph import NamedNode
 
-from spaseq.errors import SourceError, SpaseqError
+from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.language.hints import nearest
 from spaseq.language.syntax import Query
 from spaseq.sources import SourceOptions, parse_source
@@ -65,6 +65,20 @@ class PathsEngine(StrEnum):
     LOCAL = "local"
     SPARK = "spark"
     GRAPHFRAMES = "graphframes"
+
+
+def check_evaluator(name: str, query: Query, engine: RunEngine) -> None:
+    """Raises ``UsageError`` if the evaluator of that name cannot run the query there."""
+    if engine is not RunEngine.LOCAL:
+        raise UsageError("--evaluator is for --engine local")
+    # Imported only here: most runs leave the choice to the plan.
+    from spaseq.automaton.pattern import normalise
+    from spaseq.matching.evaluators import check
+
+    try:
+        check(name, normalise(query))
+    except EngineError as error:
+        raise UsageError(f"--evaluator: {error}") from None
 
 
 def duration(text: str) -> timedelta:

@@ -24,6 +24,7 @@ from spaseq._cli_arguments import (
     RetrieveFormat,
     RunEngine,
     UsageError,
+    check_evaluator,
     duration,
     knowledge,
     stream_sources,
@@ -127,6 +128,10 @@ def run(
             help="With --engine spark: read bit by bit, and go on from here when started again.",
         ),
     ] = None,
+    evaluator: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What finds the matches, instead of what explain says."),
+    ] = None,
 ) -> None:
     """Run a query over streams and write the matches as they are found.
 
@@ -139,6 +144,7 @@ def run(
       sensors | spaseq run q.rq -s "S1=-?format=nq" --lateness 5s --dead-letters bad.ndjson
       spaseq run q.rq --catalog catalog.ttl --kb http://example.org/kb=kb.ttl -f json
       spaseq run q.rq -s S1=ticks/ --engine spark --checkpoint state
+      spaseq run q.rq -s S1=ticks.trig --evaluator reference
 
     \b
     Source options (?option=value, joined by &):
@@ -149,6 +155,7 @@ def run(
       header, delimiter   for csv
 
     Durations are numbers with ms, s, m, h or d; on a stream of ticks a second is one tick.
+    Evaluators are parameterized, enumeration, lazy, kernel, runs and reference; all find the same matches.
     SELECT and ASK go into table, json, xml, csv, tsv, ndjson; CONSTRUCT into trig, nquads, ndjson.
     Exit status: 0, 1 if the run failed, 2 if the query or the command line is wrong, 143 after SIGTERM.
     """
@@ -172,6 +179,8 @@ def run(
             check_format(format_, prepared)
         except FormatError as error:
             raise UsageError(f"-f {error}") from None
+        if evaluator is not None:
+            check_evaluator(evaluator, prepared, engine)
         report = Report(dead_letters)
         given = {iri: Source(iri, location, options) for iri, (location, options) in sources.items()}
         if engine is RunEngine.SPARK:
@@ -203,6 +212,7 @@ def run(
                 idle=idle,
                 strict=strict,
                 dead_letters=dead_letters or report.refuse,
+                evaluator=evaluator,
                 progress=report.progress,
             )
         with output(out) as file:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from spaseq.language.printer import print_expression, print_sequence
 from spaseq.language.syntax import (
@@ -20,26 +21,43 @@ from spaseq.language.syntax import (
     Strategy,
 )
 
+#: So many places are shown of each demand.
+_SHOWN: Final = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What an evaluator demands, and what of a query is otherwise; ``span`` says where it stands.
-
-    >>> str(Obstacle("every operator is ':'", "';' before B", Span(40, 41, 3, 7)))
-    "every operator is ':', and here is ';' before B (3:7)"
-    """
+    """What an evaluator demands, and what of a query is otherwise; ``span`` says where it stands."""
 
     demand: str
     here: str
     span: Span | None = None
 
-    def __str__(self) -> str:
-        return f"{self.demand}, and here is {self.place}"
-
     @property
     def place(self) -> str:
         """What is otherwise, with line and column."""
         return self.here if self.span is None else f"{self.here} ({self.span.line}:{self.span.column})"
+
+
+def in_words(obstacles: Iterable[Obstacle]) -> list[str]:
+    """Each demand with the places that are otherwise, a few of them.
+
+    >>> operators = [Obstacle("every operator is ':'", f"';' before {gpm}") for gpm in "BCDE"]
+    >>> for words in in_words([*operators, Obstacle("nothing is consumed", "CONSUME ANY")]):
+    ...     print(words)
+    every operator is ':'; here ';' before B, ';' before C, ';' before D and 1 more
+    nothing is consumed; here CONSUME ANY
+    """
+    places: dict[str, list[str]] = {}
+    for obstacle in obstacles:
+        places.setdefault(obstacle.demand, []).append(obstacle.place)
+    return [f"{demand}; here {_some(found)}" for demand, found in places.items()]
+
+
+def _some(words: list[str]) -> str:
+    """The first of some words, and how many more there are."""
+    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
+    return ", ".join(words[:_SHOWN]) + more
 
 
 def subsequences(seq: Seq) -> Iterator[Seq]:

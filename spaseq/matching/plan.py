@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.draw import as_json
@@ -15,10 +15,7 @@ from spaseq.gpm.spectra import covers
 from spaseq.language.printer import print_expression
 from spaseq.language.syntax import Filter, Group, Query, Window
 from spaseq.matching.evaluators import choose
-from spaseq.matching.obstacles import Obstacle
-
-#: So many places are shown of each thing that keeps a query from an evaluator.
-_SHOWN: Final = 3
+from spaseq.matching.obstacles import Obstacle, in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +101,8 @@ class Explanation:
         yield f"evaluator  {self.evaluator}: {self.reason}"
         for name, obstacles in self.otherwise:
             yield f"otherwise  {name}, if"
-            for demand in dict.fromkeys(obstacle.demand for obstacle in obstacles):
-                here = [obstacle.place for obstacle in obstacles if obstacle.demand == demand]
-                yield f"    {demand}; here {_some(here)}"
+            for words in in_words(obstacles):
+                yield f"    {words}"
         for warning in self.warnings:
             yield f"warning    {warning}"
 
@@ -144,12 +140,6 @@ def _as_json(obstacle: Obstacle) -> dict[str, Any]:
     if obstacle.span is not None:
         found |= {"line": obstacle.span.line, "column": obstacle.span.column}
     return found
-
-
-def _some(words: Sequence[str]) -> str:
-    """The first of some words, and how many more there are."""
-    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
-    return ", ".join(words[:_SHOWN]) + more
 
 
 def _gpm(part: GpmPart, negated: bool) -> GpmPlan:

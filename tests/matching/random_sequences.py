@@ -98,7 +98,7 @@ class Query:
     @cached_property
     def misfit(self) -> str | None:
         """Why the kernel cannot run it; None if it can."""
-        return next(map(str, obstacles(self.pattern)), None)
+        return next((obstacle.demand for obstacle in obstacles(self.pattern)), None)
 
 
 def exists(gpm: str, event: Occurrence, pattern: s.Group, solution: Solution) -> bool:

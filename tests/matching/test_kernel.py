@@ -22,6 +22,7 @@ from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables import obstacles
 from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.obstacles import in_words
 from spaseq.terms import Dictionary
 from tests.matching.kernel_cases import batches, by_kernel, by_runs, whole
 from tests.matching.random_sequences import random_query, random_sample
@@ -170,12 +171,12 @@ def test_forgotten_ids_mean_nothing_to_runs() -> None:
         (
             "A ; B",
             "FILTER(REGEX(STR(?b), STR(?a)))",
-            "filters between GPMs compare arithmetic, and here is REGEX(STR(?b), STR(?a)) (1:186)",
+            "filters between GPMs compare arithmetic; here REGEX(STR(?b), STR(?a)) (1:186)",
         ),
         (
             "A ; (B+)+",
             "FILTER(?b > PREV(?b))",
-            "aggregates and PREV are of Kleenes that are in no other, and here is ?b",
+            "aggregates and PREV are of Kleenes that are in no other; here ?b",
         ),
     ],
 )
@@ -189,4 +190,4 @@ def test_a_plan_says_why_not(seq: str, body: str, reason: str) -> None:
         warnings.simplefilter("ignore", SpaseqWarning)
         choice = choose(normalise(parse("PREFIX : <http://example.org/> " + text)))
     assert choice.name == "runs"
-    assert [str(obstacle) for obstacle in dict(choice.otherwise)["kernel"]] == [reason]
+    assert in_words(dict(choice.otherwise)["kernel"]) == [reason]

@@ -11,6 +11,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.tables import obstacles
 from spaseq.matching.model import Bounds
+from spaseq.matching.obstacles import Obstacle
 from spaseq.terms import Dictionary
 from tests.matching.kernel_cases import batches, by_kernel, by_runs, whole
 from tests.matching.random_sequences import pattern_of, random_query, random_sample
@@ -53,4 +54,4 @@ def test_runs_in_a_heap_go() -> None:
 
 def test_with_matches_that_wait_it_is_beyond_the_tables() -> None:
     (obstacle,) = obstacles(pattern_of(QUERY.replace("A ; B)", "A ; B?)")))
-    assert str(obstacle) == "no match that waits for its window's end is consumed, and here is CONSUME ANY"
+    assert obstacle == Obstacle("no match that waits for its window's end is consumed", "CONSUME ANY")

@@ -68,7 +68,7 @@ def test_an_evaluator_that_is_not_there() -> None:
 
 
 def test_an_evaluator_that_cannot() -> None:
-    with pytest.raises(EngineError, match="'enumeration' cannot run this query; it asks that nothing"):
+    with pytest.raises(EngineError, match="'enumeration' can run this query only if nothing depends on"):
         Engine(evaluator="enumeration").register(QUERY)
 
 

@@ -27,7 +27,7 @@ class BeyondTables(ValueError):  # noqa: N818  # an answer more than an error
 
     def __init__(self, demand: str, here: str, span: Span | None = None) -> None:
         self.obstacle = Obstacle(demand, here, span)
-        super().__init__(str(self.obstacle))
+        super().__init__(f"{demand}; here {self.obstacle.place}")
 
 
 class Accumulator(NamedTuple):
