@@ -98,6 +98,33 @@ def test_from_the_middle(
             assert answers(graph, path, sources, targets) == wanted
 
 
+@given(graphs(), paths, ends, ends, st.sampled_from([0, 1 << 40]))
+def test_in_chunks_on_copied_arrays(
+    triples: frozenset[Triple],
+    path: Path,
+    sources: list[NamedNode] | None,
+    targets: list[NamedNode] | None,
+    rarer: int,
+) -> None:
+    """As Spark has it: only the plan knows the graph."""
+    graph = load(triples)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairs, "_WORTH", 1)
+        patch.setattr(pairs, "_RARER", rarer)
+        plan = pairs.plan_pairs(graph, Expression(path, {}, parse("<urn:x>").source), sources, targets)
+    arrays, workspace = plan.product.arrays(alone=True), product.Workspace(graph.nodes)
+    found: Found = {(term, term) for term in plan.strangers}
+    for begin in range(0, len(plan.begins), 2):
+        chunk = plan.begins[begin : begin + 2].astype(np.int32)
+        search = reach.Search(arrays, workspace, chunk, plan.wanted, None)
+        search.run()
+        ones = np.repeat(chunk, np.diff(search.offsets)).tolist()
+        for one, other in zip(ones, search.found.tolist(), strict=True):
+            pair = graph.ox_term(one), graph.ox_term(other)
+            found.add(pair[::-1] if plan.backwards else pair)
+    assert found == expected(triples, path, sources, targets)
+
+
 @given(graphs(edges=20), paths)
 def test_every_path_takes_one_edge_of_the_cut(triples: frozenset[Triple], path: Path) -> None:
     graph = load(triples)
