@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from spaseq._cli_arguments import RetrieveFormat, UsageError
 from spaseq._cli_console import say, warn
@@ -16,8 +16,8 @@ from spaseq.interop import from_rdflib
 from spaseq.language.printer import print_term
 from spaseq.paths import Budget, Retrieval, drawing, load, retrieve, to_networkx
 
-#: How a list of relation names begins; a path expression never does.
-_LIST = '["'
+#: How a list of relation names begins, without a weight or with one; a path expression never does.
+_LISTS: Final = ('["', "[[")
 
 
 def answer_retrieve(
@@ -60,7 +60,7 @@ def answer_retrieve(
 
 def _read(text: str) -> Any:
     """An expression as it is, or a list of relation names as JSON."""
-    return _json(text, f"the expression {text}") if text.lstrip().startswith(_LIST) else text
+    return _json(text, f"the expression {text}") if text.lstrip().startswith(_LISTS) else text
 
 
 def _from_file(file: str) -> list[Any]:

@@ -329,7 +329,7 @@ def paths(
 def retrieve(
     expressions: Annotated[
         list[str] | None,
-        typer.Argument(metavar="EXPR…", help="Path expressions, or lists of relation names as JSON."),
+        typer.Argument(metavar="EXPR", help="Path expressions, or lists of relation names as JSON."),
     ] = None,
     graph: Annotated[
         Path | None, typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format.")

@@ -74,6 +74,14 @@ def test_what_a_language_model_wrote(kb: str, tmp_path: Path) -> None:
         assert "no edge has the predicate :nope" in found.stderr
 
 
+def test_weights(kb: str) -> None:
+    years, directors = '[":nope"]', '[["^starred_actors", "directed_by"], 0.25]'
+    found = spaseq(
+        "-g", kb, *TOPIC, years, directors, '["^:starred_actors/:release_year", 0.5]', "-f", "table"
+    )
+    assert [line.split()[0] for line in found.stdout.splitlines()] == ["score", "0.500", "0.500", "0.250"]
+
+
 def test_budgets(kb: str) -> None:
     call = ("-g", kb, *TOPIC, "(.|^.){1,2}")
     few = spaseq(*call, "--budget-tokens", "10")
