@@ -10,12 +10,11 @@ for every query:
 - *Motifs*, where no path has more than three edges: chains of edges of which each leaves the state that the
   one before has reached, for all sources at once.
 
-Everything but ``graphframe`` uses the class of the GraphFrame that it is given. GraphFrames' own tables have
-terms as N-Triples: ``vertices`` (``id``), ``edges`` (``src``, ``dst``, ``relationship``).
+Step graphs are of the class of the GraphFrame that is given.
 
 Not yet run with the JVM package as it is published, which was out of reach: the tests run it with a stand-in
-on joins, and with GraphFrames itself where its jars can be had. The searches by Pregel were run by hand with
-GraphFrames' own Pregel, compiled from its source.
+on joins, and with GraphFrames itself where its jars can be had. Searches by Pregel were run by hand with
+GraphFrames' own Pregel, compiled from its source; motifs with the stand-in only.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ GraphFrame: TypeAlias = Any
 #: What GraphFrames needs in the JVM, for the Spark that this stands on.
 PACKAGE: Final = "io.graphframes:graphframes-spark4_2.13"
 
-#: A mask with each of its bits, as the signed numbers that Spark has.
+#: The masks of one bit each, one for a source, as the signed numbers that Spark has.
 _MASKS: Final = (*(1 << i for i in range(63)), -(1 << 63))
 
 #: Paths of more edges are not looked for by motifs: walks grow with every edge, places do not.
