@@ -7,7 +7,6 @@ section 6), so that nothing is done while some element of the sequence has no ev
 from __future__ import annotations
 
 from spaseq._jit import kernel, part
-from spaseq.matching.kernel._kernel_layout import row_of
 from spaseq.matching.kernel._kernel_values import (
     B_AXIS,
     B_SIZE,
@@ -31,6 +30,7 @@ from spaseq.matching.lazy._kernel_layout import (
     F_PHASE,
     F_ROW,
     F_UNSURE,
+    FAR,
     FRAME,
     FRAMES,
     I_AFTER,
@@ -40,8 +40,13 @@ from spaseq.matching.lazy._kernel_layout import (
     I_KLEENE,
     I_SIZE,
     ITEM,
+    LIMIT,
     MORE_KEYS,
     NOTHING,
+    O_CHAIN,
+    O_LISTS,
+    O_ORDER,
+    O_SIZE,
     OPEN,
     OVER,
     P_ITEMS,
@@ -50,8 +55,11 @@ from spaseq.matching.lazy._kernel_layout import (
     PLAN,
     POSITION,
     R_HEAD,
+    R_NOW,
     R_SIZE,
     R_TAIL,
+    R_UNTIL,
+    REPEATING,
     ROOM,
     ROW,
     SEVERAL,
@@ -59,8 +67,10 @@ from spaseq.matching.lazy._kernel_layout import (
     T_PLANS,
     T_PLANS_END,
     TESTED,
+    TRIGGER,
+    WAIT,
 )
-from spaseq.matching.lazy._kernel_search import completed, search
+from spaseq.matching.lazy._kernel_search import completed, drop_old, resume, search, take
 
 
 @part
@@ -93,6 +103,7 @@ def _begin(
     m[FRAMES + F_BOUND] = 0
     m[FRAMES + F_UNSURE] = rows[row + SEVERAL]
     is_kleene = t[item + I_KLEENE] != 0
+    c[TRIGGER] = c[ITEM] if is_kleene else NOTHING
     if not bind(t, m, rows, record, t[item + I_BINDS], t[item + I_BINDS_END], row, not is_kleene):
         return
     bound = 0
@@ -108,62 +119,207 @@ def _begin(
 
 
 @part
-def _next_trigger(t: Ints, c: Ints, r: Ints, b: Ints) -> bool:
-    """Finds the next row of the event that may be the last of a match; False if there is none."""
-    e = c[EVENT]
-    while c[PLAN] < t[T_PLANS_END]:
-        items = t[c[PLAN] + P_ITEMS]
-        count = (t[c[PLAN] + P_ITEMS_END] - items) // I_SIZE
-        while c[ITEM] < count:
-            item = items + c[ITEM] * I_SIZE
-            g = t[item + I_BUFFER]
-            tail = r[g * R_SIZE + R_TAIL]
-            first = tail - (row_of(b, g, e + 1) - row_of(b, g, e))
-            c[ROW] = max(c[ROW] + 1, first)
-            if t[item + I_AFTER] == 0 and c[ROW] < tail:
-                return True
-            c[ITEM] += 1
-            c[ROW] = -1
-        c[PLAN] += P_SIZE
-        c[ITEM] = 0
+def _chain(
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, width: int, floats: int, order: Ints,
+    lists: Ints, waits: Ints, size: int, numbers: Floats, codes: Codes,
+) -> None:  # fmt: skip
+    """Extends a partial match that waited, or begins one, with a row as the next item of a chain."""
+    chain = (c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE
+    level = (t[c[PLAN] + P_ITEMS_END] - t[c[PLAN] + P_ITEMS]) // I_SIZE - 1 - c[ITEM]
+    i = order[chain + O_ORDER + level]
+    at = FRAMES + (level + 1) * width
+    m[FRAMES + F_ITEM], m[FRAMES + F_PHASE], m[FRAMES + F_BOUND], m[FRAMES + F_UNSURE] = NOTHING, OVER, 0, 0
+    if level == 0:
+        clear(t, m, f, FRAMES + FRAME, width - FRAME, sums_of(floats, 0))
+        m[at + F_BOUND] = 0
+    else:
+        resume(t, c, m, width, level + 1, order[chain + O_LISTS] + level, lists, waits, size)
+    m[at + F_ITEM], m[at + F_ROW], m[at + F_COUNT], m[at + F_PHASE] = i, c[ROW], 1, OVER
+    if take(t, c, m, f, r, rows, at, width, level + 1, floats, numbers, codes):
+        new = at + width
+        m[new + F_PHASE], m[new + F_ITEM] = OPEN, NOTHING
+        m[new + F_BOUND] = m[at + F_BOUND] | 1 << i
+        c[DEPTH] = level + 2
+
+
+@part
+def _next_row(t: Ints, c: Ints, r: Ints, item: int) -> bool:
+    """Goes on to the next row of the event for an item; False if there is none."""
+    g = t[item + I_BUFFER]
+    c[ROW] = max(c[ROW] + 1, r[g * R_SIZE + R_NOW])
+    return bool(c[ROW] < r[g * R_SIZE + R_UNTIL])
+
+
+@part
+def _next_of_tree(t: Ints, c: Ints, r: Ints) -> bool:
+    """Goes on to the next row of the event that may be the last of a match; False if there is none."""
+    items = t[c[PLAN] + P_ITEMS]
+    count = (t[c[PLAN] + P_ITEMS_END] - items) // I_SIZE
+    while c[ITEM] < count:
+        item = items + c[ITEM] * I_SIZE
+        if t[item + I_AFTER] == 0 and not c[REPEATING] and _next_row(t, c, r, item):
+            return True
+        c[ITEM] += 1
         c[ROW] = -1
     return False
+
+
+@part
+def _next_of_chain(
+    t: Ints, c: Ints, r: Ints, order: Ints, lists: Ints, waits: Ints, size: int, axis: int
+) -> bool:  # fmt: skip
+    """Goes on to the next partial match that the event may extend, from the longest on; False at the end.
+
+    Those that an event makes are longer than the one it extends, so that it is shown to none of them.
+    """
+    items = t[c[PLAN] + P_ITEMS]
+    chain = (c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE
+    count = (t[c[PLAN] + P_ITEMS_END] - items) // I_SIZE
+    while c[ITEM] < count:
+        level = count - 1 - c[ITEM]
+        item = items + order[chain + O_ORDER + level] * I_SIZE
+        g = t[item + I_BUFFER]
+        number = order[chain + O_LISTS] + level
+        if r[g * R_SIZE + R_NOW] < r[g * R_SIZE + R_UNTIL]:
+            if c[WAIT] == -1:
+                c[ROW] = r[g * R_SIZE + R_NOW]
+                if level:
+                    drop_old(lists, waits, size, number, axis - c[LIMIT])
+            c[WAIT] += 1
+            some = 1 if level == 0 else lists[number]
+            if c[WAIT] == some and some:
+                c[WAIT] = 0
+                c[ROW] += 1
+            if some and c[ROW] < r[g * R_SIZE + R_UNTIL]:
+                return True
+        c[ITEM] += 1
+        c[ROW] = c[WAIT] = -1
+    return False
+
+
+@part
+def _next_trigger(
+    t: Ints, c: Ints, r: Ints, order: Ints, lists: Ints, waits: Ints, size: int, axis: int
+) -> bool:  # fmt: skip
+    """Goes on to the next thing that an event may do; False if there is none."""
+    while c[PLAN] < t[T_PLANS_END]:
+        if order[(c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE + O_CHAIN]:
+            if _next_of_chain(t, c, r, order, lists, waits, size, axis):
+                return True
+        elif _next_of_tree(t, c, r):
+            return True
+        c[PLAN] += P_SIZE
+        c[ITEM], c[ROW], c[WAIT] = 0, -1, -1
+    return False
+
+
+@part
+def _look(
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, width: int, floats: int,
+    order: Ints, lists: Ints, waits: Ints, size: int, found: Ints, choices: Ints, e: int, axis: int,
+    numbers: Floats, codes: Codes,
+) -> int:  # fmt: skip
+    """Does all that an event may do, from where the last call stopped."""
+    while True:
+        if c[DEPTH] >= 0:
+            status = search(
+                t, c, m, f, r, rows, index, width, floats, order, lists, waits, size, found, choices, e,
+                numbers, codes,
+            )  # fmt: skip
+            if status != DONE:
+                return status
+        if not _next_trigger(t, c, r, order, lists, waits, size, axis):
+            return DONE
+        if order[(c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE + O_CHAIN]:
+            c[TRIGGER] = NOTHING
+            _chain(
+                t, c, m, f, r, rows, width, floats, order, lists, waits, size, numbers, codes
+            )  # fmt: skip
+        else:
+            _begin(t, c, m, f, r, rows, width, floats, numbers, codes)
 
 
 @kernel
 def run(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, b: Ints, width: int, floats: int,
-    found: Ints, choices: Ints, numbers: Floats, codes: Codes,
+    order: Ints, lists: Ints, waits: Ints, size: int, found: Ints, choices: Ints, numbers: Floats,
+    codes: Codes,
 ) -> int:  # fmt: skip
     """Takes the events of a batch, from where the last call stopped; says what it wants more of, if anything.
 
-    Of the frames, each has ``width`` integers and ``floats`` floats.
+    Of the frames, each has ``width`` integers and ``floats`` floats; of what waits, each has ``size``.
     """
     while c[EVENT] < b[B_SIZE]:
         e = c[EVENT]
+        axis = b[b[B_AXIS] + e]
         if c[STAGE] == 0:
-            expire(t, c, r, rows, index, b[b[B_AXIS] + e])
+            expire(t, c, r, rows, index, axis)
             if lacks_room(t, r, b, e):
                 return ROOM
             if lacks_entries(t, c, index, b, e):
                 return MORE_KEYS
             append(t, c, r, rows, index, m, b, e)
-            c[AT] = b[B_START] + e
-            c[PLAN], c[ITEM], c[ROW], c[DEPTH] = t[T_PLANS], 0, -1, -1
-            c[STAGE] = 1
-        while True:
-            if c[DEPTH] >= 0:
-                status = search(
-                    t, c, m, f, r, rows, index, width, floats, found, choices, e, numbers, codes
-                )  # fmt: skip
-                if status != DONE:
-                    return status
-            if not _next_trigger(t, c, r, b):
-                break
-            _begin(t, c, m, f, r, rows, width, floats, numbers, codes)
+            _start(t, c, b[B_START] + e)
+        status = _look(
+            t, c, m, f, r, rows, index, width, floats, order, lists, waits, size, found, choices, e, axis,
+            numbers, codes,
+        )  # fmt: skip
+        if status != DONE:
+            return status
         c[STAGE] = 0
         c[EVENT] = e + 1
     return DONE
+
+
+@part
+def _start(t: Ints, c: Ints, position: int) -> None:
+    """An event begins to be looked at."""
+    c[AT] = position
+    c[PLAN], c[ITEM], c[ROW], c[WAIT], c[DEPTH] = t[T_PLANS], 0, -1, -1, -1
+    c[STAGE] = 1
+
+
+@kernel
+def repeat(
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, width: int, floats: int,
+    order: Ints, lists: Ints, waits: Ints, size: int, found: Ints, choices: Ints, numbers: Floats,
+    codes: Codes,
+) -> int:  # fmt: skip
+    """Looks at all events in the buffers again, and lets their partial matches wait; finds no matches.
+
+    ``R_NOW`` and ``R_UNTIL`` are at the beginnings of the buffers at first.
+    """
+    while True:
+        if c[STAGE] == 0:
+            position = FAR
+            for g in range(t[N_GPMS]):
+                at = g * R_SIZE
+                r[at + R_NOW] = r[at + R_UNTIL]
+                if r[at + R_UNTIL] < r[at + R_TAIL]:
+                    position = min(position, rows[place(t, r, g, r[at + R_UNTIL]) + POSITION])
+            if position == FAR:
+                return DONE
+            for g in range(t[N_GPMS]):
+                at = g * R_SIZE
+                while r[at + R_UNTIL] < r[at + R_TAIL] and (
+                    rows[place(t, r, g, r[at + R_UNTIL]) + POSITION] == position
+                ):
+                    r[at + R_UNTIL] += 1
+            _start(t, c, position)
+        status = _look(
+            t, c, m, f, r, rows, index, width, floats, order, lists, waits, size, found, choices, 0, -FAR,
+            numbers, codes,
+        )  # fmt: skip
+        if status != DONE:
+            return status
+        c[STAGE] = 0
+
+
+@kernel
+def drop_all_old(lists: Ints, waits: Ints, size: int, least: int) -> None:
+    """Takes out all partial matches that begin before a place on the window's axis."""
+    for number in range(len(lists)):
+        drop_old(lists, waits, size, number, least)
 
 
 @kernel

@@ -38,8 +38,10 @@ from spaseq.matching.lazy._kernel_layout import (
     R_BASE,
     R_HEAD,
     R_MASK,
+    R_NOW,
     R_SIZE,
     R_TAIL,
+    R_UNTIL,
     SEVERAL,
     STREAM,
     T_BUFFERS,
@@ -133,6 +135,8 @@ def append(
     axis = b[b[B_AXIS] + e]
     for g in range(t[N_GPMS]):
         begin, end = row_of(b, g, e), row_of(b, g, e + 1)
+        r[g * R_SIZE + R_NOW] = r[g * R_SIZE + R_TAIL]
+        r[g * R_SIZE + R_UNTIL] = r[g * R_SIZE + R_TAIL] + end - begin
         buffer = t[T_BUFFERS] + g * G_SIZE
         for row in range(begin, end):
             number = r[g * R_SIZE + R_TAIL]

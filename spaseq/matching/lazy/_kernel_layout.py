@@ -16,6 +16,7 @@ FULL: Final = 1  # what was found fills the room for it
 DEEPER: Final = 2  # more frames are wanted
 ROOM: Final = 3  # a buffer is full
 MORE_KEYS: Final = 4  # the index is full
+MORE_WAITS: Final = 5  # a list of partial matches is full
 
 # The tables' places after those of conditions.
 T_PLANS: Final = TABLES_HEADER
@@ -98,7 +99,9 @@ R_HEAD: Final = 0
 R_TAIL: Final = 1
 R_BASE: Final = 2
 R_MASK: Final = 3
-R_SIZE: Final = 4
+R_NOW: Final = 4  # the first row of the event that is looked at
+R_UNTIL: Final = 5  # and the one after its last
+R_SIZE: Final = 6
 
 # Columns of a buffer's rows; then come its values, then a link and an entry for each of its indexes.
 POSITION: Final = 0
@@ -132,7 +135,22 @@ SINGLE: Final = 9
 ENTRIES: Final = 10
 AT: Final = 11  # the position of the event
 TESTED: Final = 12  # rows that were looked at, in all
-COUNTERS: Final = 16
+TRIGGER: Final = 13  # the Kleene of which the event is to be the last iteration, or NOTHING
+WAIT: Final = 14  # the number of the partial match that is extended
+REPEATING: Final = 15  # events of the past are looked at again, since an order has changed
+PEAK: Final = 16  # so many partial matches have waited at once
+COUNTERS: Final = 17
+
+# Of each plan: if it is a chain, and the number of its first list; then the order of its items.
+O_CHAIN: Final = 0
+O_LISTS: Final = 1
+O_ORDER: Final = 2
+
+# A partial match that waits for an event; then comes its record, the places of its items, and its choices.
+W_BOUND: Final = 0
+W_UNSURE: Final = 1
+W_AXIS: Final = 2  # of its first event
+W_RECORD: Final = 3
 
 # Of an item of the search in progress: its first and its last event's position, time and stream.
 FIRST: Final = 0
@@ -154,6 +172,8 @@ F_HIGH: Final = 10
 F_TRIGGER: Final = 11  # the event that started the search is to be tried
 FRAME: Final = 12
 NOTHING: Final = -1
+#: Beyond all places on the window's axis, and all positions.
+FAR: Final = 1 << 62
 
 # Phases of a frame.
 OPEN: Final = 0  # an item is to be chosen
@@ -174,3 +194,4 @@ FOUND_SIZE: Final = FOUND_KEY + KEY_LIMIT
 ITEM_LIMIT: Final = 24
 PLACES: Final = 2 * DEEPEST + SLOTS
 FRAMES: Final = PLACES + ITEM_LIMIT * PLACE_SIZE
+O_SIZE: Final = O_ORDER + ITEM_LIMIT

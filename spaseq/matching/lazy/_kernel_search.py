@@ -24,8 +24,11 @@ from spaseq.matching.lazy._kernel_bind import (
 from spaseq.matching.lazy._kernel_buffers import find_entry, first_after, place
 from spaseq.matching.lazy._kernel_layout import (
     AT,
+    AXIS,
     BATCH_ROW,
     CHOICES,
+    D_NEEDS,
+    D_SIZE,
     DEEPER,
     DEPTH,
     DONE,
@@ -43,6 +46,7 @@ from spaseq.matching.lazy._kernel_layout import (
     F_ROW,
     F_TRIGGER,
     F_UNSURE,
+    FAR,
     FOUND,
     FOUND_BEGIN,
     FOUND_END,
@@ -71,18 +75,27 @@ from spaseq.matching.lazy._kernel_layout import (
     I_MOST,
     I_SITE,
     I_SIZE,
-    ITEM,
     LEAVING,
+    MORE_WAITS,
     NOTHING,
+    O_CHAIN,
+    O_LISTS,
+    O_ORDER,
+    O_SIZE,
     OPEN,
     OVER,
     P_EXACT,
     P_ITEMS,
     P_ITEMS_END,
+    P_SIZE,
+    PEAK,
+    PLACE_SIZE,
+    PLACES,
     PLAN,
     POSITION,
     R_HEAD,
     R_SIZE,
+    REPEATING,
     ROW,
     ROWS,
     SEVERAL,
@@ -91,10 +104,17 @@ from spaseq.matching.lazy._kernel_layout import (
     T_BUFFERS,
     T_KEYS,
     T_KEYS_END,
+    T_PLANS,
     T_VALUES,
     TESTED,
     TIME,
+    TRIGGER,
     VALUES,
+    W_AXIS,
+    W_BOUND,
+    W_RECORD,
+    W_UNSURE,
+    WAIT,
     X_PAIRS,
     X_PAIRS_END,
     X_SIZE,
@@ -154,7 +174,7 @@ def choose(
             continue
         item = items + i * I_SIZE
         if t[item + I_KLEENE]:
-            if kleene == NOTHING or kleene == c[ITEM]:
+            if kleene == NOTHING or kleene == c[TRIGGER]:
                 kleene = i
             continue
         low = latest(m, bound & t[item + I_BEFORE], -1)
@@ -163,6 +183,9 @@ def choose(
         number = find_rows(t, m, r, rows, index, at + width, record, item, low, high)
         if number == 0:
             return False
+        for one in range(t[item + I_CONDITIONS], t[item + I_CONDITIONS_END], D_SIZE):
+            if not t[one + D_NEEDS] & ~(bound | 1 << i) and t[one + D_NEEDS] & bound:
+                number = (number + 3) >> 2  # so many are left, if nothing is known of a condition
         if best == NOTHING or number < fewest:
             best, fewest = i, number
     if best == NOTHING:
@@ -171,9 +194,101 @@ def choose(
     low = latest(m, bound & t[item + I_BEFORE], -1)
     high = earliest(m, bound & t[item + I_AFTER], c[AT])
     m[at + F_ITEM], m[at + F_COUNT] = best, 1
-    m[at + F_TRIGGER] = best == c[ITEM]
+    m[at + F_TRIGGER] = best == c[TRIGGER]
     number = find_rows(t, m, r, rows, index, at, record, item, low, high)
-    return bool(number > 0 or best == c[ITEM])
+    return bool(number > 0 or best == c[TRIGGER])
+
+
+@part
+def next_in_chain(
+    t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, width: int, i: int
+) -> bool:
+    """Lets a frame take an item; False if no event for it has been there yet."""
+    item = t[c[PLAN] + P_ITEMS] + i * I_SIZE
+    low = latest(m, m[at + F_BOUND] & t[item + I_BEFORE], -1)
+    high = earliest(m, m[at + F_BOUND] & t[item + I_AFTER], c[AT])
+    m[at + F_ITEM], m[at + F_COUNT], m[at + F_TRIGGER] = i, 1, 0
+    return find_rows(t, m, r, rows, index, at, at - width + FRAME, item, low, high) > 0
+
+
+@part
+def wait(
+    c: Ints, m: Ints, r: Ints, rows: Ints, t: Ints, at: int, width: int, number: int, lists: Ints,
+    waits: Ints, size: int,
+) -> bool:  # fmt: skip
+    """Lets the partial match before a frame wait for an event that is to come; False if there is no room."""
+    room = len(waits) // size // len(lists)
+    if lists[number] == room:
+        return False
+    one = (number * room + lists[number]) * size
+    lists[number] += 1
+    items = t[c[PLAN] + P_ITEMS]
+    count = (t[c[PLAN] + P_ITEMS_END] - items) // I_SIZE
+    waits[one + W_BOUND] = m[at + F_BOUND]
+    waits[one + W_UNSURE] = m[at - width + F_UNSURE]
+    to = one + W_RECORD
+    for i in range(width - FRAME):
+        waits[to + i] = m[at - width + FRAME + i]
+    to += width - FRAME
+    for i in range(count * PLACE_SIZE):
+        waits[to + i] = m[PLACES + i]
+    to += count * PLACE_SIZE
+    axis = FAR
+    for k in range(1, c[DEPTH]):
+        frame = FRAMES + k * width
+        waits[to] = m[frame + F_ITEM]
+        waits[to + 1] = m[frame + F_ROW]
+        row = place(t, r, t[items + m[frame + F_ITEM] * I_SIZE + I_BUFFER], m[frame + F_ROW])
+        axis = min(axis, rows[row + AXIS])
+        to += 2
+    waits[one + W_AXIS] = axis
+    total = 0
+    for i in range(len(lists)):
+        total += lists[i]
+    c[PEAK] = max(c[PEAK], total)
+    return True
+
+
+@part
+def resume(
+    t: Ints, c: Ints, m: Ints, width: int, level: int, number: int, lists: Ints, waits: Ints, size: int
+) -> None:
+    """Puts a partial match that waited back into the frames before frame ``level``."""
+    room = len(waits) // size // len(lists)
+    one = (number * room + c[WAIT]) * size
+    items = t[c[PLAN] + P_ITEMS]
+    count = (t[c[PLAN] + P_ITEMS_END] - items) // I_SIZE
+    at = FRAMES + level * width
+    m[at + F_BOUND] = waits[one + W_BOUND]
+    m[at - width + F_UNSURE] = waits[one + W_UNSURE]
+    to = one + W_RECORD
+    for i in range(width - FRAME):
+        m[at - width + FRAME + i] = waits[to + i]
+    to += width - FRAME
+    for i in range(count * PLACE_SIZE):
+        m[PLACES + i] = waits[to + i]
+    to += count * PLACE_SIZE
+    for k in range(1, level):
+        frame = FRAMES + k * width
+        m[frame + F_ITEM], m[frame + F_ROW], m[frame + F_PHASE] = waits[to], waits[to + 1], OVER
+        to += 2
+
+
+@part
+def drop_old(lists: Ints, waits: Ints, size: int, number: int, least: int) -> None:
+    """Takes out the partial matches that are over: those that begin before a place on the window's axis."""
+    room = len(waits) // size // len(lists)
+    kept = 0
+    for i in range(lists[number]):
+        one = (number * room + i) * size
+        if waits[one + W_AXIS] < least:
+            continue
+        if kept < i:
+            to = (number * room + kept) * size
+            for k in range(size):
+                waits[to + k] = waits[one + k]
+        kept += 1
+    lists[number] = kept
 
 
 @part
@@ -184,7 +299,7 @@ def next_row(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, at: int) -> bool:
         m[at + F_TRIGGER] = 0
         m[at + F_ROW] = c[ROW]
         return True
-    if m[at + F_ITEM] == c[ITEM] and m[at + F_COUNT] == t[item + I_MOST]:
+    if m[at + F_ITEM] == c[TRIGGER] and m[at + F_COUNT] == t[item + I_MOST]:
         return False  # the event that started the search is the last iteration
     g = t[item + I_BUFFER]
     number = m[at + F_CURSOR]
@@ -285,7 +400,7 @@ def leave(
     item = t[c[PLAN] + P_ITEMS] + i * I_SIZE
     if m[at + F_COUNT] < t[item + I_LEAST]:
         return False
-    if i == c[ITEM] and m[at + F_ROW] != c[ROW]:
+    if i == c[TRIGGER] and m[at + F_ROW] != c[ROW]:
         return False
     new = at + width
     sums = sums_of(floats, d)
@@ -307,15 +422,15 @@ def go_on(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, 
     item = t[c[PLAN] + P_ITEMS] + i * I_SIZE
     if t[item + I_MOST] >= 0 and count >= t[item + I_MOST]:
         return False
-    if i == c[ITEM] and m[at + F_ROW] == c[ROW]:
+    if i == c[TRIGGER] and m[at + F_ROW] == c[ROW]:
         return False
     new = at + width
     low = rows[place(t, r, t[item + I_BUFFER], m[at + F_ROW]) + POSITION]
     high = earliest(m, m[at + F_BOUND] & t[item + I_AFTER], c[AT])
     m[new + F_ITEM], m[new + F_COUNT], m[new + F_PHASE] = i, count + 1, ROWS
     m[new + F_BOUND] = m[at + F_BOUND]
-    m[new + F_TRIGGER] = i == c[ITEM]
-    return find_rows(t, m, r, rows, index, new, at + FRAME, item, low, high) > 0 or i == c[ITEM]
+    m[new + F_TRIGGER] = i == c[TRIGGER]
+    return find_rows(t, m, r, rows, index, new, at + FRAME, item, low, high) > 0 or i == c[TRIGGER]
 
 
 @part
@@ -361,10 +476,12 @@ def emit(
 @part
 def search(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, width: int, floats: int,
-    found: Ints, choices: Ints, e: int, numbers: Floats, codes: Codes,
+    order: Ints, lists: Ints, waits: Ints, size: int, found: Ints, choices: Ints, e: int, numbers: Floats,
+    codes: Codes,
 ) -> int:  # fmt: skip
     """Goes on with a search until it is over, or wants more room."""
     items = t[c[PLAN] + P_ITEMS]
+    chain = (c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE
     everything = (1 << ((t[c[PLAN] + P_ITEMS_END] - items) // I_SIZE)) - 1
     while c[DEPTH] >= 0:
         d = c[DEPTH]
@@ -375,9 +492,18 @@ def search(
         child = NOTHING
         if phase == OPEN:
             if m[at + F_BOUND] == everything:
-                if not emit(t, c, m, r, rows, at, width, found, choices, e):
+                if not c[REPEATING] and not emit(t, c, m, r, rows, at, width, found, choices, e):
                     return FULL
                 c[DEPTH] = d - 1
+            elif order[chain + O_CHAIN]:
+                i = order[chain + O_ORDER + d - 1]
+                if not t[items + i * I_SIZE + I_AFTER] & m[at + F_BOUND] and not wait(
+                    c, m, r, rows, t, at, width, order[chain + O_LISTS] + d - 1, lists, waits, size
+                ):
+                    return MORE_WAITS
+                m[at + F_PHASE] = ROWS
+                if not next_in_chain(t, c, m, r, rows, index, at, width, i):
+                    c[DEPTH] = d - 1
             elif choose(t, c, m, r, rows, index, at, width, at - width + FRAME):
                 m[at + F_PHASE] = ROWS
             else:

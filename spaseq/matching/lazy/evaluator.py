@@ -17,12 +17,14 @@ from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
+from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel.columns import NONE, by_event, distinct, packed
 from spaseq.matching.kernel.numbers import Numbers
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.exact import Exact
 from spaseq.matching.lazy.matches import Matches
 from spaseq.matching.lazy.memory import Memory
+from spaseq.matching.lazy.order import chain_order, is_better
 from spaseq.matching.lazy.tables import compile_tables
 from spaseq.matching.model import Bounds, Found
 from spaseq.matching.past import Chunk, Past
@@ -35,15 +37,25 @@ class Lazy:
     """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery."""
 
     def __init__(
-        self, pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+        self,
+        pattern: SequencePattern,
+        dictionary: Dictionary,
+        context: Context,
+        bounds: Bounds,
+        *,
+        tree: bool = False,
     ) -> None:
+        """``tree``: the order is found for each match anew, and nothing waits."""
+        self._tree = tree
+        self._orders: list[tuple[int, ...]] = []
+        self._seen = 0
         self._compiled = compile_tables(pattern, dictionary.pin)
         self._bounds = bounds
         self._single = len(set(pattern.streams)) == 1
         self._limit = bounds.size if bounds.sliding else 0
         self._numbers = Numbers(dictionary)
         self._streams: dict[int, int] = {}
-        self._past = Past(self._compiled.gpms, tuple(v.name for v in pattern.query.partition))
+        self._past = Past(self._compiled.gpms, tuple(variable.name for variable in pattern.query.partition))
         self._memory = Memory(self._compiled, self._limit, self._single)
         exact = Exact(pattern, context, bounds, self._past)
         self._matches = Matches(pattern, self._compiled, self._past, exact)
@@ -75,6 +87,7 @@ class Lazy:
         columns, begins = self._columns(batch, start, solutions)
         memory, numbers = self._memory, self._numbers
         c = memory.counters
+        self._reorder(begins[:, -1])
         c[lay.EVENT] = 0
         while True:
             status = memory.run(columns, numbers.numbers, numbers.codes)
@@ -85,7 +98,8 @@ class Lazy:
             yield from self._found(None if status == lay.DONE else event)
             if status == lay.DONE:
                 return
-            memory.grow(status, begins[:, event + 1] - begins[:, event])
+            axis = int(columns[columns[v.B_AXIS] + event])
+            memory.grow(status, begins[:, event + 1] - begins[:, event], axis)
 
     def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
         """Time has come to ``time``: no match waits for that."""
@@ -99,6 +113,24 @@ class Lazy:
     def settled(self, time: int) -> int:
         """The time up to which all matches were delivered, when the query's time has come to ``time``."""
         return time
+
+    def _reorder(self, new: Ints) -> None:
+        """Orders the items of each plan by how many events they have, when that has changed enough.
+
+        ``new`` are how many come now, by GPM. No more often than the buffers are filled anew.
+        """
+        counts = (self._memory.counts + new).tolist()
+        gpms, numbers = self._compiled.gpms, self._numbers
+        orders, better = [], not self._orders
+        for i, (plan, demanded) in enumerate(self._compiled.plans):
+            of_items = [counts[gpms.index(item.atom.gpm)] for item in plan.items]
+            order = () if self._tree else chain_order(plan, demanded, of_items)
+            better = better or is_better(order, self._orders[i], of_items)
+            orders.append(order)
+        if better and self._seen >= self._memory.buffered:
+            self._memory.reorder(orders, numbers.numbers, numbers.codes)
+            self._orders, self._seen = orders, 0
+        self._seen += int(new.sum())
 
     def _found(self, unfinished: int | None) -> Iterator[tuple[Key, Found]]:
         """The matches of all events but one that is not done with."""

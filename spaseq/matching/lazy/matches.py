@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
+from spaseq.language.syntax import Emit
 from spaseq.matching.host import Key, select
 from spaseq.matching.kernel.matches import Plain, Site, Taken, plain_kleenes
 from spaseq.matching.lazy import _kernel_layout as lay
@@ -19,6 +20,8 @@ from spaseq.matching.model import Found, distinct
 from spaseq.matching.past import Past
 
 Ints = npt.NDArray[np.int64]
+#: The events of a match, see ``Found.path``.
+Path = tuple[tuple[int, str], ...]
 
 
 class Matches:
@@ -46,31 +49,45 @@ class Matches:
     def of(self, found: Ints, choices: Ints) -> Iterator[tuple[Key, Found]]:
         """The matches of what was found: rows as in ``_kernel_layout``, and their choices."""
         taken = Taken(self._sites, self._past, choices)
-        for _, same in groupby(found.tolist(), key=lambda row: row[lay.FOUND_EVENT]):
+        rows = found.tolist()
+        for _, same in groupby(rows, key=itemgetter(lay.FOUND_EVENT)):
+            group = list(same)
+            if not self._keys:
+                for match in self._chosen((), group, taken):
+                    yield (), match
+                continue
             by_key: dict[Key, list[list[int]]] = {}
-            for row in same:
+            for row in group:
                 by_key.setdefault(tuple(row[lay.FOUND_KEY : lay.FOUND_KEY + self._keys]), []).append(row)
             for key in sorted(by_key):
                 for match in self._chosen(key, by_key[key], taken):
                     yield key, match
 
-    def _chosen(self, key: Key, rows: list[list[int]], taken: Taken) -> list[Found]:
+    def _chosen(self, key: Key, rows: Sequence[Sequence[int]], taken: Taken) -> Iterable[Found]:
         """Those of the matches with one last event that are delivered, in order."""
-        matches: list[Found] = []
-        unsure: dict[tuple[tuple[int, str], ...], None] = {}
-        plain: list[Found] = []
+        matches: dict[Path, Found] = {}
+        unsure: list[Path] = []
+        again: list[tuple[Path, Found]] = []
         for row in rows:
             begin, end = row[lay.FOUND_BEGIN], row[lay.FOUND_END]
-            one = Plain(taken, begin, end)
+            path = tuple(taken.path[begin:end])  # the kernel has put them in order
             if row[lay.FOUND_UNSURE] or not self._simple:
-                unsure[one.path] = None
+                unsure.append(path)
+            elif path in matches:
+                again.append((path, Plain(taken, begin, end)))
             else:
-                plain.append(one)
-        for path in unsure:
+                matches[path] = Plain(taken, begin, end)
+        for path in dict.fromkeys(unsure):
             match = self._exact.match(path, key)
+            matches.pop(path, None)
             if match is not None:
-                matches.append(match)
-        matches += [one for one in plain if one.path not in unsure]
-        if len(matches) > 1:
-            matches = sorted(select(self._emit, distinct(matches)), key=attrgetter("path"))
-        return matches
+                matches[path] = match
+        for path, match in again:
+            if path not in unsure:
+                (matches[path],) = distinct([matches[path], match])
+        if len(matches) < 2:
+            return matches.values()
+        found = [matches[path] for path in sorted(matches)]
+        if self._emit is Emit.ALL:
+            return found
+        return sorted(select(self._emit, found), key=attrgetter("path"))

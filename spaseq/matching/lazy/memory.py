@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,7 @@ _ROWS: Final = 1 << 6
 _ENTRIES: Final = 1 << 8
 _FRAMES: Final = 16
 _FOUND: Final = 1 << 8
+_WAITS: Final = 1 << 6
 
 
 class Memory:
@@ -41,6 +43,12 @@ class Memory:
         self.index = np.zeros(_ENTRIES * lay.E_SIZE, dtype=np.int64)
         self.frames = np.zeros(lay.FRAMES + _FRAMES * self.width, dtype=np.int64)
         self.sums = np.zeros(1 + 2 * v.DEEPEST + _FRAMES * self.floats)
+        self.orders = np.zeros((len(compiled.plans), lay.O_SIZE), dtype=np.int64)
+        items = [len(plan.items) for plan, _ in compiled.plans]
+        self.orders[:, lay.O_LISTS] = np.cumsum([0, *items[:-1]])
+        self.lists = np.zeros(sum(items), dtype=np.int64)
+        self.size = lay.W_RECORD + compiled.record + (lay.PLACE_SIZE + 2) * max(items)
+        self.waits = np.zeros(len(self.lists) * _WAITS * self.size, dtype=np.int64)
         self.found = np.zeros((_FOUND, lay.FOUND_SIZE), dtype=np.int64)
         self.choices = np.zeros((4 * _FOUND, 3), dtype=np.int64)
 
@@ -49,20 +57,63 @@ class Memory:
         """How many rows are held."""
         return int((self.rings[:, lay.R_TAIL] - self.rings[:, lay.R_HEAD]).sum())
 
+    @property
+    def waiting(self) -> int:
+        """How many partial matches wait for events."""
+        return int(self.lists.sum())
+
+    @property
+    def counts(self) -> Ints:
+        """How many rows of each GPM are held."""
+        counted: Ints = self.rings[:, lay.R_TAIL] - self.rings[:, lay.R_HEAD]
+        return counted
+
     def run(self, columns: Ints, numbers: Floats, codes: npt.NDArray[np.int8]) -> int:
         """Goes on with a batch; says what the kernel wants."""
         return k.run(
             self._tables, self.counters, self.frames, self.sums, self.rings.ravel(), self.rows.ravel(),
-            self.index, columns, self.width, self.floats, self.found.ravel(), self.choices.ravel(),
-            numbers, codes,
+            self.index, columns, self.width, self.floats, self.orders.ravel(), self.lists, self.waits,
+            self.size, self.found.ravel(), self.choices.ravel(), numbers, codes,
         )  # fmt: skip
 
-    def grow(self, status: int, wanted: Ints) -> None:
-        """Makes more of what the kernel wants more of; ``wanted`` are the new rows by GPM."""
+    def reorder(self, orders: Sequence[Sequence[int]], numbers: Floats, codes: npt.NDArray[np.int8]) -> None:
+        """Takes the items of each plan in another order; an empty one is found anew for each match.
+
+        What waits in the old order is made again from the events that are held.
+        """
+        for row, order in zip(self.orders, orders, strict=True):
+            row[lay.O_CHAIN] = bool(order)
+            row[lay.O_ORDER : lay.O_ORDER + len(order)] = order
+        self.lists[:] = 0
+        self.rings[:, lay.R_UNTIL] = self.rings[:, lay.R_HEAD]
+        c = self.counters
+        c[lay.REPEATING], c[lay.STAGE] = 1, 0
+        while True:
+            status = k.repeat(
+                self._tables, c, self.frames, self.sums, self.rings.ravel(), self.rows.ravel(), self.index,
+                self.width, self.floats, self.orders.ravel(), self.lists, self.waits, self.size,
+                self.found.ravel(), self.choices.ravel(), numbers, codes,
+            )  # fmt: skip
+            if status == lay.DONE:
+                break
+            self.grow(status, self.counts, -lay.FAR)
+        c[lay.REPEATING] = 0
+
+    def grow(self, status: int, wanted: Ints, axis: int) -> None:
+        """Makes more of what the kernel wants more of.
+
+        ``wanted`` are the new rows by GPM, ``axis`` is now.
+        """
         if status == lay.ROOM:
             self._more_rows(wanted)
         elif status == lay.MORE_KEYS:
             self._more_entries(int(wanted.sum()))
+        elif status == lay.MORE_WAITS:
+            k.drop_all_old(self.lists, self.waits, self.size, axis - int(self.counters[lay.LIMIT]))
+            room = len(self.waits) // self.size // len(self.lists)
+            if 2 * int(self.lists.max()) > room:
+                waits = self.waits.reshape(len(self.lists), -1)
+                self.waits = np.concatenate([waits, np.zeros_like(waits)], axis=1).ravel()
         elif status == lay.DEEPER:
             self.frames = np.concatenate([self.frames, np.zeros_like(self.frames)])
             self.sums = np.concatenate([self.sums, np.zeros(len(self.frames) // self.width * self.floats)])

@@ -34,7 +34,7 @@ class Compiled:
     """A query's tables, and what their numbers stand for.
 
     ``columns`` are GPMs and variables; ``sites`` the items of all plans; ``record`` and ``sums`` the integers
-    and floats of what a search knows of a partial match.
+    and floats of what a search knows of a partial match; ``values`` the most that is kept of a row.
     """
 
     tables: v.Ints
@@ -45,7 +45,7 @@ class Compiled:
     record: int
     sums: int
     values: int
-    exact: bool
+    plans: tuple[tuple[Plan, Demands], ...]
 
 
 def fits(pattern: SequencePattern) -> str | None:
@@ -116,7 +116,7 @@ class _Writer:
             record=len(self._slots) + 2 * len(self._kleenes) + len(self._accumulators),
             sums=sums,
             values=values,
-            exact=all(demanded.exact for _, demanded in self._plans),
+            plans=tuple(self._plans),
         )
 
     # --- what is kept of events -----------------------------------------------------------------
@@ -200,7 +200,7 @@ class _Writer:
                     site + i,
                 )
             )
-        checks = out.rows("checks", [self._check(check) for check in demanded.checks])
+        checks = out.rows("checks", [self._check(check, plan.everything) for check in demanded.checks])
         where = out.rows("items", items)
         out.rows("plans", [(*where, *checks, int(demanded.exact))])
 
@@ -211,7 +211,7 @@ class _Writer:
     def _conditions(self, conditions: Sequence[Condition]) -> tuple[Reference, Reference]:
         return self._out.rows("conditions", [(c.needs, *self._write(c.code)) for c in conditions])
 
-    def _check(self, check: Check) -> tuple[int | Reference, ...]:
+    def _check(self, check: Check, everything: int) -> tuple[int | Reference, ...]:
         absence, gpm = check.absence, check.atom.gpm
         binds = [
             (self._slots[name], i, int(name not in check.joined)) for i, name in enumerate(self._kept(gpm))
@@ -220,7 +220,8 @@ class _Writer:
             self._gpms.index(gpm),
             absence.after,
             absence.before,
-            check.needs,
+            # What is forbidden since the window began is known when the last event is.
+            check.needs if absence.after else everything,
             int(check.sure),
             *self._out.rows("binds", binds),
             *self._write(check.code),
