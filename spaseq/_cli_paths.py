@@ -105,12 +105,19 @@ def _pairs_on_spark(
     """The pairs, one more than ``most`` if there are more."""
     begins, ends = (_terms(graph, given) for given in (sources, targets))  # before Spark starts
     try:
+        from pyspark.errors import PySparkRuntimeError
+
         from spaseq.spark import path_pairs, path_pairs_of_graphframe, session
     except ModuleNotFoundError as error:
         raise UsageError(
             f"--engine {engine} needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"
         ) from None
-    spark = session("local[*]")
+    try:
+        spark = session("local[*]")
+    except PySparkRuntimeError as error:
+        raise UsageError(
+            f"Spark does not start: {error}\nhint: it needs Java 17, found by JAVA_HOME"
+        ) from None
     if engine is PathsEngine.SPARK:
         rows = path_pairs(spark, graph, path, begins, ends)
     else:

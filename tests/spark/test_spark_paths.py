@@ -9,10 +9,12 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
 from hypothesis import Phase, given, settings  # after the skip
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import spaseq.paths
+import spaseq.spark
 from spaseq.cli import app
 from spaseq.paths.expression import Expression
 from spaseq.spark import path_pairs, path_pairs_of_edges
@@ -84,3 +86,15 @@ def test_the_command_line(spark: SparkSession, tmp_path: Path) -> None:  # noqa:
     assert "--engine spark finds pairs" in refused.output
     wrong = CliRunner().invoke(app, [*call, "--engine", "spark", "--to", "x y"])
     assert wrong.exit_code == 2
+
+
+def test_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def session(_: str) -> None:
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    monkeypatch.setattr(spaseq.spark, "session", session)
+    file = tmp_path / "g.nt"
+    file.write_text("<urn:a> <urn:knows> <urn:b> .\n")
+    failed = CliRunner().invoke(app, ["paths", "<urn:knows>", "-g", str(file), "--engine", "spark"])
+    assert (failed.exit_code, failed.stdout) == (2, "")
+    assert "hint: it needs Java 17" in failed.stderr
