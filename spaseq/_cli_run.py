@@ -14,6 +14,7 @@ from typing import IO, Final
 import typer
 
 from spaseq._cli_console import Interrupts, StatusLine, Terminated, say, warnings_on_stderr
+from spaseq._cli_cursor import Cursor
 from spaseq.engine import Progress
 from spaseq.results import ResultWriter
 from spaseq.results.match import Match
@@ -103,12 +104,13 @@ def _write(matches: Generator[Match, None, None], results: ResultWriter, report:
 
 
 @contextmanager
-def output(path: Path | None) -> Iterator[IO[bytes]]:
-    """The file of ``-o``, or standard output."""
+def output(path: Path | None, cursor: Cursor | None = None) -> Iterator[IO[bytes]]:
+    """The file of ``-o``, or standard output; a file that ``cursor`` is in is gone on with."""
     if path is None:
         yield sys.stdout.buffer
     else:
-        with suppress(BrokenPipeError), path.open("wb") as file:  # closing a pipe that broke fails again
+        opened = path.open("wb") if cursor is None else cursor.open(path)
+        with suppress(BrokenPipeError), opened as file:  # closing a pipe that broke fails again
             yield file
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spaseq._cli_cursor import Cursor
 from spaseq.engine import Progress, Source
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import BadEventError, EngineError, LateEventError
@@ -25,11 +29,23 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.results.match import Match
 from spaseq.spark._lines import LATE, MATCH, letter_of_line, match_of
+from spaseq.spark._pieces import files
 from spaseq.spark.queries import Prepared, answers_of, planned
 from spaseq.spark.sessions import session
 
 #: Seconds between two looks at how far Spark is.
 _EVERY: Final = 0.25
+
+#: How lines begin that tell a user nothing.
+_NOISE: Final = (
+    b"NOTE: Picked up JDK_JAVA_OPTIONS",
+    b"WARNING: Using incubator modules",
+    b"Starting Streaming TransformWithState",
+    b"Streaming TransformWithState",
+)
+
+#: Blank nodes in lines of matches.
+_LABEL: Final = re.compile(r"_:\w+|(?<=\"type\":\"bnode\",\"value\":\")\w+")
 
 #: A micro-batch takes so many bytes of each stream.
 _MOST: Final = 256 << 20
@@ -41,6 +57,7 @@ def start(
     kb: KnowledgeBase,
     *,
     checkpoint: Path | None,
+    cursor: Cursor | None,
     lateness: timedelta,
     idle: timedelta | None,
     strict: bool,
@@ -49,18 +66,43 @@ def start(
 ) -> Generator[Match, None, None]:
     """The matches of a query over files and folders, as ``spaseq.run`` gives them.
 
-    With a ``checkpoint``, as a stream of micro-batches that goes on where it was; otherwise all at once, in
-    the order of their ends.
+    With a ``checkpoint`` and the ``cursor`` of the output, as a stream of micro-batches that goes on where it
+    was; otherwise all at once. Matches come in the order of their ends, in each micro-batch.
     """
     if idle is not None:
         raise EngineError("--idle is for --engine local: Spark's watermark waits for every stream")
+    for source in streams.values():
+        if isinstance(source.location, str | Path) and str(source.location) != "-":
+            files(str(source.location))  # before Spark takes its time to start
     # Under spark-submit the cluster is given.
-    spark = session(None if "SPARK_ENV_LOADED" in os.environ else "local[*]")
+    with _without_noise():
+        spark = session(None if "SPARK_ENV_LOADED" in os.environ else "local[*]")
     plan = planned(spark, query, streams, kb, checkpoint=checkpoint, lateness=lateness, most_bytes=_MOST)
     report = _Report(plan.job.clock, strict, dead_letters, progress)
-    if checkpoint is None:
-        return _matches(query, _in_order(answers_of(plan), plan.job.clock), report)
-    return _matches(query, _stream(plan, checkpoint, report), report)
+    if checkpoint is None or cursor is None:
+        return _matches(query, _in_order(answers_of(plan), plan.job.clock), report, None)
+    return _matches(query, _stream(plan, checkpoint, cursor, report), report, cursor)
+
+
+@contextmanager
+def _without_noise() -> Iterator[None]:
+    """Launches processes whose standard error leaves out what Spark and its JVM say of themselves."""
+    real = os.dup(2)
+    reading, writing = os.pipe()
+
+    def copy() -> None:
+        with os.fdopen(reading, "rb") as lines:
+            for line in lines:
+                if line.strip() and not line.startswith(_NOISE):
+                    os.write(real, line)
+
+    os.dup2(writing, 2)
+    os.close(writing)
+    threading.Thread(target=copy, daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(real, 2)
 
 
 @dataclass(slots=True)
@@ -121,7 +163,9 @@ class _Report:
         self.show()
 
 
-def _matches(query: Query, found: Iterable[Row], report: _Report) -> Generator[Match, None, None]:
+def _matches(
+    query: Query, found: Generator[Row, None, None], report: _Report, cursor: Cursor | None
+) -> Generator[Match, None, None]:
     try:
         for row in found:
             if row.kind == MATCH:
@@ -131,62 +175,76 @@ def _matches(query: Query, found: Iterable[Row], report: _Report) -> Generator[M
                 yield match
             else:
                 report.refuse(row.kind, row.json)
+                if cursor is not None:
+                    cursor.passed()
     except PySparkException as error:
         raise EngineError(f"Spark stopped the query: {_reason(error)}") from error
     finally:
-        if isinstance(found, Generator):
-            found.close()
+        found.close()
         report.show()
 
 
 def _in_order(found: DataFrame, clock: Clock) -> Generator[Row, None, None]:
+    # Kept, since Spark sorts what it has looked at before: everything would be done twice.
+    ended = _ended(found, clock).persist(StorageLevel.MEMORY_AND_DISK)
+    yield from ended.orderBy(F.col("end").asc_nulls_first()).toLocalIterator(prefetchPartitions=True)
+
+
+def _ended(found: DataFrame, clock: Clock) -> DataFrame:
+    """Answers with the ends of matches."""
     kind = "bigint" if clock is Clock.TICKS else "timestamp"
-    ends = F.get_json_object("json", "$.end").cast(kind)
-    yield from found.orderBy(ends.asc_nulls_first()).toLocalIterator(prefetchPartitions=True)
+    return found.withColumn("end", F.get_json_object("json", "$.end").cast(kind))
 
 
-def _stream(plan: Prepared, checkpoint: Path, report: _Report) -> Generator[Row, None, None]:
-    """The rows of each micro-batch, as they come, until the streams end."""
-    rows: queue.Queue[Row | None] = queue.Queue(maxsize=10_000)
-    stopping = threading.Event()
+def _order(row: Row) -> tuple[object, ...]:
+    """Dead letters, then matches by their ends, and always alike: labels of blank nodes are not."""
+    return row.kind == MATCH, row.end or 0, _LABEL.sub("_:", row.json)
 
-    def take(batch: DataFrame, _: int) -> None:
-        for row in batch.toLocalIterator():
-            while not stopping.is_set():
-                try:
-                    rows.put(row, timeout=_EVERY)
-                    break
-                except queue.Full:
-                    continue
 
+def _stream(plan: Prepared, checkpoint: Path, cursor: Cursor, report: _Report) -> Generator[Row, None, None]:
+    """The rows of each micro-batch, as they come, until the streams end.
+
+    Spark hears that a micro-batch is done when its last row was written. If reading ends before, it never
+    hears: for Spark that is a crash, after which everything that is not written is found again.
+    """
+    batches: queue.Queue[tuple[int, list[Row]] | None] = queue.Queue(maxsize=1)
+    written = threading.Semaphore(0)
     failed: list[BaseException] = []
+
+    def take(batch: DataFrame, number: int) -> None:
+        batches.put((number, sorted(batch.collect(), key=_order)))
+        written.acquire()
 
     def wait() -> None:
         try:
             running.processAllAvailable()
         except BaseException as error:  # handed to the reading side, which raises it
             failed.append(error)
-        rows.put(None)
+        batches.put(None)
 
-    writer = answers_of(plan).writeStream.foreachBatch(take)
+    writer = _ended(answers_of(plan), plan.job.clock).writeStream.foreachBatch(take)
     running = writer.option("checkpointLocation", str(checkpoint)).start()
     threading.Thread(target=wait, daemon=True).start()
     try:
         while True:
             try:
-                row = rows.get(timeout=_EVERY)
+                batch = batches.get(timeout=_EVERY)
             except queue.Empty:
                 report.look(running)
                 continue
-            if row is None:
+            if batch is None:
                 break
-            yield row
-        report.look(running)
-        if failed and not stopping.is_set():
-            raise failed[0]
-    finally:
-        stopping.set()
-        running.stop()
+            number, rows = batch
+            yield from rows[cursor.begin(number) :]
+            written.release()
+    except BaseException:
+        # Its log would tell at length that it was cut off.
+        plan.between[0].sparkSession.sparkContext.setLogLevel("OFF")
+        raise
+    report.look(running)
+    running.stop()
+    if failed:
+        raise failed[0]
 
 
 def _reason(error: PySparkException) -> str:

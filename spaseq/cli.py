@@ -163,6 +163,7 @@ def run(
         prepared = _read(query)
         for warning in prepared.warnings:
             warn(warning)
+        from spaseq._cli_cursor import Cursor, NotedWriter
         from spaseq._cli_run import Report, deliver, output
         from spaseq.engine import Source
         from spaseq.engine import run as start
@@ -183,6 +184,7 @@ def run(
             check_evaluator(evaluator, prepared, engine)
         report = Report(dead_letters)
         given = {iri: Source(iri, location, options) for iri, (location, options) in sources.items()}
+        cursor = None
         if engine is RunEngine.SPARK:
             try:
                 from spaseq._cli_spark import start as start_on_spark
@@ -190,11 +192,13 @@ def run(
                 raise UsageError(
                     f"--engine spark needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"
                 ) from None
+            cursor = Cursor(checkpoint, out, format_) if checkpoint is not None else None
             matches = start_on_spark(
                 prepared,
                 given,
                 graphs,
                 checkpoint=checkpoint,
+                cursor=cursor,
                 lateness=lateness,
                 idle=idle,
                 strict=strict,
@@ -215,8 +219,9 @@ def run(
                 evaluator=evaluator,
                 progress=report.progress,
             )
-        with output(out) as file:
-            deliver(matches, writer(format_, prepared, file), report)
+        with output(out, cursor) as file:
+            results = writer(format_, prepared, file)
+            deliver(matches, NotedWriter(results, cursor, file) if cursor else results, report)
 
 
 @app.command()

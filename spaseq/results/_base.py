@@ -28,6 +28,9 @@ class ResultWriter(ABC):
     def close(self) -> None:
         """Write what the format ends with. Nothing may be written after it."""
 
+    def go_on(self, matches: int) -> None:  # noqa: B027  # most formats need nothing
+        """What is written follows on so many matches in the same output."""
+
     def __enter__(self) -> Self:
         return self
 
@@ -62,6 +65,9 @@ class RowWriter(ResultWriter):
             self._write(self._head_once() + self._tail())
         elif not self._started:
             self._write(self._answer(False))
+        self._started = True
+
+    def go_on(self, matches: int) -> None:  # noqa: ARG002  # rows are not numbered
         self._started = True
 
     def _head_once(self) -> str:

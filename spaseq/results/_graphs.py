@@ -37,6 +37,10 @@ class GraphWriter(ResultWriter):
         assert text is not None  # it is None only when written to a file
         self._write(self._head_once() + _without_prefixes(text.decode()))
 
+    def go_on(self, matches: int) -> None:
+        self._numbers = count(matches + 1)
+        self._started = True
+
     def close(self) -> None:
         self._write(self._head_once())
 

@@ -1,0 +1,109 @@
+"""Where a run that goes on has come to: which rows of which micro-batch its output has.
+
+A micro-batch that comes again after a crash is written from there on, and a line that was torn is taken away.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import IO, Final
+
+from spaseq._cli_arguments import UsageError
+from spaseq.results import Format, ResultWriter
+from spaseq.results.match import Match
+
+#: The micro-batch, how many of its rows and of all matches are written, and how large the output is by them.
+_LAYOUT: Final = struct.Struct("<4q")
+
+#: What is one document: it cannot be gone on with once it is closed.
+_DOCUMENTS: Final = (Format.TABLE, Format.JSON, Format.XML)
+
+
+class Cursor:
+    """The cursor of a checkpoint, in a file there, and the output that it is about: a file, or a pipe.
+
+    It is moved by one small write after each row; so a crash between the two may repeat one row of a pipe.
+    """
+
+    def __init__(self, checkpoint: Path, out: Path | None, form: Format) -> None:
+        """Raises UsageError for a document as the output file, and for another output than last time's."""
+        if out is not None and form in _DOCUMENTS:
+            lines = ", ".join(f for f in Format if f not in _DOCUMENTS)
+            raise UsageError(
+                f"-f {form} is one document, which --checkpoint could not go on with: use {lines}"
+            )
+        self.batch = self.rows = -1
+        self.matches = self._size = 0
+        self._out = out
+        path = checkpoint / "output"
+        name = str(out.resolve() if out is not None else "-").encode()
+        if path.exists():
+            data = path.read_bytes()
+            self.batch, self.rows, self.matches, self._size = _LAYOUT.unpack_from(data)
+            before = data[_LAYOUT.size :]
+            if before != name and b"-" not in (before, name):
+                raise UsageError(
+                    f"{checkpoint} is of a run that wrote to {before.decode()}: go on there, or begin anew"
+                )
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT)
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, _LAYOUT.pack(self.batch, self.rows, self.matches, self._size) + name, 0)
+
+    def open(self, path: Path) -> IO[bytes]:
+        """The output file, to be gone on with."""
+        if self.batch < 0 or not path.exists():
+            self._size = 0
+            return path.open("wb")
+        os.truncate(path, min(self._size, path.stat().st_size))
+        return path.open("ab")
+
+    def begin(self, batch: int) -> int:
+        """A micro-batch begins: how many of its rows are written already."""
+        if batch != self.batch:
+            self.batch, self.rows = batch, 0
+            self._save()
+        return self.rows
+
+    def passed(self) -> None:
+        """A row was written that is no match."""
+        self.rows += 1
+        self._save()
+
+    def wrote(self, out: IO[bytes]) -> None:
+        """A match was written to the output."""
+        self.rows += 1
+        self.matches += 1
+        if self.is_file:
+            self._size = out.tell()
+        self._save()
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the output is a file, and not a pipe."""
+        return self._out is not None
+
+    def _save(self) -> None:
+        os.pwrite(self._file, _LAYOUT.pack(self.batch, self.rows, self.matches, self._size), 0)
+
+
+class NotedWriter(ResultWriter):
+    """A writer that moves a cursor."""
+
+    def __init__(self, writer: ResultWriter, cursor: Cursor, out: IO[bytes]) -> None:
+        super().__init__(writer.query, out)
+        self._writer = writer
+        self._cursor = cursor
+        if cursor.is_file and out.tell():
+            writer.go_on(cursor.matches)
+
+    def match(self, match: Match) -> None:
+        """Write one match, and note it."""
+        self._writer.match(match)
+        self._cursor.wrote(self._out)
+
+    def close(self) -> None:
+        """Write what the format ends with."""
+        self._writer.close()

@@ -1,0 +1,189 @@
+"""``spaseq run --engine spark``: mistakes before Spark starts, and runs that are broken off and go on."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from typer.testing import CliRunner, Result
+
+import spaseq
+from spaseq._cli_cursor import Cursor, NotedWriter
+from spaseq.cli import app
+from spaseq.results import Format, writer
+from tests.spark.running import without_n
+from tests.streams import letters, matches, query
+
+pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+
+from tests.spark.test_spark import stocks  # noqa: E402  # after the skip
+
+ROOT = Path(__file__).parents[2]
+IS_LONG = (settings.default or settings()).max_examples > 1_000
+
+#: What breaks runs off, one after the other: Ctrl-C, a service manager, a crash.
+SIGNALS = [signal.SIGINT, signal.SIGKILL, signal.SIGTERM] * 3 if IS_LONG else [signal.SIGINT, signal.SIGKILL]
+
+PAIRS = query("A ; B", head="CONSTRUCT { ?a :then ?b }")
+FOUND = list(matches(PAIRS, letters("a1 b2 a3 b4 a5 b6")))
+
+
+# --- mistakes -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a query and a stream, where Spark must not start."""
+
+    def no_session(*_: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("spaseq._cli_spark.session", no_session)
+    monkeypatch.chdir(tmp_path)
+    Path("q.rq").write_text(query("A ; B"))
+    Path("in.nq").write_text("")
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["run", *arguments, "--engine", "spark"])
+
+
+@pytest.mark.usefixtures("here")
+def test_a_mistake_in_the_query_has_its_place() -> None:
+    Path("q.rq").write_text(query("A ; B", gpms={"B": "FILTER(?bw > 1)"}))
+    result = run("q.rq", "-s", "S=in.nq")
+    assert result.exit_code == 2
+    assert "q.rq:6:47: no GPM binds ?bw" in result.stderr
+    assert "^" in result.stderr
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["-s", "S=nowhere.nq"], 1, "nowhere.nq: no such file, folder or pattern"),
+        (["-s", "S=in.nq?formt=nq"], 2, "unknown option 'formt'"),
+        (["-s", "S=in.nq", "--idle", "5s"], 1, "--idle is for --engine local"),
+        (["-s", "S=in.nq", "--checkpoint", "cp", "-f", "json", "-o", "out"], 2, "json is one document"),
+    ],
+)
+def test_mistakes_in_the_call(arguments: list[str], status: int, said: str) -> None:
+    result = run("q.rq", *arguments)
+    assert (result.exit_code, result.stdout) == (status, "")
+    assert said in result.stderr
+
+
+# --- where an output has come to ------------------------------------------------------------------
+
+
+def written(folder: Path, form: Format, batch: int, found: list[spaseq.Match], torn: bytes = b"") -> int:
+    """A run that writes some matches of a micro-batch and dies; how many it found written already."""
+    cursor = Cursor(folder / "cp", folder / "out", form)
+    with cursor.open(folder / "out") as out:
+        writing = NotedWriter(writer(form, spaseq.prepare(PAIRS), out), cursor, out)
+        done = cursor.begin(batch)
+        for match in found[done:]:
+            writing.match(match)
+        out.write(torn)
+    return done
+
+
+@pytest.mark.parametrize("form", [Format.NDJSON, Format.NQUADS, Format.TRIG])
+def test_a_micro_batch_goes_on_where_its_output_was(tmp_path: Path, form: Format) -> None:
+    assert written(tmp_path, form, 0, FOUND[:1], torn=b'{"start":') == 0
+    assert written(tmp_path, form, 0, FOUND[:2]) == 1
+    assert written(tmp_path, form, 0, FOUND[:2], torn=b"<") == 2
+    assert written(tmp_path, form, 1, FOUND[2:]) == 0
+    whole = io.BytesIO()
+    with writer(form, spaseq.prepare(PAIRS), whole) as writing:
+        for match in FOUND:
+            writing.match(match)
+    assert (tmp_path / "out").read_bytes() == whole.getvalue()
+
+
+def test_a_head_is_written_once(tmp_path: Path) -> None:
+    rows = query("A ; B")
+    found = list(matches(rows, letters("a1 b2 a3 b4")))
+    for batch, match in enumerate(found):
+        cursor = Cursor(tmp_path, tmp_path / "out.csv", Format.CSV)
+        with cursor.open(tmp_path / "out.csv") as out:
+            writing = NotedWriter(writer("csv", spaseq.prepare(rows), out), cursor, out)
+            cursor.begin(batch)
+            writing.match(match)
+            writing.close()
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("a")
+
+
+def test_an_output_is_of_its_checkpoint(tmp_path: Path) -> None:
+    written(tmp_path, Format.NDJSON, 0, FOUND)
+    with pytest.raises(spaseq.SpaseqError, match=r"wrote to .*out: go on there"):
+        Cursor(tmp_path / "cp", tmp_path / "other", Format.NDJSON)
+
+
+def test_letters_count_as_rows(tmp_path: Path) -> None:
+    cursor = Cursor(tmp_path, None, Format.TABLE)
+    assert cursor.begin(0) == 0
+    cursor.passed()
+    assert Cursor(tmp_path, None, Format.TABLE).begin(0) == 1
+    assert Cursor(tmp_path, None, Format.TABLE).begin(1) == 0
+
+
+# --- broken off -----------------------------------------------------------------------------------
+
+
+def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
+    """Nothing is lost, nothing comes twice, and there is nothing to read on standard error."""
+    text, streams = stocks(tmp_path, 400 * len(SIGNALS))
+    (tmp_path / "q.rq").write_text(str(text))
+    for number in SIGNALS:
+        process = started(tmp_path)
+        size = grown(process, tmp_path / "out", 0)
+        time.sleep(0.5)
+        os.killpg(process.pid, number)
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == {signal.SIGINT: 0, signal.SIGTERM: 143}.get(number, -number)
+        assert errors.strip() == b""
+        assert size > 0
+    process = started(tmp_path)
+    _, errors = process.communicate(timeout=600)
+    assert (process.returncode, errors.strip()) == (0, b"")
+    want = (spaseq.spark._lines.line_of(match) for match in spaseq.run(text, streams))
+    assert without_n((tmp_path / "out").read_text().splitlines()) == without_n(want)
+
+
+def started(folder: Path) -> subprocess.Popen[bytes]:
+    """The command, in a process group as a terminal makes one."""
+    given = ["q.rq", "-s", "S=trades.nq", "-f", "ndjson", "-o", "out", "--checkpoint", "cp"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.spark.small_cli", "run", *given, "--engine", "spark"],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        },
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def grown(process: subprocess.Popen[bytes], path: Path, least: int) -> int:
+    """Waits until a file is larger than it was; its size then, 0 if the process ends before."""
+    before = path.stat().st_size if path.exists() else least
+    while process.poll() is None:
+        size = path.stat().st_size if path.exists() else 0
+        if size > before:
+            return size
+        time.sleep(0.05)
+    return 0
