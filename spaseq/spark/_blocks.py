@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Final
 
+import pyarrow as pa
 from pyoxigraph import NamedNode
 
 from spaseq.events import EventBatch
@@ -25,6 +26,20 @@ from spaseq.terms import Dictionary
 BLOCKS: Final = (
     "stream string, first bigint, options string, data binary, "
     "path string, begin bigint, end bigint, ended boolean"
+)
+
+#: The same for Arrow.
+ARROW: Final = pa.schema(
+    [
+        ("stream", pa.string()),
+        ("first", pa.int64()),
+        ("options", pa.string()),
+        ("data", pa.binary()),
+        ("path", pa.string()),
+        ("begin", pa.int64()),
+        ("end", pa.int64()),
+        ("ended", pa.bool_()),
+    ]
 )
 
 

@@ -1,4 +1,4 @@
-"""The stateful stage of one bucket: chunks in, in any order; matches out, up to the watermark.
+"""The stateful stage of one bucket: chunks in, in any order; lines of matches out, up to the watermark.
 
 A bucket keeps the chunks as they came. Its *state* is those whose events are still to come, or may still
 matter to matches that are not complete, and a few numbers. Nothing else is stored between micro-batches.
@@ -20,7 +20,6 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, bounds
-from spaseq.results.match import Match
 from spaseq.sources import BadEvent
 from spaseq.spark._chunk import Chunk, Extent, decode, encode, extent, join
 from spaseq.spark._job import Job, looks_back, needs, pattern_of, query_of
@@ -95,24 +94,24 @@ class Bucket:
             self._kept.append(_Kept(data, extent(data), rest))
         return letters
 
-    def release(self, watermark: int) -> Iterator[Match]:
+    def release(self, watermark: int) -> Iterator[str]:
         """Processes the events before ``watermark``; yields what they complete."""
         if watermark <= self.reached:
             return
         due = self._between(self.reached, watermark)
         self.reached = watermark
         if due is not None and not self._pipeline.done:
-            yield from self._pipeline.take(due)
-        yield from self._pipeline.advance(watermark)
+            yield from self._pipeline.lines(self._pipeline.take(due))
+        yield from self._pipeline.lines(self._pipeline.advance(watermark))
         self._forget()
 
-    def close(self) -> Iterator[Match]:
+    def close(self) -> Iterator[str]:
         """No event will come any more: processes the rest, and ends every window."""
         due = self._between(self.reached, _END)
         self.reached = _END
         if due is not None and not self._pipeline.done:
-            yield from self._pipeline.take(due)
-        yield from self._pipeline.close()
+            yield from self._pipeline.lines(self._pipeline.take(due))
+        yield from self._pipeline.lines(self._pipeline.close())
         self._kept.clear()
 
     def _between(self, begin: int, end: int) -> Chunk | None:

@@ -23,13 +23,13 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from spaseq.events import EventBatch
-from spaseq.results.match import Match
 from spaseq.sources import BadEvent
 from spaseq.spark._blocks import read_row
 from spaseq.spark._bucket import Bucket
 from spaseq.spark._job import END_MS, Job, looks_back, milliseconds, pattern_of, reached
-from spaseq.spark._lines import BAD, LATE, MATCH, letter_line, line_of
+from spaseq.spark._lines import BAD, LATE, MATCH, letter_line
 from spaseq.spark._rows import read_rows
+from spaseq.spark._settle import settle
 from spaseq.spark._stateless import Passed, stage_of
 
 BETWEEN: Final = "at timestamp, bucket int, begin bigint, chunk binary, letter string, events bigint"
@@ -74,6 +74,7 @@ def from_blocks(job: Job, lateness_ms: int) -> Callable[[Batches], Iterator[pa.R
         yield from _staged(job, read)
         if ended:
             yield _record([((END_MS + lateness_ms) * 1000, job.buckets[0], 0, None, None, 0)])
+        settle()
 
     return stage
 
@@ -87,6 +88,7 @@ def from_rows(job: Job) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
                 yield from read_rows(batch, stage_of(job).dictionary, letters)
 
         yield from _staged(job, read)
+        settle()
 
     return stage
 
@@ -128,13 +130,14 @@ def all_at_once(job: Job) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
                 if row["letter"] is not None:
                     yield _answers([(BAD, row["letter"])])
                 if row["chunk"] is not None:
-                    found = [(MATCH, line_of(match)) for match in bucket.release(row["begin"])]
+                    found = [(MATCH, line) for line in bucket.release(row["begin"])]
                     bucket.add(row["chunk"], bucket.reached)
                     if found:
                         yield _answers(found)
-            found = [(MATCH, line_of(match)) for match in bucket.close()]
+            found = [(MATCH, line) for line in bucket.close()]
             if found:
                 yield _answers(found)
+        settle()
 
     return stage
 
@@ -206,7 +209,8 @@ class BucketProcessor(StatefulProcessor):
         yield _frame(found)
 
     def close(self) -> None:
-        """Nothing: what there is to keep is stored."""
+        """What there is to keep is stored."""
+        settle()
 
     def _watermark(self, timers: TimerValues) -> int:
         """The least time that may still come; Spark says 0 as long as it knows nothing."""
@@ -215,8 +219,8 @@ class BucketProcessor(StatefulProcessor):
 
     def _advance(self, bucket: Bucket, watermark: int) -> list[Answer]:
         is_over = watermark >= reached(END_MS, self._job.clock)
-        matches: Iterable[Match] = bucket.close() if is_over else bucket.release(watermark)
-        return [(MATCH, line_of(match)) for match in matches]
+        lines = bucket.close() if is_over else bucket.release(watermark)
+        return [(MATCH, line) for line in lines]
 
     def _load(self, number: int) -> Bucket:
         token = self._token.get()

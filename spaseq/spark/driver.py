@@ -22,11 +22,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spaseq.errors import EngineError
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
-from spaseq.results.match import Match
 from spaseq.spark._bucket import Bucket
 from spaseq.spark._forms import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark._job import END_MS, reached
-from spaseq.spark._lines import BAD, LATE, MATCH, letter_line, line_of
+from spaseq.spark._lines import BAD, LATE, MATCH, letter_line
 from spaseq.spark._pack import pack, unpack
 from spaseq.spark.queries import Prepared, milliseconds_of
 
@@ -133,10 +132,10 @@ class _Driver:
             if at is not None:
                 newest = self._newest.get(row["source"], _NEVER)
                 self._newest[row["source"]] = max(newest, at // 1000)
-        answers += [(MATCH, line_of(match)) for match in self._moved()]
+        answers += [(MATCH, line) for line in self._moved()]
         return answers
 
-    def _moved(self) -> Sequence[Match]:
+    def _moved(self) -> Sequence[str]:
         if len(self._newest) < self._sources:
             return ()
         watermark = min(self._newest.values()) - self._lateness

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from pyoxigraph import NamedNode
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
@@ -26,7 +27,7 @@ from spaseq.language import prepare
 from spaseq.language.syntax import UNITS, Query, WindowKind
 from spaseq.sources import SourceOptions
 from spaseq.spark._background import Local, ship
-from spaseq.spark._blocks import read_row
+from spaseq.spark._blocks import ARROW, read_row
 from spaseq.spark._job import Job, bucket_numbers, needs, pattern_of
 from spaseq.spark._lines import MATCH
 from spaseq.spark._pieces import Cutter, Place
@@ -199,24 +200,34 @@ def planned(
     stage = from_blocks(job, milliseconds_of(lateness))
     parts = []
     for number, (iri, (location, options)) in enumerate(located.items()):
-        reader = spark.read if checkpoint is None else spark.readStream
-        said: dict[str, str | int] = {
-            "stream": iri,
-            "rows": "blocks",
-            "pieceBytes": piece_bytes,
-            **_spark_options(options),
-        }
         if checkpoint is None:
-            said["tasks"] = 2 * spark.sparkContext.defaultParallelism
+            blocks = _blocks(spark, iri, location, options, piece_bytes)
         else:
-            said |= {"checkpoint": str(checkpoint), "follow": str(follow).lower()}
-            said["tasks"] = spark.sparkContext.defaultParallelism
+            said: dict[str, str | int] = {
+                "stream": iri,
+                "rows": "blocks",
+                "pieceBytes": piece_bytes,
+                "checkpoint": str(checkpoint),
+                "follow": str(follow).lower(),
+                "tasks": spark.sparkContext.defaultParallelism,
+                **_spark_options(options),
+            }
             if most_bytes is not None:
                 said["maxBytesPerTrigger"] = most_bytes
-        rows = reader.format("spaseq").options(**said).load(location).mapInArrow(stage, BETWEEN)
+            blocks = spark.readStream.format("spaseq").options(**said).load(location)
+        rows = blocks.mapInArrow(stage, BETWEEN)
         rows = rows.observe(f"stream {number}", F.sum("events").alias("events")).drop("events")
         parts.append(rows.withColumn("source", F.lit(number)))
     return Prepared(job, query, tuple(parts), lateness)
+
+
+def _blocks(spark: SparkSession, stream: str, location: str, options: SourceOptions, size: int) -> DataFrame:
+    """All pieces of a stream's files, as many for each core.
+
+    Not by ``format("spaseq")``: that asks Python processes for the plan, and others to read it.
+    """
+    rows = [piece.row(stream) for piece, _ in Cutter(location, options, size).after(Place())]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=ARROW))
 
 
 def job_of(

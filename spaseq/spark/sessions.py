@@ -13,6 +13,9 @@ from spaseq.spark.source import register
 
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOG: Final = Path(__file__).with_name("log4j2.properties")
+#: The JVM only keeps the books, so its best compiler costs more than it gives; and chunks, of megabytes each,
+#: shall be no exception for its collector of garbage.
+_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:G1HeapRegionSize=32m"
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 
 
@@ -36,9 +39,10 @@ def session(
         .config("spark.sql.shuffle.partitions", str(partitions or os.cpu_count() or 1))
         .config("spark.driver.memory", memory)
         .config("spark.ui.enabled", "false")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOG.as_uri()}")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOG.as_uri()} {_JVM}")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.python.daemon.module", "spaseq.spark.daemon")
         .config(_PROVIDER, _ROCKSDB)
     )
     spark = (builder.master(master) if master else builder).getOrCreate()

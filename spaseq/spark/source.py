@@ -17,28 +17,16 @@ from pyspark.sql.types import StructType
 from spaseq.errors import SourceError
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import read_option
-from spaseq.spark._blocks import BLOCKS, read_row
+from spaseq.spark._blocks import ARROW, BLOCKS, read_row
 from spaseq.spark._pieces import Cutter, Piece, Place, files
 from spaseq.spark._rows import EVENTS, rows_of
+from spaseq.spark._settle import settle
 from spaseq.terms import Dictionary
 
 #: Pieces are so large, unless ``pieceBytes`` says another size.
 PIECE: Final = 8 << 20
 
 _OWN: Final = ("path", "stream", "rows", "piecebytes", "maxbytespertrigger", "follow", "checkpoint", "tasks")
-
-_BLOCK: Final = pa.schema(
-    [
-        ("stream", pa.string()),
-        ("first", pa.int64()),
-        ("options", pa.string()),
-        ("data", pa.binary()),
-        ("path", pa.string()),
-        ("begin", pa.int64()),
-        ("end", pa.int64()),
-        ("ended", pa.bool_()),
-    ]
-)
 
 
 def register(spark: SparkSession) -> None:
@@ -140,7 +128,8 @@ def _read(given: _Input, task: InputPartition) -> Iterator[pa.RecordBatch]:
     if given.blocks:
         if task.ended:
             rows.append({"stream": given.stream, "ended": True})
-        yield pa.RecordBatch.from_pylist(rows, schema=_BLOCK)
+        yield pa.RecordBatch.from_pylist(rows, schema=ARROW)
+        settle()
         return
     dictionary = Dictionary()
     letters: list[BadEvent] = []
@@ -148,6 +137,7 @@ def _read(given: _Input, task: InputPartition) -> Iterator[pa.RecordBatch]:
         for batch in read_row(row, dictionary, letters):
             yield rows_of(batch)
             dictionary.sweep()
+    settle()
 
 
 class _BatchReader(DataSourceReader):

@@ -94,7 +94,7 @@ class Cluster:
                         assert late is not None or not refused
                         if late is not None:
                             late += refused
-                found += map(line_of, bucket.release(watermark))
+                found += bucket.release(watermark)
                 stored[number] = bucket.to_bytes()
                 if states is not None:
                     states.append(stored[number])
@@ -104,7 +104,7 @@ class Cluster:
             watermark = min(newest.values())
         for number in job.buckets:
             bucket = Bucket.from_bytes(stored[number], job) if self.cold else buckets[number]
-            found += map(line_of, bucket.close())
+            found += bucket.close()
         return found
 
     def pieces(self, text: str, letters: Sequence[Letter]) -> list[Piece]:

@@ -1,0 +1,63 @@
+"""The process that Spark's Python workers are forked from, with all loaded that they need.
+
+``spark.python.daemon.module=spaseq.spark.daemon`` makes it known to Spark; ``session`` does so. Without it
+queries run as well, but each worker loads everything by itself, which takes seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+
+from pyspark import daemon
+
+import spaseq.spark._stages
+import spaseq.spark.source  # noqa: F401  # so that workers need not load it
+from spaseq.spark._settle import settle
+
+_QUERY = """SELECT ?a ?b WITHIN 5 SECONDS SLIDING PARTITION BY ?k
+FROM STREAM S <urn:s>
+WHERE { SEQ(A ; B+)
+  DEFINE GPM A ON S { ?k <urn:v> ?a }
+  DEFINE GPM B ON S { ?k <urn:v> ?b . FILTER(?b > ?a) } }"""
+
+
+def main() -> None:
+    """Loads what workers need, and becomes PySpark's daemon."""
+    # PySpark's daemon says on standard output where it listens.
+    with redirect_stdout(sys.stderr):
+        exercise()
+    settle()
+    daemon.manager()  # type: ignore[no-untyped-call]  # PySpark's
+
+
+def exercise() -> None:
+    """Runs a small query through all stages, so that their compiled code is loaded."""
+    from spaseq.events import Clock
+    from spaseq.language import prepare
+    from spaseq.sources import SourceOptions
+    from spaseq.spark._blocks import options_text, read_row
+    from spaseq.spark._bucket import Bucket
+    from spaseq.spark._job import Job
+    from spaseq.spark._stateless import Stateless
+
+    job = Job(str(prepare(_QUERY)), Clock.TICKS, None, (0,))
+    time = "<http://www.w3.org/ns/prov#generatedAtTime>"
+    integer = "<http://www.w3.org/2001/XMLSchema#integer>"
+    lines = (
+        f'<urn:g{i}> {time} "{i}"^^{integer} .\n<urn:k> <urn:v> "{i}"^^{integer} <urn:g{i}> .\n'
+        for i in range(9)
+    )
+    block = {"stream": "urn:s", "first": 0, "options": options_text(SourceOptions(), "nq")}
+    block |= {"data": "".join(lines).encode()}
+    stage = Stateless(job)
+    bucket = Bucket(job)
+    for passed in stage.run(read_row(block, stage.dictionary, []), []):
+        for piece in passed.pieces:
+            bucket.add(piece.data, 0)
+    list(bucket.release(6))
+    list(Bucket.from_bytes(bucket.to_bytes(), job).close())
+
+
+if __name__ == "__main__":
+    main()
