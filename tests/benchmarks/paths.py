@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +49,8 @@ CLOSURE = "(:a|:b)+"
 
 #: A call is repeated until it has taken so many seconds, and takes part in a median if it takes less.
 LONG = 0.02
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,36 +170,36 @@ class _Both:
             asked = ends[:: max(1, len(ends) // query.share)][: query.share]
             scale = len(ends) / len(asked)
         sparql = self.sparql(query, asked)
-        pairs = len(self.found(query, ends))  # once, to compile what is to be compiled
-        check(query.text, self.theirs(sparql, self.store), self.ours(query, asked))
-        return _Times(
-            _seconds(lambda: self.ours(query, ends)),
-            _seconds(lambda: self.found(query, ends)),
-            _seconds(lambda: self.theirs(sparql, self.store)) * scale,
-            _seconds(lambda: self.theirs(sparql, self.empty)) * scale,
-            pairs,
-        )
+        expected = self.ours(query, asked)
+        self.found(query, ends)  # once, to compile what is to be compiled
+        theirs, answers = _seconds(lambda: self.theirs(sparql, self.store))
+        check(query.text, answers, expected)
+        ours, pairs = _seconds(lambda: self.ours(query, ends))
+        arrays, _ = _seconds(lambda: self.found(query, ends))
+        reading, _ = _seconds(lambda: self.theirs(sparql, self.empty))
+        return _Times(ours, arrays, theirs * scale, reading * scale, pairs)
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    """The seconds of a processor that a call takes: all that is compared here uses one."""
+def _seconds(work: Callable[[], _Answer]) -> tuple[float, _Answer]:
+    """The seconds of a processor that a call takes, since all that is compared here uses one; its answer."""
     gc.collect()
     gc.disable()
     try:
-        once = _row(work, 1)
+        once, answer = _row(work, 1)
         if once > LONG:
-            return once
+            return once, answer
         number = int(LONG / 5 / once) + 1
-        return statistics.median(_row(work, number) for _ in range(5))
+        return statistics.median(_row(work, number)[0] for _ in range(5)), answer
     finally:
         gc.enable()
 
 
-def _row(work: Callable[[], object], number: int) -> float:
+def _row(work: Callable[[], _Answer], number: int) -> tuple[float, _Answer]:
+    """The seconds of a call, of so many in a row; the answer."""
     begin = time.process_time()
     for _ in range(number):
-        work()
-    return (time.process_time() - begin) / number
+        answer = work()
+    return (time.process_time() - begin) / number, answer
 
 
 def _both(rows: list[Triple]) -> _Both:
@@ -258,8 +261,10 @@ def _against_bare(both: _Both) -> Measurement:
         pointers = relations.pointers
         return _bare(pointers[first], pointers[second], relations.targets, sources, seen, queue, out)
 
-    check("bare", bare(), len(both.found(query, ends)))
-    ours, loop = _seconds(lambda: both.found(query, ends)), _seconds(bare)
+    bare()  # once, to compile it
+    ours, found = _seconds(lambda: both.found(query, ends))
+    loop, answers = _seconds(bare)
+    check("bare", answers, len(found))
     return Measurement("paths", f"{query.text}, 200 sources, as arrays", loop / ours, "a bare CSR loop")
 
 
@@ -312,8 +317,8 @@ def _never_seen(both: _Both, scenario: str, texts: list[str]) -> Measurement:
             return both.ours(Query(f"{text} # {next(number)}", sources=1), ends)
 
         check(query.text, anew(), both.ours(query, ends))
-        theirs += _seconds(partial(both.theirs, sparql, both.store))
-        ours += _seconds(anew)
+        theirs += _seconds(partial(both.theirs, sparql, both.store))[0]
+        ours += _seconds(anew)[0]
     case = f"gMark {scenario}, {len(texts)} texts never seen before, 1 source"
     return Measurement("paths", case, theirs / ours, "Oxigraph", {}, {"ms": 1_000 * ours / len(texts)})
 
@@ -329,8 +334,8 @@ def _first_paths(number: int) -> Measurement:
     def first() -> int:
         return sum(1 for _ in islice(graph.paths(":p{25}", sources=":0"), number))
 
-    check("paths", first(), number)
-    took = _seconds(first)
+    took, answers = _seconds(first)
+    check("paths", answers, number)
     return Measurement(
         "paths", "the first of 10^15 paths", None, "", {"paths": number / took}, {"ms": 1_000 * took}
     )
