@@ -29,6 +29,7 @@ BENCHMARKS: Final = {
     "paths": ("paths", "benchmark"),
     "kmp": ("kmp", "benchmark"),
     "w1": ("w1", "benchmark"),
+    "lazy": ("lazy", "benchmark"),
     "real": ("pipelines", "real"),
     "spark": ("spark", "benchmark"),
     "rdflib-import": ("inside_rdflib", "importing"),

@@ -15,6 +15,7 @@ from spaseq.matching.kernel._kernel_values import (
     Codes,
     Floats,
     Ints,
+    pointer,
 )
 from spaseq.matching.lazy._kernel_bind import bind, clear, put, sums_of
 from spaseq.matching.lazy._kernel_buffers import append, enter, expire, lacks_entries, lacks_room, place
@@ -121,7 +122,7 @@ def _begin(
 @part
 def _chain(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, width: int, floats: int, order: Ints,
-    lists: Ints, waits: Ints, size: int, numbers: Floats, codes: Codes,
+    waits: Ints, size: int, numbers: Floats, codes: Codes,
 ) -> None:  # fmt: skip
     """Extends a partial match that waited, or begins one, with a row as the next item of a chain."""
     chain = (c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE
@@ -133,7 +134,7 @@ def _chain(
         clear(t, m, f, FRAMES + FRAME, width - FRAME, sums_of(floats, 0))
         m[at + F_BOUND] = 0
     else:
-        resume(t, c, m, width, level + 1, order[chain + O_LISTS] + level, lists, waits, size)
+        resume(t, c, m, width, level + 1, order[chain + O_LISTS] + level, waits, size)
     m[at + F_ITEM], m[at + F_ROW], m[at + F_COUNT], m[at + F_PHASE] = i, c[ROW], 1, OVER
     if take(t, c, m, f, r, rows, at, width, level + 1, floats, numbers, codes):
         new = at + width
@@ -184,7 +185,7 @@ def _next_of_chain(
             if c[WAIT] == -1:
                 c[ROW] = r[g * R_SIZE + R_NOW]
                 if level:
-                    drop_old(lists, waits, size, number, axis - c[LIMIT])
+                    drop_old(c, lists, waits, size, number, axis - c[LIMIT])
             c[WAIT] += 1
             some = 1 if level == 0 else lists[number]
             if c[WAIT] == some and some:
@@ -232,23 +233,18 @@ def _look(
             return DONE
         if order[(c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE + O_CHAIN]:
             c[TRIGGER] = NOTHING
-            _chain(
-                t, c, m, f, r, rows, width, floats, order, lists, waits, size, numbers, codes
-            )  # fmt: skip
+            _chain(t, c, m, f, r, rows, width, floats, order, waits, size, numbers, codes)
         else:
             _begin(t, c, m, f, r, rows, width, floats, numbers, codes)
 
 
-@kernel
-def run(
+@part
+def _run(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, b: Ints, width: int, floats: int,
     order: Ints, lists: Ints, waits: Ints, size: int, found: Ints, choices: Ints, numbers: Floats,
     codes: Codes,
 ) -> int:  # fmt: skip
-    """Takes the events of a batch, from where the last call stopped; says what it wants more of, if anything.
-
-    Of the frames, each has ``width`` integers and ``floats`` floats; of what waits, each has ``size``.
-    """
+    """See ``run``; all arrays as pointers, which a call passes in a register."""
     while c[EVENT] < b[B_SIZE]:
         e = c[EVENT]
         axis = b[b[B_AXIS] + e]
@@ -256,9 +252,11 @@ def run(
             expire(t, c, r, rows, index, axis)
             if lacks_room(t, r, b, e):
                 return ROOM
-            if lacks_entries(t, c, index, b, e):
+            if lacks_entries(t, c, b, e):
                 return MORE_KEYS
-            append(t, c, r, rows, index, m, b, e)
+            if not append(t, c, r, rows, index, m, b, e):
+                c[EVENT] = e + 1
+                continue
             _start(t, c, b[B_START] + e)
         status = _look(
             t, c, m, f, r, rows, index, width, floats, order, lists, waits, size, found, choices, e, axis,
@@ -279,16 +277,13 @@ def _start(t: Ints, c: Ints, position: int) -> None:
     c[STAGE] = 1
 
 
-@kernel
-def repeat(
+@part
+def _repeat(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, width: int, floats: int,
     order: Ints, lists: Ints, waits: Ints, size: int, found: Ints, choices: Ints, numbers: Floats,
     codes: Codes,
 ) -> int:  # fmt: skip
-    """Looks at all events in the buffers again, and lets their partial matches wait; finds no matches.
-
-    ``R_NOW`` and ``R_UNTIL`` are at the beginnings of the buffers at first.
-    """
+    """See ``run``, if ``REPEATING``."""
     while True:
         if c[STAGE] == 0:
             position = FAR
@@ -316,10 +311,35 @@ def repeat(
 
 
 @kernel
-def drop_all_old(lists: Ints, waits: Ints, size: int, least: int) -> None:
+def run(
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, b: Ints, width: int, floats: int,
+    order: Ints, lists: Ints, waits: Ints, size: int, found: Ints, choices: Ints, numbers: Floats,
+    codes: Codes,
+) -> int:  # fmt: skip
+    """Takes the events of a batch, from where the last call stopped; says what it wants more of, if anything.
+
+    If ``REPEATING``, looks at all events in the buffers again instead, lets their partial matches wait, and
+    finds no matches; ``R_UNTIL`` is at the beginnings of the buffers at first. Of the frames, each has
+    ``width`` integers and ``floats`` floats; of what waits, each has ``size``.
+    """
+    if c[REPEATING]:
+        return _repeat(
+            pointer(t), pointer(c), pointer(m), pointer(f), pointer(r), pointer(rows), pointer(index),
+            width, floats, pointer(order), pointer(lists), pointer(waits), size, pointer(found),
+            pointer(choices), pointer(numbers), pointer(codes),
+        )  # fmt: skip
+    return _run(
+        pointer(t), pointer(c), pointer(m), pointer(f), pointer(r), pointer(rows), pointer(index),
+        pointer(b), width, floats, pointer(order), pointer(lists), pointer(waits), size, pointer(found),
+        pointer(choices), pointer(numbers), pointer(codes),
+    )  # fmt: skip
+
+
+@kernel
+def drop_all_old(c: Ints, lists: Ints, waits: Ints, size: int, least: int) -> None:
     """Takes out all partial matches that begin before a place on the window's axis."""
     for number in range(len(lists)):
-        drop_old(lists, waits, size, number, least)
+        drop_old(pointer(c), pointer(lists), pointer(waits), size, number, least)
 
 
 @kernel
@@ -328,4 +348,4 @@ def reindex(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints) -> None
     c[ENTRIES] = 0
     for g in range(t[N_GPMS]):
         for number in range(r[g * R_SIZE + R_HEAD], r[g * R_SIZE + R_TAIL]):
-            enter(t, c, r, rows, index, m, g, number)
+            enter(pointer(t), pointer(c), pointer(r), pointer(rows), pointer(index), pointer(m), g, number)

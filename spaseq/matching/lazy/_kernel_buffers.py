@@ -27,6 +27,7 @@ from spaseq.matching.lazy._kernel_layout import (
     E_NEWEST,
     E_SIZE,
     ENTRIES,
+    ENTRY_MASK,
     G_INDEXES,
     G_INDEXES_END,
     G_SIZE,
@@ -61,7 +62,7 @@ _NO_ENTRY: Final = -1
 def place(t: Ints, r: Ints, g: int, number: int) -> int:
     """Where a row stands among all rows of all buffers."""
     size = VALUES + t[T_VALUES] + 2 * INDEX_LIMIT
-    return int(r[g * R_SIZE + R_BASE] + (number & r[g * R_SIZE + R_MASK])) * size
+    return int((r[g * R_SIZE + R_BASE] + (number & r[g * R_SIZE + R_MASK])) * size)
 
 
 @part
@@ -78,9 +79,9 @@ def first_after(t: Ints, r: Ints, rows: Ints, g: int, position: int) -> int:
 
 
 @part
-def find_entry(index: Ints, key: Ints, number: int, size: int) -> int:
+def find_entry(c: Ints, index: Ints, key: Ints, number: int, size: int) -> int:
     """The entry of an index where ``key`` is; the free one for it, less than 0, if there is none."""
-    mask = len(index) // E_SIZE - 1
+    mask = int(c[ENTRY_MASK])
     mixed = number * _MIX
     for i in range(size):
         mixed = (mixed ^ key[i]) * _MIX
@@ -111,7 +112,7 @@ def enter(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, key: Ints, g: int,
         for b in range(t[a + X_PAIRS], t[a + X_PAIRS_END], 2):
             key[size] = rows[at + VALUES + t[b]]
             size += 1
-        entry = find_entry(index, key, a, size)
+        entry = find_entry(c, index, key, a, size)
         if entry < 0:
             entry = -entry - 1
             c[ENTRIES] += 1
@@ -130,8 +131,9 @@ def enter(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, key: Ints, g: int,
 @part
 def append(
     t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, key: Ints, b: Ints, e: int
-) -> None:  # fmt: skip
-    """Puts the rows of an event in the buffers, when what has left the window has been taken out."""
+) -> bool:  # fmt: skip
+    """Puts the rows of an event in the buffers; whether there are some. What is over has been taken out."""
+    some = False
     axis = b[b[B_AXIS] + e]
     for g in range(t[N_GPMS]):
         begin, end = row_of(b, g, e), row_of(b, g, e + 1)
@@ -141,6 +143,7 @@ def append(
         for row in range(begin, end):
             number = r[g * R_SIZE + R_TAIL]
             at = place(t, r, g, number)
+            some = True
             rows[at + POSITION] = b[B_START] + e
             rows[at + AXIS] = axis
             rows[at + TIME] = b[b[B_TIME] + e]
@@ -153,6 +156,7 @@ def append(
                 value += 1
             r[g * R_SIZE + R_TAIL] = number + 1
             enter(t, c, r, rows, index, key, g, number)
+    return some
 
 
 @part
@@ -184,9 +188,9 @@ def lacks_room(t: Ints, r: Ints, b: Ints, e: int) -> bool:
 
 
 @part
-def lacks_entries(t: Ints, c: Ints, index: Ints, b: Ints, e: int) -> bool:
+def lacks_entries(t: Ints, c: Ints, b: Ints, e: int) -> bool:
     """Whether the index would be too full with the rows of an event."""
     new = 0
     for g in range(t[N_GPMS]):
         new += row_of(b, g, e + 1) - row_of(b, g, e)
-    return bool(2 * (c[ENTRIES] + INDEX_LIMIT * new) > len(index) // E_SIZE)
+    return bool(2 * (c[ENTRIES] + INDEX_LIMIT * new) > c[ENTRY_MASK])

@@ -139,7 +139,15 @@ TRIGGER: Final = 13  # the Kleene of which the event is to be the last iteration
 WAIT: Final = 14  # the number of the partial match that is extended
 REPEATING: Final = 15  # events of the past are looked at again, since an order has changed
 PEAK: Final = 16  # so many partial matches have waited at once
-COUNTERS: Final = 17
+# How much room there is: integers of frames, entries (less one), found and choices, partial matches in a
+# list; and how many lists there are.
+FRAMES_END: Final = 17
+ENTRY_MASK: Final = 18
+FOUND_ROOM: Final = 19
+CHOICE_ROOM: Final = 20
+WAIT_ROOM: Final = 21
+LISTS: Final = 22
+COUNTERS: Final = 23
 
 # Of each plan: if it is a chain, and the number of its first list; then the order of its items.
 O_CHAIN: Final = 0

@@ -26,6 +26,7 @@ from spaseq.matching.lazy._kernel_layout import (
     AT,
     AXIS,
     BATCH_ROW,
+    CHOICE_ROOM,
     CHOICES,
     D_NEEDS,
     D_SIZE,
@@ -52,10 +53,12 @@ from spaseq.matching.lazy._kernel_layout import (
     FOUND_END,
     FOUND_EVENT,
     FOUND_KEY,
+    FOUND_ROOM,
     FOUND_SIZE,
     FOUND_UNSURE,
     FRAME,
     FRAMES,
+    FRAMES_END,
     FULL,
     G_INDEXES,
     G_INDEXES_END,
@@ -76,6 +79,7 @@ from spaseq.matching.lazy._kernel_layout import (
     I_SITE,
     I_SIZE,
     LEAVING,
+    LISTS,
     MORE_WAITS,
     NOTHING,
     O_CHAIN,
@@ -115,6 +119,7 @@ from spaseq.matching.lazy._kernel_layout import (
     W_RECORD,
     W_UNSURE,
     WAIT,
+    WAIT_ROOM,
     X_PAIRS,
     X_PAIRS_END,
     X_SIZE,
@@ -123,7 +128,8 @@ from spaseq.matching.lazy._kernel_layout import (
 
 @part
 def find_rows(
-    t: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, record: int, item: int, low: int, high: int
+    t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, record: int, item: int, low: int,
+    high: int,
 ) -> int:  # fmt: skip
     """Where the rows for an item are, after a position and before another; about how many there are.
 
@@ -147,7 +153,7 @@ def find_rows(
             known &= m[size] > 0
             size += 1
         if known:
-            entry = find_entry(index, m, a, size)
+            entry = find_entry(c, index, m, a, size)
             if entry < 0 or index[entry + E_COUNT] == 0:
                 return 0
             if index[entry + E_COUNT] < count:
@@ -180,7 +186,7 @@ def choose(
         low = latest(m, bound & t[item + I_BEFORE], -1)
         high = earliest(m, bound & t[item + I_AFTER], c[AT])
         # Written where the next frame will be, and found again below.
-        number = find_rows(t, m, r, rows, index, at + width, record, item, low, high)
+        number = find_rows(t, c, m, r, rows, index, at + width, record, item, low, high)
         if number == 0:
             return False
         for one in range(t[item + I_CONDITIONS], t[item + I_CONDITIONS_END], D_SIZE):
@@ -195,7 +201,7 @@ def choose(
     high = earliest(m, bound & t[item + I_AFTER], c[AT])
     m[at + F_ITEM], m[at + F_COUNT] = best, 1
     m[at + F_TRIGGER] = best == c[TRIGGER]
-    number = find_rows(t, m, r, rows, index, at, record, item, low, high)
+    number = find_rows(t, c, m, r, rows, index, at, record, item, low, high)
     return bool(number > 0 or best == c[TRIGGER])
 
 
@@ -208,7 +214,7 @@ def next_in_chain(
     low = latest(m, m[at + F_BOUND] & t[item + I_BEFORE], -1)
     high = earliest(m, m[at + F_BOUND] & t[item + I_AFTER], c[AT])
     m[at + F_ITEM], m[at + F_COUNT], m[at + F_TRIGGER] = i, 1, 0
-    return find_rows(t, m, r, rows, index, at, at - width + FRAME, item, low, high) > 0
+    return find_rows(t, c, m, r, rows, index, at, at - width + FRAME, item, low, high) > 0
 
 
 @part
@@ -217,7 +223,7 @@ def wait(
     waits: Ints, size: int,
 ) -> bool:  # fmt: skip
     """Lets the partial match before a frame wait for an event that is to come; False if there is no room."""
-    room = len(waits) // size // len(lists)
+    room = c[WAIT_ROOM]
     if lists[number] == room:
         return False
     one = (number * room + lists[number]) * size
@@ -243,19 +249,16 @@ def wait(
         to += 2
     waits[one + W_AXIS] = axis
     total = 0
-    for i in range(len(lists)):
+    for i in range(c[LISTS]):
         total += lists[i]
     c[PEAK] = max(c[PEAK], total)
     return True
 
 
 @part
-def resume(
-    t: Ints, c: Ints, m: Ints, width: int, level: int, number: int, lists: Ints, waits: Ints, size: int
-) -> None:
+def resume(t: Ints, c: Ints, m: Ints, width: int, level: int, number: int, waits: Ints, size: int) -> None:
     """Puts a partial match that waited back into the frames before frame ``level``."""
-    room = len(waits) // size // len(lists)
-    one = (number * room + c[WAIT]) * size
+    one = (number * c[WAIT_ROOM] + c[WAIT]) * size
     items = t[c[PLAN] + P_ITEMS]
     count = (t[c[PLAN] + P_ITEMS_END] - items) // I_SIZE
     at = FRAMES + level * width
@@ -275,9 +278,9 @@ def resume(
 
 
 @part
-def drop_old(lists: Ints, waits: Ints, size: int, number: int, least: int) -> None:
+def drop_old(c: Ints, lists: Ints, waits: Ints, size: int, number: int, least: int) -> None:
     """Takes out the partial matches that are over: those that begin before a place on the window's axis."""
-    room = len(waits) // size // len(lists)
+    room = c[WAIT_ROOM]
     kept = 0
     for i in range(lists[number]):
         one = (number * room + i) * size
@@ -306,7 +309,7 @@ def next_row(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, at: int) -> bool:
     if m[at + F_LINK] < 0:
         m[at + F_ROW] = number
         m[at + F_CURSOR] = number + 1
-        return number < m[at + F_END]
+        return bool(number < m[at + F_END])
     while number >= r[g * R_SIZE + R_HEAD]:
         row = place(t, r, g, number)
         if rows[row + POSITION] <= m[at + F_LOW]:
@@ -430,7 +433,7 @@ def go_on(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, 
     m[new + F_ITEM], m[new + F_COUNT], m[new + F_PHASE] = i, count + 1, ROWS
     m[new + F_BOUND] = m[at + F_BOUND]
     m[new + F_TRIGGER] = i == c[TRIGGER]
-    return find_rows(t, m, r, rows, index, new, at + FRAME, item, low, high) > 0 or i == c[TRIGGER]
+    return find_rows(t, c, m, r, rows, index, new, at + FRAME, item, low, high) > 0 or i == c[TRIGGER]
 
 
 @part
@@ -439,7 +442,7 @@ def emit(
 ) -> bool:  # fmt: skip
     """Writes the match of the frames up to ``at``; False if there is no room for it."""
     d = c[DEPTH]
-    if (c[FOUND] + 1) * FOUND_SIZE > len(found) or 3 * (c[CHOICES] + d) > len(choices):
+    if c[FOUND] == c[FOUND_ROOM] or c[CHOICES] + d > c[CHOICE_ROOM]:
         return False
     begin = c[CHOICES]
     end = begin
@@ -486,7 +489,7 @@ def search(
     while c[DEPTH] >= 0:
         d = c[DEPTH]
         at = FRAMES + d * width
-        if at + 4 * width > len(m):
+        if at + 4 * width > c[FRAMES_END]:
             return DEEPER
         phase = m[at + F_PHASE]
         child = NOTHING

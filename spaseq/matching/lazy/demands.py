@@ -48,10 +48,14 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a plan's events must meet. ``exact``: nothing of it is left to ``Context``."""
+    """What a plan's events must meet. ``exact``: nothing of it is left to ``Context``.
+
+    ``joined`` are the items that have a variable in common, for each that several have.
+    """
 
     conditions: tuple[Condition, ...]
     checks: tuple[Check, ...]
+    joined: tuple[Items, ...]
     exact: bool
 
 
@@ -88,7 +92,12 @@ class _Reader:
             except (_Open, BeyondTables):
                 exact = False
         checks = tuple(check for absence in self._plan.absences for check in self._checks(absence))
-        return Demands(tuple(c for c in conditions if c.code), checks, exact)
+        sharing = {name: self._items_with(name) for names in self._may for name in sorted(names)}
+        joined = tuple(items for items in sharing.values() if items & (items - 1))
+        return Demands(tuple(c for c in conditions if c.code), checks, joined, exact)
+
+    def _items_with(self, name: str) -> Items:
+        return sum(1 << i for i, names in enumerate(self._may) if name in names)
 
     def _of_item(self, i: int, test: Filter, seen: Items) -> Condition:
         item = self._plan.items[i]

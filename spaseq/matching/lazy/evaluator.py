@@ -1,6 +1,6 @@
 """The lazy evaluator's readable side: batches of solutions in, matches out.
 
-After lazy chain automata (Kolchinsky, Sharfman, Schuster): events are buffered, and matches put together in
+After lazy chain automata (Kolchinsky, Schuster): events are buffered, and matches put together in
 the order of what is rarest, whatever the order of the sequence. The operator ``:`` skips anything, so that
 all orders give the same matches.
 """

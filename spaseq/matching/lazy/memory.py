@@ -70,11 +70,21 @@ class Memory:
 
     def run(self, columns: Ints, numbers: Floats, codes: npt.NDArray[np.int8]) -> int:
         """Goes on with a batch; says what the kernel wants."""
+        self._measure()
         return k.run(
             self._tables, self.counters, self.frames, self.sums, self.rings.ravel(), self.rows.ravel(),
             self.index, columns, self.width, self.floats, self.orders.ravel(), self.lists, self.waits,
             self.size, self.found.ravel(), self.choices.ravel(), numbers, codes,
         )  # fmt: skip
+
+    def _measure(self) -> None:
+        """Tells the kernel how much room there is."""
+        c = self.counters
+        c[lay.FRAMES_END] = len(self.frames)
+        c[lay.ENTRY_MASK] = len(self.index) // lay.E_SIZE - 1
+        c[lay.FOUND_ROOM], c[lay.CHOICE_ROOM] = len(self.found), len(self.choices)
+        c[lay.LISTS] = len(self.lists)
+        c[lay.WAIT_ROOM] = len(self.waits) // self.size // len(self.lists)
 
     def reorder(self, orders: Sequence[Sequence[int]], numbers: Floats, codes: npt.NDArray[np.int8]) -> None:
         """Takes the items of each plan in another order; an empty one is found anew for each match.
@@ -89,11 +99,7 @@ class Memory:
         c = self.counters
         c[lay.REPEATING], c[lay.STAGE] = 1, 0
         while True:
-            status = k.repeat(
-                self._tables, c, self.frames, self.sums, self.rings.ravel(), self.rows.ravel(), self.index,
-                self.width, self.floats, self.orders.ravel(), self.lists, self.waits, self.size,
-                self.found.ravel(), self.choices.ravel(), numbers, codes,
-            )  # fmt: skip
+            status = self.run(self.rings.ravel(), numbers, codes)
             if status == lay.DONE:
                 break
             self.grow(status, self.counts, -lay.FAR)
@@ -109,7 +115,9 @@ class Memory:
         elif status == lay.MORE_KEYS:
             self._more_entries(int(wanted.sum()))
         elif status == lay.MORE_WAITS:
-            k.drop_all_old(self.lists, self.waits, self.size, axis - int(self.counters[lay.LIMIT]))
+            k.drop_all_old(
+                self.counters, self.lists, self.waits, self.size, axis - int(self.counters[lay.LIMIT])
+            )
             room = len(self.waits) // self.size // len(self.lists)
             if 2 * int(self.lists.max()) > room:
                 waits = self.waits.reshape(len(self.lists), -1)
@@ -165,6 +173,7 @@ class Memory:
         live = int((entries[:, lay.E_COUNT] > 0).sum()) + lay.INDEX_LIMIT * wanted
         size = max(_ENTRIES, 1 << (4 * live).bit_length())
         self.index = np.zeros(size * lay.E_SIZE, dtype=np.int64)
+        self._measure()
         k.reindex(
             self._tables, self.counters, self.frames, self.rings.ravel(), self.rows.ravel(), self.index
         )  # fmt: skip

@@ -29,7 +29,8 @@ def chain_order(plan: Plan, demanded: Demands, counts: Sequence[float]) -> tuple
 
     def cost(i: int) -> float:
         linked = sum(1 for c in demanded.conditions if c.needs & taken and not c.needs & ~(taken | 1 << i))
-        return counts[i] / _SELECTS**linked
+        linked += sum(1 for items in demanded.joined if items >> i & 1 and items & taken)
+        return counts[i] / float(_SELECTS**linked)
 
     while len(order) < len(plan.items):
         rest = (i for i in range(len(plan.items)) if not taken >> i & 1)
