@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable
+from typing import Any
 
+from hypothesis import HealthCheck, Phase, assume, settings
 from pyspark.sql import DataFrame
 
 import spaseq.paths
 from spaseq.interop import from_rdflib
+from spaseq.paths.compile import compile_path
+from spaseq.paths.expression import Expression, Path
+from spaseq.paths.moves import moves
+from tests.paths.naive import Triple
 
 Ends = list[str] | None
 
@@ -57,3 +64,21 @@ def expected(
 def shown(rows: DataFrame) -> list[list[str]]:
     """The pairs in a DataFrame, in order."""
     return sorted([row.source, row.target] for row in rows.collect())
+
+
+def few(examples: int) -> Callable[[Any], Any]:
+    """Settings for a test in which every example takes seconds; to shrink what fails would take an hour."""
+    return settings(
+        max_examples=examples, phases=[Phase.generate], suppress_health_check=[HealthCheck.filter_too_much]
+    )
+
+
+def asked(
+    triples: Iterable[Triple], path: Path, sources: object, targets: object
+) -> tuple[spaseq.paths.KnowledgeGraph, Expression]:
+    """A graph and an expression of which something can be learnt: states, and pairs that it joins."""
+    g = spaseq.paths.load(sorted(triples, key=str))
+    expression = Expression(path, {}, g.compile("<urn:x>").expression.source)
+    assume(moves(compile_path(expression)).size > 1)
+    assume(len(g.pairs(expression, sources, targets)) > 2)
+    return g, expression
