@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +32,8 @@ from spaseq.spark._lines import LATE, MATCH, letter_of_line, match_of
 from spaseq.spark._pieces import files
 from spaseq.spark.queries import Prepared, answers_of, planned
 from spaseq.spark.sessions import session
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: Seconds between two looks at how far Spark is.
 _EVERY: Final = 0.25
@@ -156,11 +158,19 @@ class _Report:
             )
             state = sum(operator.memoryUsedBytes for operator in said.stateOperators)
             self.more = (f"batch {said.batchId}", f"state {state / 1e6:,.1f} MB")
-            watermark = said.eventTime.get("watermark", "")
-            if watermark and not watermark.startswith(("1970-01-01T00:00:00.000", "9999", "+")):
-                moment = datetime.fromisoformat(watermark)
-                self.watermark = int(moment.timestamp()) if self.clock is Clock.TICKS else moment
+            self.watermark = _shown(said.eventTime.get("watermark", ""), self.clock) or self.watermark
         self.show()
+
+
+def _shown(watermark: str, clock: Clock) -> datetime | int | None:
+    """Spark's watermark on the clock of the streams; None before the first, and after the last."""
+    try:
+        passed = datetime.fromisoformat(watermark) - _EPOCH
+    except ValueError:  # there is none, or it is in a year of six digits
+        return None
+    return (
+        (passed // timedelta(milliseconds=1) if clock is Clock.TICKS else _EPOCH + passed) if passed else None
+    )
 
 
 def _matches(

@@ -16,8 +16,9 @@ from spaseq.language.syntax import UNITS, Ask, Query, Strategy
 #: The bucket of a query that runs as one group, and of what belongs to no partition.
 ONLY: Final = 0
 
-#: The watermark when no event will come any more, in milliseconds: the end of the year 9999.
-END_MS: Final = 253_402_300_799_000
+#: The watermark when no event will come any more, in milliseconds: beyond all others, and still to be counted
+#: in microseconds.
+END_MS: Final = 9_000_000_000_000_000
 
 
 class Shared(Protocol):
@@ -158,11 +159,14 @@ def partition_of(number: int, partitions: int) -> int:
 
 
 def milliseconds(time: int, clock: Clock) -> int:
-    """A time on a stream's clock as Spark's watermark counts it, rounded down; a tick is a second."""
-    value = time * 1000 if clock is Clock.TICKS else time // 1000
+    """A time on a stream's clock as Spark's watermark counts it, rounded down.
+
+    A tick is a millisecond there, so that ticks may themselves be microseconds of our days.
+    """
+    value = time if clock is Clock.TICKS else time // 1000
     return max(-END_MS, min(END_MS, value))
 
 
 def reached(watermark_ms: int, clock: Clock) -> int:
     """The least time that may still come, when Spark's watermark is so far."""
-    return -(-watermark_ms // 1000) if clock is Clock.TICKS else watermark_ms * 1000
+    return watermark_ms if clock is Clock.TICKS else watermark_ms * 1000

@@ -87,7 +87,7 @@ class _Driver:
 
     def __init__(self, plan: Prepared, folder: Path, sink: Sink) -> None:
         self._job = plan.job
-        self._lateness = milliseconds_of(plan.lateness)
+        self._lateness = milliseconds_of(plan.lateness, plan.job.clock)
         self._sources = len(plan.between)
         self._folder = folder
         self._sink = sink

@@ -90,7 +90,7 @@ def answers(
         start = events.agg(F.min("time")).first()[0]  # type: ignore[index]  # an aggregate has one row
     job = job_of(spark, prepared, kb, clock, start, buckets, evaluator)
     between = events.mapInArrow(from_rows(job), BETWEEN).drop("events")
-    return _answers(job, _marked(between, lateness))
+    return _answers(job, _marked(between, lateness, clock))
 
 
 def matches(
@@ -167,7 +167,7 @@ def run(
 
 def answers_of(plan: Prepared) -> DataFrame:
     """The second half of ``run``."""
-    parts = [_marked(rows.drop("source"), plan.lateness) for rows in plan.between]
+    parts = [_marked(rows.drop("source"), plan.lateness, plan.job.clock) for rows in plan.between]
     return _answers(plan.job, reduce(DataFrame.union, parts))
 
 
@@ -197,7 +197,7 @@ def planned(
     clock = known[0][0] if known else Clock.INSTANTS
     start = min((time for found, time in known if found is clock), default=0)
     job = job_of(spark, query, kb, clock, start if _tumbles(query) else None, buckets, evaluator)
-    stage = from_blocks(job, milliseconds_of(lateness))
+    stage = from_blocks(job, milliseconds_of(lateness, clock))
     parts = []
     for number, (iri, (location, options)) in enumerate(located.items()):
         if checkpoint is None:
@@ -249,7 +249,7 @@ def job_of(
     if group is not None:
         warnings.warn(
             f"the query runs as one group, on one core of the cluster: {group}. "
-            "mode='driver' is faster for what fits one process",
+            "spaseq.spark.drive, or the embedded engine, is faster for what fits one process",
             SpaseqWarning,
             stacklevel=4,
         )
@@ -280,17 +280,17 @@ def _answers(job: Job, between: DataFrame) -> DataFrame:
     return found.withColumnRenamed("line", "json")
 
 
-def _marked(rows: DataFrame, lateness: timedelta) -> DataFrame:
+def _marked(rows: DataFrame, lateness: timedelta, clock: Clock) -> DataFrame:
     """What comes from the stateless stage; of a stream, with a watermark."""
     if rows.isStreaming:
-        rows = rows.withWatermark("at", f"{milliseconds_of(lateness)} milliseconds")
+        rows = rows.withWatermark("at", f"{milliseconds_of(lateness, clock)} milliseconds")
     # Without `at`, or Spark would drop late rows itself, unseen.
     return rows.drop("at")
 
 
-def milliseconds_of(lateness: timedelta) -> int:
-    """A lateness in milliseconds, rounded up."""
-    return -(-lateness // timedelta(milliseconds=1))
+def milliseconds_of(lateness: timedelta, clock: Clock) -> int:
+    """A lateness as Spark's watermark counts it, see ``_job.milliseconds``: rounded up, but whole ticks."""
+    return lateness // clock.unit if clock is Clock.TICKS else -(-lateness // timedelta(milliseconds=1))
 
 
 def _tumbles(query: Query) -> bool:

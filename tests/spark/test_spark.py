@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 
-def stocks(tmp_path: Path, count: int = 400) -> tuple[spaseq.Query, dict[str, StreamSource]]:
+def stocks(tmp_path: Path, count: int = 400, start: int = 0) -> tuple[spaseq.Query, dict[str, StreamSource]]:
     """A query by key, and a file of trades in N-Quads: each goes up three times, and then down."""
     text = query(
         "A , B+[,] , C",
@@ -37,11 +37,11 @@ def stocks(tmp_path: Path, count: int = 400) -> tuple[spaseq.Query, dict[str, St
         partition="?k",
     )
     path = tmp_path / "trades.nq"
-    path.write_text("".join(quads(i) for i in range(count)))
+    path.write_text("".join(quads(i, start=start) for i in range(count)))
     return spaseq.prepare(text), {"S": str(path)}
 
 
-def quads(i: int, kind: str | None = None) -> str:
+def quads(i: int, kind: str | None = None, start: int = 0) -> str:
     graph, node = f"<{NS}g{i}>", f"<{NS}e{i}>"
     turn = i // 3
     lines = [
@@ -49,7 +49,7 @@ def quads(i: int, kind: str | None = None) -> str:
         (node, f"<{NS}v>", f'"{[5, 7, 9, 1][turn % 4]}"^^<http://www.w3.org/2001/XMLSchema#integer>'),
         (node, f"<{NS}k>", f"<{NS}k{i % 3}>"),
     ]
-    time = f'"{i}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    time = f'"{start + i}"^^<http://www.w3.org/2001/XMLSchema#integer>'
     head = f"{graph} <http://www.w3.org/ns/prov#generatedAtTime> {time} .\n"
     return head + "".join(f"{s} {p} {o} {graph} .\n" for s, p, o in lines)
 
@@ -83,7 +83,7 @@ def test_files_cut_into_pieces_are_the_same_stream(spark: SparkSession, tmp_path
 
 
 def test_a_stream(spark: SparkSession, tmp_path: Path) -> None:
-    text, streams = stocks(tmp_path)
+    text, streams = stocks(tmp_path, start=1_700_000_000_000_000)  # ticks that are microseconds since 1970
     frame = run(spark, text, streams, checkpoint=tmp_path / "cp", most_bytes=60_000, piece_bytes=30_000)
     rows, running = finished(frame, tmp_path / "cp")
     assert without_n(found(rows)) == without_n(local(text, streams))
@@ -94,7 +94,7 @@ def test_a_stream(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_a_stream_in_the_driver(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "letters.nq"
-    path.write_text("".join(quads(i, "abx"[i % 3]) for i in range(300)))
+    path.write_text("".join(quads(i, "abx"[i % 3], -150) for i in range(300)))
     text, streams = spaseq.prepare(query("A , B", "20 SECONDS")), {"S": str(path)}
     with pytest.warns(spaseq.SpaseqWarning, match="one group"):
         plan = planned(
