@@ -12,9 +12,9 @@ edges; and in the middle, if every path takes one of a few edges there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -102,8 +102,7 @@ class Pairs:
         return self.graph.term(number)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PairsPlan:
+class PairsPlan(NamedTuple):
     """From where to search for what: the nodes to begin at, and those wanted at the other end (None: all).
 
     ``strangers`` are terms that are no nodes of the graph, and joined with themselves. ``marks``: the search
@@ -134,7 +133,7 @@ def plan_pairs(graph: KnowledgeGraph, expression: str | Expression, sources: Any
         plan = _plan(graph, expression, sources, targets, workspace)
         if plan.marks is not None:
             plan.marks.clear()
-        return replace(plan, marks=None)
+        return plan._replace(marks=None)
     finally:
         graph.give_workspace(workspace)
 
