@@ -12,10 +12,11 @@ from spaseq.automaton.show import show
 from spaseq.errors import EngineError
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
+from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, Evaluator, Found
-from spaseq.matching.obstacles import Obstacle, in_words
+from spaseq.matching.obstacles import Obstacle, in_words, other_operators
 from spaseq.matching.reference import Reference
 from spaseq.matching.runs.evaluator import Runs
 from spaseq.matching.runs.program import Program
@@ -142,7 +143,8 @@ def _lazy(pattern: SequencePattern) -> Iterator[Obstacle]:
 
     reason = fits(pattern)
     if reason is not None:
-        yield Obstacle("its tables hold the query", reason)
+        operators = tuple(other_operators(pattern.query.sequence, Strategy.ANY))
+        yield from operators or (Obstacle("a match can be put together in any order", reason),)
 
 
 def _lazy_costs(pattern: SequencePattern) -> tuple[Obstacle, ...]:

@@ -133,6 +133,13 @@ def test_what_would_change_its_mind() -> None:
     assert "otherwise" not in str(strict)
 
 
+def test_what_keeps_a_query_from_lazy() -> None:
+    some = str(explain(parse(CHANGES.replace("A : B : C", "ALL(A ; B, C)").replace("CONSUME ANY", ""))))
+    assert "\notherwise  lazy, if\n    every operator is ':'; here ';' before B (5:15)\n" in some
+    text = str(explain(parse(CHANGES.replace("A : B : C", "ALL(A, B, C)"))))
+    assert "    a match can be put together in any order; here CONSUME ANY drops partial matches" in text
+
+
 def test_many_places_of_a_kind_are_counted() -> None:
     text = str(explain(parse(CHANGES.replace("A : B : C", "A ; B ; C ; A ; B"))))
     assert "here ';' before B (5:11), ';' before C (5:15), ';' before A (5:19) and 1 more\n" in text
