@@ -48,7 +48,7 @@ def test_joins_find_the_pairs(spark: SparkSession, number: int) -> None:
     assert found == expected(g, EXPRESSIONS[number], *ends)
 
 
-@few(5)
+@few(4)
 @given(triples=graphs(20), path=paths, sources=ends, targets=ends)
 def test_every_way_finds_the_same(spark, triples, path, sources, targets) -> None:  # type: ignore[no-untyped-def]
     g, expression = asked(triples, path, sources, targets)
