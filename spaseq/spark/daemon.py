@@ -31,8 +31,8 @@ def main() -> None:
     daemon.manager()  # type: ignore[no-untyped-call]  # PySpark's
 
 
-def exercise() -> None:
-    """Runs a small query through all stages, so that their compiled code is loaded."""
+def exercise() -> list[str]:
+    """Runs a small query through all stages, so that their compiled code is loaded; its matches."""
     from spaseq.events import Clock
     from spaseq.language import prepare
     from spaseq.sources import SourceOptions
@@ -55,8 +55,8 @@ def exercise() -> None:
     for passed in stage.run(read_row(block, stage.dictionary, []), []):
         for piece in passed.pieces:
             bucket.add(piece.data, 0)
-    list(bucket.release(6))
-    list(Bucket.from_bytes(bucket.to_bytes(), job).close())
+    lines = list(bucket.release(6))
+    return lines + list(Bucket.from_bytes(bucket.to_bytes(), job).close())
 
 
 if __name__ == "__main__":

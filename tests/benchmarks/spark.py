@@ -1,157 +1,239 @@
-"""``spark``: the same stream on Spark and in one process, per core; and what a tiny micro-batch costs.
+"""``spark``: the same stream on Spark and in one process, per core; small micro-batches; background graphs.
 
 What counts is processor time, that of all of Spark's processes together: a machine that does other things
-meanwhile gives many processes more than one. (From ``/proc``, so on Linux only.)
+meanwhile gives many processes more than one. (From ``/proc``, so on Linux only.) Before anything is measured,
+each way has run once, so the session, its workers and their compiled code are there; what a stream costs is
+what each of its micro-batches costs but the first and the last, which brings no events.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
 
 import spaseq
+from spaseq.engine.running import StreamSource
+from spaseq.events import Clock
 from spaseq.spark._lines import line_of
 from tests.benchmarks.measure import Measurement, check
-from tests.benchmarks.trades import STREAM, n_quads, rising_and_falling, v_shape, v_shapes
+from tests.benchmarks.trades import STREAM, E, n_quads, rising_and_falling, v_shape, v_shapes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _CORES = 2
+_KB = f"{E}kb"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Processor seconds: of this process, of the JVM, of the others (Python workers); and by the clock."""
+
+    driver: float
+    jvm: float
+    workers: float
+    wall: float
+
+    @classmethod
+    def now(cls) -> Self:
+        """What this process and those below it have spent, with all that have ended."""
+        processes = {}
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                number, _, rest = stat.read_text().partition(" (")
+                name, _, others = rest.rpartition(")")
+                processes[int(number)] = name, others.split()
+        below = {os.getpid()}
+        while more := {p for p, (_, fields) in processes.items() if int(fields[1]) in below} - below:
+            below |= more
+        ticks = {"driver": 0, "java": 0, "workers": 0}
+        for process in below:
+            name, counts = processes[process]
+            own = "driver" if process == os.getpid() else name if name == "java" else "workers"
+            ticks[own] += int(counts[11]) + int(counts[12])
+            ticks["workers"] += int(counts[13]) + int(counts[14])
+        driver, jvm, workers = (count / os.sysconf("SC_CLK_TCK") for count in ticks.values())
+        return cls(driver, jvm, workers, time.perf_counter())
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def total(self) -> float:
+        """Of all processes together."""
+        return self.driver + self.jvm + self.workers
+
+    def facts(self) -> dict[str, float]:
+        """For a measurement."""
+        return {"seconds": self.total, "JVM": self.jvm, "Python workers": self.workers, "driver": self.driver}
+
+
+def median(costs: Sequence[Cost]) -> Cost:
+    """The one in the middle."""
+    return sorted(costs, key=lambda cost: cost.total)[len(costs) // 2]
+
+
+def spent(work: Callable[[], object]) -> Cost:
+    """What a call costs."""
+    begin = Cost.now()
+    work()
+    return Cost.now() - begin
 
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
-    """V shapes by company: batch, stream and driver against ``spaseq.run``; then tiny micro-batches."""
+    """V shapes by company against ``spaseq.run``: stages, batch, stream; tiny ones; background graphs."""
     from spaseq.spark import session
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        made = Cost.now()
         spark = session(f"local[{_CORES}]", partitions=_CORES)
+        made = Cost.now() - made
         folder = Path(tempfile.mkdtemp())
         try:
-            yield from _measured(spark, folder, quick)
+            yield Measurement("spark", "a session", None, "what it costs, once", {}, made.facts())
+            yield from _Bench(spark, folder, quick).measured()
         finally:
             shutil.rmtree(folder)
 
 
-def _measured(spark: SparkSession, folder: Path, quick: bool) -> Iterator[Measurement]:
-    few, many = (1_000, 3_000) if quick else (100_000, 500_000)
-    query = spaseq.prepare(v_shape(2))
-    _costs(spark, query, folder, few)  # workers start, and compiled code is loaded
-    small = _costs(spark, query, folder, few)
-    runs = [_costs(spark, query, folder, many) for _ in range(1 if quick else 3)]
-    large = {way: statistics.median(run[way] for run in runs) for way in runs[0]}
-    for way in ("one batch", "one micro-batch"):
-        yield Measurement(
-            "spark",
-            f"{way} of {many:,} events",
-            large["embedded"] / large[way],
-            "the embedded engine, per core",
-            {"events per core": many / large[way], "embedded events": many / large["embedded"]},
-        )
-        more = {name: large[name] - small[name] for name in ("embedded", way)}
-        if not quick:  # where it would be noise
-            yield Measurement(
-                "spark",
-                f"{way}, each event beyond {few:,}",
-                more["embedded"] / more[way],
-                "the embedded engine, per core",
-                {"events per core": (many - few) / more[way]},
-                {"fixed seconds": small[way] - few * more[way] / (many - few)},
+class _Bench:
+    def __init__(self, spark: SparkSession, folder: Path, quick: bool) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._size, self._batches = (1_000, 3) if quick else (500_000, 4)
+        self._runs = 1 if quick else 5
+        self._few = 10
+        self._kb_sizes = (300, 1_000) if quick else (10_000, 1_000_000)
+        self._query = spaseq.prepare(v_shape(2))
+
+    def measured(self) -> Iterator[Measurement]:
+        """All there is, each way beside the embedded engine on the same events."""
+        one, many = self._trades(self._size), self._trades(self._size * self._batches)
+        ways = (lambda: self._embedded(one), lambda: self._stages(one), lambda: self._batch(one))
+        first = [spent(way) for way in ways]
+        runs = [[spent(way) for way in ways] for _ in range(self._runs)]
+        embedded, stages, batch = (median(costs) for costs in zip(*runs, strict=True))
+        yield self._against(embedded, stages, f"the stages alone, {self._size:,} events")
+        yield self._against(embedded, batch, f"a batch of {self._size:,} events")
+        begin = Cost.now()
+        marks = self._streamed(self._query, many, self._size)
+        whole = Cost.now() - begin
+        each = median(marks[1:-1])
+        # What else the machine does changes: the embedded engine once more, at the same time.
+        embedded = median([spent(ways[0]) for _ in range(self._runs)])
+        yield self._against(embedded, each, f"a micro-batch of {self._size:,} events")
+        once = {"a first batch": first[2].total, "a stream": whole.total - self._batches * each.total}
+        yield Measurement("spark", "what a query costs once", None, "seconds", {}, once)
+        yield self._tiny()
+        yield from self._background(many, each)
+
+    def _against(self, embedded: Cost, cost: Cost, case: str) -> Measurement:
+        rates = {"events per core": self._size / cost.total, "embedded events": self._size / embedded.total}
+        ratio = embedded.total / cost.total
+        return Measurement("spark", case, ratio, "the embedded engine, per core", rates, cost.facts())
+
+    def _tiny(self) -> Measurement:
+        """Micro-batches of a few events each."""
+        path, wanted = self._trades(40 * self._few, companies=20)
+        marks = self._streamed(self._query, (path, wanted), self._few)
+        each = median(marks[1:-1])
+        facts = each.facts() | {"seconds by the clock": each.wall}
+        return Measurement("spark", f"a micro-batch of {self._few} events", None, "what it costs", {}, facts)
+
+    def _background(self, trades: tuple[Path, int], without: Cost) -> Iterator[Measurement]:
+        """The same stream, each company looked up in a background graph."""
+        lookup = f"GRAPH <{_KB}> {{ ?c :sector ?s }} FILTER(?p3"
+        query = spaseq.prepare(v_shape(2).replace("FILTER(?p3", lookup))
+        for size in self._kb_sizes:
+            path = self._folder / f"kb-{size}.nt"
+            path.write_text(
+                "".join(f"<{E}company/{i}> <{E}sector> <{E}sector/{i % 40}> .\n" for i in range(size))
             )
-    yield _tiny(spark, query, folder, quick)
+            each = median(self._streamed(query, trades, self._size, {_KB: path})[1:-1])
+            case = f"a micro-batch of {self._size:,} events with a background graph of {size:,} triples"
+            ratio = each.total / without.total
+            yield Measurement("spark", case, ratio, "the seconds without", {}, each.facts())
 
+    # --- ways to run it -----------------------------------------------------------------------
 
-def _costs(spark: SparkSession, query: spaseq.Query, folder: Path, count: int) -> dict[str, float]:
-    """The processor seconds of each way to run the query over so many events."""
-    from spaseq.spark import run
+    def _trades(self, count: int, companies: int = 200) -> tuple[Path, int]:
+        """A file of trades, and how many V shapes there are."""
+        trades = rising_and_falling(count, companies=companies, falls=0.004)
+        path = self._folder / f"trades-{count}.nq"
+        path.write_bytes(n_quads(trades, 2))
+        return path, v_shapes(trades)
 
-    trades = rising_and_falling(count, companies=200, falls=0.004)
-    path = folder / f"trades-{count}.nq"
-    path.write_bytes(n_quads(trades, 2))
-    wanted = v_shapes(trades)
-    streams: dict[str, spaseq.engine.running.StreamSource] = {STREAM: str(path)}
-
-    def embedded() -> None:
+    def _embedded(self, trades: tuple[Path, int]) -> None:
+        path, wanted = trades
         # Spark's matches come as lines, too.
-        check("matches", len([line_of(match) for match in spaseq.run(query, streams)]), wanted)
+        lines = [line_of(match) for match in spaseq.run(self._query, {STREAM: str(path)})]
+        check("matches", len(lines), wanted)
 
-    def batch() -> None:
-        check("matches", run(spark, query, streams).count(), wanted)
+    def _stages(self, trades: tuple[Path, int]) -> None:
+        """Both stages in this process, with nothing between them."""
+        from spaseq.sources import SourceOptions
+        from spaseq.spark._blocks import ARROW
+        from spaseq.spark._job import Job, bucket_numbers
+        from spaseq.spark._pieces import Cutter, Place
+        from spaseq.spark._stages import all_at_once, from_blocks
 
-    def stream() -> None:
-        check("matches", len(_streamed(spark, query, streams, folder, None)), wanted)
+        path, wanted = trades
+        job = Job(str(self._query), Clock.INSTANTS, None, bucket_numbers(_CORES, _CORES))
+        rows = [piece.row(STREAM) for piece, _ in Cutter(str(path), SourceOptions(), 8 << 20).after(Place())]
+        blocks = pa.RecordBatch.from_pylist(rows, schema=ARROW)
+        between = pa.Table.from_batches(from_blocks(job, 0)([blocks]))
+        ordered = between.sort_by([("bucket", "ascending"), ("begin", "ascending")])
+        check("matches", sum(batch.num_rows for batch in all_at_once(job)(ordered.to_batches())), wanted)
 
-    works = {"embedded": embedded, "one batch": batch, "one micro-batch": stream}
-    return {way: _processor_seconds(work) for way, work in works.items()}
+    def _batch(self, trades: tuple[Path, int]) -> None:
+        from spaseq.spark import run
 
+        path, wanted = trades
+        check("matches", run(self._spark, self._query, {STREAM: str(path)}).count(), wanted)
 
-def _processor_seconds(work: Callable[[], object]) -> float:
-    """What a call costs, here and in all processes that this one has started."""
-    begin = _spent()
-    work()
-    return _spent() - begin
+    def _streamed(
+        self,
+        query: spaseq.Query,
+        trades: tuple[Path, int],
+        size: int,
+        kb: dict[str, Path] | None = None,
+    ) -> list[Cost]:
+        """What each micro-batch of about so many events costs, the first with all that comes before it."""
+        from spaseq.spark import run
 
+        path, wanted = trades
+        checkpoint = Path(tempfile.mkdtemp(dir=self._folder))
+        count = int(path.stem.rpartition("-")[2])
+        most = path.stat().st_size * size // count
+        streams: dict[str, StreamSource] = {STREAM: str(path)}
+        frame = run(
+            self._spark, query, streams, kb, checkpoint=checkpoint, most_bytes=most,
+            piece_bytes=min(most, 8 << 20),
+        )  # fmt: skip
+        costs: list[Cost] = []
+        found = 0
+        last = Cost.now()
 
-def _spent() -> float:
-    """Seconds on processors of this process and those below it, with all that have ended."""
-    fields = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            number, _, rest = stat.read_text().partition(" ")
-            fields[int(number)] = rest.rpartition(")")[2].split()
-    below = {os.getpid()}
-    while more := {p for p, f in fields.items() if int(f[1]) in below} - below:
-        below |= more
-    return sum(sum(map(int, fields[p][11:15])) for p in below) / os.sysconf("SC_CLK_TCK")
+        def take(batch: DataFrame, _: int) -> None:
+            nonlocal found, last
+            found += len(batch.collect())
+            now = Cost.now()
+            costs.append(now - last)
+            last = now
 
-
-def _tiny(spark: SparkSession, query: spaseq.Query, folder: Path, quick: bool) -> Measurement:
-    """Micro-batches of a few events each."""
-    trades = rising_and_falling(400, companies=20)
-    path = folder / "few.nq"
-    path.write_bytes(n_quads(trades, 2))
-    begin = time.perf_counter()
-    size = path.stat().st_size // (3 if quick else 12)
-    taken = _streamed(spark, query, {STREAM: str(path)}, folder, size)
-    check("matches", len(taken), v_shapes(trades))
-    batches = 3 if quick else 12
-    return Measurement(
-        "spark",
-        f"{batches} micro-batches of {400 // batches} events",
-        None,
-        "what a micro-batch costs",
-        {},
-        {"seconds each": (time.perf_counter() - begin) / batches},
-    )
-
-
-def _streamed(
-    spark: SparkSession,
-    query: spaseq.Query,
-    streams: dict[str, spaseq.engine.running.StreamSource],
-    folder: Path,
-    most: int | None,
-) -> list[str]:
-    """The matches of a stream that is read to its end, in micro-batches of so many bytes."""
-    from spaseq.spark import run
-
-    checkpoint = Path(tempfile.mkdtemp(dir=folder))
-    frame = run(spark, query, streams, checkpoint=checkpoint, most_bytes=most, piece_bytes=most or (8 << 20))
-    found: list[str] = []
-
-    def take(batch: DataFrame, _: int) -> None:
-        found.extend(row.json for row in batch.collect())
-
-    running = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint)).start()
-    running.processAllAvailable()
-    running.stop()
-    return found
+        running = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint)).start()
+        running.processAllAvailable()
+        running.stop()
+        check("matches", found, wanted)
+        return costs

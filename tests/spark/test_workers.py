@@ -1,0 +1,117 @@
+"""What happens in Spark's Python processes besides the stages: they start with all loaded, and stay light."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spaseq
+from spaseq.events import Clock
+from spaseq.sources import SourceOptions
+from spaseq.spark._blocks import options_text, read_row
+from spaseq.spark._bucket import Bucket
+from spaseq.spark._job import Job
+from spaseq.spark._lines import line_of
+from spaseq.spark._stateless import Stateless
+
+NS = "http://example.org/"
+PROV = "http://www.w3.org/ns/prov#generatedAtTime"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+OBJECTS = [
+    '"5"^^<' + XSD + "integer>",
+    '"a \\"b\\"\\n\\\\"',
+    '"süß"@de-AT',
+    "<urn:ö>",
+    "_:x",
+    '"1.50"^^<urn:own>',
+]
+
+
+def n_quads(time: str) -> bytes:
+    """Events, each with another object; the graph of the last one is a blank node."""
+    lines = []
+    for number, value in enumerate(OBJECTS):
+        graph = "_:g" if number == len(OBJECTS) - 1 else f"<{NS}g{number}>"
+        lines += [f"{graph} <{PROV}> {time.format(number)} .", f"<urn:k> <urn:v> {value} {graph} ."]
+    return "\n".join([*lines, ""]).encode()
+
+
+def staged(query: spaseq.Query, clock: Clock, data: bytes) -> list[str]:
+    """The lines of the stages."""
+    job = Job(str(query), clock, 0, (0,))
+    stage, bucket = Stateless(job), Bucket(job)
+    options = options_text(SourceOptions(), "nq")
+    block = {"stream": f"{NS}S", "first": 0, "options": options, "data": data}
+    for passed in stage.run(read_row(block, stage.dictionary, []), []):
+        for piece in passed.pieces:
+            bucket.add(piece.data, 0)
+    return list(bucket.close())
+
+
+@pytest.mark.parametrize("clock", list(Clock))
+@pytest.mark.parametrize(
+    ("head", "tail"),
+    [
+        ("SELECT *", ""),
+        ("SELECT ?b", ""),
+        ("SELECT DISTINCT ?k", ""),
+        ("SELECT (STR(?a) AS ?text)", ""),
+        ("SELECT ?b", "ORDER BY ?b"),
+        ("SELECT ?a", "LIMIT 3"),
+        ("ASK", ""),
+        ("CONSTRUCT { ?k <urn:w> ?b }", ""),
+    ],
+)
+def test_a_line_is_that_of_the_match(clock: Clock, head: str, tail: str) -> None:
+    query = spaseq.prepare(f"""{head} WITHIN 3 SECONDS SLIDING PARTITION BY ?k FROM STREAM S <{NS}S>
+        WHERE {{ SEQ(A ; B? ; C) DEFINE GPM A ON S {{ ?k <urn:v> ?a }}
+          DEFINE GPM B ON S {{ ?k <urn:v> ?b FILTER(isLiteral(?b)) }}
+          DEFINE GPM C ON S {{ ?k <urn:v> ?c }} }} {tail}""")
+    instant = f'"2026-01-01T00:00:0{{}}.5Z"^^<{XSD}dateTime>'
+    data = n_quads(instant if clock is Clock.INSTANTS else f'"{{}}"^^<{XSD}integer>')
+    source = spaseq.Source(f"{NS}S", io.BytesIO(data), SourceOptions(format="nq"))
+    want = [line_of(match) for match in spaseq.run(query, {"S": source})]
+    got = staged(query, clock, data)
+    assert without_labels(got) == without_labels(want)
+    assert len(want) >= (1 if head == "ASK" else 3)
+
+
+def without_labels(lines: list[str]) -> list[str]:
+    """Labels of blank nodes are new ones in each run."""
+    return sorted(re.sub(r'("bnode","value":"|_:)\w+', r"\1x", line) for line in lines)
+
+
+def test_tasks_leave_no_importers_of_archives(tmp_path: Path) -> None:
+    """In a process of its own, since what is there then stays there."""
+    script = """
+import gc, sys, zipfile
+from zipimport import zipimporter
+from spaseq.spark._settle import settle
+with zipfile.ZipFile("a.zip", "w") as archive:
+    archive.writestr("first.py", "")
+    archive.writestr("second.py", "")
+sys.path.append("a.zip")
+import first
+assert any(isinstance(i, zipimporter) for i in sys.path_importer_cache.values())
+settle()
+assert not any(isinstance(i, zipimporter) for i in sys.path_importer_cache.values())
+frozen = gc.get_freeze_count()
+assert frozen > 1000
+import second
+settle()
+assert gc.get_freeze_count() == frozen
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=60)
+
+
+def test_the_daemon_loads_what_the_stages_run() -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+    from spaseq.spark.daemon import exercise
+
+    assert len(exercise()) > 3
