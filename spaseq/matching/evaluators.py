@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from spaseq.automaton.compile import compile_pattern
-from spaseq.automaton.pattern import AnyOrder, Atom, SequencePattern, walk
+from spaseq.automaton.pattern import Atom, SequencePattern
 from spaseq.automaton.show import show
 from spaseq.errors import EngineError
 from spaseq.events import EventBatch
@@ -149,9 +149,9 @@ def _lazy(pattern: SequencePattern) -> Iterator[Obstacle]:
 
 def _lazy_costs(pattern: SequencePattern) -> tuple[Obstacle, ...]:
     """Why another evaluator is faster, although lazy could run the query."""
-    if any(isinstance(node, AnyOrder) for node in walk(pattern.root)):
-        return ()
-    return (Obstacle("ALL leaves the order of events open", show(pattern.root)),)
+    from spaseq.matching.lazy.tables import costs
+
+    return tuple(costs(pattern))
 
 
 def _kernel(pattern: SequencePattern) -> Iterator[Obstacle]:

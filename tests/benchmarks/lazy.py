@@ -149,9 +149,14 @@ def _compared(
     dictionary = Dictionary()
     ids = np.array([dictionary.pin(Literal(price)) for price in range(int(prices.max()) + 1)])
     batches = _batches(dictionary, kinds, ids[prices])
-    eager = (_runs if against == "runs" else _eager)(pattern, dictionary, bounds, batches)
+
+    def best(run: Callable[..., _Run]) -> _Run:
+        # What is compiled on the way is compiled in the first run.
+        return min((run(pattern, dictionary, bounds, batches) for _ in range(2)), key=lambda one: one.seconds)
+
+    eager = _runs(pattern, dictionary, bounds, batches) if against == "runs" else best(_eager)
     for name, run in (("chain", _CHAIN), ("tree", _TREE)):
-        lazy = run(pattern, dictionary, bounds, batches)
+        lazy = best(run)
         check(f"matches of {case}", lazy.matches, eager.matches)
         yield Measurement(
             "lazy",
@@ -164,9 +169,9 @@ def _compared(
 
 
 def _ticks(folder: Path, count: int) -> tuple[Ids, Ids]:
-    """The trades of a day: those of the rarest three tickers of different frequency, and their changes.
+    """The trades of a day: which of three tickers they are of, or 3, and their changes of price.
 
-    Of a change of price against the trade before of the same ticker, in hundredths of a percent, 500 is none.
+    A change is against the trade before of the same ticker, in hundredths of a percent; 500 is none.
     """
     rows = []
     for path in sorted(folder.glob("TimeAndSales_*.txt")):
@@ -186,7 +191,7 @@ def _ticks(folder: Path, count: int) -> tuple[Ids, Ids]:
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
     """Three elements over ratios and windows, any order, and real trades."""
-    windows, count = ((50,), 3_000) if quick else ((100, 1_000), 60_000)
+    windows, count = ((50,), 3_000) if quick else ((100, 1_000), 30_000)
     rng = np.random.default_rng(7)
     for _ in _compared("warm", "kernel", "A : B : C", _CLOSE, 10, rng.integers(0, 3, 300), np.arange(300)):
         pass  # loads compiled code
@@ -203,8 +208,11 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
         yield Measurement("lazy", "real trades", None, "reference data is not beside this checkout")
         return
     kinds, changes = _ticks(ticks, count)
-    rising = {"A": "?a > 520", "B": "?b > ?a && ?b < ?a + 20", "C": "?c > ?b"}
-    for window in windows:
-        yield from _compared(
-            f"real trades, {window} events", "kernel", "A : B : C", rising, window, kinds, changes
-        )
+    # A leap of one ticker, and smaller ones of two others: before it, or after it.
+    for leap, filters in (
+        ("last", {"B": "?b > ?a && ?b < ?a + 20", "C": "?c > 530 && ?c > ?b"}),
+        ("first", {"A": "?a > 530", "B": "?b > 500 && ?b < ?a", "C": "?c > ?b && ?c < ?a"}),
+    ):
+        for window in windows:
+            case = f"real trades, {window} events, the leap is {leap}"
+            yield from _compared(case, "kernel", "A : B : C", filters, window, kinds, changes)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.automaton.pattern import Atom, Kleene, SequencePattern
+from spaseq.automaton.pattern import AnyOrder, Atom, Kleene, SequencePattern
 from spaseq.automaton.pattern import walk as nodes
+from spaseq.automaton.show import show
 from spaseq.language.scope import gpm_certain
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel.conditions import Accumulator, Step
@@ -17,6 +18,7 @@ from spaseq.matching.kernel.sections import Reference, Sections
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.demands import Check, Condition, Demands, accumulators, demands
 from spaseq.matching.lazy.plans import DoesNotFit, Item, Plan, plans
+from spaseq.matching.obstacles import Obstacle
 from spaseq.terms import Term
 
 _COMPARISONS: Final = {
@@ -27,6 +29,9 @@ _COMPARISONS: Final = {
     "<=": v.AT_MOST,
     ">=": v.AT_LEAST,
 }
+
+#: From so many elements on, there may be far more partial matches than events.
+_SEVERAL: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,16 @@ def fits(pattern: SequencePattern) -> str | None:
     except DoesNotFit as reason:
         return str(reason)
     return None
+
+
+def costs(pattern: SequencePattern) -> Iterator[Obstacle]:
+    """Why another evaluator is as fast or faster, for a query that fits."""
+    compiled = compile_tables(pattern, lambda _: 1)
+    if not all(demanded.exact for _, demanded in compiled.plans):
+        yield Obstacle("tables hold all conditions, or each candidate is asked them", "some FILTER")
+    in_order = not any(isinstance(node, AnyOrder) for node in nodes(pattern.root))
+    if in_order and max(len(plan.items) for plan, _ in compiled.plans) < _SEVERAL:
+        yield Obstacle("there is ALL, or a match has three elements or more", show(pattern.root))
 
 
 def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> Compiled:
