@@ -59,6 +59,7 @@ from spaseq.matching.kernel._kernel_layout import (
     row_of,
     value,
 )
+from spaseq.matching.kernel._kernel_machine import clear_sum, fold, holds
 from spaseq.matching.kernel._kernel_memory import (
     BAR_TIME,
     BARRED,
@@ -120,9 +121,6 @@ from spaseq.matching.kernel._kernel_values import (
     Codes,
     Floats,
     Ints,
-    clear_sum,
-    fold,
-    holds,
 )
 
 #: What is of several streams bars only what comes later.

@@ -27,6 +27,7 @@ from spaseq.matching.kernel._kernel_layout import (
     U_BINDS_END,
     value,
 )
+from spaseq.matching.kernel._kernel_machine import holds
 from spaseq.matching.kernel._kernel_memory import (
     ANSWERED,
     ANSWERS,
@@ -68,7 +69,6 @@ from spaseq.matching.kernel._kernel_values import (
     Codes,
     Floats,
     Ints,
-    holds,
 )
 
 

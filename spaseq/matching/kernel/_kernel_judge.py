@@ -15,6 +15,7 @@ from spaseq.matching.kernel._kernel_layout import (
     row_of,
     value,
 )
+from spaseq.matching.kernel._kernel_machine import holds
 from spaseq.matching.kernel._kernel_memory import (
     ANSWERED,
     ANSWERS,
@@ -35,7 +36,6 @@ from spaseq.matching.kernel._kernel_values import (
     Codes,
     Floats,
     Ints,
-    holds,
 )
 
 

@@ -1,4 +1,4 @@
-"""Filters as programs of the kernel's postfix machine (``_kernel_values``), still with names in them."""
+"""Filters as programs of the kernel's postfix machine (``_kernel_machine``), still with names in them."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, part
+from spaseq.matching.kernel._kernel_machine import clear_sum, fold, holds
 from spaseq.matching.kernel._kernel_values import (
     A_KIND,
     A_SIZE,
@@ -20,9 +21,6 @@ from spaseq.matching.kernel._kernel_values import (
     Codes,
     Floats,
     Ints,
-    clear_sum,
-    fold,
-    holds,
 )
 from spaseq.matching.lazy._kernel_buffers import first_after, place
 from spaseq.matching.lazy._kernel_layout import (
