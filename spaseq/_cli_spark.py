@@ -46,6 +46,9 @@ _NOISE: Final = (
     b"Streaming TransformWithState",
 )
 
+#: The line of a Python error that is not ours, nor one of those that tell of it.
+_RAISED: Final = re.compile(r"(?!org\.|java\.|py4j\.|pyspark\.)[\w.]*(Error|Exception): ")
+
 #: Blank nodes in lines of matches.
 _LABEL: Final = re.compile(r"_:\w+|(?<=\"type\":\"bnode\",\"value\":\")\w+")
 
@@ -79,6 +82,8 @@ def start(
     # Under spark-submit the cluster is given.
     with _without_noise():
         spark = session(None if "SPARK_ENV_LOADED" in os.environ else "local[*]")
+    # What goes wrong is told once, by the error that ends the run.
+    spark.sparkContext.setLogLevel("OFF")
     plan = planned(spark, query, streams, kb, checkpoint=checkpoint, lateness=lateness, most_bytes=_MOST)
     report = _Report(plan.job.clock, strict, dead_letters, progress)
     if checkpoint is None or cursor is None:
@@ -235,22 +240,17 @@ def _stream(plan: Prepared, checkpoint: Path, cursor: Cursor, report: _Report) -
     writer = _ended(answers_of(plan), plan.job.clock).writeStream.foreachBatch(take)
     running = writer.option("checkpointLocation", str(checkpoint)).start()
     threading.Thread(target=wait, daemon=True).start()
-    try:
-        while True:
-            try:
-                batch = batches.get(timeout=_EVERY)
-            except queue.Empty:
-                report.look(running)
-                continue
-            if batch is None:
-                break
-            number, rows = batch
-            yield from rows[cursor.begin(number) :]
-            written.release()
-    except BaseException:
-        # Its log would tell at length that it was cut off.
-        plan.between[0].sparkSession.sparkContext.setLogLevel("OFF")
-        raise
+    while True:
+        try:
+            batch = batches.get(timeout=_EVERY)
+        except queue.Empty:
+            report.look(running)
+            continue
+        if batch is None:
+            break
+        number, rows = batch
+        yield from rows[cursor.begin(number) :]
+        written.release()
     report.look(running)
     running.stop()
     if failed:
@@ -260,5 +260,8 @@ def _stream(plan: Prepared, checkpoint: Path, cursor: Cursor, report: _Report) -
 def _reason(error: PySparkException) -> str:
     """The line of an error that says what was wrong in a worker, or else its first one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith("spaseq.errors.")]
-    return told[-1] if told else (lines[0] if lines else type(error).__name__)
+    ours = [line for line in lines if line.startswith("spaseq.errors.")]
+    if ours:
+        return ours[-1].partition(": ")[2]
+    others = [line for line in lines if _RAISED.match(line)]
+    return next(iter(others or lines), type(error).__name__)

@@ -58,7 +58,13 @@ def read_row(row: Mapping[str, Any], dictionary: Dictionary, letters: list[BadEv
     options = options_of(row["options"])
     first = row["first"]
     stream = NamedNode(row["stream"])
-    for batch in open_source(location, stream, dictionary, options, on_bad=letters.append):
+    where = f"{row['path']}, " if row["data"] is None else ""
+    where += f"after byte {row['begin']}: " if row.get("begin") else ""
+
+    def refuse(letter: BadEvent) -> None:
+        letters.append(replace(letter, position=f"{where}{letter.position}"))
+
+    for batch in open_source(location, stream, dictionary, options, on_bad=refuse):
         yield replace(batch, n=batch.n + first) if first else batch
 
 

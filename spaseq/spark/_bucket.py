@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 from pyoxigraph import Quad, RdfFormat, Triple, parse
 
-from spaseq.engine.rejects import letter_of
 from spaseq.errors import EngineError
 from spaseq.events import Clock
 from spaseq.gpm.kb import KnowledgeBase
@@ -23,6 +22,7 @@ from spaseq.matching.model import Bounds, bounds
 from spaseq.sources import BadEvent
 from spaseq.spark._chunk import Chunk, Extent, decode, encode, extent, join
 from spaseq.spark._job import Job, looks_back, needs, pattern_of, query_of
+from spaseq.spark._late import late_letter
 from spaseq.spark._pack import pack, unpack
 from spaseq.spark._remote import Progress, RemotePipeline
 from spaseq.spark._stateless import background_of
@@ -82,12 +82,8 @@ class Bucket:
             return []
         chunk = decode(data, self._dictionary)
         late = np.flatnonzero(chunk.batch.time < watermark)
-        letters = []
-        for index in late.tolist():
-            shown = chunk.batch.clock.show
-            time = int(chunk.batch.time[index])
-            reason = f"late: its time {shown(time)} is before the watermark, {shown(watermark)}"
-            letters.append(letter_of(chunk.batch, index, reason))
+        pattern = pattern_of(self._job.text)
+        letters = [late_letter(pattern, chunk, index, watermark) for index in late.tolist()]
         if len(late) < len(chunk.batch):
             rest = chunk.take(np.flatnonzero(chunk.batch.time >= watermark))
             data = encode(rest, with_triples=self._needs.triples)

@@ -19,7 +19,8 @@ from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import read_option
 from spaseq.spark._blocks import ARROW, BLOCKS, read_row
 from spaseq.spark._pieces import Cutter, Piece, Place, files
-from spaseq.spark._rows import EVENTS, rows_of
+from spaseq.spark._rows import ARROW as ROWS
+from spaseq.spark._rows import EVENTS, bad_row, rows_of
 from spaseq.spark._settle import settle
 from spaseq.terms import Dictionary
 
@@ -36,6 +37,8 @@ def register(spark: SparkSession) -> None:
 
 class SpaseqDataSource(DataSource):
     """A stream in files: one row per event (``stream``, ``clock``, ``time``, ``n``, ``graph``, ``payload``).
+
+    What is malformed is a row with its dead letter in ``bad``, which is null otherwise.
 
     Options: the path, which may be a folder or a pattern, read in the order of names; ``stream``, its IRI;
     those of a source (``format``, ``time``, ``triples``, ``context``, ``header``, ``delimiter``).
@@ -137,6 +140,10 @@ def _read(given: _Input, task: InputPartition) -> Iterator[pa.RecordBatch]:
         for batch in read_row(row, dictionary, letters):
             yield rows_of(batch)
             dictionary.sweep()
+        if letters:
+            bad = [bad_row(letter, row["first"]) for letter in letters]
+            yield pa.RecordBatch.from_pylist(bad, schema=ROWS)
+            letters.clear()
     settle()
 
 

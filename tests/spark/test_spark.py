@@ -129,7 +129,13 @@ def test_late_and_bad_events_are_told(spark: SparkSession, tmp_path: Path) -> No
     (late,) = found(rows, "late")
     assert "its time 10 is before the watermark" in json.loads(late)["reason"]
     assert found(rows, "bad")
-    assert all(json.loads(letter)["stream"] == f"{NS}S" for letter in found(rows, "bad"))
+    assert f"{NS}e10" in json.loads(late)["payload"]
+    bad = [json.loads(letter) for letter in found(rows, "bad")]
+    assert {letter["stream"] for letter in bad} == {f"{NS}S"}
+    assert any(letter["position"].endswith("1.nq, line 9") for letter in bad)
+    assert any("nonsense" in letter["payload"] for letter in bad)
+    events = spark.read.format("spaseq").option("stream", f"{NS}S").load(str(folder))
+    assert events.where("bad IS NOT NULL").count() == len(bad)
 
 
 def test_a_dataframe_that_a_user_has(spark: SparkSession, tmp_path: Path) -> None:

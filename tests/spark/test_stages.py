@@ -16,7 +16,7 @@ from spaseq.spark._chunk import extent
 from spaseq.spark._job import Job, bucket_numbers, needs, partition_of, pattern_of
 from tests.spark.cases import of_the_whole_language, queries, streams
 from tests.spark.stages import Cluster, comparable, pushed
-from tests.streams import Letter, letters, query
+from tests.streams import NS, Letter, letters, query
 
 clusters = st.builds(
     Cluster,
@@ -131,6 +131,11 @@ def test_late_events_are_told() -> None:
     found = Cluster(sizes=(2, 1)).run(text, letters("a1 x9 a5 b10"), late=late)
     assert [(letter.position, letter.reason) for letter in late] == [
         ("event 3", "late: its time 5 is before the watermark, 9")
+    ]
+    # The triples that A asks for, since no more of the event came along.
+    assert sorted(late[0].payload.splitlines()) == [
+        f'<{NS}e/a5> <{NS}v> "5"^^<http://www.w3.org/2001/XMLSchema#integer> <{NS}a5> .',
+        f"<{NS}e/a5> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{NS}a> <{NS}a5> .",
     ]
     assert comparable(found) == comparable(pushed(text, letters("a1 x9 a5 b10")))
 

@@ -1,0 +1,54 @@
+"""Dead letters of late events, whose graphs may have been left behind by the stateless stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.engine.rejects import letter_of
+from spaseq.language.syntax import Triples, Var
+from spaseq.sources import BadEvent
+from spaseq.spark._chunk import Chunk, events_of
+from spaseq.terms import UNBOUND, Term
+
+
+def late_letter(pattern: SequencePattern, chunk: Chunk, index: int, watermark: int) -> BadEvent:
+    """The letter of an event of a chunk.
+
+    Its payload is the event's graph, or else those triples of it that GPMs asked for, if they came along.
+    """
+    batch = chunk.batch
+    show = batch.clock.show
+    reason = f"late: its time {show(int(batch.time[index]))} is before the watermark, {show(watermark)}"
+    letter = letter_of(batch, index, reason)
+    if letter.payload:
+        return letter
+    graph = int(batch.graph[index])
+    name = f" {batch.dictionary.term(graph)}" if graph != UNBOUND else ""
+    known = dict.fromkeys(_asked_for(pattern, chunk, index))
+    return replace(letter, payload="\n".join(f"{triple}{name} ." for triple in known))
+
+
+def _asked_for(pattern: SequencePattern, chunk: Chunk, index: int) -> Iterator[str]:
+    term = chunk.batch.dictionary.term
+    for name, table in chunk.solutions.items():
+        groups = [part for part in pattern.gpms[name].gpm.pattern.elements if isinstance(part, Triples)]
+        for row in np.flatnonzero(events_of(table) == index).tolist():
+            ids = {variable: int(column[row]) for variable, column in table.columns.items()}
+            values = {variable: term(value) for variable, value in ids.items() if value != UNBOUND}
+            for group in groups:
+                for triple in group.patterns:
+                    parts = (triple.subject, triple.predicate, triple.object)
+                    terms = [_value(part, values) for part in parts]
+                    if None not in terms:
+                        yield " ".join(map(str, terms))
+
+
+def _value(part: object, values: Mapping[str, Term]) -> object | None:
+    """A part of a triple pattern, its variable replaced; None for an unknown value, and for a path."""
+    if isinstance(part, Var):
+        return values.get(part.name)
+    return part if isinstance(part, Term) else None
