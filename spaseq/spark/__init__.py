@@ -6,9 +6,8 @@
 ``matches``        a query over a DataFrame of events → a DataFrame of matches
 ``events``         a DataFrame's columns → events
 ``knowledge``      background graphs as DataFrames, for queries' ``kb``
-``kafka_events``   topics of Kafka → events, and ``kafka_messages`` events → messages
-``save``              answers → files: NDJSON, N-Quads, RDF Messages, parquet; dead letters beside them
-``answer_messages``   answers → messages for Kafka
+``kafka_events``   topics of Kafka → events; ``kafka_messages`` events, ``answer_messages`` answers → messages
+``save``           answers → files: NDJSON, N-Quads, TriG, RDF Messages, parquet; dead letters beside them
 ``derived``        matches of REGISTER STREAM → events
 ``path_pairs``     a path query over a graph → pairs, in chunks of sources; ``path_pairs_of_edges``: by joins
 ``graphframe``     a graph as a GraphFrame; ``path_pairs_of_graphframe``: path queries over one
