@@ -113,8 +113,8 @@ class _Bench:
         self._folder = folder
         self._size, self._batches = (1_000, 3) if quick else (500_000, 4)
         self._runs = 1 if quick else 5
-        self._few = 10
-        self._kb_sizes = (300, 1_000) if quick else (10_000, 1_000_000)
+        self._few, self._times = 10, 4 if quick else 20
+        self._kb_sizes = (300,) if quick else (10_000, 1_000_000)
         self._query = spaseq.prepare(v_shape(2))
 
     def measured(self) -> Iterator[Measurement]:
@@ -126,6 +126,7 @@ class _Bench:
         embedded, stages, batch = (median(costs) for costs in zip(*runs, strict=True))
         yield self._against(embedded, stages, f"the stages alone, {self._size:,} events")
         yield self._against(embedded, batch, f"a batch of {self._size:,} events")
+        yield self._tiny()
         begin = Cost.now()
         marks = self._streamed(self._query, many, self._size)
         whole = Cost.now() - begin
@@ -135,7 +136,6 @@ class _Bench:
         yield self._against(embedded, each, f"a micro-batch of {self._size:,} events")
         once = {"a first batch": first[2].total, "a stream": whole.total - self._batches * each.total}
         yield Measurement("spark", "what a query costs once", None, "seconds", {}, once)
-        yield self._tiny()
         yield from self._background(many, each)
 
     def _against(self, embedded: Cost, cost: Cost, case: str) -> Measurement:
@@ -145,7 +145,7 @@ class _Bench:
 
     def _tiny(self) -> Measurement:
         """Micro-batches of a few events each."""
-        path, wanted = self._trades(40 * self._few, companies=20)
+        path, wanted = self._trades(self._times * self._few, companies=20)
         marks = self._streamed(self._query, (path, wanted), self._few)
         each = median(marks[1:-1])
         facts = each.facts() | {"seconds by the clock": each.wall}

@@ -197,4 +197,4 @@ def test_the_benchmark_runs() -> None:
     from tests.benchmarks.spark import benchmark
 
     measured = list(benchmark(True))
-    assert [m.benchmark for m in measured] == ["spark"] * 8
+    assert [m.benchmark for m in measured] == ["spark"] * 7
