@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 from pyoxigraph import Literal
@@ -53,8 +53,13 @@ class Stream:
         self._count = 0
         self._keyed = partition
 
-    def push(self, rows: Iterable[tuple[str, int]], *sizes: int) -> list[list[int]]:
-        """The positions of the matches' events. A row is the GPMs an event is for, and its value."""
+    def push(
+        self, rows: Iterable[tuple[str, int]], *sizes: int, m: Mapping[str, int] | None = None
+    ) -> list[list[int]]:
+        """The positions of the matches' events. A row is the GPMs an event is for, and its value.
+
+        ``m`` are the values of ?m, by GPM.
+        """
         intern = self._dictionary.intern
         events = []
         for gpms, value in rows:
@@ -63,6 +68,7 @@ class Stream:
                     {
                         name.lower(): intern(Literal(value)),
                         "k" + name * (not self._keyed): intern(Literal(0)),
+                        **({"m": intern(Literal(m[name]))} if m and name in m else {}),
                     },
                 )
                 for name in gpms
@@ -106,6 +112,18 @@ def test_conditions_are_asked_as_in_the_order_of_the_sequence(tree: bool) -> Non
     assert Stream(query, 10, tree=tree).push([("A", 1), ("B", 2)]) == []
     query = text("ALL(A, B)", {"A": "?a < ?b"})
     assert Stream(query, 10, tree=tree).push([("A", 1), ("B", 2), ("A", 0), ("A", 3)]) == [[0, 1], [1, 2]]
+
+
+@pytest.mark.parametrize("between", [1, 2])
+def test_what_must_not_be_does_not_see_what_comes_later(between: int) -> None:
+    """A may bind ?m and does not: whatever B's ?m is, it is there before C, also if D has another one."""
+    query = text("A : !B : C : D")
+    for name, optional in (("A", True), ("B", False), ("D", False)):
+        more = "OPTIONAL { [] :m ?m }" if optional else "[] :m ?m ."
+        query = query.replace(f"?k{name} . ", f"?k{name} . {more} ")
+    stream = Stream(query, 10)
+    assert fits(pattern_of(query)) is None
+    assert stream.push([("A", 0), ("B", 0), ("C", 0), ("D", 0)], m={"B": between, "D": 1}) == []
 
 
 def test_what_is_rarest_is_first() -> None:

@@ -119,6 +119,9 @@ class Lazy:
 
         ``new`` are how many come now, by GPM. No more often than the buffers are filled anew.
         """
+        self._seen += int(new.sum())
+        if self._orders and self._seen < self._memory.buffered:
+            return
         counts = (self._memory.counts + new).tolist()
         gpms, numbers = self._compiled.gpms, self._numbers
         orders, better = [], not self._orders
@@ -127,10 +130,10 @@ class Lazy:
             order = () if self._tree else chain_order(plan, demanded, of_items)
             better = better or is_better(order, self._orders[i], of_items)
             orders.append(order)
-        if better and self._seen >= self._memory.buffered:
+        if better:
             self._memory.reorder(orders, numbers.numbers, numbers.codes)
-            self._orders, self._seen = orders, 0
-        self._seen += int(new.sum())
+            self._orders = orders
+        self._seen = 0
 
     def _found(self, unfinished: int | None) -> Iterator[tuple[Key, Found]]:
         """The matches of all events but one that is not done with."""
