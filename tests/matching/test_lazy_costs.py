@@ -126,6 +126,21 @@ def test_what_must_not_be_does_not_see_what_comes_later(between: int) -> None:
     assert stream.push([("A", 0), ("B", 0), ("C", 0), ("D", 0)], m={"B": between, "D": 1}) == []
 
 
+def test_an_operand_of_all_is_found_by_itself_first() -> None:
+    """What it may bind itself, but has not yet, the others cannot give it: an error, and no match."""
+    query = text("ALL(A : C, D)", {"A": "?m > 0"})
+    for name in "CD":
+        query = query.replace(f"?k{name} . ", f"?k{name} . [] :m ?m . ")
+    assert fits(pattern_of(query)) is None
+    assert Stream(query, 10).push([("D", 0), ("A", 0), ("C", 0)], m={"C": 1, "D": 1}) == []
+
+
+def test_tables_decide_what_operands_of_all_ask_of_each_other() -> None:
+    pattern = pattern_of(text("ALL(A, B : C)", ABOVE))
+    (plan,) = plans(pattern)
+    assert demands(pattern, plan).exact
+
+
 def test_what_is_rarest_is_first() -> None:
     (plan,) = plans(pattern := pattern_of(text("A : B : C", ABOVE)))
     demanded = demands(pattern, plan)
