@@ -55,8 +55,8 @@ def exercise() -> list[str]:
     for passed in stage.run(read_row(block, stage.dictionary, []), []):
         for piece in passed.pieces:
             bucket.add(piece.data, 0)
-    lines = list(bucket.release(6))
-    return lines + list(Bucket.from_bytes(bucket.to_bytes(), job).close())
+    found = list(bucket.release(6))
+    return found + list(Bucket.from_bytes(bucket.to_bytes(), job).close())
 
 
 if __name__ == "__main__":
