@@ -71,7 +71,8 @@ from spaseq.matching.lazy._kernel_layout import (
     TRIGGER,
     WAIT,
 )
-from spaseq.matching.lazy._kernel_search import completed, drop_old, resume, search, take
+from spaseq.matching.lazy._kernel_search import completed, search, take
+from spaseq.matching.lazy._kernel_waiting import drop_old, resume
 
 
 @part

@@ -1,4 +1,4 @@
-"""The tree NFA as a search: which item a partial match takes next, and from which rows.
+"""The search for what a partial match still lacks: the tree NFA, and the steps of a chain.
 
 Each frame takes rows for one item; a Kleene's iterations are frames of one item, one after the other. The
 whole state of a search is in arrays, so that it can stop for more room and go on.
@@ -15,39 +15,28 @@ from spaseq.matching.lazy._kernel_bind import (
     earliest,
     end_iteration,
     follows,
-    latest,
     leads,
     meets,
     put,
     sums_of,
 )
-from spaseq.matching.lazy._kernel_buffers import find_entry, first_after, place
+from spaseq.matching.lazy._kernel_buffers import place
+from spaseq.matching.lazy._kernel_choice import choose, find_rows, next_row
 from spaseq.matching.lazy._kernel_layout import (
     AT,
-    AXIS,
     BATCH_ROW,
     CHOICE_ROOM,
     CHOICES,
-    D_NEEDS,
-    D_SIZE,
     DEEPER,
     DEPTH,
     DONE,
-    E_COUNT,
-    E_NEWEST,
     F_BOUND,
     F_COUNT,
-    F_CURSOR,
-    F_END,
-    F_HIGH,
     F_ITEM,
-    F_LINK,
-    F_LOW,
     F_PHASE,
     F_ROW,
     F_TRIGGER,
     F_UNSURE,
-    FAR,
     FOUND,
     FOUND_BEGIN,
     FOUND_END,
@@ -60,9 +49,6 @@ from spaseq.matching.lazy._kernel_layout import (
     FRAMES,
     FRAMES_END,
     FULL,
-    G_INDEXES,
-    G_INDEXES_END,
-    G_SIZE,
     GOING_ON,
     I_AFTER,
     I_BEFORE,
@@ -79,7 +65,6 @@ from spaseq.matching.lazy._kernel_layout import (
     I_SITE,
     I_SIZE,
     LEAVING,
-    LISTS,
     MORE_WAITS,
     NOTHING,
     O_CHAIN,
@@ -92,234 +77,22 @@ from spaseq.matching.lazy._kernel_layout import (
     P_ITEMS,
     P_ITEMS_END,
     P_SIZE,
-    PEAK,
-    PLACE_SIZE,
-    PLACES,
     PLAN,
     POSITION,
-    R_HEAD,
-    R_SIZE,
     REPEATING,
     ROW,
     ROWS,
     SEVERAL,
     SINGLE,
     STREAM,
-    T_BUFFERS,
     T_KEYS,
     T_KEYS_END,
     T_PLANS,
-    T_VALUES,
     TESTED,
     TIME,
     TRIGGER,
-    VALUES,
-    W_AXIS,
-    W_BOUND,
-    W_RECORD,
-    W_UNSURE,
-    WAIT,
-    WAIT_ROOM,
-    X_PAIRS,
-    X_PAIRS_END,
-    X_SIZE,
 )
-
-
-@part
-def find_rows(
-    t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, record: int, item: int, low: int,
-    high: int,
-) -> int:  # fmt: skip
-    """Where the rows for an item are, after a position and before another; about how many there are.
-
-    Where that is written, for the frame ``at``.
-    """
-    g = t[item + I_BUFFER]
-    first = first_after(t, r, rows, g, low + 1)
-    end = first_after(t, r, rows, g, high)
-    count = end - first
-    m[at + F_CURSOR], m[at + F_END], m[at + F_LINK] = first, end, -1
-    m[at + F_LOW], m[at + F_HIGH] = low, high
-    if count <= 0:
-        return 0
-    buffer = t[T_BUFFERS] + g * G_SIZE
-    link = 0
-    for a in range(t[buffer + G_INDEXES], t[buffer + G_INDEXES_END], X_SIZE):
-        size = 0
-        known = True
-        for pair in range(t[a + X_PAIRS], t[a + X_PAIRS_END], 2):
-            m[size] = m[record + t[pair + 1]]
-            known &= m[size] > 0
-            size += 1
-        if known:
-            entry = find_entry(c, index, m, a, size)
-            if entry < 0 or index[entry + E_COUNT] == 0:
-                return 0
-            if index[entry + E_COUNT] < count:
-                count = index[entry + E_COUNT]
-                m[at + F_CURSOR], m[at + F_LINK] = index[entry + E_NEWEST], link
-        link += 2
-    return count
-
-
-@part
-def choose(
-    t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, width: int, record: int
-) -> bool:  # fmt: skip
-    """Chooses the item for a frame: that of which there are the fewest; False if there is none of some.
-
-    A Kleene comes after all other items, and the one of the event that started the search last of all.
-    """
-    items = t[c[PLAN] + P_ITEMS]
-    count = (t[c[PLAN] + P_ITEMS_END] - items) // I_SIZE
-    bound = m[at + F_BOUND]
-    best, fewest, kleene = NOTHING, 0, NOTHING
-    for i in range(count):
-        if bound >> i & 1:
-            continue
-        item = items + i * I_SIZE
-        if t[item + I_KLEENE]:
-            if kleene == NOTHING or kleene == c[TRIGGER]:
-                kleene = i
-            continue
-        low = latest(m, bound & t[item + I_BEFORE], -1)
-        high = earliest(m, bound & t[item + I_AFTER], c[AT])
-        # Written where the next frame will be, and found again below.
-        number = find_rows(t, c, m, r, rows, index, at + width, record, item, low, high)
-        if number == 0:
-            return False
-        for one in range(t[item + I_CONDITIONS], t[item + I_CONDITIONS_END], D_SIZE):
-            if not t[one + D_NEEDS] & ~(bound | 1 << i) and t[one + D_NEEDS] & bound:
-                number = (number + 3) >> 2  # so many are left, if nothing is known of a condition
-        if best == NOTHING or number < fewest:
-            best, fewest = i, number
-    if best == NOTHING:
-        best = kleene
-    item = items + best * I_SIZE
-    low = latest(m, bound & t[item + I_BEFORE], -1)
-    high = earliest(m, bound & t[item + I_AFTER], c[AT])
-    m[at + F_ITEM], m[at + F_COUNT] = best, 1
-    m[at + F_TRIGGER] = best == c[TRIGGER]
-    number = find_rows(t, c, m, r, rows, index, at, record, item, low, high)
-    return bool(number > 0 or best == c[TRIGGER])
-
-
-@part
-def next_in_chain(
-    t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, width: int, i: int
-) -> bool:
-    """Lets a frame take an item; False if no event for it has been there yet."""
-    item = t[c[PLAN] + P_ITEMS] + i * I_SIZE
-    low = latest(m, m[at + F_BOUND] & t[item + I_BEFORE], -1)
-    high = earliest(m, m[at + F_BOUND] & t[item + I_AFTER], c[AT])
-    m[at + F_ITEM], m[at + F_COUNT], m[at + F_TRIGGER] = i, 1, 0
-    return find_rows(t, c, m, r, rows, index, at, at - width + FRAME, item, low, high) > 0
-
-
-@part
-def wait(
-    c: Ints, m: Ints, r: Ints, rows: Ints, t: Ints, at: int, width: int, number: int, lists: Ints,
-    waits: Ints, size: int,
-) -> bool:  # fmt: skip
-    """Lets the partial match before a frame wait for an event that is to come; False if there is no room."""
-    room = c[WAIT_ROOM]
-    if lists[number] == room:
-        return False
-    one = (number * room + lists[number]) * size
-    lists[number] += 1
-    items = t[c[PLAN] + P_ITEMS]
-    count = (t[c[PLAN] + P_ITEMS_END] - items) // I_SIZE
-    waits[one + W_BOUND] = m[at + F_BOUND]
-    waits[one + W_UNSURE] = m[at - width + F_UNSURE]
-    to = one + W_RECORD
-    for i in range(width - FRAME):
-        waits[to + i] = m[at - width + FRAME + i]
-    to += width - FRAME
-    for i in range(count * PLACE_SIZE):
-        waits[to + i] = m[PLACES + i]
-    to += count * PLACE_SIZE
-    axis = FAR
-    for k in range(1, c[DEPTH]):
-        frame = FRAMES + k * width
-        waits[to] = m[frame + F_ITEM]
-        waits[to + 1] = m[frame + F_ROW]
-        row = place(t, r, t[items + m[frame + F_ITEM] * I_SIZE + I_BUFFER], m[frame + F_ROW])
-        axis = min(axis, rows[row + AXIS])
-        to += 2
-    waits[one + W_AXIS] = axis
-    total = 0
-    for i in range(c[LISTS]):
-        total += lists[i]
-    c[PEAK] = max(c[PEAK], total)
-    return True
-
-
-@part
-def resume(t: Ints, c: Ints, m: Ints, width: int, level: int, number: int, waits: Ints, size: int) -> None:
-    """Puts a partial match that waited back into the frames before frame ``level``."""
-    one = (number * c[WAIT_ROOM] + c[WAIT]) * size
-    items = t[c[PLAN] + P_ITEMS]
-    count = (t[c[PLAN] + P_ITEMS_END] - items) // I_SIZE
-    at = FRAMES + level * width
-    m[at + F_BOUND] = waits[one + W_BOUND]
-    m[at - width + F_UNSURE] = waits[one + W_UNSURE]
-    to = one + W_RECORD
-    for i in range(width - FRAME):
-        m[at - width + FRAME + i] = waits[to + i]
-    to += width - FRAME
-    for i in range(count * PLACE_SIZE):
-        m[PLACES + i] = waits[to + i]
-    to += count * PLACE_SIZE
-    for k in range(1, level):
-        frame = FRAMES + k * width
-        m[frame + F_ITEM], m[frame + F_ROW], m[frame + F_PHASE] = waits[to], waits[to + 1], OVER
-        to += 2
-
-
-@part
-def drop_old(c: Ints, lists: Ints, waits: Ints, size: int, number: int, least: int) -> None:
-    """Takes out the partial matches that are over: those that begin before a place on the window's axis."""
-    room = c[WAIT_ROOM]
-    kept = 0
-    for i in range(lists[number]):
-        one = (number * room + i) * size
-        if waits[one + W_AXIS] < least:
-            continue
-        if kept < i:
-            to = (number * room + kept) * size
-            for k in range(size):
-                waits[to + k] = waits[one + k]
-        kept += 1
-    lists[number] = kept
-
-
-@part
-def next_row(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, at: int) -> bool:
-    """Takes the next row of a frame; False if there is none."""
-    item = t[c[PLAN] + P_ITEMS] + m[at + F_ITEM] * I_SIZE
-    if m[at + F_TRIGGER]:
-        m[at + F_TRIGGER] = 0
-        m[at + F_ROW] = c[ROW]
-        return True
-    if m[at + F_ITEM] == c[TRIGGER] and m[at + F_COUNT] == t[item + I_MOST]:
-        return False  # the event that started the search is the last iteration
-    g = t[item + I_BUFFER]
-    number = m[at + F_CURSOR]
-    if m[at + F_LINK] < 0:
-        m[at + F_ROW] = number
-        m[at + F_CURSOR] = number + 1
-        return bool(number < m[at + F_END])
-    while number >= r[g * R_SIZE + R_HEAD]:
-        row = place(t, r, g, number)
-        if rows[row + POSITION] <= m[at + F_LOW]:
-            return False
-        previous = rows[row + VALUES + t[T_VALUES] + m[at + F_LINK]]
-        if rows[row + POSITION] < m[at + F_HIGH]:
-            m[at + F_ROW], m[at + F_CURSOR] = number, previous
-            return True
-        number = previous
-    return False
+from spaseq.matching.lazy._kernel_waiting import next_in_chain, wait
 
 
 @part
