@@ -34,6 +34,9 @@ IS_LONG = (settings.default or settings()).max_examples > 1_000
 #: How often the process is killed.
 KILLS = {"stream": 20, "driver": 20} if IS_LONG else {"stream": 3, "driver": 2}
 
+#: So many events for each kill, that the stream does not end before; the driver is the faster one.
+EVENTS = {"stream": 200, "driver": 400}
+
 pytestmark = [
     # PySpark's sockets to its JVM and workers are closed when they are collected.
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
@@ -101,7 +104,7 @@ def committed(folder: Path) -> list[str]:
 def test_killed_and_started_again(tmp_path: Path, mode: str) -> None:
     """Nothing is lost, and nothing comes twice."""
     wanted = KILLS[mode]
-    text, streams = stocks(tmp_path, 200 * wanted)
+    text, streams = stocks(tmp_path, EVENTS[mode] * wanted)
     (tmp_path / "query.rq").write_text(str(text))
     Path(str(streams["S"])).rename(tmp_path / "in.nq")
     seed = random.randrange(1 << 30) if IS_LONG else 7
