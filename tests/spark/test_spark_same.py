@@ -94,7 +94,7 @@ def in_one_job(spark: SparkSession, chosen: Sequence[Case]) -> Mapping[int, list
 def rows_of(case: Case, number: int) -> Iterable[tuple[object, ...]]:
     for n, event in enumerate(case.events):
         graph, payload = f"{NS}{event.name}", event.triples.encode()
-        yield number, NS + event.stream, Clock.TICKS.value, event.time, n, graph, payload
+        yield number, NS + event.stream, Clock.TICKS.value, event.time, n, graph, payload, None
 
 
 @pytest.mark.parametrize("number", range(STREAMS))
