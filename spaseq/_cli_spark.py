@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import queue
 import re
@@ -14,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row
@@ -84,11 +86,17 @@ def start(
         spark = session(None if "SPARK_ENV_LOADED" in os.environ else "local[*]")
     # What goes wrong is told once, by the error that ends the run.
     spark.sparkContext.setLogLevel("OFF")
+    logging.getLogger().addFilter(_is_not_of_py4j)
     plan = planned(spark, query, streams, kb, checkpoint=checkpoint, lateness=lateness, most_bytes=_MOST)
     report = _Report(plan.job.clock, strict, dead_letters, progress)
     if checkpoint is None or cursor is None:
         return _matches(query, _in_order(answers_of(plan), plan.job.clock), report, None)
     return _matches(query, _stream(plan, checkpoint, cursor, report), report, cursor)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Not what py4j says, as the root logger, of a JVM that a signal ended too."""
+    return record.module != "java_gateway"
 
 
 @contextmanager
@@ -194,6 +202,8 @@ def _matches(
                     cursor.passed()
     except PySparkException as error:
         raise EngineError(f"Spark stopped the query: {_reason(error)}") from error
+    except (Py4JError, ConnectionError) as error:
+        raise EngineError("Spark stopped the query: its Java process has ended") from error
     finally:
         found.close()
         report.show()
