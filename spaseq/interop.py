@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 
 import pyoxigraph as ox
@@ -60,9 +60,9 @@ def to_triple(triple: tuple[Node, Node, Node]) -> ox.Triple:
     return ox.Triple(s, p, o)
 
 
-def triples_of(graph: Iterable[tuple[Node, Node, Node]]) -> Iterator[ox.Triple]:
-    """The triples of an rdflib graph, for pyoxigraph."""
-    return map(to_triple, graph)
+def triples_of(graph: Iterable[tuple[Node, Node, Node]]) -> list[ox.Triple]:
+    """The triples of an rdflib graph, for pyoxigraph, ordered by text: rdflib orders them anew in each process."""
+    return sorted(map(to_triple, graph), key=str)
 
 
 _STRING = ox.NamedNode("http://www.w3.org/2001/XMLSchema#string")

@@ -226,6 +226,13 @@ TRIPLES = [
 ]
 
 
+def test_a_graph_is_written_in_the_order_of_its_text() -> None:
+    """rdflib's is that of a set: another one in each process."""
+    triples = [(URIRef(EX + f"s{n}"), URIRef(EX + "p"), URIRef(EX + "o")) for n in range(50)]
+    lines = json.loads(written("ndjson", CONSTRUCT, match(CONSTRUCT, triples=triples)))["graph"].splitlines()
+    assert lines == sorted(lines)
+
+
 def test_trig() -> None:
     found = [match(CONSTRUCT, end=end, triples=TRIPLES[:1]) for end in (2, 3)]
     assert written("trig", CONSTRUCT, *found).decode() == (
