@@ -61,7 +61,7 @@ def to_triple(triple: tuple[Node, Node, Node]) -> ox.Triple:
 
 
 def triples_of(graph: Iterable[tuple[Node, Node, Node]]) -> list[ox.Triple]:
-    """The triples of an rdflib graph, for pyoxigraph, ordered by text: rdflib orders them anew in each process."""
+    """The triples of an rdflib graph, for pyoxigraph, by their text: rdflib keeps them in no order."""
     return sorted(map(to_triple, graph), key=str)
 
 
