@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import AnyOrder, Atom, Both, Kleene, SequencePattern, walk
 from spaseq.gpm.aggregates import aggregate
 from spaseq.gpm.expressions import ExpressionError, compile_filter
@@ -123,6 +124,18 @@ class Context:
     def mark(self, rows: Rows) -> Rows:
         """Tells rows apart by their origin, so that what is made from them can be put together."""
         return tuple(replace(row, origin=(*row.origin, i)) for i, row in enumerate(rows))
+
+    def act(self, rows: Rows, actions: Sequence[Action]) -> Rows:
+        """What Kleenes do to a run's rows between two events; other actions do nothing to them."""
+        for action in actions:
+            match action:
+                case Enter(kleene):
+                    rows = self.enter(rows, kleene)
+                case Again(kleene):
+                    rows = self.again(rows, kleene)
+                case Leave(kleene, _, inside):
+                    rows = self.leave(rows, kleene, inside)
+        return rows
 
     def enter(self, rows: Rows, kleene: int) -> Rows:
         """Begins the first iteration of a Kleene."""

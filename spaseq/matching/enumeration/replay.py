@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.host import Key
@@ -47,7 +46,7 @@ class Replay:
                 if move.unit.gpm == gpm
                 if (
                     rows := self._context.extend(
-                        self._act(self._act(before, move.gate.ends), move.way.begins),
+                        self._context.act(self._context.act(before, move.gate.ends), move.way.begins),
                         move.unit,
                         event,
                         move.way.inside,
@@ -55,7 +54,7 @@ class Replay:
                 )
             ]
         ended = [
-            self._act(rows, ends)
+            self._context.act(rows, ends)
             for configuration, rows in runs
             for ends in self._automaton.endings(configuration)
         ]
@@ -66,17 +65,6 @@ class Replay:
 
     def _least(self, rows: Sequence[Row]) -> Key:
         return min(tuple(row.binding[name] for name in self._derived) for row in rows)
-
-    def _act(self, rows: Rows, actions: tuple[Action, ...]) -> Rows:
-        for action in actions:
-            match action:
-                case Enter(kleene):
-                    rows = self._context.enter(rows, kleene)
-                case Again(kleene):
-                    rows = self._context.again(rows, kleene)
-                case Leave(kleene, _, inside):
-                    rows = self._context.leave(rows, kleene, inside)
-        return rows
 
 
 def _new(rows: Rows, before: Sequence[Rows]) -> Rows:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Both, Node, children, walk
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
@@ -28,7 +27,7 @@ class Replay:
 
     def match(self, path: Path, accept: int, key: Key) -> Found | None:
         """A run that ended as a match, unless its Ω turns out to be empty."""
-        rows = self._act(self.rows(path, key), self._accepts[accept])
+        rows = self._context.act(self.rows(path, key), self._accepts[accept])
         rows = self._context.complete(rows)
         if not rows:
             return None
@@ -49,19 +48,8 @@ class Replay:
 
     def _extend(self, rows: Rows, step: Path, key: Key) -> Rows:
         candidate = self._candidates[step[0][1]]
-        rows = self._act(self._act(rows, candidate.gate.ends), candidate.begins)
+        rows = self._context.act(self._context.act(rows, candidate.gate.ends), candidate.begins)
         return gathered(self._context, self._past, rows, step, self._candidates, key)
-
-    def _act(self, rows: Rows, actions: tuple[Action, ...]) -> Rows:
-        for action in actions:
-            match action:
-                case Enter(kleene):
-                    rows = self._context.enter(rows, kleene)
-                case Again(kleene):
-                    rows = self._context.again(rows, kleene)
-                case Leave(kleene, _, inside):
-                    rows = self._context.leave(rows, kleene, inside)
-        return rows
 
 
 def taken(path: Path, candidates: Sequence[Candidate]) -> Iterator[Path]:
