@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
@@ -60,8 +60,8 @@ def plain(lines: Iterable[str]) -> list[str]:
     return comparable(out)
 
 
-def everything(frame: DataFrame, folder: str) -> list[tuple[str, str]]:
-    """What a stream brings from what is there."""
+def everything(frame: DataFrame, folder: str, more: Callable[[], None]) -> list[tuple[str, str]]:
+    """What a stream brings from what is there, and then from ``more``."""
     rows: list[tuple[str, str]] = []
 
     def take(batch: DataFrame, _: int) -> None:
@@ -69,6 +69,8 @@ def everything(frame: DataFrame, folder: str) -> list[tuple[str, str]]:
 
     running = frame.writeStream.foreachBatch(take).option("checkpointLocation", folder).start()
     try:
+        running.processAllAvailable()
+        more()
         running.processAllAvailable()
     finally:
         running.stop()
@@ -104,13 +106,19 @@ def main(servers: str, jars: str, folder: str) -> None:
     said = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", "found")
     written = [bytes(row.value).decode() for row in said.load().collect()]
 
-    # So that time moves on beyond the last event that counts; and a message that is none.
-    write(spark, servers, "trades", [quads(COUNT + 1_000), "no quads at all", ""])
+    def last() -> None:
+        """Moves time on beyond the last event that counts; and two messages that are no events.
+
+        Only when all others are read: a micro-batch takes a share of each partition, so that a message at the
+        end of a short one is read long before the end of a long one.
+        """
+        write(spark, servers, "trades", [quads(COUNT + 1_000), "no quads at all", ""])
+
     bits = {"maxOffsetsPerTrigger": "60"}
     following = kafka_events(spark, servers, topics, kafka=bits)
     # Spark reads the partitions of a topic side by side, so that events come out of order.
     late = timedelta(seconds=COUNT)
-    rows = everything(answers(following, V_SHAPE, clock="ticks", lateness=late), f"{folder}/checkpoint")
+    rows = everything(answers(following, V_SHAPE, clock="ticks", lateness=late), f"{folder}/checkpoint", last)
 
     engine = spaseq.Engine()
     v_shape, alarm, pair = (engine.register(text) for text in (V_SHAPE, ALARMS, PAIRS))
