@@ -19,7 +19,7 @@ from spaseq.language.hints import WELL_KNOWN
 from spaseq.language.printer import print_term
 from spaseq.paths import KnowledgeGraph, Path, drawing, load, to_networkx
 from spaseq.paths.explain import explain
-from spaseq.paths.knowledge import read_term
+from spaseq.paths.given import read_term
 from spaseq.paths.loading import term
 from spaseq.results._json import json_term
 from spaseq.terms import Term

@@ -18,10 +18,11 @@ from spaseq.language.printer import print_term
 from spaseq.paths._kernel import Flags, Ids, Nodes
 from spaseq.paths.compile import Compiled, compile_path
 from spaseq.paths.expression import Expression, NodeTest, read, show
-from spaseq.paths.loading import Loaded, Source, load_triples, term
+from spaseq.paths.given import read_term
+from spaseq.paths.loading import Loaded, Source, load_triples
 from spaseq.paths.moves import Moves, moves
 from spaseq.paths.pairs import Pairs, find_pairs
-from spaseq.paths.parser import parse, parse_term
+from spaseq.paths.parser import parse
 from spaseq.paths.product import Product, Workspace
 from spaseq.paths.relations import Edges, Relations
 from spaseq.paths.search import Paths, find_paths
@@ -294,19 +295,6 @@ def load(source: Source, prefixes: Mapping[str, str] | None = None) -> Knowledge
     Raises KnowledgeError for what cannot be read, with file and line, or the number of the triple.
     """
     return KnowledgeGraph(load_triples(source), prefixes)
-
-
-def read_term(value: Any, prefixes: Mapping[str, str]) -> Term:
-    """A term, from one of rdflib's or pyoxigraph's, or from text as an expression or N-Triples writes it."""
-    if isinstance(value, NamedNode | BlankNode | OxLiteral):
-        return value
-    if type(value) is str:
-        if value.startswith("_:"):
-            return BlankNode(value[2:])
-        name = value.partition(":")[0]
-        if value.startswith(("<", '"', "'", "+", "-")) or ":" not in value or name in prefixes:
-            return parse_term(value, prefixes)
-    return term(value)
 
 
 def print_name(predicate: NamedNode, prefixes: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from spaseq.paths.expression import Condition, Step
-from spaseq.paths.knowledge import read_term
+from spaseq.paths.given import read_term
 from spaseq.paths.moves import Moves, Relation, Tests
 
 #: Pairs that a path joins, terms as N-Triples.

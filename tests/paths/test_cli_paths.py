@@ -99,6 +99,8 @@ def test_doubtful_predicates_are_warned_of(kb: str) -> None:
         ((":knows", "-g", "KB", "-f", "dot"), "is for --explain"),
         ((":knows", "-g", "KB", "--explain", "-f", "csv"), "is for answers"),
         ((":knows", "-g", "KB", "--from", "x y"), "expected"),
+        ((":knows", "-g", "KB", "--to", "x :y"), "this is not an IRI"),
+        ((":knows", "-g", "KB", "--to", "ex:y y"), "hint: the graph declares :"),
     ],
 )
 def test_wrong_calls(arguments: tuple[str, ...], message: str, kb: str) -> None:

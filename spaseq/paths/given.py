@@ -1,0 +1,53 @@
+"""Terms as users give them: rdflib's, pyoxigraph's, or as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pyoxigraph import BlankNode, Literal, NamedNode
+
+from spaseq.errors import QueryMeaningError
+from spaseq.language.hints import nearest
+from spaseq.language.source import Source
+from spaseq.paths.loading import term
+from spaseq.paths.parser import parse_term
+from spaseq.terms import Term
+
+_PREFIX: Final = re.compile(r"(?:[^\W\d_][\w.-]*)?")
+
+
+def read_term(value: Any, prefixes: Mapping[str, str]) -> Term:
+    """A term, from one of rdflib's or pyoxigraph's, or from text as an expression or N-Triples writes it.
+
+    Raises QueryError, with its place, for a text that is none, and TypeError for what is neither.
+
+    >>> read_term("ex:a", {"ex": "http://example.org/"})
+    <NamedNode value=http://example.org/a>
+    """
+    if isinstance(value, NamedNode | BlankNode | Literal):
+        return value
+    if type(value) is not str:
+        return term(value)
+    if value.startswith("_:"):
+        return BlankNode(value[2:])
+    name, colon, _ = value.partition(":")
+    if value.startswith(("<", '"', "'", "+", "-")) or not colon or name in prefixes:
+        return parse_term(value, prefixes)
+    try:
+        return term(value)
+    except ValueError:
+        raise _no_iri(value, name, prefixes) from None
+
+
+def _no_iri(text: str, name: str, prefixes: Mapping[str, str]) -> QueryMeaningError:
+    """What to say of a text with a colon that is no IRI."""
+    source = Source(text, "<term>")
+    if not _PREFIX.fullmatch(name):
+        return source.error(QueryMeaningError, "this is not an IRI", 0)
+    alike = nearest(name, prefixes)
+    known = ", ".join(f"{prefix}:" for prefix in sorted(prefixes))
+    hint = f"the graph declares {known}" if known else "the graph declares no prefixes: write the whole IRI"
+    hint = f"did you mean '{alike}:'?" if alike else hint
+    return source.error(QueryMeaningError, f"the prefix '{name}:' is not declared", 0, hint)
