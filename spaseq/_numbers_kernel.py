@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spaseq._jit import kernel, part
 from spaseq._terms_kernel import KIND, LENGTH, LITERAL, START, Bytes, Ids, ends_with
-from spaseq.terms import EXACT_ORDER, IS_DOUBLE
+from spaseq.values import EXACT_ORDER, IS_DOUBLE
 
 _XSD: Final = b'"^^<http://www.w3.org/2001/XMLSchema#'
 _INTEGER: Final = np.frombuffer(_XSD + b"integer>", dtype=np.uint8)

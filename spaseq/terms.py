@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from pyoxigraph import BlankNode, Literal, NamedNode
 
-from spaseq.values import DECIMAL, DOUBLE, Value, decode
+from spaseq.values import DECIMAL, DOUBLE, EXACT_ORDER, IS_DOUBLE, NO_NUMBER, Value, decode
 
 Term = NamedNode | BlankNode | Literal
 
@@ -29,10 +29,6 @@ _NOT_DECODED: Final = -1
 
 #: From so many on, numbers are read by compiled code.
 _MANY: Final = 100
-
-NO_NUMBER: Final = 0
-EXACT_ORDER: Final = 1
-IS_DOUBLE: Final = 2
 
 if TYPE_CHECKING:
     from spaseq._table import TermTable

@@ -35,6 +35,11 @@ ILL_TYPED: Final = 11  # text outside of its datatype's lexical space: `data` is
 IRI: Final = 12
 BLANK: Final = 13
 
+# What a column of doubles holds of a term, see ``Dictionary.numbers`` in ``spaseq.terms``.
+NO_NUMBER: Final = 0
+EXACT_ORDER: Final = 1
+IS_DOUBLE: Final = 2
+
 STRING_TYPE: Final = NamedNode(XSD + "string")
 BOOLEAN_TYPE: Final = NamedNode(XSD + "boolean")
 DATETIME_TYPE: Final = NamedNode(XSD + "dateTime")

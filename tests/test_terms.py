@@ -17,7 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from spaseq.events import BatchBuilder, Clock, EventBatch, concatenate
 from spaseq.sources import SourceOptions, lines, open_source
 from spaseq.sources._fast import FastLines
-from spaseq.terms import EXACT_ORDER, IS_DOUBLE, UNBOUND, Dictionary, Term
+from spaseq.terms import UNBOUND, Dictionary, Term
+from spaseq.values import EXACT_ORDER, IS_DOUBLE
 
 from .sources.reading import Trickle, pieces
 

@@ -11,7 +11,8 @@ from spaseq.gpm.solutions import Mask, Solutions, per_distinct
 from spaseq.gpm.walk import volatile
 from spaseq.language.scope import mentioned
 from spaseq.language.syntax import Binary, Constant, Expression, Var
-from spaseq.terms import EXACT_ORDER, IS_DOUBLE, NO_NUMBER, UNBOUND, Dictionary
+from spaseq.terms import UNBOUND, Dictionary
+from spaseq.values import EXACT_ORDER, IS_DOUBLE, NO_NUMBER
 
 
 class ColumnFilter:

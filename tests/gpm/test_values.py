@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode
 
-from spaseq.terms import EXACT_ORDER, IS_DOUBLE, NO_NUMBER, Dictionary
+from spaseq.terms import Dictionary
 from spaseq.values import (
     BLANK,
     BOOLEAN,
@@ -19,11 +19,14 @@ from spaseq.values import (
     DATETIME,
     DECIMAL,
     DOUBLE,
+    EXACT_ORDER,
     FLOAT,
     ILL_TYPED,
     INTEGER,
     IRI,
+    IS_DOUBLE,
     LANG,
+    NO_NUMBER,
     STRING,
     TEMPORAL,
     UNKNOWN,
