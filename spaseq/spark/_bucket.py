@@ -75,7 +75,7 @@ class Bucket:
         return bool(self._kept) and not self._pipeline.done
 
     def add(self, data: bytes, watermark: int) -> list[BadEvent]:
-        """Takes a chunk. Its events before ``watermark`` are late: returned, and left out."""
+        """Takes a chunk. Its events before ``watermark`` are late: left out, and returned by one bucket."""
         said = extent(data)
         if said.begin >= watermark:
             self._kept.append(_Kept(data, said))
@@ -83,7 +83,8 @@ class Bucket:
         chunk = decode(data, self._dictionary)
         late = np.flatnonzero(chunk.batch.time < watermark)
         pattern = pattern_of(self._job.text)
-        letters = [late_letter(pattern, chunk, index, watermark) for index in late.tolist()]
+        told = [index for index in late.tolist() if index not in said.again]
+        letters = [late_letter(pattern, chunk, index, watermark) for index in told]
         if len(late) < len(chunk.batch):
             rest = chunk.take(np.flatnonzero(chunk.batch.time >= watermark))
             data = encode(rest, with_triples=self._needs.triples)

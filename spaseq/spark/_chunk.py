@@ -54,11 +54,15 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a packed chunk says of itself: its first and last time, and how many events it has."""
+    """What a packed chunk says of itself: its first and last time, and how many events it has.
+
+    ``again``: the positions of events that another bucket has too, and tells of if they are late.
+    """
 
     begin: int
     last: int
     events: int
+    again: tuple[int, ...]
 
 
 def join(chunks: Sequence[Chunk], streams: Mapping[int, int]) -> Chunk:
@@ -117,8 +121,8 @@ class _Columns:
         return found
 
 
-def encode(chunk: Chunk, *, with_triples: bool = False) -> bytes:
-    """A chunk as bytes; at least one event."""
+def encode(chunk: Chunk, *, with_triples: bool = False, again: Ids = _NONE) -> bytes:
+    """A chunk as bytes; at least one event. ``again``: see ``Extent``."""
     batch = chunk.batch
     events, terms = _Columns(), _Columns()
     gpms = {
@@ -142,6 +146,7 @@ def encode(chunk: Chunk, *, with_triples: bool = False) -> bytes:
         "begin": int(batch.time.min()),
         "last": int(batch.time.max()),
         "events": len(batch),
+        "again": again.tolist(),
         "gpms": gpms,
         "columns": [len(events.arrays), count],
     }
@@ -151,7 +156,7 @@ def encode(chunk: Chunk, *, with_triples: bool = False) -> bytes:
 def extent(data: bytes) -> Extent:
     """What a packed chunk says of itself."""
     header = unpack_header(data)
-    return Extent(header["begin"], header["last"], header["events"])
+    return Extent(header["begin"], header["last"], header["events"], tuple(header["again"]))
 
 
 def decode(data: bytes, dictionary: Dictionary) -> Chunk:

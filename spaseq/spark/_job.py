@@ -36,6 +36,7 @@ class Job:
 
     ``text`` is its canonical text. ``start``: where its tumbling windows begin, None if it has none.
     ``buckets``: the numbers of its buckets. ``kb``: its background graphs, see ``_background``.
+    ``is_stream``: whether events come in micro-batches, so that some may be late.
     """
 
     text: str
@@ -44,6 +45,7 @@ class Job:
     buckets: tuple[int, ...]
     evaluator: str | None = None
     kb: Shared | None = None
+    is_stream: bool = False
 
     @property
     def identity(self) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.engine.rejects import letter_of
+from spaseq.events import Clock
 from spaseq.language.syntax import Triples, Var
 from spaseq.sources import BadEvent
 from spaseq.spark._chunk import Chunk, events_of
@@ -21,15 +22,18 @@ def late_letter(pattern: SequencePattern, chunk: Chunk, index: int, watermark: i
     Its payload is the event's graph, or else those triples of it that GPMs asked for, if they came along.
     """
     batch = chunk.batch
-    show = batch.clock.show
-    reason = f"late: its time {show(int(batch.time[index]))} is before the watermark, {show(watermark)}"
-    letter = letter_of(batch, index, reason)
+    letter = letter_of(batch, index, late_reason(batch.clock, int(batch.time[index]), watermark))
     if letter.payload:
         return letter
     graph = int(batch.graph[index])
     name = f" {batch.dictionary.term(graph)}" if graph != UNBOUND else ""
     known = dict.fromkeys(_asked_for(pattern, chunk, index))
     return replace(letter, payload="\n".join(f"{triple}{name} ." for triple in known))
+
+
+def late_reason(clock: Clock, time: int, watermark: int) -> str:
+    """Why an event of this time is a dead letter."""
+    return f"late: its time {clock.show(time)} is before the watermark, {clock.show(watermark)}"
 
 
 def _asked_for(pattern: SequencePattern, chunk: Chunk, index: int) -> Iterator[str]:

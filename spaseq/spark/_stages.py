@@ -2,7 +2,7 @@
 
 Between the stages a row is a chunk: ``at`` is how far its stream has come (what watermarks are made of),
 ``begin`` the chunk's first time. A row without a chunk only says how far a stream has come, and by how many
-events, or brings a dead letter.
+events (``over``: the stamps of those that are in no chunk), or brings a dead letter.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ from spaseq.spark._blocks import read_row
 from spaseq.spark._bucket import Bucket
 from spaseq.spark._job import END_MS, Job, looks_back, milliseconds, pattern_of, reached
 from spaseq.spark._lines import BAD, LATE, MATCH, letter_line
+from spaseq.spark._passed_over import late_among
 from spaseq.spark._rows import read_rows
 from spaseq.spark._settle import settle
 from spaseq.spark._stateless import Passed, stage_of
 
-BETWEEN: Final = "at timestamp, bucket int, begin bigint, chunk binary, letter string, events bigint"
+BETWEEN: Final = (
+    "at timestamp, bucket int, begin bigint, chunk binary, letter string, over binary, events bigint"
+)
 ANSWERS: Final = "kind string, line string"
 
 _BETWEEN: Final = pa.schema(
@@ -42,6 +45,7 @@ _BETWEEN: Final = pa.schema(
         ("begin", pa.int64()),
         ("chunk", pa.binary()),
         ("letter", pa.string()),
+        ("over", pa.binary()),
         ("events", pa.int64()),
     ]
 )
@@ -73,7 +77,7 @@ def from_blocks(job: Job, lateness_ms: int) -> Callable[[Batches], Iterator[pa.R
 
         yield from _staged(job, read)
         if ended:
-            yield _record([((END_MS + lateness_ms) * 1000, job.buckets[0], 0, None, None, 0)])
+            yield _record([((END_MS + lateness_ms) * 1000, job.buckets[0], 0, None, None, None, 0)])
         settle()
 
     return stage
@@ -101,9 +105,9 @@ def _staged(job: Job, read: Callable[[list[BadEvent]], Iterator[EventBatch]]) ->
 
 def _rows(job: Job, passed: Passed) -> list[tuple[object, ...]]:
     at = None if passed.newest is None else milliseconds(passed.newest, job.clock) * 1000
-    rows: list[tuple[object, ...]] = [(at, job.buckets[0], 0, None, None, passed.events)]
-    rows += [(at, piece.bucket, piece.begin, piece.data, None, 0) for piece in passed.pieces]
-    rows += [(at, job.buckets[0], 0, None, letter_line(letter), 0) for letter in passed.letters]
+    rows: list[tuple[object, ...]] = [(at, job.buckets[0], 0, None, None, passed.over, passed.events)]
+    rows += [(at, piece.bucket, piece.begin, piece.data, None, None, 0) for piece in passed.pieces]
+    rows += [(at, job.buckets[0], 0, None, letter_line(letter), None, 0) for letter in passed.letters]
     return rows
 
 
@@ -183,11 +187,13 @@ class BucketProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         chunks: list[bytes] = []
         found: list[Answer] = []
+        watermark = self._watermark(timerValues)
         for frame in rows:
             found += [(BAD, letter) for letter in frame["letter"] if letter is not None]
             chunks += [bytes(chunk) for chunk in frame["chunk"] if chunk is not None]
+            for over in frame["over"].dropna():
+                found += [(LATE, letter_line(letter)) for letter in late_among(bytes(over), watermark)]
         if chunks:
-            watermark = self._watermark(timerValues)
             bucket = self._load(int(key[0]))
             for chunk in chunks:
                 found += [(LATE, letter_line(letter)) for letter in bucket.add(chunk, watermark)]

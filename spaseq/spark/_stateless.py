@@ -21,8 +21,9 @@ from spaseq.gpm.solutions import Solutions
 from spaseq.sources import BadEvent
 from spaseq.spark import _kernel_chunk as kernels
 from spaseq.spark._background import receive
-from spaseq.spark._chunk import Chunk, encode, events_of, labelled
+from spaseq.spark._chunk import Chunk, Mask, encode, events_of, labelled
 from spaseq.spark._job import Job, needs, pattern_of
+from spaseq.spark._passed_over import stamps
 from spaseq.terms import Dictionary
 
 #: So many events go through the GPMs at once, if there are so many.
@@ -42,12 +43,16 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What became of some events: how many, their largest time, their chunks, and what is malformed."""
+    """What became of some events: how many, their largest time, their chunks, and what is malformed.
+
+    ``over``: of a stream, the stamps of those that are in no chunk, see ``_passed_over``.
+    """
 
     events: int
     newest: int | None
     pieces: list[Piece]
     letters: list[BadEvent]
+    over: bytes | None = None
 
 
 class Stateless:
@@ -94,12 +99,16 @@ class Stateless:
         if not waiting:
             return Passed(0, None, [], list(letters))
         batch = concatenate(waiting)
-        passed = Passed(len(batch), int(batch.time.max()), list(self._pieces(batch)), list(letters))
+        left = np.ones(len(batch), dtype=np.bool_)
+        pieces = list(self._pieces(batch, left))
+        over = stamps(batch, np.flatnonzero(left)) if self._job.is_stream and left.any() else None
+        passed = Passed(len(batch), int(batch.time.max()), pieces, list(letters), over)
         if self.dictionary.unswept > max(_SWEEP_AFTER, len(self.dictionary) // 2):
             self.dictionary.sweep()
         return passed
 
-    def _pieces(self, batch: EventBatch) -> Iterator[Piece]:
+    def _pieces(self, batch: EventBatch, left: Mask) -> Iterator[Piece]:
+        """Chunks of the events that are wanted, which are taken from those that are ``left``."""
         solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
         if not self._needs.triples:
             batch = _without_triples(batch)
@@ -109,7 +118,10 @@ class Stateless:
             if len(events) < len(batch):
                 chunk = chunk.take(events)
             if len(events):
-                data = encode(chunk, with_triples=self._needs.triples)
+                # What goes to several buckets is told of by the first.
+                again = np.flatnonzero(~left[events])
+                left[events] = False
+                data = encode(chunk, with_triples=self._needs.triples, again=again)
                 yield Piece(int(self._buckets[number]), int(chunk.batch.time.min()), data)
 
     def _wanted(self, chunk: Chunk) -> Ids:

@@ -27,6 +27,7 @@ from spaseq.spark._forms import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark._job import END_MS, reached
 from spaseq.spark._lines import BAD, LATE, MATCH, letter_line
 from spaseq.spark._pack import pack, unpack
+from spaseq.spark._passed_over import late_among
 from spaseq.spark.queries import Prepared, milliseconds_of
 
 #: Takes the answers (kind and line, see ``queries.answers``) of a micro-batch, by its number. The same number
@@ -129,6 +130,8 @@ class _Driver:
             if row["chunk"] is not None:
                 late = self._bucket.add(row["chunk"], before)
                 answers += [(LATE, letter_line(letter)) for letter in late]
+            if row["over"] is not None:
+                answers += [(LATE, letter_line(letter)) for letter in late_among(row["over"], before)]
             if at is not None:
                 newest = self._newest.get(row["source"], _NEVER)
                 self._newest[row["source"]] = max(newest, at // 1000)

@@ -89,6 +89,7 @@ def answers(
             )
         start = events.agg(F.min("time")).first()[0]  # type: ignore[index]  # an aggregate has one row
     job = job_of(spark, prepared, kb, clock, start, buckets, evaluator)
+    job = replace(job, is_stream=events.isStreaming)
     between = events.mapInArrow(from_rows(job), BETWEEN).drop("events")
     return _answers(job, _marked(between, lateness, clock))
 
@@ -197,6 +198,7 @@ def planned(
     clock = known[0][0] if known else Clock.INSTANTS
     start = min((time for found, time in known if found is clock), default=0)
     job = job_of(spark, query, kb, clock, start if _tumbles(query) else None, buckets, evaluator)
+    job = replace(job, is_stream=checkpoint is not None)
     stage = from_blocks(job, milliseconds_of(lateness, clock))
     parts = []
     for number, (iri, (location, options)) in enumerate(located.items()):

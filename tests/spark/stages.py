@@ -19,7 +19,8 @@ from spaseq.spark._background import Local, ship
 from spaseq.spark._bucket import Bucket
 from spaseq.spark._job import Job, needs, pattern_of
 from spaseq.spark._lines import line_of
-from spaseq.spark._stateless import Piece, Stateless
+from spaseq.spark._passed_over import late_among
+from spaseq.spark._stateless import Passed, Piece, Stateless
 from tests.streams import NS, Letter
 
 BEGINNING = -(1 << 62)
@@ -80,9 +81,13 @@ class Cluster:
         newest: dict[str, int] = {stream.iri.value: BEGINNING for stream in pattern_of(text).query.streams}
         counts: dict[str, int] = {}
         for part in self._parts(letters):
-            pieces = [
-                piece for batch in _batches(stage, part, counts, rng) for piece in _through(stage, batch)
-            ]
+            passed = [p for batch in _batches(stage, part, counts, rng) for p in _through(stage, batch)]
+            pieces = [piece for one in passed for piece in one.pieces]
+            for data in [one.over for one in passed if one.over is not None]:
+                refused = late_among(data, watermark)
+                assert late is not None or not refused
+                if late is not None:
+                    late += refused
             rng.shuffle(pieces)
             for number in job.buckets:
                 if self.cold and number in stored:
@@ -111,7 +116,8 @@ class Cluster:
         """What comes to the stateful stage."""
         _, stage = self._made(text, letters, None)
         rng = random.Random(self.seed)
-        return [piece for batch in _batches(stage, letters, {}, rng) for piece in _through(stage, batch)]
+        batches = _batches(stage, letters, {}, rng)
+        return [piece for batch in batches for passed in _through(stage, batch) for piece in passed.pieces]
 
     def _made(
         self, text: str, letters: Sequence[Letter], kb: Mapping[str, str] | None
@@ -120,7 +126,7 @@ class Cluster:
         alone = needs(pattern_of(text)).one_group is not None
         numbers = tuple(range(1 if alone else self.buckets))
         start = min((letter.time for letter in letters), default=0)
-        job = Job(text, Clock.TICKS, start, numbers, self.evaluator, shipped)
+        job = Job(text, Clock.TICKS, start, numbers, self.evaluator, shipped, is_stream=True)
         return job, Stateless(job)
 
     def _parts(self, letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
@@ -150,7 +156,7 @@ def _batches(
             yield builder.build()
 
 
-def _through(stage: Stateless, batch: EventBatch) -> Iterator[Piece]:
+def _through(stage: Stateless, batch: EventBatch) -> Iterator[Passed]:
     for passed in stage.run([batch], []):
         assert not passed.letters
-        yield from passed.pieces
+        yield passed

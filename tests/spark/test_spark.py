@@ -122,14 +122,22 @@ def test_late_and_bad_events_are_told(spark: SparkSession, tmp_path: Path) -> No
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "1.nq").write_text(quads(50) + quads(60) + "nonsense .\n" + quads(70))
-    (folder / "2.nq").write_text(quads(10) + quads(80))
+    # Of these one is on time; no GPM wants the second, nor any of the third file.
+    (folder / "2.nq").write_text(quads(10) + quads(20, "x") + quads(80))
+    (folder / "3.nq").write_text(quads(21, "x") + quads(22, "x"))
     text, streams = stocks(tmp_path, 0)[0], {"S": str(folder) + "?format=nq"}
     frame = run(spark, text, streams, checkpoint=tmp_path / "cp", most_bytes=1)
     rows, _ = finished(frame, tmp_path / "cp")
-    (late,) = found(rows, "late")
-    assert "its time 10 is before the watermark" in json.loads(late)["reason"]
-    assert found(rows, "bad")
-    assert f"{NS}e10" in json.loads(late)["payload"]
+    late = sorted(map(json.loads, found(rows, "late")), key=lambda letter: letter["reason"])
+    times = [letter["reason"].partition(" is before the watermark")[0] for letter in late]
+    assert times == [f"late: its time {time}" for time in (10, 20, 21, 22)]
+    assert {letter["stream"] for letter in late} == {f"{NS}S"}
+    assert f"{NS}e10" in late[0]["payload"]
+    letters: list[spaseq.BadEvent] = []
+    whole = tmp_path / "whole.nq"
+    whole.write_text("".join(path.read_text() for path in sorted(folder.iterdir())))
+    local(text, {"S": str(whole)}, dead_letters=letters.append)
+    assert sum(letter.reason.startswith("late") for letter in letters) == len(late)
     bad = [json.loads(letter) for letter in found(rows, "bad")]
     assert {letter["stream"] for letter in bad} == {f"{NS}S"}
     assert any(letter["position"].endswith("1.nq, line 9") for letter in bad)
