@@ -16,6 +16,9 @@ from spaseq.spark import answers_of, drive, folder_sink, planned, session
 #: Small, so that there are many micro-batches.
 PIECE, MOST = 10_000, 20_000
 
+#: No machine is so fast that the stream ends before the last kill: a micro-batch takes so long at least.
+EVERY = {"stream": "1 second", "driver": "0.5 seconds"}
+
 
 def main(mode: str, folder: Path) -> None:
     warnings.simplefilter("ignore")
@@ -25,10 +28,11 @@ def main(mode: str, folder: Path) -> None:
     checkpoint = folder / "checkpoint"
     plan = planned(spark, query, streams, checkpoint=checkpoint, most_bytes=MOST, piece_bytes=PIECE)
     if mode == "driver":
-        running = drive(plan, checkpoint, folder_sink(folder / "out"))
+        running = drive(plan, checkpoint, folder_sink(folder / "out"), processingTime=EVERY[mode])
     else:
         found = answers_of(plan).where("kind = 'match'").select("json")
         writer = found.writeStream.format("text").option("path", str(folder / "out"))
+        writer = writer.trigger(processingTime=EVERY[mode])
         running = writer.option("checkpointLocation", str(checkpoint)).start()
     running.processAllAvailable()
     running.stop()

@@ -34,7 +34,8 @@ IS_LONG = (settings.default or settings()).max_examples > 1_000
 #: How often the process is killed.
 KILLS = {"stream": 20, "driver": 20} if IS_LONG else {"stream": 3, "driver": 2}
 
-#: So many events for each kill, that the stream does not end before; the driver is the faster one.
+#: So many events for each kill, that the stream does not end before: more than there are in the micro-batches
+#: that a process can begin in the seconds that it has, see ``killed.EVERY``.
 EVENTS = {"stream": 200, "driver": 400}
 
 pytestmark = [
@@ -60,16 +61,17 @@ def killed_at_random(mode: str, folder: Path, kills: int, rng: random.Random) ->
     """Runs to the end of the stream, killed so often on the way; how often it was.
 
     A kill comes up to four seconds after the first micro-batch of a process has begun, which is some
-    micro-batches later, in any of their steps.
+    micro-batches later, in any of their steps. After the last one there is more of the stream to come.
     """
     done = 0
     while True:
         process = started(mode, folder)
+        before = _begun(folder)
         try:
             if done == kills:
                 assert process.wait(timeout=1_200) == 0
+                assert _begun(folder) > before
                 return done
-            before = _begun(folder)
             while process.poll() is None and _begun(folder) == before:
                 time.sleep(0.05)
             try:
