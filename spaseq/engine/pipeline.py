@@ -14,8 +14,9 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.gpm.walk import patterns
 from spaseq.language.syntax import Ask, Bind, Construct, Gpm, Group, Query, RegisterKind, SubSelect
+from spaseq.matching.by_columns import ByColumns
 from spaseq.matching.context import Context
-from spaseq.matching.evaluators import ByColumns, by_columns, by_events, check, choose
+from spaseq.matching.evaluators import by_columns, by_events, check, choose
 from spaseq.matching.host import Key, Matcher
 from spaseq.matching.model import Found, Occurrence, Solution, bounds
 from spaseq.results.match import ConstructedTriple, Match

@@ -128,6 +128,9 @@ class Solutions:
 
 
 UNIT = Solutions(1, None, {})
+
+#: The solutions of a graph pattern that has none in any event.
+NO_SOLUTIONS = Solutions(0, np.zeros(0, dtype=np.int64), {})
 """The solutions of the empty pattern: one, which binds nothing."""
 
 

@@ -2,53 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import Atom, SequencePattern
 from spaseq.automaton.show import show
 from spaseq.errors import EngineError
-from spaseq.events import EventBatch
-from spaseq.gpm.solutions import Solutions
 from spaseq.language.syntax import Strategy
+from spaseq.matching.by_columns import ByColumns
 from spaseq.matching.context import Context
-from spaseq.matching.host import Key
-from spaseq.matching.model import Bounds, Evaluator, Found
+from spaseq.matching.model import Bounds, Evaluator
 from spaseq.matching.obstacles import Obstacle, in_words, other_operators
 from spaseq.matching.reference import Reference
 from spaseq.matching.runs.evaluator import Runs
 from spaseq.matching.runs.program import Program
 from spaseq.terms import Dictionary
-
-
-class ByColumns(Protocol):
-    """An evaluator of a whole query, with all its partitions, that takes batches of columns.
-
-    Matches come in the order of their last events, each as soon as it is certain, as those of ``Matcher`` do.
-    """
-
-    def process(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterable[tuple[Key, Found]]:
-        """Takes events in processing order, the first at position ``start``; gives the matches found.
-
-        ``solutions`` are those of the GPMs' stateless parts; a GPM without any may be absent.
-        """
-        ...
-
-    def advance(self, time: int) -> Iterable[tuple[Key, Found]]:
-        """Time has come to ``time``: gives the matches that waited for that."""
-        ...
-
-    def close(self) -> Iterable[tuple[Key, Found]]:
-        """No event will come any more: gives the matches that waited for that."""
-        ...
-
-    def settled(self, time: int) -> int:
-        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from spaseq.events import EventBatch, Stamp
 from spaseq.language.syntax import Window, WindowKind
+
+Ints = npt.NDArray[np.int64]
 
 #: A solution mapping: variable name → term id; an unbound variable is absent.
 Solution = Mapping[str, int]
@@ -136,6 +141,19 @@ class Bounds:
     def index(self, at: int) -> int:
         """The number of the tumbling window that contains a place on the axis."""
         return (at - self.start) // self.size
+
+    def places(self, batch: EventBatch, start: int) -> Ints:
+        """Where the events of a batch lie on that axis, the first at position ``start``; shape ``(events,)``.
+
+        For tumbling windows, in which of them.
+        """
+        at = start + np.arange(len(batch)) if self.counted else batch.time
+        return at if self.sliding else np.asarray((at - self.start) // self.size)
+
+    @property
+    def reach(self) -> int:
+        """How far apart the ``places`` of events of one match may be."""
+        return self.size if self.sliding else 0
 
     def together(self, first: Occurrence, last: Occurrence) -> bool:
         """Whether one match may span both."""

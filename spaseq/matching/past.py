@@ -122,6 +122,11 @@ class Past:
                     return True
         return not wanted
 
+    def solutions(self, chunk: Chunk, index: int, g: int, key: Key) -> tuple[Solution, ...]:
+        """The solutions of a GPM in an event of a batch that a partition sees."""
+        rows = [chunk.row(g, i) for i in chunk.span(g, index)]
+        return tuple(row for row in rows if self.belongs(row, key))
+
     def belongs(self, solution: Solution, key: Key) -> bool:
         """Whether a partition sees a solution."""
         return all(solution.get(name, term) == term for name, term in zip(self._keys, key, strict=True))

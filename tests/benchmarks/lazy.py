@@ -22,8 +22,9 @@ from spaseq.automaton.pattern import SequencePattern, normalise
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.language.parser import parse
+from spaseq.matching.by_columns import ByColumns
 from spaseq.matching.context import Context
-from spaseq.matching.evaluators import ByColumns, by_events
+from spaseq.matching.evaluators import by_events
 from spaseq.matching.host import Matcher
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from pyoxigraph import Literal
@@ -12,6 +11,7 @@ from pyoxigraph import Literal
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.solutions import Solutions
+from spaseq.matching.by_columns import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Matcher
 from spaseq.matching.kernel.evaluator import Kernel
@@ -33,18 +33,6 @@ def by_reference(sample: Sample) -> Yields:
 def by_runs(sample: Sample) -> Yields:
     query = sample.query
     return _by_matcher(sample, lambda: Runs(query.program, query.pattern, query.context, sample.bounds))
-
-
-class ByColumns(Protocol):
-    """An evaluator of a whole query that takes batches of columns."""
-
-    def process(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterable[tuple[Key, Found]]: ...
-
-    def advance(self, time: int) -> Iterable[tuple[Key, Found]]: ...
-
-    def close(self) -> Iterable[tuple[Key, Found]]: ...
 
 
 #: Makes one, as ``Kernel`` is made.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,9 @@ import numpy.typing as npt
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
-from spaseq.gpm.solutions import Solutions
+from spaseq.gpm.solutions import NO_SOLUTIONS, Solutions
 from spaseq.language.syntax import Consume, Emit
+from spaseq.matching.by_columns import Immediate
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration import _kernel_layout as lay
 from spaseq.matching.enumeration._kernel import label_events, run
@@ -36,7 +37,7 @@ from spaseq.terms import Dictionary
 Ints = npt.NDArray[np.int64]
 
 
-class Enumeration:
+class Enumeration(Immediate):
     """The matches of one query over all its partitions, those with the same last event in any order.
 
     ``process`` does the work of a batch's events as its matches are taken; it must be exhausted before the
@@ -56,8 +57,7 @@ class Enumeration:
         self._past = Past(self._gpms, self._keys[: self._partition])
         automaton = Automaton(Program(compile_pattern(pattern)), self._gpms)
         self._replay = Replay(automaton, context, self._past, self._keys, self._partition)
-        limit = bounds.size if bounds.sliding else 0
-        self._memory = Memory(automaton, len(self._gpms), len(self._keys), limit)
+        self._memory = Memory(automaton, len(self._gpms), len(self._keys), bounds.reach)
         self._memory.counters[lay.SINGLE] = self._single
         self._memory.counters[lay.CONSUME] = query.consume is Consume.ANY
         dictionary.hold(self)
@@ -103,19 +103,6 @@ class Enumeration:
         """Takes events and enumerates nothing; how many sets of matches they complete."""
         return sum(self._roots(batch, start, solutions))
 
-    def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
-        """Time has come to ``time``: no match waits for that."""
-        del time
-        yield from ()
-
-    def close(self) -> Iterator[tuple[Key, Found]]:
-        """No event will come any more: no match waits for that."""
-        yield from ()
-
-    def settled(self, time: int) -> int:
-        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
-        return time
-
     # --- events in ----------------------------------------------------------------------------
 
     def _roots(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[int]:
@@ -151,18 +138,16 @@ class Enumeration:
                 m.more_found()
 
     def _columns(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> _Columns:
-        tables = tuple(solutions.get(name, _NONE) for name in self._gpms)
+        tables = tuple(solutions.get(name, NO_SOLUTIONS) for name in self._gpms)
         sizes = np.cumsum([0, *map(len, tables)])
         labels = np.zeros(len(batch), dtype=np.int64)
         events = np.concatenate([table.events for table in tables])
         if not label_events(labels, events, sizes):
             tables = tuple(table.by_time() for table in tables)
             events = np.concatenate([table.events for table in tables])
-        axis = start + np.arange(len(batch)) if self._bounds.counted else batch.time
-        if not self._bounds.sliding:
-            axis = (axis - self._bounds.start) // self._bounds.size
+        axis = self._bounds.places(batch, start)
         chunk = Chunk(start, batch, tables, int(axis[-1]))
-        self._past.add(chunk, int(axis[0] - self._memory.counters[lay.LIMIT]))
+        self._past.add(chunk, int(axis[0]) - self._bounds.reach)
         values = [
             np.stack([table.column(name) for name in self._keys], axis=1) for table in tables if self._keys
         ]
@@ -220,6 +205,3 @@ class _Columns(NamedTuple):
     keys: Ints
     cursors: Ints
     ends: Ints
-
-
-_NONE: Final = Solutions(0, np.zeros(0, dtype=np.int64), {})

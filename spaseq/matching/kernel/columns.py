@@ -1,24 +1,102 @@
-"""A batch as the kernel reads it: one array of integers.
+"""Batches as the kernels read them: one array of integers each, and what is known of the terms in it.
 
 GPMs that ask the same share their columns (``gpm.sharing``), and what is done to a column is done once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
-from spaseq.gpm.solutions import Solutions
+from spaseq.gpm.solutions import NO_SOLUTIONS, Solutions
 from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.kernel.numbers import Numbers
+from spaseq.matching.past import Chunk, Past
+from spaseq.terms import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
-#: The solutions of a GPM that has none.
-NONE: Final = Solutions(0, np.zeros(0, dtype=np.int64), {})
+
+class Columns:
+    """The batches that matches may still have events of, and the numbers of the terms that are in them.
+
+    ``read`` are the variables that tables read, each with the place of its GPM in ``gpms``; ``constants``
+    the ids of the terms that tables mention. ``past`` has the batches, ``numbers`` the terms.
+    """
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        pattern: SequencePattern,
+        gpms: Sequence[str],
+        read: Sequence[tuple[int, str]],
+        constants: Sequence[int],
+    ) -> None:
+        self._gpms = gpms
+        self._read = read
+        self._single = len(set(pattern.streams)) == 1
+        self._streams: dict[int, int] = {}
+        self.past = Past(gpms, tuple(variable.name for variable in pattern.query.partition))
+        self.numbers = Numbers(dictionary)
+        self._constants = np.array(constants, dtype=np.int64)
+        self.numbers.cover(self._constants)
+        self._stale = False
+        dictionary.hold(self)
+
+    def live_ids(self) -> Iterable[Ints]:
+        """No ids, since the past's batches keep theirs; asked when all others are about to be forgotten."""
+        self._stale = True
+        self.numbers.forget_all_but(ids for chunk in self.past for ids in chunk.live_ids())
+        return ()
+
+    def add(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions], axis: Ints, oldest: int
+    ) -> Chunk:
+        """Takes a batch, and lets those go that end before ``oldest``; ``axis`` is where its events lie."""
+        found = (solutions.get(name, NO_SOLUTIONS) for name in self._gpms)
+        tables, begins = by_event(found, len(batch))
+        chunk = Chunk(start, batch, tables, int(axis[-1]), begins)
+        self.past.add(chunk, oldest)
+        return chunk
+
+    def renew(self) -> bool:
+        """If ids of events that are gone may have been given to other terms: looks at all terms again.
+
+        Whatever else holds ids of such events must then be left out by the caller.
+        """
+        if not self._stale:
+            return False
+        self._stale = False
+        self.numbers.cover(self._constants)
+        for chunk in self.past:
+            self._cover(self._parts(chunk))
+        return True
+
+    def packed(self, chunk: Chunk, axis: Ints) -> Ints:
+        """A batch for the kernel."""
+        assert chunk.rows is not None
+        parts = self._parts(chunk)
+        self._cover(parts)
+        return packed(chunk.start, chunk.batch, self._numbered(chunk.batch), axis, chunk.rows, parts)
+
+    def _parts(self, chunk: Chunk) -> list[Ints]:
+        return [chunk.solutions[g].column(name) for g, name in self._read]
+
+    def _cover(self, parts: Iterable[Ints]) -> None:
+        for column in distinct(parts):
+            self.numbers.cover(column)
+
+    def _numbered(self, batch: EventBatch) -> Ints:
+        """The stream of each event, as a number from 0."""
+        if self._single:
+            return np.zeros(len(batch), dtype=np.int64)
+        streams, inverse = np.unique(batch.stream, return_inverse=True)
+        numbers = [self._streams.setdefault(stream, len(self._streams)) for stream in streams.tolist()]
+        return np.array(numbers, dtype=np.int64)[inverse]
 
 
 def by_event(solutions: Iterable[Solutions], size: int) -> tuple[tuple[Solutions, ...], Ints]:

@@ -6,7 +6,7 @@ replayed through ``Context``, exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -21,16 +21,14 @@ from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel import _kernel_values as v
-from spaseq.matching.kernel.columns import NONE, by_event, distinct, packed
+from spaseq.matching.kernel.columns import Columns
 from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory
-from spaseq.matching.kernel.numbers import Numbers
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables import compile_tables
 from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
 from spaseq.matching.model import Bounds, Found
-from spaseq.matching.past import Chunk, Past
 from spaseq.terms import Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -50,29 +48,18 @@ class Kernel:
         self._keys = tuple(variable.name for variable in pattern.query.partition)
         self._bounds = bounds
         self._tables = self._compiled.tables
-        self._tables[v.LIMIT] = bounds.size if bounds.sliding else 0
-        self._numbers = Numbers(dictionary)
-        self._streams: dict[int, int] = {}
-        self._past = Past(self._compiled.gpms, self._keys)
-        self._exact = Exact(self._compiled, context, self._past, bounds)
-        self._replay = Replay(self._compiled, context, self._past)
-        self._matches = Matches(pattern, self._compiled, self._past, self._replay)
-        limit = int(self._tables[v.LIMIT])
+        self._tables[v.LIMIT] = bounds.reach
+        c = self._compiled
+        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants)
+        past = self._columns.past
+        self._exact = Exact(c, context, past, bounds)
+        self._replay = Replay(c, context, past)
+        self._matches = Matches(pattern, c, past, self._replay)
         self._trails = bool(self._tables[v.TRAILS])
-        self._open = Open(limit)
-        self._certain = Certain(self._compiled, self._replay, limit)
+        self._open = Open(bounds.reach)
+        self._certain = Certain(c, self._replay, bounds.reach)
         self._memory = memory(self._compiled, _START)
         self._start = 0
-        self._constants = np.array(self._compiled.constants, dtype=np.int64)
-        self._numbers.cover(self._constants)
-        self._stale = False
-        dictionary.hold(self)
-
-    def live_ids(self) -> Iterable[Ints]:
-        """No ids, since the past's batches keep theirs; asked when all others are about to be forgotten."""
-        self._stale = True
-        self._numbers.forget_all_but(ids for chunk in self._past for ids in chunk.live_ids())
-        return ()
 
     def process(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
@@ -83,10 +70,10 @@ class Kernel:
         """
         if not len(batch):
             return
-        columns = self._columns(batch, start, solutions)
+        columns = self._take(batch, start, solutions)
         self._memory.begin()
         while True:
-            m, numbers = self._memory, self._numbers
+            m, numbers = self._memory, self._columns.numbers
             status = k.run(self._tables, m.ints, m.floats, columns, numbers.numbers, numbers.codes)
             if status == lay.CONSUME:
                 yield from self._consumed(start)
@@ -104,7 +91,7 @@ class Kernel:
     def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
         """Time has come to ``time``: yields the matches whose windows have thereby ended."""
         if self._trails and not self._bounds.counted:
-            at = time if self._bounds.sliding else (time - self._bounds.start) // self._bounds.size
+            at = time if self._bounds.sliding else self._bounds.index(time)
             yield from self._finish(at, time)
 
     def close(self) -> Iterator[tuple[Key, Found]]:
@@ -121,11 +108,11 @@ class Kernel:
 
     def _finish(self, at: int, time: int) -> Iterator[tuple[Key, Found]]:
         """The matches that are due before a place on the window's axis."""
-        if self._stale:
-            self._renew(at, time)
+        if self._columns.renew():
+            self._sweep(at, time, 0)
         self._open.advance(at)
         self._start = 0
-        m, numbers = self._memory, self._numbers
+        m, numbers = self._memory, self._columns.numbers
         k.finish(self._tables, m.ints, m.floats, at, numbers.numbers, numbers.codes)
         yield from self._found()
 
@@ -140,7 +127,7 @@ class Kernel:
             k.keep(m, ~np.array(self._certain.repeated(runs, int(m[mem.NOW])), dtype=np.bool_))
         if m[mem.FOUND_COUNT] and self._trails:
             rows = self._rows()
-            rows[:] = arranged(rows, self._past.stamps(rows[:, lay.FOUND_EVENT] + self._start))
+            rows[:] = arranged(rows, self._columns.past.stamps(rows[:, lay.FOUND_EVENT] + self._start))
         if m[mem.FOUND_COUNT]:
             yield from self._matches.of(m)
 
@@ -176,23 +163,16 @@ class Kernel:
 
     # --- columns in ---------------------------------------------------------------------------
 
-    def _columns(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
-        found = (solutions.get(name, NONE) for name in self._compiled.gpms)
-        tables, rows = by_event(found, len(batch))
-        at = start + np.arange(len(batch)) if self._bounds.counted else batch.time
-        if not self._bounds.sliding:
-            at = (at - self._bounds.start) // self._bounds.size
-        chunk = Chunk(start, batch, tables, int(at[-1]), rows)
+    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
+        """A batch as the kernel reads it."""
+        axis = self._bounds.places(batch, start)
         self._start = start
         if self._trails:
-            self._open.add(at, batch.time)
-        self._past.add(chunk, self._oldest(int(at[0])))
-        if self._stale:
-            self._renew(int(at[0]), int(batch.time[0]))
-        parts = self._parts(chunk)
-        for column in distinct(parts):
-            self._numbers.cover(column)
-        return packed(start, batch, self._stream_numbers(batch), at, rows, parts)
+            self._open.add(axis, batch.time)
+        chunk = self._columns.add(batch, start, solutions, axis, self._oldest(int(axis[0])))
+        if self._columns.renew():
+            self._sweep(int(axis[0]), int(batch.time[0]), 0)
+        return self._columns.packed(chunk, axis)
 
     def _oldest(self, axis: int) -> int:
         """From where on the window's axis runs, or what negations look back at, may have events."""
@@ -203,26 +183,6 @@ class Kernel:
             return min(axis, int(m[m[m[mem.PARKED]] + mem.DUE]) - limit) - limit
         return axis - limit
 
-    def _parts(self, chunk: Chunk) -> list[Ints]:
-        """The columns that the kernel reads."""
-        return [chunk.solutions[g].column(name) for g, name in self._compiled.columns]
-
-    def _renew(self, axis: int, time: int) -> None:
-        """Ids of events that are gone may be given to other terms: leaves out the runs that hold some."""
-        self._stale = False
-        self._numbers.cover(self._constants)
-        for chunk in self._past:
-            for column in distinct(self._parts(chunk)):
-                self._numbers.cover(column)
-        self._sweep(axis, time, 0)
-
-    def _stream_numbers(self, batch: EventBatch) -> Ints:
-        if self._tables[v.SINGLE]:
-            return np.zeros(len(batch), dtype=np.int64)
-        streams, inverse = np.unique(batch.stream, return_inverse=True)
-        numbers = [self._streams.setdefault(stream, len(self._streams)) for stream in streams.tolist()]
-        return np.array(numbers, dtype=np.int64)[inverse]
-
     def _make_room(self, columns: Ints) -> None:
         """Leaves out runs that are over, and makes a memory at least half of which is free."""
         m = self._memory.ints
@@ -232,7 +192,7 @@ class Kernel:
 
     def _sweep(self, axis: int, time: int, decided: int) -> None:
         """Makes a memory that has room for so many decisions, with the runs that may still go on."""
-        old, tables, ids = self._memory, self._tables, self._numbers
+        old, tables, ids = self._memory, self._tables, self._columns.numbers
         nowhere = np.zeros(0, dtype=np.int64)
         now = axis, time, ids.numbers, ids.codes
         live, remembered = k.sweep(tables, old.ints, old.floats, nowhere, old.floats, *now)

@@ -75,16 +75,11 @@ class Exact:
         return _Run((*begun.events, *events), rows, gaps, begun.leading)
 
     def _act(self, run: _Run, actions: Sequence[Action], key: Key) -> _Run | None:
-        context = self._context
         rows, gaps, leading = run.rows, run.gaps, list(run.leading)
         for action in actions:
             match action:
-                case Enter(kleene):
-                    rows = context.enter(rows, kleene)
-                case Again(kleene):
-                    rows = context.again(rows, kleene)
-                case Leave(kleene, _, inside):
-                    rows = context.leave(rows, kleene, inside)
+                case Enter() | Again() | Leave():
+                    rows = self._context.act(rows, (action,))
                 case Forbid(units):
                     gaps = (*gaps, Gap(units, run.frontier))
                 case Await(owner):
@@ -142,8 +137,7 @@ class Exact:
         """An event as one partition sees it."""
         solutions = {}
         for gpm, g in gpms.items():
-            rows = [chunk.row(g, i) for i in chunk.span(g, index)]
-            solutions[gpm] = tuple(row for row in rows if self._past.belongs(row, key))
+            solutions[gpm] = self._past.solutions(chunk, index, g, key)
         stamp, position = chunk.batch.stamp(index), chunk.start + index
         return Occurrence(stamp, position, solutions, chunk.batch, index, chunk)
 

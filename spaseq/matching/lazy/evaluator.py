@@ -7,7 +7,7 @@ all orders give the same matches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,11 @@ import numpy.typing as npt
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
+from spaseq.matching.by_columns import Immediate
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.kernel import _kernel_values as v
-from spaseq.matching.kernel.columns import NONE, by_event, distinct, packed
-from spaseq.matching.kernel.numbers import Numbers
+from spaseq.matching.kernel.columns import Columns
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.exact import Exact
 from spaseq.matching.lazy.matches import Matches
@@ -27,13 +27,12 @@ from spaseq.matching.lazy.memory import Memory
 from spaseq.matching.lazy.order import chain_order, is_better
 from spaseq.matching.lazy.tables import compile_tables
 from spaseq.matching.model import Bounds, Found
-from spaseq.matching.past import Chunk, Past
 from spaseq.terms import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
 
-class Lazy:
+class Lazy(Immediate):
     """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery."""
 
     def __init__(
@@ -51,29 +50,16 @@ class Lazy:
         self._seen = 0
         self._compiled = compile_tables(pattern, dictionary.pin)
         self._bounds = bounds
-        self._single = len(set(pattern.streams)) == 1
-        self._limit = bounds.size if bounds.sliding else 0
-        self._numbers = Numbers(dictionary)
-        self._streams: dict[int, int] = {}
-        self._past = Past(self._compiled.gpms, tuple(variable.name for variable in pattern.query.partition))
-        self._memory = Memory(self._compiled, self._limit, self._single)
-        exact = Exact(pattern, context, bounds, self._past)
-        self._matches = Matches(pattern, self._compiled, self._past, exact)
-        self._constants = np.array(self._compiled.constants, dtype=np.int64)
-        self._numbers.cover(self._constants)
-        self._stale = False
-        dictionary.hold(self)
+        c = self._compiled
+        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants)
+        self._memory = Memory(c, bounds.reach, len(set(pattern.streams)) == 1)
+        past = self._columns.past
+        self._matches = Matches(pattern, c, past, Exact(pattern, context, bounds, past))
 
     @property
     def memory(self) -> Memory:
         """All that is kept of events."""
         return self._memory
-
-    def live_ids(self) -> Iterable[Ints]:
-        """No ids, since the past's batches keep theirs; asked when all others are about to be forgotten."""
-        self._stale = True
-        self._numbers.forget_all_but(ids for chunk in self._past for ids in chunk.live_ids())
-        return ()
 
     def process(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
@@ -84,8 +70,8 @@ class Lazy:
         """
         if not len(batch):
             return
-        columns, begins = self._columns(batch, start, solutions)
-        memory, numbers = self._memory, self._numbers
+        columns, begins = self._take(batch, start, solutions)
+        memory, numbers = self._memory, self._columns.numbers
         c = memory.counters
         self._reorder(begins[:, -1])
         c[lay.EVENT] = 0
@@ -101,19 +87,6 @@ class Lazy:
             axis = int(columns[columns[v.B_AXIS] + event])
             memory.grow(status, begins[:, event + 1] - begins[:, event], axis)
 
-    def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
-        """Time has come to ``time``: no match waits for that."""
-        del time
-        yield from ()
-
-    def close(self) -> Iterator[tuple[Key, Found]]:
-        """No event will come any more: no match waits for that."""
-        yield from ()
-
-    def settled(self, time: int) -> int:
-        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
-        return time
-
     def _reorder(self, new: Ints) -> None:
         """Orders the items of each plan by how many events they have, when that has changed enough.
 
@@ -123,7 +96,7 @@ class Lazy:
         if self._orders and self._seen < self._memory.buffered:
             return
         counts = (self._memory.counts + new).tolist()
-        gpms, numbers = self._compiled.gpms, self._numbers
+        gpms, numbers = self._compiled.gpms, self._columns.numbers
         orders, better = [], not self._orders
         for i, (plan, demanded) in enumerate(self._compiled.plans):
             of_items = [counts[gpms.index(item.atom.gpm)] for item in plan.items]
@@ -141,39 +114,10 @@ class Lazy:
         if len(found):
             yield from self._matches.of(found, choices)
 
-    def _columns(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> tuple[Ints, Ints]:
+    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> tuple[Ints, Ints]:
         """A batch as the kernel reads it, and where the rows of each GPM begin in its events."""
-        found = (solutions.get(name, NONE) for name in self._compiled.gpms)
-        tables, begins = by_event(found, len(batch))
-        axis = start + np.arange(len(batch)) if self._bounds.counted else batch.time
-        if not self._bounds.sliding:
-            axis = (axis - self._bounds.start) // self._bounds.size
-        chunk = Chunk(start, batch, tables, int(axis[-1]), begins)
-        self._past.add(chunk, int(axis[0]) - self._limit)
-        if self._stale:
-            self._renew()
-        parts = self._parts(chunk)
-        for column in distinct(parts):
-            self._numbers.cover(column)
-        return packed(start, batch, self._stream_numbers(batch), axis, begins, parts), begins
-
-    def _parts(self, chunk: Chunk) -> list[Ints]:
-        """The columns that the kernel reads."""
-        return [chunk.solutions[g].column(name) for g, name in self._compiled.columns]
-
-    def _renew(self) -> None:
-        """Ids of events that are gone may be given to other terms: looks at all terms again."""
-        self._stale = False
-        self._numbers.cover(self._constants)
-        for chunk in self._past:
-            for column in distinct(self._parts(chunk)):
-                self._numbers.cover(column)
-
-    def _stream_numbers(self, batch: EventBatch) -> Ints:
-        if self._single:
-            return np.zeros(len(batch), dtype=np.int64)
-        streams, inverse = np.unique(batch.stream, return_inverse=True)
-        numbers = [self._streams.setdefault(stream, len(self._streams)) for stream in streams.tolist()]
-        return np.array(numbers, dtype=np.int64)[inverse]
+        axis = self._bounds.places(batch, start)
+        chunk = self._columns.add(batch, start, solutions, axis, int(axis[0]) - self._bounds.reach)
+        assert chunk.rows is not None
+        self._columns.renew()
+        return self._columns.packed(chunk, axis), chunk.rows

@@ -57,9 +57,7 @@ class Exact:
             for index in range(min(len(chunk.batch), last + 1 - chunk.start)):
                 solutions = {}
                 for gpm in self._forbidden:
-                    g = self._numbers[gpm]
-                    rows = [chunk.row(g, i) for i in chunk.span(g, index)]
-                    kept = tuple(row for row in rows if self._past.belongs(row, key))
+                    kept = self._past.solutions(chunk, index, self._numbers[gpm], key)
                     if kept:
                         solutions[gpm] = kept
                 if solutions:

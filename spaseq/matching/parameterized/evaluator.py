@@ -13,7 +13,8 @@ import numpy as np
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
-from spaseq.gpm.solutions import Solutions
+from spaseq.gpm.solutions import NO_SOLUTIONS, Solutions
+from spaseq.matching.by_columns import Immediate
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, Found
@@ -28,7 +29,7 @@ from spaseq.terms import Dictionary
 _ROOM: Final = 4_096
 
 
-class Parameterized:
+class Parameterized(Immediate):
     """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery.
 
     Raises ``NotParameterizedError`` for a query that ``fits`` refuses.
@@ -41,7 +42,6 @@ class Parameterized:
         self._keys = tuple(variable.name for variable in pattern.query.partition)
         self._context = context
         self._bounds = bounds
-        self._limit = bounds.size if bounds.sliding else 0
         self._size = len(self._compiled.atoms)
         self._gpms = tuple(pattern.gpms)
         # Of each place of the sequence, the number and name of its GPM.
@@ -68,8 +68,8 @@ class Parameterized:
         """
         if not len(batch):
             return
-        tables = {name: solutions.get(name, _NONE).by_time() for name in self._gpms}
-        axis = self._axis(batch, start)
+        tables = {name: solutions.get(name, NO_SOLUTIONS).by_time() for name in self._gpms}
+        axis = self._bounds.places(batch, start)
         self._remember(batch, start, tables, axis)
         text = read(self._compiled, self._keys, len(batch), tables, self._values)
         numbers = self._partitions.of(text.keys)
@@ -90,29 +90,9 @@ class Parameterized:
                 self._found,
                 self._stops,
                 begin,
-                self._limit,
+                self._bounds.reach,
             )
             yield from self._matches(self._found[:count])
-
-    def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
-        """Time has come to ``time``: no match waits for that."""
-        del time
-        yield from ()
-
-    def close(self) -> Iterator[tuple[Key, Found]]:
-        """No event will come any more: no match waits for that."""
-        yield from ()
-
-    def settled(self, time: int) -> int:
-        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
-        return time
-
-    def _axis(self, batch: EventBatch, start: int) -> k.Ints:
-        """Where events lie on the window's axis; for tumbling windows, in which window."""
-        at = start + np.arange(len(batch)) if self._bounds.counted else batch.time
-        if self._bounds.sliding:
-            return at
-        return np.asarray((at - self._bounds.start) // self._bounds.size)
 
     def _remember(self, batch: EventBatch, start: int, tables: Mapping[str, Solutions], axis: k.Ints) -> None:
         """Keeps a batch as long as its events may be in a match: in a partition, as long as the window is.
@@ -121,7 +101,7 @@ class Parameterized:
         """
         ordered = tuple(tables[name] for name in self._gpms)
         if self._keys:
-            oldest, last = int(axis[0]) - self._limit, int(axis[-1])
+            oldest, last = int(axis[0]) - self._bounds.reach, int(axis[-1])
             state = self._partitions.state
             self._partitions.drop_idle(state[:, k.NEWEST], oldest)
         else:
@@ -154,6 +134,3 @@ class Parameterized:
         rows = self._context.complete(rows)
         choices = tuple((atom.gpm, event) for atom, event in zip(atoms, events, strict=True))
         return Found(choices, rows) if rows else None
-
-
-_NONE: Final = Solutions(0, np.zeros(0, dtype=np.int64), {})

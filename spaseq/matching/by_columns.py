@@ -1,0 +1,56 @@
+"""Evaluators of a whole query, which take batches of columns: what they do, and what some of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from spaseq.events import EventBatch
+from spaseq.gpm.solutions import Solutions
+from spaseq.matching.host import Key
+from spaseq.matching.model import Found
+
+
+class ByColumns(Protocol):
+    """An evaluator of a whole query, with all its partitions, that takes batches of columns.
+
+    Matches come in the order of their last events, each as soon as it is certain, as those of ``Matcher`` do.
+    """
+
+    def process(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterable[tuple[Key, Found]]:
+        """Takes events in processing order, the first at position ``start``; gives the matches found.
+
+        ``solutions`` are those of the GPMs' stateless parts; a GPM without any may be absent.
+        """
+        ...
+
+    def advance(self, time: int) -> Iterable[tuple[Key, Found]]:
+        """Time has come to ``time``: gives the matches that waited for that."""
+        ...
+
+    def close(self) -> Iterable[tuple[Key, Found]]:
+        """No event will come any more: gives the matches that waited for that."""
+        ...
+
+    def settled(self, time: int) -> int:
+        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
+        ...
+
+
+class Immediate:
+    """What an evaluator does when time passes, if a match of its queries is certain with its last event."""
+
+    def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
+        """Time has come to ``time``: no match waits for that."""
+        del time
+        yield from ()
+
+    def close(self) -> Iterator[tuple[Key, Found]]:
+        """No event will come any more: no match waits for that."""
+        yield from ()
+
+    def settled(self, time: int) -> int:
+        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
+        return time
