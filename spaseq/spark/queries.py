@@ -73,10 +73,14 @@ def answers(
     """What a query says about a DataFrame of events: matches and dead letters.
 
     Columns: ``kind`` (``match``, ``late``, ``bad``) and ``json``: a match as a line of NDJSON (see
-    ``spaseq.results``), or a letter. ``events`` has the columns of ``format("spaseq")``, in batches or as a
-    stream. All times are on one ``clock``. ``start`` is where tumbling windows begin: the first event's
-    time unless given, and to be given for a stream. ``buckets``: into how many the partitions are hashed,
-    ``spark.sql.shuffle.partitions`` unless given.
+    ``spaseq.results``), or a letter. An event of a stream is late if the micro-batches before its own have
+    moved the watermark beyond its time, so that events may be in any order within one; what is late is told
+    once, with its graph, or with what GPMs asked of it, or with its stamp alone if none did.
+
+    ``events`` has the columns of ``format("spaseq")``, in batches or as a stream. All times are on one
+    ``clock``. ``start`` is where tumbling windows begin: the first event's time unless given, and to be given
+    for a stream. ``buckets``: into how many the partitions are hashed, ``spark.sql.shuffle.partitions``
+    unless given.
     """
     spark = events.sparkSession
     prepared = prepare(query) if isinstance(query, str) else query

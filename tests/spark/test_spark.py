@@ -138,6 +138,14 @@ def test_late_and_bad_events_are_told(spark: SparkSession, tmp_path: Path) -> No
     whole.write_text("".join(path.read_text() for path in sorted(folder.iterdir())))
     local(text, {"S": str(whole)}, dead_letters=letters.append)
     assert sum(letter.reason.startswith("late") for letter in letters) == len(late)
+    driven: list[tuple[str, str]] = []
+    plan = planned(spark, text, streams, checkpoint=tmp_path / "driven", most_bytes=1)
+    running = drive(plan, tmp_path / "driven", lambda _, some: driven.extend(some))
+    try:
+        running.processAllAvailable()
+    finally:
+        running.stop()
+    assert sorted(driven) == sorted((row.kind, row.json) for row in rows)
     bad = [json.loads(letter) for letter in found(rows, "bad")]
     assert {letter["stream"] for letter in bad} == {f"{NS}S"}
     assert any(letter["position"].endswith("1.nq, line 9") for letter in bad)
