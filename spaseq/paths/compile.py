@@ -1,39 +1,32 @@
-"""Path expression → NFA: the position automaton (Glushkov's), as SEQ's is.
+"""Path expression → automaton: the position automaton (Glushkov's), as SEQ's is.
 
-An edge of the graph is an event, a step of the expression a GPM of one triple pattern, and the node between
-two steps the variable that joins them: ``:a/(:b|:c)+`` is ``SEQ(:a , (:b | :c)+[,])``. Unlike SEQ's, Kleene
-bounds are unrolled, since a node of the product with the graph has no counters, and ``?`` means "or nothing".
-A node test is a place that takes no edge.
+Unlike SEQ's, Kleene bounds are unrolled, since a node of the product with the graph has no counters, and
+``?`` means "or nothing". A node test is a place that takes no edge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import Final, NamedTuple
 
-from pyoxigraph import NamedNode
-
-from spaseq.automaton.nfa import NFA, Accept, Edge, Predicate
-from spaseq.automaton.pattern import Atom, Chain, Either, GpmPart, Kleene, Maybe, Node, SequencePattern
+from spaseq.automaton.nfa import NFA
 from spaseq.errors import QueryMeaningError
-from spaseq.language import syntax as s
 from spaseq.paths.expression import (
     Alternative,
     Expression,
     NodeTest,
     Path,
     Repeat,
+    Sequence,
     Step,
     Symbol,
     read,
     show,
 )
-from spaseq.paths.expression import Sequence as PathSequence
-from spaseq.terms import Term
-
-#: The graph, as the stream that the steps' GPMs read.
-GRAPH: Final = NamedNode("urn:spaseq:graph")
+from spaseq.paths.nfa import as_nfa
+from spaseq.paths.states import States, merge
 
 #: So many places of an automaton are more than anybody means; memory grows with states × nodes.
 MOST_PLACES: Final = 4_096
@@ -41,24 +34,24 @@ MOST_PLACES: Final = 4_096
 #: The same of edges: where parts may be left out, they grow with the square of the places.
 MOST_EDGES: Final = 1 << 16
 
-_HERE: Final = s.Var("here")
-_NEXT: Final = s.Var("next")
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Compiled:
-    """An expression's automaton, and what its units stand for, by the name of their GPM."""
+    """An expression and its automaton."""
 
     expression: Expression
-    nfa: NFA
-    symbols: Mapping[str, Symbol]
+    states: States
 
-    def symbol(self, edge: Edge) -> Symbol:
-        """The step or test that an edge reads."""
-        unit = edge.predicate.unit
-        if not isinstance(unit, Atom):
-            raise TypeError(unit)
-        return self.symbols[unit.gpm]
+    @cached_property
+    def symbols(self) -> Mapping[str, Symbol]:
+        """The steps and tests of the expression, by how they are written."""
+        prefixes = self.expression.prefixes
+        return {show(symbol, prefixes): symbol for symbol in read(self.expression.root)}
+
+    @cached_property
+    def nfa(self) -> NFA:
+        """The automaton as that of a sequence, with a GPM for each of the symbols."""
+        return as_nfa(self.expression, self.states, self.symbols)
 
 
 def compile_path(expression: Expression) -> Compiled:
@@ -71,13 +64,9 @@ def compile_path(expression: Expression) -> Compiled:
     >>> compiled.nfa.size, len(compiled.nfa.edges)
     (3, 4)
     """
-    if (size := _size(expression.root)) > MOST_PLACES:
-        raise too_large(expression, f"{size:,} steps, more than {MOST_PLACES:,}")
     places = _Places(expression)
     whole = places.add(expression.root)
-    states = merge(places.automaton(whole))
-    symbols = {show(symbol, expression.prefixes): symbol for symbol in read(expression.root)}
-    return Compiled(expression, _nfa(expression, states, symbols), symbols)
+    return Compiled(expression, merge(places.automaton(whole)))
 
 
 def too_large(expression: Expression, what: str) -> QueryMeaningError:
@@ -95,7 +84,7 @@ def _size(path: Path) -> int:
     match path:
         case Step() | NodeTest():
             return 1
-        case PathSequence(parts) | Alternative(parts):
+        case Sequence(parts) | Alternative(parts):
             return sum(map(_size, parts))
         case Repeat(part, minimum, maximum):
             return _size(part) * (max(minimum, 1) if maximum is None else maximum)
@@ -106,7 +95,7 @@ def _longest(path: Path) -> Repeat | None:
     match path:
         case Repeat():
             return path
-        case PathSequence(parts) | Alternative(parts):
+        case Sequence(parts) | Alternative(parts):
             return max(filter(None, map(_longest, parts)), key=_size, default=None)
         case _:
             return None
@@ -115,17 +104,7 @@ def _longest(path: Path) -> Repeat | None:
 # --- the position automaton
 
 
-@dataclass(frozen=True, slots=True)
-class States:
-    """An automaton as numbers: state 0 is the initial one; edges are (source, symbol, target)."""
-
-    size: int
-    edges: tuple[tuple[int, Symbol, int], ...]
-    accepting: frozenset[int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A piece of the expression: whether it may be empty, the places it begins and ends with."""
 
     empty: bool
@@ -140,24 +119,23 @@ class _Places:
     """Numbers the places of an expression from 1, and says which may follow which."""
 
     def __init__(self, expression: Expression) -> None:
-        self.symbols: list[Symbol] = []
         self._expression = expression
+        self._symbols: dict[Symbol, int] = {}
+        self._read: list[int] = []
         self._follow: list[dict[int, None]] = [{}]
         self._links = 0
 
     def automaton(self, whole: _Part) -> States:
         follow = [dict.fromkeys(whole.first), *self._follow[1:]]
-        edges = ((i, self.symbols[j - 1], j) for i, after in enumerate(follow) for j in after)
+        edges = [(i, self._read[j - 1], j) for i, after in enumerate(follow) for j in after]
         accepting = frozenset(whole.last) | ({0} if whole.empty else frozenset())
-        return States(len(follow), tuple(edges), accepting)
+        return States(len(follow), tuple(self._symbols), tuple(edges), accepting)
 
     def add(self, path: Path) -> _Part:
         match path:
             case Step() | NodeTest():
-                self.symbols.append(path)
-                self._follow.append({})
-                return _Part(False, (len(self.symbols),), (len(self.symbols),))
-            case PathSequence(parts):
+                return self._place(path)
+            case Sequence(parts):
                 whole = _NOTHING
                 for part in parts:
                     whole = self._then(whole, self.add(part))
@@ -166,20 +144,25 @@ class _Places:
                 added = [self.add(part) for part in parts]
                 return _Part(
                     any(part.empty for part in added),
-                    tuple(place for part in added for place in part.first),
-                    tuple(place for part in added for place in part.last),
+                    tuple([place for part in added for place in part.first]),
+                    tuple([place for part in added for place in part.last]),
                 )
             case Repeat(part, minimum, None):
+                loop = self.add(part)
+                if not loop.first:
+                    return _NOTHING
                 whole = _NOTHING
                 for _ in range(minimum - 1):
-                    whole = self._then(whole, self.add(part))
-                loop = self.add(part)
+                    whole, loop = self._then(whole, loop), self.add(part)
                 self._link(loop.last, loop.first)
                 if minimum == 0:
                     loop = _Part(True, loop.first, loop.last)
                 return self._then(whole, loop)
             case Repeat(part, minimum, int(maximum)):
-                copies = [self.add(part) for _ in range(maximum)]
+                copies = [self.add(part)] if maximum else []
+                if not any(copy.first for copy in copies):
+                    return _NOTHING
+                copies += [self.add(part) for _ in range(maximum - 1)]
                 optional = _NOTHING
                 for copy in reversed(copies[minimum:]):  # (e(e(e)?)?)?
                     longer = self._then(copy, optional)
@@ -190,7 +173,18 @@ class _Places:
                 return self._then(whole, optional)
         raise TypeError(path)
 
+    def _place(self, symbol: Symbol) -> _Part:
+        number = len(self._follow)
+        if number > MOST_PLACES:
+            size = _size(self._expression.root)
+            raise too_large(self._expression, f"{size:,} steps, more than {MOST_PLACES:,}")
+        self._read.append(self._symbols.setdefault(symbol, len(self._symbols)))
+        self._follow.append({})
+        return _Part(False, (number,), (number,))
+
     def _then(self, before: _Part, after: _Part) -> _Part:
+        if before is _NOTHING:
+            return after
         self._link(before.last, after.first)
         return _Part(
             before.empty and after.empty,
@@ -202,156 +196,6 @@ class _Places:
         self._links += len(before) * len(after)
         if self._links > MOST_EDGES:
             raise too_large(self._expression, f"more than {MOST_EDGES:,} ways from step to step")
+        new = dict.fromkeys(after)
         for place in before:
-            self._follow[place].update(dict.fromkeys(after))
-
-
-def merge(states: States) -> States:
-    """The same with states merged from which the same words lead to acceptance (Moore's refinement)."""
-    numbers: dict[Symbol, int] = {}
-    leaving: list[list[tuple[int, int]]] = [[] for _ in range(states.size)]
-    for source, symbol, target in states.edges:
-        leaving[source].append((numbers.setdefault(symbol, len(numbers)), target))
-    followers = [[target for _, target in some] for some in leaving]
-    # From equal states the shortest and the longest word are equally long. To begin with that separates the
-    # copies of a part with bounds at once, not one a round.
-    block = _classes(zip(_shortest(followers, states.accepting), _longest_words(followers), strict=True))
-    count = 0
-    while len(set(block)) != count:
-        count = len(set(block))
-        block = _classes(
-            (block[state], frozenset((symbol, block[target]) for symbol, target in some))
-            for state, some in enumerate(leaving)
-        )
-    edges = dict.fromkeys((block[source], symbol, block[target]) for source, symbol, target in states.edges)
-    return States(count, tuple(edges), frozenset(block[state] for state in states.accepting))
-
-
-def _classes(keys: Iterable[Hashable]) -> list[int]:
-    """Equal keys as equal numbers, from 0 on."""
-    numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(key, len(numbers)) for key in keys]
-
-
-def _shortest(followers: Sequence[Sequence[int]], accepting: Iterable[int]) -> list[int]:
-    """Of each state, how many edges acceptance is away."""
-    before = _turned(followers)
-    distance = [-1] * len(followers)
-    reached = list(accepting)
-    for state in reached:
-        distance[state] = 0
-    for state in reached:  # which grows
-        for previous in before[state]:
-            if distance[previous] < 0:
-                distance[previous] = distance[state] + 1
-                reached.append(previous)
-    return distance
-
-
-def _longest_words(followers: Sequence[Sequence[int]]) -> list[int]:
-    """Of each state, how many edges can follow at most; -1 if there is no end to them."""
-    before = _turned(followers)
-    left = [len(some) for some in followers]
-    height = [-1] * len(followers)
-    done = [state for state, count in enumerate(left) if count == 0]
-    for state in done:  # which grows
-        height[state] = max((height[after] + 1 for after in followers[state]), default=0)
-        for previous in before[state]:
-            left[previous] -= 1
-            if left[previous] == 0:
-                done.append(previous)
-    return height
-
-
-def _turned(followers: Sequence[Sequence[int]]) -> list[list[int]]:
-    before: list[list[int]] = [[] for _ in followers]
-    for state, some in enumerate(followers):
-        for after in some:
-            before[after].append(state)
-    return before
-
-
-# --- as the NFA of a sequence
-
-
-def _nfa(expression: Expression, states: States, symbols: Mapping[str, Symbol]) -> NFA:
-    names = {symbol: name for name, symbol in symbols.items()}
-    atoms = {name: Atom(i, name, (), ()) for i, name in enumerate(symbols, 1)}
-    root = _node(expression.root, atoms, names)
-    edges = tuple(
-        Edge(
-            source,
-            target,
-            (),
-            Predicate(
-                frozenset([GRAPH]), s.Strategy.STRICT if source else None, atoms[names[symbol]], (), ()
-            ),
-            (),
-        )
-        for source, symbol, target in states.edges
-    )
-    accepts = tuple(Accept(state, ()) for state in sorted(states.accepting))
-    return NFA(_pattern(expression, root, symbols), root, states.size, edges, accepts, {})
-
-
-def _node(path: Path, atoms: Mapping[str, Atom], names: Mapping[Symbol, str]) -> Node:
-    """The expression as a sequence in normal form."""
-
-    def inside(part: Path) -> Node:
-        return _node(part, atoms, names)
-
-    match path:
-        case Step() | NodeTest():
-            return atoms[names[path]]
-        case PathSequence(parts):
-            return Chain(0, tuple(map(inside, parts)), (s.Strategy.STRICT,) * (len(parts) - 1))
-        case Alternative(parts):
-            return Either(0, tuple(map(inside, parts)))
-        case Repeat(part, minimum, maximum):
-            repeated = inside(part)
-            if maximum != 1:
-                repeated = Kleene(0, repeated, max(minimum, 1), maximum, s.Strategy.STRICT, frozenset())
-            return Maybe(0, repeated) if minimum == 0 else repeated
-
-
-def _pattern(expression: Expression, root: Node, symbols: Mapping[str, Symbol]) -> SequencePattern:
-    stream = s.StreamDeclaration("G", GRAPH)
-    gpms = [s.Gpm(name, (stream.name,), _group(symbol)) for name, symbol in symbols.items()]
-    query = s.Query(
-        form=s.Select(None),
-        window=s.Window(MOST_PLACES, "EVENTS", s.WindowKind.SLIDING),
-        streams=(stream,),
-        sequence=_sequence([gpm.name for gpm in gpms]),
-        gpms=tuple(gpms),
-        prefixes=tuple(expression.prefixes.items()),
-        text=expression.source.text,
-        filename=expression.source.filename,
-    )
-    variables = frozenset([_HERE.name, _NEXT.name])
-    parts = {gpm.name: GpmPart(gpm, frozenset([GRAPH]), gpm.pattern, (), variables) for gpm in gpms}
-    return SequencePattern(query, root, parts, {}, (), frozenset(), (GRAPH,))
-
-
-def _sequence(names: Sequence[str]) -> s.Seq:
-    return s.Sequence(tuple(map(s.Ref, names)), (s.Strategy.STRICT,) * (len(names) - 1))
-
-
-def _group(symbol: Symbol) -> s.Group:
-    """The graph pattern of a step: one triple. Of a test: its conditions at the node."""
-    if isinstance(symbol, NodeTest):
-        triples = [
-            _triple(_HERE, c.predicate, s.Var(f"v{i}") if c.value is None else c.value, c.inverse)
-            for i, c in enumerate(symbol.conditions)
-        ]
-    elif symbol.negated:
-        triples = [_triple(_HERE, s.PathNegated(symbol.predicates, ()), _NEXT, symbol.inverse)]
-    else:
-        triples = [_triple(_HERE, symbol.predicates[0], _NEXT, symbol.inverse)]
-    return s.Group((s.Triples(tuple(triples)),))
-
-
-def _triple(
-    here: s.Var, predicate: NamedNode | s.PathNegated, there: s.Var | Term, inverse: bool
-) -> s.TriplePattern:
-    subject, object_ = (there, here) if inverse else (here, there)
-    return s.TriplePattern(subject, predicate, object_)
+            self._follow[place].update(new)

@@ -5,8 +5,9 @@ Terms are pyoxigraph's. Trees are equal when they say the same; spans never take
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from pyoxigraph import NamedNode
 
@@ -24,7 +25,6 @@ class Step:
     predicates: tuple[NamedNode, ...]
     negated: bool = False
     inverse: bool = False
-    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,6 @@ class NodeTest:
     """``[a :Film ; :year 1999]``: stays at the node, if it fulfils all the conditions."""
 
     conditions: tuple[Condition, ...]
-    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +69,9 @@ class Repeat:
 
 Path = Step | NodeTest | Sequence | Alternative | Repeat
 
+#: A predicate, and whether it is read backwards.
+Verb = tuple[NamedNode, bool]
+
 #: What one place of an expression reads: an edge, or nothing but a look at the node.
 Symbol = Step | NodeTest
 
@@ -86,11 +88,28 @@ class Expression:
         return show(self.root, self.prefixes)
 
 
+def either(parts: Iterable[Path]) -> Alternative:
+    """``e1|e2``, without alternatives in alternatives."""
+    inner = (part.parts if isinstance(part, Alternative) else (part,) for part in parts)
+    return Alternative(tuple(chain.from_iterable(inner)))
+
+
+def excluding(verbs: Iterable[Verb]) -> Path:
+    """``!(:p|^:q)``: any predicate but some."""
+    found = dict.fromkeys(verbs)
+    forward = tuple(predicate for predicate, backwards in found if not backwards)
+    backward = tuple(predicate for predicate, backwards in found if backwards)
+    ahead, back = Step(forward, negated=True), Step(backward, negated=True, inverse=True)
+    if not backward:
+        return ahead
+    return Alternative((ahead, back)) if forward else back
+
+
 def inverse(path: Path) -> Path:
     """``^path``: the same, read from its end."""
     match path:
-        case Step():
-            return replace(path, inverse=not path.inverse)
+        case Step(predicates, negated, backwards):
+            return Step(predicates, negated, not backwards)
         case NodeTest():
             return path
         case Sequence(parts):

@@ -1,19 +1,22 @@
-"""NFA → moves: the automaton without its node tests, which become part of the edges beside them.
+"""Automaton → moves: the automaton without its node tests, which become part of the edges beside them.
 
 What every backend runs. It can be read from either end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
-from spaseq.automaton.nfa import Edge
 from spaseq.paths.compile import MOST_EDGES, Compiled, too_large
-from spaseq.paths.expression import NodeTest, Step, inverse
+from spaseq.paths.expression import Expression, NodeTest, Step, Symbol, inverse
+from spaseq.paths.states import States
 
 #: Tests that a node must pass, all of them.
 Tests = frozenset[NodeTest]
+
+_NONE: Final[Tests] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class Moves:
             len(number),
             tuple(number[state] for state in self.initial if state in number),
             tuple(
-                replace(move, source=number[move.source], target=number[move.target])
+                Move(number[move.source], move.relation, number[move.target])
                 for move in moves
                 if move.source in number and move.target in number
             ),
@@ -92,66 +95,81 @@ def moves(compiled: Compiled) -> Moves:
     >>> found.size, len(found.moves), [len(move.relation.before) for move in found.moves]
     (2, 2, [1, 0])
     """
-    nfa = compiled.nfa
-    leaving: list[list[Edge]] = [[] for _ in range(nfa.size)]
-    for edge in nfa.edges:
-        leaving[edge.source].append(edge)
-    ends = {accept.state for accept in nfa.accepts}
-    made: dict[Move, None] = {}
-    ways = [tuple(_minimal(_passing(compiled, leaving, state))) for state in range(nfa.size)]
-    accepted = [[tests for tests, state in ways[start] if state in ends] for start in range(nfa.size)]
-    for start in range(nfa.size):
+    states = compiled.states
+    tested = any(isinstance(symbol, NodeTest) for symbol in states.symbols)
+    found = _with_tests(compiled.expression, states) if tested else _without_tests(states)
+    start = _shared_start(found)
+    made = tuple([Move(source, found.relations[number], target) for source, number, target in found.edges])
+    whole = Moves(found.size, (start,), made, found.accepting, found.empty)
+    return whole.only(made) if tested or start else whole
+
+
+class _Numbered(NamedTuple):
+    """Moves as numbers: edges are (source, number of a relation, target), state 0 is the initial one."""
+
+    size: int
+    relations: Sequence[Relation]
+    edges: Collection[tuple[int, int, int]]
+    accepting: frozenset[int]
+    empty: tuple[Tests, ...]
+
+
+def _without_tests(states: States) -> _Numbered:
+    relations = [Relation(symbol, _NONE, _NONE) for symbol in states.symbols if isinstance(symbol, Step)]
+    empty = (_NONE,) if 0 in states.accepting else ()
+    return _Numbered(states.size, relations, states.edges, states.accepting, empty)
+
+
+def _with_tests(expression: Expression, states: States) -> _Numbered:
+    """Tests become part of the moves before and behind them."""
+    leaving: list[list[tuple[Symbol, int]]] = [[] for _ in range(states.size)]
+    for source, number, target in states.edges:
+        leaving[source].append((states.symbols[number], target))
+    ways = [tuple(_minimal(_passing(leaving, state))) for state in range(states.size)]
+    accepted = [[tests for tests, state in some if state in states.accepting] for some in ways]
+    made: dict[tuple[int, Relation, int], None] = {}
+    for start in range(states.size):
         for tests, state in ways[start]:
-            for edge in leaving[state]:
-                symbol = compiled.symbol(edge)
+            for symbol, target in leaving[state]:
                 if isinstance(symbol, Step):
-                    made[Move(start, Relation(symbol, tests, frozenset()), edge.target)] = None
+                    made[start, Relation(symbol, tests, _NONE), target] = None
         if len(made) > MOST_EDGES:
-            raise too_large(compiled.expression, f"more than {MOST_EDGES:,} ways from step to step")
+            raise too_large(expression, f"more than {MOST_EDGES:,} ways from step to step")
     # A path that may end at a node only if it passes tests ends in a state of its own.
-    final = nfa.size
-    for move in tuple(made):
-        for tests in accepted[move.target]:
+    final = states.size
+    for source, relation, target in tuple(made):
+        for tests in accepted[target]:
             if tests:
-                relation = replace(move.relation, after=tests)
-                made[Move(move.source, relation, final)] = None
-    accepting = frozenset(state for state in range(nfa.size) if frozenset() in accepted[state])
-    whole = Moves(final + 1, (0,), tuple(made), accepting | {final}, tuple(accepted[0]))
-    shared = _shared_start(whole)
-    return shared.only(shared.moves)
+                made[source, replace(relation, after=tests), final] = None
+    numbers: dict[Relation, int] = {}
+    edges = [(source, numbers.setdefault(r, len(numbers)), target) for source, r, target in made]
+    accepting = frozenset([state for state in range(states.size) if _NONE in accepted[state]] + [final])
+    return _Numbered(final + 1, list(numbers), edges, accepting, tuple(accepted[0]))
 
 
-def _shared_start(found: Moves) -> Moves:
-    """Begin in a state that is left as the initial one is, if there is one: ``:a+`` needs one state only.
+def _shared_start(found: _Numbered) -> int:
+    """The state to begin in: one that is left as state 0 is, if there is one: ``:a+`` needs one state only.
 
-    Whether the initial state accepts does not matter where no move leads to it: ``empty`` says it.
+    Whether state 0 accepts does not matter where no move leads to it: ``empty`` says it.
     """
-    (start,) = found.initial
-    if any(move.target == start for move in found.moves):
-        return found
-
-    leaving: list[set[tuple[Relation, int]]] = [set() for _ in range(found.size)]
-    for move in found.moves:
-        leaving[move.source].add((move.relation, move.target))
-    for state in range(found.size):
-        if state != start and leaving[state] == leaving[start]:
-            return replace(found, initial=(state,))
-    return found
+    leaving: list[set[tuple[int, int]]] = [set() for _ in range(found.size)]
+    for source, number, target in found.edges:
+        if target == 0:
+            return 0
+        leaving[source].add((number, target))
+    return next((state for state in range(1, found.size) if leaving[state] == leaving[0]), 0)
 
 
-def _passing(
-    compiled: Compiled, leaving: Sequence[Sequence[Edge]], start: int
-) -> Iterator[tuple[Tests, int]]:
+def _passing(leaving: Sequence[Sequence[tuple[Symbol, int]]], start: int) -> Iterator[tuple[Tests, int]]:
     """The states that are reached from ``start`` without an edge, and the tests on the way."""
-    seen = {(frozenset[NodeTest](), start)}
+    seen = {(_NONE, start)}
     waiting = list(seen)
     while waiting:
         tests, state = waiting.pop()
         yield tests, state
-        for edge in leaving[state]:
-            symbol = compiled.symbol(edge)
+        for symbol, target in leaving[state]:
             if isinstance(symbol, NodeTest):
-                reached = (tests | {symbol}, edge.target)
+                reached = (tests | {symbol}, target)
                 if reached not in seen:
                     seen.add(reached)
                     waiting.append(reached)

@@ -35,7 +35,6 @@ from spaseq.language.expressions import ExpressionBuilder
 from spaseq.language.patterns import RDF_TYPE
 from spaseq.language.source import Source
 from spaseq.paths.expression import (
-    Alternative,
     Condition,
     Expression,
     NodeTest,
@@ -43,16 +42,20 @@ from spaseq.paths.expression import (
     Repeat,
     Sequence,
     Step,
+    Verb,
+    either,
+    excluding,
     inverse,
 )
+from spaseq.paths.quick import read_quickly
 from spaseq.terms import Term
 
 _Start = Literal["expression", "term"]
 
-#: A predicate, and whether it is read backwards.
-_Verb = tuple[NamedNode, bool]
-
 _GRAMMAR: Final = "paths.lark"
+
+#: Python reads no numbers that are much longer.
+_MOST_DIGITS: Final = 1_000
 
 _WORD: Final = re.compile(r"[^\W\d][\w-]*")
 
@@ -66,9 +69,12 @@ def parse(text: str, prefixes: Mapping[str, str] | None = None, filename: str = 
     '(:a/^:b){2,3}|!(:c)|!(^:d)'
     """
     source = Source(text, filename)
-    builder = _Builder(source, prefixes or {})
-    root = _build(source, builder, "expression")
-    return Expression(root, builder.declared, source)
+    known = dict(prefixes or {})
+    root = read_quickly(source, known)
+    if root is None:
+        builder = _Builder(source, known)
+        root, known = _build(source, builder, "expression"), builder.declared
+    return Expression(root, known, source)
 
 
 def parse_term(text: str, prefixes: Mapping[str, str], filename: str = "<term>") -> Term:
@@ -115,7 +121,7 @@ class _Builder(ExpressionBuilder):
         self._prefixes.update(prefixes)
 
     @property
-    def declared(self) -> Mapping[str, str]:
+    def declared(self) -> dict[str, str]:
         """All prefixes, given and declared."""
         return self._prefixes
 
@@ -128,8 +134,7 @@ class _Builder(ExpressionBuilder):
         return term
 
     def alternative(self, _meta: Meta, children: list[Path]) -> Path:
-        parts = [child.parts if isinstance(child, Alternative) else (child,) for child in children]
-        return Alternative(tuple(part for some in parts for part in some))
+        return either(children)
 
     def sequence(self, _meta: Meta, children: list[Path]) -> Path:
         return Sequence(tuple(children))
@@ -140,23 +145,17 @@ class _Builder(ExpressionBuilder):
     def a(self, _meta: Meta, _children: list[Token]) -> NamedNode:
         return RDF_TYPE
 
-    def step(self, meta: Meta, children: list[NamedNode]) -> Path:
-        return Step((children[0],), span=self._span(meta))
+    def step(self, _meta: Meta, children: list[NamedNode]) -> Path:
+        return Step((children[0],))
 
-    def wildcard(self, meta: Meta, _children: list[Token]) -> Path:
-        return Step((), negated=True, span=self._span(meta))
+    def wildcard(self, _meta: Meta, _children: list[Token]) -> Path:
+        return Step((), negated=True)
 
-    def excluded_inverse(self, _meta: Meta, children: list[NamedNode]) -> _Verb:
+    def excluded_inverse(self, _meta: Meta, children: list[NamedNode]) -> Verb:
         return children[0], True
 
-    def negated(self, meta: Meta, children: list[NamedNode | _Verb | None]) -> Path:
-        forward = tuple(dict.fromkeys(child for child in children if isinstance(child, NamedNode)))
-        backward = tuple(dict.fromkeys(child[0] for child in children if isinstance(child, tuple)))
-        span = self._span(meta)
-        back = Step(backward, negated=True, inverse=True, span=span)
-        if not backward:
-            return Step(forward, negated=True, span=span)
-        return Alternative((Step(forward, negated=True, span=span), back)) if forward else back
+    def negated(self, _meta: Meta, children: list[NamedNode | Verb]) -> Path:
+        return excluding(map(_verb, children))
 
     def repeat(self, meta: Meta, children: list[Any]) -> Path:
         part, (minimum, maximum) = children
@@ -175,22 +174,33 @@ class _Builder(ExpressionBuilder):
         return 0, 1
 
     def exactly(self, _meta: Meta, children: list[Token]) -> tuple[int, int | None]:
-        return int(children[0]), int(children[0])
+        count = self._count(children[0])
+        return count, count
 
     def between(self, _meta: Meta, children: list[Token | None]) -> tuple[int, int | None]:
-        least, most = children
-        return int(least or 0), None if most is None else int(most)
+        least, most = (None if child is None else self._count(child) for child in children)
+        return least or 0, most
 
     def at_most(self, _meta: Meta, children: list[Token]) -> tuple[int, int | None]:
-        return 0, int(children[0])
+        return 0, self._count(children[0])
+
+    def _count(self, digits: Token) -> int:
+        if len(digits) > _MOST_DIGITS:
+            message = f"a path cannot be repeated so often: the number has {len(digits):,} digits"
+            raise self._error(message, digits.start_pos or 0)
+        return int(digits)
 
     def conditions(self, _meta: Meta, children: list[Any]) -> list[Condition]:
         verb, *values = children
-        predicate, backwards = verb if isinstance(verb, tuple) else (verb, False)
+        predicate, backwards = _verb(verb)
         return [Condition(predicate, backwards, value) for value in values or [None]]
 
-    def node_test(self, meta: Meta, children: list[list[Condition]]) -> Path:
-        return NodeTest(tuple(c for conditions in children for c in conditions), span=self._span(meta))
+    def node_test(self, _meta: Meta, children: list[list[Condition]]) -> Path:
+        return NodeTest(tuple(c for conditions in children for c in conditions))
+
+
+def _verb(written: NamedNode | Verb) -> Verb:
+    return written if isinstance(written, tuple) else (written, False)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, chain
 from typing import Final
 
 import numpy as np
@@ -52,19 +53,21 @@ class Product:
 
     def __init__(self, relations: Relations, found: Moves, nodes: int) -> None:
         self.relations = relations
-        rows = {move.relation: relations.row(move.relation) for move in found.moves}
-        self.automaton = found.only(move for move in found.moves if relations.size(rows[move.relation]))
-        self.size = max(1, self.automaton.size)
-        by_source = sorted(self.automaton.moves, key=lambda move: move.source)
-        self.leaving = np.searchsorted([move.source for move in by_source], np.arange(self.size + 1)).astype(
-            np.int32
-        )
-        self.moves = np.array(
-            [(rows[move.relation], move.target) for move in by_source], dtype=np.int32
-        ).reshape(-1, 2)
-        self.ends = np.zeros(self.size, dtype=np.uint8)
-        self.ends[list(self.automaton.accepting)] = 1
-        self.initial = np.array(self.automaton.initial, dtype=np.int32)
+        rows = [relations.row(move.relation) for move in found.moves]
+        if not all(map(relations.size, rows)):
+            found = found.only(
+                move for move, row in zip(found.moves, rows, strict=True) if relations.size(row)
+            )
+            rows = [relations.row(move.relation) for move in found.moves]
+        self.automaton = found
+        self.size = max(1, found.size)
+        by_source: list[list[tuple[int, int]]] = [[] for _ in range(self.size)]
+        for move, row in zip(found.moves, rows, strict=True):
+            by_source[move.source].append((row, move.target))
+        self.leaving = np.array([0, *accumulate(map(len, by_source))], dtype=np.int32)
+        self.moves = np.array([*chain.from_iterable(by_source)], dtype=np.int32).reshape(-1, 2)
+        self.ends = np.array([state in found.accepting for state in range(self.size)], dtype=np.uint8)
+        self.initial = np.array(found.initial, dtype=np.int32)
         self.anywhere = frozenset() in found.empty
         self.empty: Flags = np.zeros(nodes if found.empty else 0, dtype=np.bool_)
         for tests in found.empty:

@@ -70,6 +70,7 @@ class Relations:
         self._used = len(self._targets)
         self._pointers: Pointers = np.empty((4, edges.nodes + 1), dtype=np.int64)
         self._rows: dict[Relation, int] = {}
+        self._sizes: list[int] = []
         self._passing: dict[Condition, Flags] = {}
 
     @property
@@ -102,7 +103,7 @@ class Relations:
 
     def size(self, row: int) -> int:
         """How many edges a row has."""
-        return int(self._pointers[row, -1] - self._pointers[row, 0])
+        return self._sizes[row]
 
     def sources(self, row: int) -> Flags:
         """Which nodes the relation leads anywhere from."""
@@ -161,6 +162,7 @@ class Relations:
             grown[: len(self._pointers)] = self._pointers
             self._pointers = grown
         self._pointers[row] = pointers
+        self._sizes.append(int(pointers[-1] - pointers[0]))
         return row
 
     def _single(self, step: Step) -> Pointers:

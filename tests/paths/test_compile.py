@@ -7,6 +7,7 @@ from hypothesis import given
 
 from spaseq.automaton.draw import as_json, dot, svg
 from spaseq.automaton.nfa import NFA
+from spaseq.automaton.pattern import Atom
 from spaseq.automaton.show import show
 from spaseq.errors import QueryMeaningError
 from spaseq.language.printer import print_group
@@ -62,6 +63,9 @@ def test_every_automaton_is_drawn_and_turned(path: Path) -> None:
     assert dot(found.nfa).startswith("digraph")
     assert svg(found.nfa).startswith("<svg")
     assert as_json(found.nfa)["states"] == found.nfa.size
+    units = [edge.predicate.unit for edge in found.nfa.edges]
+    read = [found.symbols[unit.gpm] for unit in units if isinstance(unit, Atom)]
+    assert read == [found.states.symbols[number] for _, number, _ in found.states.edges]
     ahead = moves(found)
     assert ahead.reversed().reversed() == ahead
     for move in ahead.moves:
@@ -77,6 +81,14 @@ def test_too_large_an_automaton_is_refused() -> None:
         "with its bounds written out this path has 10,001 steps, more than 4,096",
     )
     assert compiled(":a{4000}").nfa.size == 4001
+
+
+@pytest.mark.parametrize(
+    "text", ["(:a{0}){999999999}", "(:a{0}){999999999,}", "(:a{0}/(:b{0})*){,999999999}"]
+)
+def test_nothing_however_often_is_nothing(text: str) -> None:
+    states = compiled(text).states
+    assert (states.size, states.edges, states.accepting) == (1, (), {0})
 
 
 def test_explanations() -> None:
