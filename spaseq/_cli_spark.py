@@ -8,8 +8,7 @@ import os
 import queue
 import re
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,6 +31,7 @@ from spaseq.language.syntax import Query
 from spaseq.results.match import Match
 from spaseq.spark._lines import LATE, MATCH, letter_of_line, match_of
 from spaseq.spark._pieces import files
+from spaseq.spark._quiet import without_noise
 from spaseq.spark.queries import Prepared, answers_of, planned
 from spaseq.spark.sessions import session
 
@@ -39,14 +39,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: Seconds between two looks at how far Spark is.
 _EVERY: Final = 0.25
-
-#: How lines begin that tell a user nothing.
-_NOISE: Final = (
-    b"NOTE: Picked up JDK_JAVA_OPTIONS",
-    b"WARNING: Using incubator modules",
-    b"Starting Streaming TransformWithState",
-    b"Streaming TransformWithState",
-)
 
 #: The line of a Python error that is not ours, nor one of those that tell of it.
 _RAISED: Final = re.compile(r"(?!org\.|java\.|py4j\.|pyspark\.)[\w.]*(Error|Exception): ")
@@ -82,7 +74,7 @@ def start(
         if isinstance(source.location, str | Path) and str(source.location) != "-":
             files(str(source.location))  # before Spark takes its time to start
     # Under spark-submit the cluster is given.
-    with _without_noise():
+    with without_noise():
         spark = session(None if "SPARK_ENV_LOADED" in os.environ else "local[*]")
     # What goes wrong is told once, by the error that ends the run.
     spark.sparkContext.setLogLevel("OFF")
@@ -97,27 +89,6 @@ def start(
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
     """Not what py4j says, as the root logger, of a JVM that a signal ended too."""
     return record.module != "java_gateway"
-
-
-@contextmanager
-def _without_noise() -> Iterator[None]:
-    """Launches processes whose standard error leaves out what Spark and its JVM say of themselves."""
-    real = os.dup(2)
-    reading, writing = os.pipe()
-
-    def copy() -> None:
-        with os.fdopen(reading, "rb") as lines:
-            for line in lines:
-                if line.strip() and not line.startswith(_NOISE):
-                    os.write(real, line)
-
-    os.dup2(writing, 2)
-    os.close(writing)
-    threading.Thread(target=copy, daemon=True).start()
-    try:
-        yield
-    finally:
-        os.dup2(real, 2)
 
 
 @dataclass(slots=True)
