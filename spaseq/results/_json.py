@@ -12,6 +12,7 @@ from spaseq.interop import triples_of
 from spaseq.language.syntax import Construct, Query, Select
 from spaseq.results._base import ResultWriter, RowWriter, show_time
 from spaseq.results._columns import columns
+from spaseq.results.match import unread
 
 if TYPE_CHECKING:
     from spaseq.results.match import Event, Match
@@ -25,15 +26,15 @@ class JsonWriter(RowWriter):
         self._separator = "\n"
 
     def _answer(self, answer: bool) -> str:
-        return _dump({"head": {}, "boolean": answer}) + "\n"
+        return dump({"head": {}, "boolean": answer}) + "\n"
 
     def _head(self) -> str:
-        return f'{{"head":{_dump({"vars": columns(self.query)})},"results":{{"bindings":['
+        return f'{{"head":{dump({"vars": columns(self.query)})},"results":{{"bindings":['
 
     def _rows(self, match: Match) -> str:
         parts = []
-        for row in match.bindings:
-            parts += [self._separator, _dump(_bindings(row))]
+        for row in rows_of(match):
+            parts += [self._separator, row]
             self._separator = ",\n"
         return "".join(parts)
 
@@ -49,20 +50,39 @@ class NdjsonWriter(ResultWriter):
     """
 
     def match(self, match: Match) -> None:
-        line: dict[str, Any] = {
-            "start": show_time(match.start),
-            "end": show_time(match.end),
-            "partition": _bindings(match.partition),
-            "events": {name: [_event(event) for event in events] for name, events in match.events.items()},
-        }
-        if isinstance(self.query.form, Select):
-            line["bindings"] = [_bindings(row) for row in match.bindings]
-        elif isinstance(self.query.form, Construct):
-            line["graph"] = "".join(f"{triple} .\n" for triple in triples_of(match.graph()))
-        self._write(_dump(line) + "\n")
+        self._write(line_of(match) + "\n")
 
     def close(self) -> None:
         """Nothing: every line is complete."""
+
+
+def line_of(match: Match) -> str:
+    """A match as ``NdjsonWriter`` writes it, without the line's end."""
+    form = match.query.form
+    found = unread(match)
+    if found is not None and not isinstance(form, Construct):
+        line: str = found("line" if isinstance(form, Select) else "line_without_rows")
+        return line
+    parts: dict[str, Any] = {
+        "start": show_time(match.start),
+        "end": show_time(match.end),
+        "partition": _bindings(match.partition),
+        "events": {name: [_event(event) for event in events] for name, events in match.events.items()},
+    }
+    if isinstance(form, Select):
+        parts["bindings"] = [_bindings(row) for row in match.bindings]
+    elif isinstance(form, Construct):
+        parts["graph"] = "".join(f"{triple} .\n" for triple in triples_of(match.graph()))
+    return dump(parts)
+
+
+def rows_of(match: Match) -> list[str]:
+    """The rows of a match, each as SPARQL JSON has it."""
+    found = unread(match)
+    if found is not None:
+        rows: list[str] = found("json_rows")
+        return rows
+    return [dump(_bindings(row)) for row in match.bindings]
 
 
 def _event(event: Event) -> dict[str, object]:
@@ -93,5 +113,6 @@ def json_term(term: Node) -> dict[str, str]:
     return {"type": "uri", "value": str(term)}
 
 
-def _dump(value: object) -> str:
+def dump(value: object) -> str:
+    """A value as JSON, without white space."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -22,6 +22,10 @@ ConstructedTriple = tuple[Term, ox.NamedNode, Term]
 _KEPT: Final = 1 << 14
 
 
+#: The fields of a match that are lists or mappings; one made by hand has them all.
+_CHANGEABLE: Final = frozenset({"events", "bindings", "partition"})
+
+
 class Shown:
     """Terms as users see them, by id. Those that matches share are made once."""
 
@@ -133,3 +137,8 @@ class Match:
         for s, p, o in self.constructed:
             graph.add((to_rdflib(s), to_rdflib(p), to_rdflib(o)))
         return graph
+
+
+def unread(match: Match) -> Callable[[str], Any] | None:
+    """What makes the parts of a match; None if a user has some and may have changed them, or made it all."""
+    return None if match.__dict__.keys() & _CHANGEABLE else match.__dict__["_read"]

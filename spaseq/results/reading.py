@@ -10,6 +10,7 @@ from spaseq.events import Clock
 from spaseq.interop import RdflibTerm
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found, Solution
+from spaseq.results._quick import QuickJson
 from spaseq.results.match import ConstructedTriple, Event, Match, Shown, event
 from spaseq.results.select import Projector
 from spaseq.terms import Dictionary
@@ -21,9 +22,10 @@ class Reader:
     def __init__(self, pattern: SequencePattern, projector: Projector, dictionary: Dictionary) -> None:
         self.query = pattern.query
         self.projector = projector
-        self.shown = Shown(dictionary)
         self.keys = tuple(variable.name for variable in pattern.query.partition)
         self.gpms = tuple(name for name in pattern.gpms if name not in pattern.negated)
+        self.shown = Shown(dictionary)
+        self.json = QuickJson(self.gpms, dictionary)
 
     def match(self, key: Key, found: Found, clock: Clock, left: int | None) -> tuple[Match, int]:
         """A match and how many rows it has, at most ``left`` of them."""
@@ -80,6 +82,23 @@ class _Reading:
 
     def partition(self) -> dict[str, RdflibTerm]:
         return {name: self._reader.shown(t) for name, t in zip(self._reader.keys, self._key, strict=True)}
+
+    def json_rows(self) -> list[str]:
+        """The rows, each as SPARQL JSON has it."""
+        rows = self._reader.projector.rows(self._found)[: self._size]
+        return [self._reader.json.row(row) for row in rows]
+
+    def line_without_rows(self) -> str:
+        """What ``NdjsonWriter`` writes for ASK."""
+        json, clock = self._reader.json, self._clock
+        start, end = (json.time(time, clock) for time in self._found.span)
+        partition = json.row(dict(zip(self._reader.keys, self._key, strict=True)))
+        events = json.events(self._found, clock)
+        return f'{{"start":{start},"end":{end},"partition":{partition},"events":{events}}}'
+
+    def line(self) -> str:
+        """What ``NdjsonWriter`` writes for SELECT."""
+        return f'{self.line_without_rows()[:-1]},"bindings":[{",".join(self.json_rows())}]}}'
 
     def constructed(self) -> tuple[ConstructedTriple, ...]:
         return self._reader.projector.construct(self._found)

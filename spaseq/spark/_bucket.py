@@ -19,6 +19,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, bounds
+from spaseq.results._json import line_of
 from spaseq.sources import BadEvent
 from spaseq.spark._chunk import Chunk, Extent, decode, encode, extent, join
 from spaseq.spark._job import Job, looks_back, needs, pattern_of, query_of
@@ -98,8 +99,8 @@ class Bucket:
         due = self._between(self.reached, watermark)
         self.reached = watermark
         if due is not None and not self._pipeline.done:
-            yield from self._pipeline.lines(self._pipeline.take(due))
-        yield from self._pipeline.lines(self._pipeline.advance(watermark))
+            yield from map(line_of, self._pipeline.take(due))
+        yield from map(line_of, self._pipeline.advance(watermark))
         self._forget()
 
     def close(self) -> Iterator[str]:
@@ -107,8 +108,8 @@ class Bucket:
         due = self._between(self.reached, _END)
         self.reached = _END
         if due is not None and not self._pipeline.done:
-            yield from self._pipeline.lines(self._pipeline.take(due))
-        yield from self._pipeline.lines(self._pipeline.close())
+            yield from map(line_of, self._pipeline.take(due))
+        yield from map(line_of, self._pipeline.close())
         self._kept.clear()
 
     def _between(self, begin: int, end: int) -> Chunk | None:

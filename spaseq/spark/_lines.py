@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -16,7 +15,6 @@ from rdflib import BNode, Literal, URIRef
 from spaseq.events import Clock, EventBatch
 from spaseq.interop import RdflibTerm
 from spaseq.language.syntax import Construct, Query
-from spaseq.results import writer
 from spaseq.results.match import Event, Match
 from spaseq.sources import BadEvent
 from spaseq.terms import Dictionary
@@ -25,13 +23,6 @@ from spaseq.terms import Dictionary
 MATCH: Final = "match"
 LATE: Final = "late"
 BAD: Final = "bad"
-
-
-def line_of(match: Match) -> str:
-    """A match as one line of NDJSON (see ``spaseq.results``)."""
-    out = io.BytesIO()
-    writer("ndjson", match.query, out).match(match)
-    return out.getvalue().decode().rstrip("\n")
 
 
 def letter_line(letter: BadEvent) -> str:

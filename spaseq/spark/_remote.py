@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from spaseq.engine.pipeline import Pipeline
-from spaseq.events import Clock, EventBatch
+from spaseq.events import EventBatch
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import ByEvent
@@ -23,7 +23,6 @@ from spaseq.matching.host import Key, Matcher
 from spaseq.matching.model import Found
 from spaseq.results.match import Match
 from spaseq.spark._chunk import Chunk
-from spaseq.spark._written import LineWriter
 from spaseq.terms import Dictionary
 
 
@@ -78,8 +77,6 @@ class RemotePipeline(Pipeline):
         self._between = False
         self._consumes = query.consume is Consume.ANY
         self._drops: dict[Key, int] = {}
-        self._writer = LineWriter(self._reader, dictionary)
-        self._last: tuple[Key, Found] | None = None
 
     @property
     def progress(self) -> Progress:
@@ -92,12 +89,6 @@ class RemotePipeline(Pipeline):
         for name, gpm in self._given.items():
             gpm.now = chunk.solutions[name]
         return self.process(chunk.batch)
-
-    def lines(self, matches: Iterable[Match]) -> Iterator[str]:
-        """What ``take``, ``advance`` or ``close`` gives, as lines of NDJSON."""
-        for match in matches:
-            assert self._last is not None  # it is set with each match
-            yield self._writer.line(match, *self._last, self._clock or Clock.INSTANTS)
 
     def advance(self, time: int) -> Iterator[Match]:
         """See ``Pipeline.advance``."""
@@ -138,10 +129,6 @@ class RemotePipeline(Pipeline):
                 pass
             return
         yield from super()._matches(self._noticed(found) if self._consumes else found)
-
-    def _match(self, key: Key, found: Found) -> Match:
-        self._last = key, found
-        return super()._match(key, found)
 
     def _noticed(self, found: Iterable[tuple[Key, Found]]) -> Iterator[tuple[Key, Found]]:
         """Remembers where CONSUME drops partial matches: after the event at hand, or already before it."""

@@ -24,7 +24,7 @@ import pyarrow as pa
 import spaseq
 from spaseq.engine.running import StreamSource
 from spaseq.events import Clock
-from spaseq.spark._lines import line_of
+from spaseq.results._json import line_of
 from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.trades import STREAM, E, n_quads, rising_and_falling, v_shape, v_shapes
 
@@ -93,11 +93,13 @@ def spent(work: Callable[[], object]) -> Cost:
 def benchmark(quick: bool) -> Iterator[Measurement]:
     """V shapes by company against ``spaseq.run``: stages, batch, stream; tiny ones; background graphs."""
     from spaseq.spark import session
+    from spaseq.spark._quiet import without_noise
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = Cost.now()
-        spark = session(f"local[{_CORES}]", partitions=_CORES)
+        with without_noise():
+            spark = session(f"local[{_CORES}]", partitions=_CORES)
         made = Cost.now() - made
         folder = Path(tempfile.mkdtemp())
         try:

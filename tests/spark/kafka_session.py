@@ -10,8 +10,8 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, SparkSession
 
 import spaseq
+from spaseq.results._json import line_of
 from spaseq.spark import answer_messages, answers, derived, kafka_events, kafka_messages, matches, session
-from spaseq.spark._lines import line_of
 from tests.spark.stages import comparable
 from tests.streams import NS, query
 

@@ -14,11 +14,11 @@ import pyoxigraph as ox
 import spaseq
 from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
+from spaseq.results._json import line_of
 from spaseq.sources import BadEvent
 from spaseq.spark._background import Local, ship
 from spaseq.spark._bucket import Bucket
 from spaseq.spark._job import Job, needs, pattern_of
-from spaseq.spark._lines import line_of
 from spaseq.spark._passed_over import late_among
 from spaseq.spark._stateless import Passed, Piece, Stateless
 from tests.streams import NS, Letter

@@ -10,7 +10,7 @@ import pytest
 
 import spaseq
 from spaseq.engine.running import StreamSource
-from spaseq.spark._lines import line_of
+from spaseq.results._json import line_of
 from tests.spark.running import finished, without_n
 from tests.spark.stages import comparable
 from tests.streams import NS, query

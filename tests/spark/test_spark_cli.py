@@ -18,6 +18,7 @@ import spaseq
 from spaseq._cli_cursor import Cursor, NotedWriter
 from spaseq.cli import app
 from spaseq.results import Format, writer
+from spaseq.results._json import line_of
 from tests.spark.running import without_n
 from tests.streams import letters, matches, query
 
@@ -157,7 +158,7 @@ def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
     process = started(tmp_path)
     _, errors = process.communicate(timeout=600)
     assert (process.returncode, errors.strip()) == (0, b"")
-    want = (spaseq.spark._lines.line_of(match) for match in spaseq.run(text, streams))
+    want = (line_of(match) for match in spaseq.run(text, streams))
     assert without_n((tmp_path / "out").read_text().splitlines()) == without_n(want)
 
 

@@ -14,7 +14,8 @@ from hypothesis import settings
 import spaseq
 from spaseq.engine.running import StreamSource
 from spaseq.events import Clock
-from spaseq.spark._lines import line_of, match_of
+from spaseq.results._json import line_of
+from spaseq.spark._lines import match_of
 from tests.benchmarks.realdata import HOME_KB, home_streams, trade_streams
 from tests.spark.cases import Case, drawn, write
 from tests.spark.running import finished, without_n

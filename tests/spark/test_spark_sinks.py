@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import spaseq
-from spaseq.spark._lines import line_of
+from spaseq.results._json import line_of
 from tests.streams import NS, letters, matches, query
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
@@ -19,6 +22,8 @@ from pyspark.sql import functions as F  # noqa: E402, N812  # Spark's own name f
 from pyspark.sql.streaming.query import StreamingQuery  # noqa: E402
 
 from spaseq.spark import answer_messages, expanded, folder_sink, save  # noqa: E402
+from spaseq.spark import matches as query_matches  # noqa: E402
+from tests.spark.test_spark import stocks  # noqa: E402
 
 pytestmark = [
     # PySpark's sockets to its JVM and workers are closed when they are collected.
@@ -119,9 +124,39 @@ def test_parquet(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_memory(spark: SparkSession, tmp_path: Path) -> None:
-    rows = expanded(stream(spark, tmp_path / "in"), "ticks")
-    ended(rows.writeStream.format("memory").queryName("pairs").start())
-    assert sorted(row.json for row in spark.table("pairs").collect()) == sorted(LINES)
+    """Of a query as it runs, up to the watermark: such a stream does not end."""
+    text, streams = stocks(tmp_path, 60)
+    events = spark.readStream.format("spaseq").option("stream", f"{NS}S").load(str(streams["S"]))
+    rows = query_matches(events, text, clock="ticks").writeStream.format("memory").queryName("stocks")
+    ended(rows.start())
+    want = [
+        line_of(match) for match in spaseq.run(text, streams) if isinstance(match.end, int) and match.end < 59
+    ]
+    assert len(want) > 10
+    assert sorted(row.json for row in spark.table("stocks").collect()) == sorted(want)
+
+
+def test_console(tmp_path: Path) -> None:
+    """In a process of its own, whose output is read."""
+    text, streams = stocks(tmp_path, 60)
+    (tmp_path / "query.rq").write_text(str(text))
+    given = [str(tmp_path / "query.rq"), str(streams["S"]), str(tmp_path / "cp")]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.spark.console_session", *given],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = [[cell.strip() for cell in row.split("|")] for row in done.stdout.splitlines() if row[:1] == "|"]
+    heads = [row for row in rows if row[1] == "start"]
+    assert all(head[1:-1] == ["start", "end", "value", "json"] for head in heads)
+    shown = [row for row in rows if row[1] != "start"]
+    want = list(spaseq.run(text, streams))
+    assert sorted(row[4] for row in shown) == sorted(map(line_of, want))
+    spans = sorted((int(row[1]), int(row[2])) for row in shown)
+    assert spans == sorted((match.start, match.end) for match in want)
 
 
 def test_messages_for_kafka(spark: SparkSession) -> None:

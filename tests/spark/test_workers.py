@@ -12,11 +12,11 @@ import pytest
 
 import spaseq
 from spaseq.events import Clock
+from spaseq.results._json import line_of
 from spaseq.sources import SourceOptions
 from spaseq.spark._blocks import options_text, read_row
 from spaseq.spark._bucket import Bucket
 from spaseq.spark._job import Job
-from spaseq.spark._lines import line_of
 from spaseq.spark._stateless import Stateless
 
 NS = "http://example.org/"
