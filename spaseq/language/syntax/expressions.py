@@ -1,0 +1,95 @@
+"""Expressions: what FILTER, BIND and SELECT compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyoxigraph import Literal, NamedNode
+
+from spaseq.language.syntax.span import Placed
+from spaseq.language.syntax.terms import Var
+
+if TYPE_CHECKING:
+    from spaseq.language.syntax.patterns import Group
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Placed):
+    """An IRI or a literal in an expression."""
+
+    term: NamedNode | Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Placed):
+    """``!``, ``-`` or ``+`` before an expression."""
+
+    operator: str
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Placed):
+    """``|| && = != < > <= >= + - * /``; chains associate to the left."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class In(Placed):
+    """``operand IN (items)``, or ``NOT IN``."""
+
+    operand: Expression
+    items: tuple[Expression, ...]
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Placed):
+    """A built-in function by its upper-case name: ``BOUND``, ``IF``, ``STRLEN``, ``REGEX``…"""
+
+    name: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall(Placed):
+    """A function named by an IRI: casts such as ``xsd:integer(?x)``, extensions."""
+
+    function: NamedNode
+    arguments: tuple[Expression, ...]
+    distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(Placed):
+    """``EXISTS { }`` or ``NOT EXISTS { }``."""
+
+    pattern: Group
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Placed):
+    """``COUNT SUM AVG MIN MAX SAMPLE GROUP_CONCAT``, and SPAseq's ``FIRST LAST``.
+
+    ``argument`` is None for ``COUNT(*)``.
+    """
+
+    name: str
+    argument: Expression | None
+    distinct: bool = False
+    separator: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prev(Placed):
+    """``PREV(?v)``: the value of a group variable in the iteration before this one."""
+
+    variable: Var
+
+
+Expression = Var | Constant | Unary | Binary | In | Call | FunctionCall | Exists | Aggregate | Prev

@@ -1,0 +1,148 @@
+"""The query: its form, window, streams, GPMs and clauses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from pyoxigraph import NamedNode
+
+from spaseq.language.syntax.patterns import Filter, Group, Modifiers, Select, TriplePattern
+from spaseq.language.syntax.sequences import Seq
+from spaseq.language.syntax.span import Placed
+from spaseq.language.syntax.terms import Var
+
+
+class WindowKind(StrEnum):
+    """How windows follow each other (semantics, section 5)."""
+
+    TUMBLING = "TUMBLING"
+    SLIDING = "SLIDING"
+
+
+#: Microseconds of a unit of WITHIN; None for EVENTS, which counts.
+UNITS: Final[Mapping[str, int | None]] = {
+    "MILLISECONDS": 1_000,
+    "SECONDS": 1_000_000,
+    "MINUTES": 60_000_000,
+    "HOURS": 3_600_000_000,
+    "DAYS": 86_400_000_000,
+    "EVENTS": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Placed):
+    """``WITHIN size unit kind``; ``unit`` is a key of ``UNITS``."""
+
+    size: int
+    unit: str
+    kind: WindowKind = WindowKind.TUMBLING
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDeclaration(Placed):
+    """``FROM STREAM name <iri>``"""
+
+    name: str
+    iri: NamedNode
+
+
+@dataclass(frozen=True, slots=True)
+class Gpm(Placed):
+    """``DEFINE GPM name ON streams AT ?time AS ?graph { pattern }``"""
+
+    name: str
+    streams: tuple[str, ...]
+    pattern: Group
+    time: Var | None = None
+    graph: Var | None = None
+
+
+class RegisterKind(StrEnum):
+    """What REGISTER makes of the query's answers."""
+
+    QUERY = "QUERY"
+    STREAM = "STREAM"
+
+
+@dataclass(frozen=True, slots=True)
+class Register(Placed):
+    """``REGISTER STREAM <iri> AS``"""
+
+    kind: RegisterKind
+    iri: NamedNode
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Placed):
+    """``ASK``"""
+
+
+@dataclass(frozen=True, slots=True)
+class Construct(Placed):
+    """``CONSTRUCT { template }``; blank nodes of the template are fresh per solution."""
+
+    template: tuple[TriplePattern, ...]
+
+
+class Emit(StrEnum):
+    """Which of the matches with the same last event are kept (semantics, section 6)."""
+
+    ALL = "ALL"
+    NEXT = "NEXT"
+    LAST = "LAST"
+    MAX = "MAX"
+
+
+class Consume(StrEnum):
+    """What emitting a match does to partial matches."""
+
+    NONE = "NONE"
+    ANY = "ANY"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A SPAseq query. ``str`` gives its canonical text, which parses to an equal tree.
+
+    ``warnings`` are the findings of the static checks that do not stop it.
+    """
+
+    form: Select | Ask | Construct
+    window: Window
+    streams: tuple[StreamDeclaration, ...]
+    sequence: Seq
+    gpms: tuple[Gpm, ...]
+    partition: tuple[Var, ...] = ()
+    knowledge: tuple[NamedNode, ...] = ()
+    filters: tuple[Filter, ...] = ()
+    emit: Emit = Emit.ALL
+    consume: Consume = Consume.NONE
+    modifiers: Modifiers = field(default=Modifiers())
+    register: Register | None = None
+    prefixes: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+    text: str = field(default="", compare=False, repr=False)
+    filename: str = field(default="<query>", compare=False, repr=False)
+    warnings: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    def __str__(self) -> str:
+        from spaseq.language.printer import print_query
+
+        return print_query(self)
+
+    def gpm(self, name: str) -> Gpm:
+        """The GPM of that name; KeyError if the query defines none."""
+        for gpm in self.gpms:
+            if gpm.name == name:
+                return gpm
+        raise KeyError(name)
+
+    def stream(self, name: str) -> NamedNode:
+        """The IRI of the stream that the query calls ``name``; KeyError if it declares none."""
+        for declaration in self.streams:
+            if declaration.name == name:
+                return declaration.iri
+        raise KeyError(name)

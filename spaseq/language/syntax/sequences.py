@@ -1,0 +1,72 @@
+"""Sequence expressions: what stands in SEQ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spaseq.language.syntax.span import Placed
+
+
+class Strategy(StrEnum):
+    """Event selection strategy between two elements (SPAseq paper, 4.2.2)."""
+
+    STRICT = ","
+    NEXT = ";"
+    ANY = ":"
+
+
+@dataclass(frozen=True, slots=True)
+class Ref(Placed):
+    """The name of a GPM in SEQ."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Placed):
+    """``X1 op1 X2 op2 X3``: one operator fewer than elements; always two elements or more."""
+
+    elements: tuple[Seq, ...]
+    operators: tuple[Strategy, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction(Placed):
+    """``X & Y``"""
+
+    operands: tuple[Seq, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunction(Placed):
+    """``X | Y``"""
+
+    operands: tuple[Seq, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class All(Placed):
+    """``ALL(σ1, σ2, …)``: one match of each, in any order."""
+
+    operands: tuple[Seq, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(Placed):
+    """``X+`` (1, None), ``X*`` (0, None), ``X?`` (0, 1), ``X{n,m}``; ``strategy`` is inside the loop."""
+
+    element: Seq
+    minimum: int
+    maximum: int | None
+    strategy: Strategy = Strategy.NEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Placed):
+    """``!X``"""
+
+    element: Seq
+
+
+Seq = Ref | Sequence | Conjunction | Disjunction | All | Repeat | Not
