@@ -196,7 +196,7 @@ def _plan(
     if (cut := rare_cut(forward, cost)) is not None:
         backward = graph.product(expression, backwards=True)
         marks = mark(forward, backward, cut, workspace)
-        from_here, from_there = _both(starts, marks.sources), _both(ends, marks.targets)
+        from_here, from_there = both(starts, marks.sources), both(ends, marks.targets)
         backwards = backward.first_edges(from_there) < forward.first_edges(from_here)
         begins: Ids | None = from_there if backwards else from_here
     else:
@@ -232,5 +232,6 @@ def rare_cut(product: Product, cost: int) -> Cut | None:
     return cut if cut is not None and _RARER * cut.edges < cost else None
 
 
-def _both(given: Ids | None, found: Ids) -> Ids:
+def both(given: Ids | None, found: Ids) -> Ids:
+    """The nodes found, of those that are given (None: all of them)."""
     return found if given is None else np.intersect1d(given, found, assume_unique=True)

@@ -9,22 +9,27 @@ problem is NP-hard).
 The shortest: best first (A*), guided by the exact distances that one breadth-first search from one end
 gives. For walks, each step lies on an answer, too; among equals the search goes on with the path that is
 longest.
+
+Where every path takes one of a few edges in the middle, only the ends of such paths are looked at, and what
+lies between them, as for pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from spaseq.paths._kernel import Ids, Nodes, distances
 from spaseq.paths.expansion import Expansion, Taken
 from spaseq.paths.expression import Expression
-from spaseq.paths.middle import EVERYWHERE
+from spaseq.paths.middle import EVERYWHERE, mark
 from spaseq.paths.modes import Choice, Mode, check_finite, read_mode
+from spaseq.paths.pairs import both, cheaper_end, rare_cut
 from spaseq.paths.path import Path
 from spaseq.paths.product import Product
 
@@ -75,33 +80,57 @@ def find_paths(
     wanted = None if targets is None else graph.numbers(targets)
     strange = (Path(graph, (graph.nodes,), (), (), stranger) for stranger in forward.strangers(given, wanted))
     begins, ends = (None if side is None else side[0] for side in (given, wanted))
-    if choice.everything:
-        found = _all(graph, forward, backward, begins, ends, choice.mode)
-    else:
-        found = _shortest(graph, forward, backward, begins, ends, choice)
 
     def chained() -> Iterator[Path]:
         yield from strange
-        yield from found
+        with _between(graph, expression, begins, ends) as between:
+            if choice.everything:
+                yield from _all(graph, forward, backward, between, choice.mode)
+            else:
+                yield from _shortest(graph, forward, backward, between, choice)
 
     return Paths(chained(), max_paths)
+
+
+class _Between(NamedTuple):
+    """Where paths may begin and end (None: anywhere), and the places on their way (see ``distances``)."""
+
+    begins: Ids | None
+    ends: Ids | None
+    inside: Nodes
+
+
+@contextmanager
+def _between(
+    graph: KnowledgeGraph, expression: str | Expression, begins: Ids | None, ends: Ids | None
+) -> Iterator[_Between]:
+    """The ends given, or fewer if there is a rare step in the middle. The places are a workspace's."""
+    cost, _ = cheaper_end(graph, expression, begins, ends)
+    forward, backward = graph.product(expression), graph.product(expression, backwards=True)
+    cut = rare_cut(forward, cost)
+    if cut is None:
+        yield _Between(begins, ends, EVERYWHERE)
+        return
+    workspace = graph.take_workspace()
+    marks = mark(forward, backward, cut, workspace)
+    try:
+        yield _Between(both(begins, marks.sources), both(ends, marks.targets), marks.inside)
+    finally:
+        marks.clear()
+        graph.give_workspace(workspace)
 
 
 # --- all paths
 
 
 def _all(
-    graph: KnowledgeGraph,
-    forward: Product,
-    backward: Product,
-    begins: Ids | None,
-    ends: Ids | None,
-    mode: Mode,
+    graph: KnowledgeGraph, forward: Product, backward: Product, between: _Between, mode: Mode
 ) -> Iterator[Path]:
+    begins, ends, inside = between
     with _Distances(graph, forward) as ahead, _Distances(graph, backward) as behind:
         if begins is not None:
-            ahead.measure(begins)
-        inside = EVERYWHERE if begins is None else ahead.distance
+            ahead.measure(begins, inside)
+            inside = ahead.distance
         behind.measure(backward.candidates() if ends is None else ends, inside)
         wanted = None if ends is None else frozenset(ends.tolist())
         expansion = Expansion(graph, forward, behind.distance)
@@ -167,14 +196,10 @@ def _edge(before: int, predicate: int, forward: bool, after: int) -> tuple[int, 
 
 
 def _shortest(
-    graph: KnowledgeGraph,
-    forward: Product,
-    backward: Product,
-    begins: Ids | None,
-    ends: Ids | None,
-    choice: Choice,
+    graph: KnowledgeGraph, forward: Product, backward: Product, between: _Between, choice: Choice
 ) -> Iterator[Path]:
     """From each node of one end a breadth-first search, then from what it has reached the paths back."""
+    begins, ends, inside = between
     turned = ends is not None and (begins is None or len(ends) < len(begins))
     if turned:
         forward, backward, begins, ends = backward, forward, ends, begins
@@ -182,7 +207,7 @@ def _shortest(
     with _Distances(graph, forward) as measured:
         expansion = Expansion(graph, backward, measured.distance)
         for root in (forward.candidates() if begins is None else begins).tolist():
-            measured.measure(np.array([root]))
+            measured.measure(np.array([root]), inside)
             expansion.forget()
             for node in measured.ended(root):
                 if wanted is None or node in wanted:
