@@ -11,8 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.kernel import _kernel_values as v
-from spaseq.terms import EXACT_ORDER, IS_DOUBLE, NO_NUMBER, Dictionary
-from spaseq.values import BLANK, DATETIME, DECIMAL, DOUBLE, EXACT, INTEGER, IRI, STRING, Value
+from spaseq.terms import Dictionary
+from spaseq.values import (
+    BLANK,
+    DATETIME,
+    DECIMAL,
+    DOUBLE,
+    EXACT,
+    EXACT_ORDER,
+    INTEGER,
+    IRI,
+    IS_DOUBLE,
+    NO_NUMBER,
+    STRING,
+    Value,
+)
 
 Ids = npt.NDArray[np.int64]
 
