@@ -20,7 +20,13 @@ _compiled: Any = partial(numba.njit, nogil=True, boundscheck=False, error_model=
 def _stamp() -> str:
     """What all files with kernels say: the parts of a kernel stand in several of them."""
     files = [Path(__file__), *sorted(Path(__file__).parent.rglob("*kernel*.py"))]
-    return blake2b(b"".join(file.read_bytes() for file in files)).hexdigest()
+    try:
+        return blake2b(b"".join(file.read_bytes() for file in files)).hexdigest()
+    except NotADirectoryError:
+        raise ImportError(
+            f"spaseq runs from a folder, not from inside an archive: unpack {Path(__file__).parents[1]} "
+            "(spark-submit does with --archives, and not with --py-files)"
+        ) from None
 
 
 _STAMP: Final = _stamp()

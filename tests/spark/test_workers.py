@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,15 @@ settle()
 assert gc.get_freeze_count() == frozen
 """
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=60)
+
+
+def test_an_archive_is_to_be_unpacked(tmp_path: Path) -> None:
+    """What ``spark-submit --py-files`` hands on is not."""
+    package = Path(spaseq.__file__).parent
+    shutil.make_archive(str(tmp_path / "a"), "zip", package.parent, package.name)
+    script = "import sys; sys.path.insert(0, 'a.zip'); import spaseq._terms_kernel"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert re.search("ImportError: .* not from inside an archive: unpack .*a.zip .*--archives", done.stderr)
 
 
 def test_the_daemon_loads_what_the_stages_run() -> None:
