@@ -11,7 +11,7 @@ from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any, Final
 
-from spaseq.gpm.library import ExpressionError, library
+from spaseq.gpm.delegated import ExpressionError, delegated
 from spaseq.values import (
     BLANK,
     BOOLEAN,
@@ -95,7 +95,7 @@ def equal(a: Value, b: Value) -> bool:
         if a.term == b.term:
             return True
         if first == TEMPORAL:
-            return bool(library("{} = {}", a, b).data)
+            return bool(delegated("{} = {}", a, b).data)
         raise ExpressionError(f"cannot tell whether {a} and {b} are equal")
     kinds = {first, second}
     if kinds & {IRI, BLANK, LANG}:  # no other datatype has values with a language
@@ -110,7 +110,7 @@ def _order(symbol: str) -> Comparison:
 
     def comparison(a: Value, b: Value) -> bool:
         if a.kind == b.kind == TEMPORAL:
-            return bool(library(template, a, b).data)
+            return bool(delegated(template, a, b).data)
         return compare(*_ordered(a, b))
 
     return comparison
@@ -168,7 +168,7 @@ def arithmetic(symbol: str, a: Value, b: Value) -> Value:
     """``a + b`` and so on: exact for integers and decimals, but for ``/`` (18 digits and more)."""
     if a.kind > DOUBLE or b.kind > DOUBLE:
         if {a.kind, b.kind} & {DATETIME, DATE, TEMPORAL}:
-            return library(f"{{}} {symbol} {{}}", a, b)
+            return delegated(f"{{}} {symbol} {{}}", a, b)
         raise ExpressionError(f"no {symbol} for {a} and {b}")
     kind, x, y = promote(a, b)
     if symbol == "/" and kind <= DECIMAL:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
+from spaseq.gpm.casts import CASTS
 from spaseq.gpm.comparison import COMPARISONS, NUMERIC, arithmetic, equal, negative, truth
-from spaseq.gpm.functions import CASTS, FUNCTIONS
-from spaseq.gpm.library import ExpressionError
+from spaseq.gpm.delegated import ExpressionError
+from spaseq.gpm.functions import FUNCTIONS
 from spaseq.language.syntax import (
     Aggregate,
     Binary,

@@ -1,7 +1,7 @@
-"""SPARQL's built-in functions and casts, on typed values.
+"""SPARQL's built-in functions (SPARQL 1.1, 17.4), on typed values.
 
 Each is a function of ``Value``s that raises ``ExpressionError`` where SPARQL has an error. What only
-dates, hashes and regular expressions need is in Oxigraph's library (``library.py``).
+dates, hashes and regular expressions need is left to Oxigraph (``delegated``).
 """
 
 from __future__ import annotations
@@ -17,35 +17,21 @@ from urllib.parse import quote
 
 from pyoxigraph import BlankNode, Literal, NamedNode
 
-from spaseq.gpm.library import ExpressionError, library
+from spaseq.gpm.delegated import ExpressionError, delegated
 from spaseq.values import (
     BLANK,
-    BOOLEAN,
-    DATE,
-    DATETIME,
     DATETIME_TYPE,
     DECIMAL,
     DOUBLE,
     EXACT,
-    FLOAT,
-    ILL_TYPED,
     INTEGER,
     IRI,
     LANG,
     RDF,
     STRING,
-    XSD,
     Value,
     boolean,
     decode,
-    parse_boolean,
-    parse_datetime,
-    parse_decimal,
-    parse_double,
-    parse_float,
-    parse_integer,
-    plain,
-    shortest,
 )
 
 Function = Callable[..., Value]
@@ -197,12 +183,12 @@ def _lang_matches(language: Value, wanted: Value) -> Value:
 
 def _regex(text: Value, pattern: Value, *flags: Value) -> Value:
     _characters(text)
-    return library("REGEX({}, {}" + ", {}" * len(flags) + ")", text, pattern, *flags)
+    return delegated("REGEX({}, {}" + ", {}" * len(flags) + ")", text, pattern, *flags)
 
 
 def _replace(text: Value, *rest: Value) -> Value:
     _characters(text)
-    return library("REPLACE({}" + ", {}" * len(rest) + ")", text, *rest)
+    return delegated("REPLACE({}" + ", {}" * len(rest) + ")", text, *rest)
 
 
 # --- numbers ----------------------------------------------------------------------------------
@@ -243,9 +229,9 @@ def _now() -> Value:
     return decode(Literal(datetime.now(UTC).isoformat().replace("+00:00", "Z"), datatype=DATETIME_TYPE))
 
 
-def _from_library(name: str) -> Function:
+def _delegated_by_name(name: str) -> Function:
     template = name + "({})"
-    return lambda value: library(template, value)
+    return lambda value: delegated(template, value)
 
 
 #: Functions whose arguments must all have a value, by name.
@@ -287,120 +273,10 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "ISLITERAL": _is_literal,
     "ISNUMERIC": lambda value: boolean(value.kind <= DOUBLE),
     **{
-        name: _from_library(name)
+        name: _delegated_by_name(name)
         for name in (
             *("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"),
             *("MD5", "SHA1", "SHA256", "SHA384", "SHA512"),
         )
-    },
-}
-
-# --- casts (SPARQL 1.1, 17.5; XPath functions and operators, 17) ------------------------------
-
-
-def _source(value: Value) -> str | None:
-    """The text that a cast reads; None if it converts the value instead."""
-    if value.kind in (LANG, IRI, BLANK):
-        raise ExpressionError(f"{value} cannot be cast")
-    return value.text.strip(" \t\r\n") if value.kind == STRING else None
-
-
-def _read(kind: int, parser: Callable[[str], object | None], text: str) -> Value:
-    data = parser(text)
-    if data is None:
-        raise ExpressionError(f"{text!r} cannot be cast")
-    return Value(kind, data)
-
-
-def _to_string(value: Value) -> Value:
-    if value.kind in (FLOAT, DOUBLE) and math.isfinite(value.data):
-        if value.data == 0 or 1e-6 <= abs(value.data) < 1e6:
-            sign = "-" if value.data == 0 and math.copysign(1, value.data) < 0 else ""
-            return _string(sign + plain(shortest(value.kind, value.data)))
-        return _string(Value(value.kind, value.data).text)
-    if value.kind <= BOOLEAN:
-        return _string(Value(value.kind, value.data).text)
-    return _str(value)
-
-
-def _to_boolean(value: Value) -> Value:
-    if (text := _source(value)) is not None:
-        return _read(BOOLEAN, parse_boolean, text)
-    if value.kind > BOOLEAN:
-        raise ExpressionError(f"{value} is no boolean")
-    return boolean(bool(value.data == value.data and value.data != 0))
-
-
-def _to_integer(value: Value) -> Value:
-    if (text := _source(value)) is not None:
-        return _read(INTEGER, parse_integer, text)
-    if value.kind > BOOLEAN or not math.isfinite(value.data):
-        raise ExpressionError(f"{value} is no integer")
-    return Value(INTEGER, int(value.data))
-
-
-def _to_decimal(value: Value) -> Value:
-    if (text := _source(value)) is not None:
-        return _read(DECIMAL, parse_decimal, text)
-    if value.kind > BOOLEAN or (value.kind in (FLOAT, DOUBLE) and not math.isfinite(value.data)):
-        raise ExpressionError(f"{value} is no decimal")
-    if value.kind in (FLOAT, DOUBLE):
-        return Value(DECIMAL, shortest(value.kind, value.data))  # 0.1, not all of its binary digits
-    return Value(DECIMAL, Decimal(value.data))
-
-
-def _to_floating(kind: int) -> Function:
-    parser = parse_float if kind == FLOAT else parse_double
-
-    def cast(value: Value) -> Value:
-        if (text := _source(value)) is not None:
-            return _read(kind, parser, text)
-        if value.kind > BOOLEAN:
-            raise ExpressionError(f"{value} is no number")
-        if value.kind in (FLOAT, DOUBLE):
-            text = {math.inf: "INF", -math.inf: "-INF"}.get(value.data, repr(value.data))
-        else:
-            text = str(Decimal(int(value.data) if value.kind == BOOLEAN else value.data))
-        return _read(kind, parser, "NaN" if text == "nan" else text)
-
-    return cast
-
-
-def _to_datetime(value: Value) -> Value:
-    if (text := _source(value)) is not None:
-        moment = parse_datetime(text)
-        if moment is None:
-            raise ExpressionError(f"{text!r} is no dateTime")
-        return Value(DATETIME, moment, Literal(text, datatype=DATETIME_TYPE))
-    if value.kind == DATETIME:
-        return value
-    if value.kind == DATE:
-        return library(f"<{DATETIME_TYPE.value}>({{}})", value)
-    raise ExpressionError(f"{value} is no dateTime")
-
-
-def _other_cast(name: str) -> Function:
-    template = f"<{XSD}{name}>({{}})"
-
-    def cast(value: Value) -> Value:
-        if value.kind == ILL_TYPED:
-            raise ExpressionError(f"{value} cannot be cast")
-        return library(template, value)
-
-    return cast
-
-
-#: Casts, by the IRI of the type.
-CASTS: Final[dict[str, Function]] = {
-    XSD + "string": _to_string,
-    XSD + "boolean": _to_boolean,
-    XSD + "integer": _to_integer,
-    XSD + "decimal": _to_decimal,
-    XSD + "float": _to_floating(FLOAT),
-    XSD + "double": _to_floating(DOUBLE),
-    XSD + "dateTime": _to_datetime,
-    **{
-        XSD + name: _other_cast(name)
-        for name in ("date", "time", "duration", "dayTimeDuration", "yearMonthDuration")
     },
 }

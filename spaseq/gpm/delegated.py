@@ -1,4 +1,4 @@
-"""Rarely used operations, left to Oxigraph: dates, durations, regular expressions, hashes.
+"""Rarely used operations, which are delegated to Oxigraph: dates, durations, regular expressions, hashes.
 
 Arguments are written into ``SELECT (f(…) AS ?r) {}``, asked of an empty store. Answers are kept for
 the terms asked last, since events repeat them.
@@ -33,12 +33,12 @@ def _ask(template: str, arguments: tuple[NamedNode | Literal, ...]) -> NamedNode
     return None
 
 
-def library(template: str, *arguments: Value) -> Value:
+def delegated(template: str, *arguments: Value) -> Value:
     """The value of an expression over values, which stand in ``template`` as ``{}``.
 
     Raises ``ExpressionError`` where SPARQL has an error.
 
-    >>> library("YEAR({})", decode(Literal("2024-05-01", datatype=NamedNode(
+    >>> delegated("YEAR({})", decode(Literal("2024-05-01", datatype=NamedNode(
     ...     "http://www.w3.org/2001/XMLSchema#date")))).data
     2024
     """
