@@ -1,20 +1,18 @@
 """Stocks: trades of six companies, on which chart patterns show (SPAseq paper, section 2, UC 4).
 
-Prices are counted in cents. Ordinary prices stay within 0.6 percent of a level that only planted
-patterns move, so no pattern of several percent appears by chance.
+Their prices are made in ``_charts``. Here are the queries, the matches that are planted for them, and the RDF.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from random import Random
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Triple
 
+from spaseq.samples._charts import Chart, Trade, fill
 from spaseq.samples._model import (
     EXAMPLE,
     RDF,
@@ -34,7 +32,7 @@ ITEM: Final = namespace(f"{EXAMPLE}stock/")
 
 _OPENING: Final = datetime(2026, 6, 4, 8, tzinfo=UTC)
 _WINDOW: Final = timedelta(minutes=10)
-#: Company, symbol, sector, opening price in cents. What is planted goes by position: see ``_fill``.
+#: Company, symbol, sector, opening price in cents. What is planted goes by position: see ``_charts.fill``.
 _COMPANIES: Final = (
     ("Alpine Rail", "ALPR", "transport", 8_400),
     ("Brightwell", "BRWL", "energy", 15_250),
@@ -154,134 +152,7 @@ WHERE {
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Trade:
-    price: int  # cents
-    volume: int
-
-
-class _Chart:
-    """The trades of one company in order, and the places where something was planted."""
-
-    def __init__(self, random: Random, price: int) -> None:
-        self.random = random
-        self.level = price
-        self.noise = 0.0
-        self.trades: list[_Trade] = []
-        self.bottoms: list[int] = []  # positions of the bottoms of V shapes
-        self.heads: list[tuple[int, ...]] = []  # positions of A to G
-        self.shocks: list[int] = []
-
-    def _trade(self, price: float, volume: int | None = None) -> None:
-        self.trades.append(_Trade(round(price), volume or 100 * self.random.randint(1, 49)))
-
-    def quiet(self, count: int) -> None:
-        """Ordinary trades: a step is at most a third of a percent."""
-        for _ in range(count):
-            self.noise = max(-0.006, min(0.006, 0.8 * self.noise + self.random.uniform(-0.002, 0.002)))
-            self._trade(self.level * (1 + self.noise))
-
-    def block(self) -> None:
-        """A trade of an unusual volume, at the price of the day."""
-        self.noise = 0.0
-        self._trade(self.level, 10_000 + 100 * self.random.randint(0, 150))
-
-    def shock(self) -> None:
-        """A drop of 1.3 to 2 percent in one trade, for good."""
-        self.noise = 0.0
-        self._trade(self.level)
-        self.level = round(self.level * self.random.uniform(0.98, 0.987))
-        self.shocks.append(len(self.trades))
-        self._trade(self.level)
-
-    def v_shape(self) -> None:
-        """A fall of about 4.5 percent in steps below one percent, and the rise back to a bit above."""
-        self.noise = 0.0
-        self._trade(self.level)
-        down = [0.0075 * (k + self.random.uniform(-0.1, 0.1)) for k in range(1, 7)]
-        for depth in down:
-            self._trade(self.level * (1 - depth))
-        self.bottoms.append(len(self.trades) - 1)
-        for depth in [*down[-2::-1], -0.001, -0.004]:
-            self._trade(self.level * (1 - depth - 0.001))
-        self._trade(self.level)
-
-    def half_v(self) -> None:
-        """The fall of a V without its rise: the way back fluctuates."""
-        self.noise = 0.0
-        for k in range(7):
-            self._trade(self.level * (1 - 0.0075 * k))
-        self._walk(1 - 0.045, 1.0)
-
-    def _walk(self, start: float, goal: float) -> range:
-        """From one multiple of the level to another, two steps forth and a small one back; the positions."""
-        first = len(self.trades)
-        step = 0.009 if goal > start else -0.009
-        at, turn = start, 0
-        while at != goal:
-            at += -step / 3 if turn % 3 == 2 else step
-            if (goal - at) * step < 0:
-                at = goal
-            turn += 1
-            self._trade(self.level * at)
-        return range(first, len(self.trades))
-
-    def head_and_shoulders(self, fails: bool) -> None:
-        """A block trade, and the legs of the pattern. ``fails``: the right shoulder passes the head."""
-        start = len(self.trades)
-        self.block()
-        base = self.trades[-1].price
-        turns = [1.0, 1.06, 0.995, 1.13, 1.0, 1.15 if fails else 1.065, 0.965]
-        legs = [self._walk(origin, goal) for origin, goal in pairwise(turns)]
-
-        def first(leg: int, hundredths: int, bound: int, above: bool) -> int:
-            """The first trade of a leg beyond so many hundredths of a price."""
-            for position in legs[leg]:
-                difference = 100 * self.trades[position].price - hundredths * bound
-                if difference and (difference > 0) == above:
-                    return position
-            raise AssertionError("the legs go further than the pattern asks for")
-
-        def price(position: int) -> int:
-            return self.trades[position].price
-
-        b = first(0, 103, base, True)
-        c = first(1, 98, price(b), False)
-        d = first(2, 104, price(b), True)
-        e = first(3, 96, price(d), False)
-        f = first(4, 101, price(e), True)
-        g = first(5, 99, price(e), False)
-        if not fails:
-            self.heads.append((start, b, c, d, e, f, g))
-        self._walk(turns[-1], 1.0)
-
-    def cut(self, length: int) -> None:
-        """Forget the trades after so many, and what they would have completed."""
-        del self.trades[length:]
-        self.bottoms = [bottom for bottom in self.bottoms if bottom < length]
-        self.heads = [head for head in self.heads if head[-1] < length]
-        self.shocks = [shock for shock in self.shocks if shock < length]
-
-
-def _fill(chart: _Chart, company: int, length: int) -> None:
-    """V shapes, heads and shoulders, or drops and block trades, with quiet between.
-
-    Companies of one sector are three apart, so both of "materials" get the drops.
-    """
-    random, role, turn = chart.random, company % 3, company // 3
-    while len(chart.trades) < length:
-        chart.quiet(random.randint(20, 45))
-        if role == 0:
-            (chart.half_v if turn % 3 == 2 else chart.v_shape)()
-        elif role == 1:
-            chart.head_and_shoulders(fails=turn % 2 == 1)
-        else:
-            (chart.block if turn % 3 == 2 else chart.shock)()
-        turn += 1
-    chart.cut(length)
-
-
-def _v_matches(chart: _Chart, graphs: Sequence[str]) -> list[Match]:
+def _v_matches(chart: Chart, graphs: Sequence[str]) -> list[Match]:
     """All V shapes around the planted bottoms: every start that is high enough, every end that is."""
     matches: list[Match] = []
     price = [trade.price for trade in chart.trades]
@@ -318,7 +189,7 @@ def _sector_matches(shocks: Iterable[tuple[int, SampleEvent]], opening: datetime
     ]
 
 
-def _event(name: NamedNode, time: datetime, company: int, trade: _Trade, before: int) -> SampleEvent:
+def _event(name: NamedNode, time: datetime, company: int, trade: Trade, before: int) -> SampleEvent:
     return SampleEvent(
         name,
         time,
@@ -362,10 +233,10 @@ def stocks(seed: int, events: int) -> UseCase:
     so that some share an instant and arrival decides.
     """
     random = Random(f"stocks {seed}")
-    charts = [_Chart(random, price) for *_, price in _COMPANIES]
+    charts = [Chart(random, price) for *_, price in _COMPANIES]
     length = max(170, events // len(_COMPANIES))
     for company, chart in enumerate(charts):
-        _fill(chart, company, length)
+        fill(chart, company, length)
     time, n = _OPENING, 0
     trades: list[SampleEvent] = []
     of: list[list[SampleEvent]] = [[] for _ in charts]
