@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-_SECONDS = 60
+_SECONDS = 180
 
 _PROPERTIES = """
 process.roles=broker,controller

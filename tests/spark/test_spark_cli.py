@@ -144,7 +144,7 @@ def test_letters_count_as_rows(tmp_path: Path) -> None:
 
 def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
     """Nothing is lost, nothing comes twice, and there is nothing to read on standard error."""
-    text, streams = stocks(tmp_path, 400 * len(SIGNALS))
+    text, streams = stocks(tmp_path, 600 * len(SIGNALS))
     (tmp_path / "q.rq").write_text(str(text))
     for number in SIGNALS:
         process = started(tmp_path)
