@@ -1,6 +1,6 @@
 """Stocks: trades of six companies, on which chart patterns show (SPAseq paper, section 2, UC 4).
 
-Their prices are made in ``_charts``. Here are the queries, the matches that are planted for them, and the RDF.
+Their prices are made in ``_charts``; here are the queries, the matches planted for them, and the RDF.
 """
 
 from __future__ import annotations
