@@ -7,7 +7,7 @@ labels, so that every process means the same node by them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -71,10 +71,6 @@ class _Labelled(_Graphs):
             )
 
 
-#: Evaluates a GRAPH pattern: a table that is the same in every event, its ids those of the dictionary.
-Evaluate = Callable[[Graph, Dictionary], Solutions]
-
-
 def asked_once(pattern: SequencePattern) -> tuple[Graph, ...] | None:
     """The GRAPH patterns of a query, if each is the same in every event; None if one may not be."""
     parts = list(pattern.gpms.values())
@@ -94,17 +90,11 @@ def asked_once(pattern: SequencePattern) -> tuple[Graph, ...] | None:
 
 def ship(kb: KnowledgeBase, pattern: SequencePattern) -> bytes:
     """What a query needs of a knowledge base, as bytes."""
-    visible = kb.restrict(pattern.query.knowledge)
-    return shipped(pattern, visible.solutions, lambda: kb)
-
-
-def shipped(pattern: SequencePattern, evaluate: Evaluate, whole: Callable[[], KnowledgeBase]) -> bytes:
-    """The same of whatever evaluates GRAPH patterns; ``whole`` gives the graphs if they are needed."""
     graphs = asked_once(pattern)
     if graphs is None:
-        return _whole(whole())
-    dictionary = Dictionary()
-    return _tables([evaluate(graph, dictionary) for graph in graphs], dictionary)
+        return whole(kb)
+    dictionary, visible = Dictionary(), kb.restrict(pattern.query.knowledge)
+    return tables([visible.solutions(graph, dictionary) for graph in graphs], dictionary)
 
 
 def receive(data: bytes, pattern: SequencePattern, dictionary: Dictionary) -> KnowledgeBase:
@@ -112,31 +102,44 @@ def receive(data: bytes, pattern: SequencePattern, dictionary: Dictionary) -> Kn
     header, arrays = unpack(data)
     if header["tables"] is None:
         return labelled(arrays["quads"].tobytes(), header["names"]).restrict(pattern.query.knowledge)
-    kb = KnowledgeBase({})
     ids = terms_in(dictionary, arrays)
-    for graph, (size, columns) in zip(asked_once(pattern) or (), header["tables"], strict=True):
-        kb._cache[graph] = Solutions(
-            size, None, {name: ids[arrays[column]] for name, column in columns.items()}
-        )
-    kb._cached_for = dictionary
-    dictionary.hold(kb)
-    return kb
+    found = {
+        graph: Solutions(table[0], None, {name: ids[arrays[column]] for name, column in table[1].items()})
+        for graph, table in zip(asked_once(pattern) or (), header["tables"], strict=True)
+        if table is not None
+    }
+    return besides(KnowledgeBase({}), found, dictionary)
 
 
-def _tables(tables: Sequence[Solutions], dictionary: Dictionary) -> bytes:
-    used, local = numbered(dictionary, [column for table in tables for column in table.columns.values()])
+def besides(kb: KnowledgeBase, found: Mapping[Graph, Solutions], dictionary: Dictionary) -> KnowledgeBase:
+    """A knowledge base that was received, with the solutions of more GRAPH patterns."""
+    other = KnowledgeBase({})
+    other._cache = {**kb._cache, **found}
+    other._cached_for = dictionary
+    dictionary.hold(other)
+    return other
+
+
+def tables(found: Sequence[Solutions | None], dictionary: Dictionary) -> bytes:
+    """The solutions of each GRAPH pattern, in the order of ``asked_once``; None where others bring them."""
+    columns = [column for table in found if table is not None for column in table.columns.values()]
+    used, local = numbered(dictionary, columns)
     arrays: dict[str, Any] = {}
-    header = []
-    for table in tables:
-        columns = {}
+    header: list[tuple[int, dict[str, str]] | None] = []
+    for table in found:
+        if table is None:
+            header.append(None)
+            continue
+        names = {}
         for name, column in table.columns.items():
-            columns[name] = f"c{len(arrays)}"
-            arrays[columns[name]] = local[column]
-        header.append((len(table), columns))
+            names[name] = f"c{len(arrays)}"
+            arrays[names[name]] = local[column]
+        header.append((len(table), names))
     return pack({"tables": header}, arrays | terms_out(dictionary, used))
 
 
-def _whole(kb: KnowledgeBase) -> bytes:
+def whole(kb: KnowledgeBase) -> bytes:
+    """The graphs themselves, as bytes."""
     quads = (
         Quad(triple.subject, triple.predicate, triple.object, name)
         for name, triples in kb._graphs.triples.items()

@@ -221,6 +221,19 @@ def labelled(dictionary: Dictionary, ids: Ids):  # type: ignore[no-untyped-def]
     return table
 
 
+def hashed(dictionary: Dictionary, columns: Iterable[Ids]) -> Ids:
+    """A hash of each row's terms, the same in every process; at least one column. 0 is no term."""
+    codes = np.zeros(1, dtype=np.uint64)
+    for column in columns:
+        distinct, inverse = np.unique(column, return_inverse=True)
+        terms = labelled(dictionary, distinct[distinct != 0])
+        mixed = np.zeros(len(distinct), dtype=np.int64)
+        kernels.hash_terms(terms.terms, terms.arena, distinct, mixed)
+        # As unsigned words, since the product is meant to overflow.
+        codes = codes * np.uint64(31) + mixed[inverse].view(np.uint64)
+    return codes.view(np.int64)
+
+
 def terms_in(dictionary: Dictionary, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Ids:
     """The ids of a chunk's terms, by their numbers."""
     table = dictionary.table()

@@ -31,12 +31,24 @@ class Shared(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """GRAPH patterns whose solutions are joined by Spark, see ``_asking``: their numbers among the query's.
+
+    ``slots``: numbers that Spark's hash spreads evenly over shuffle partitions.
+    """
+
+    graphs: tuple[int, ...]
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A query on its way to the workers, picklable.
 
     ``text`` is its canonical text. ``start``: where its tumbling windows begin, None if it has none.
     ``buckets``: the numbers of its buckets. ``kb``: its background graphs, see ``_background``.
-    ``is_stream``: whether events come in micro-batches, so that some may be late.
+    ``is_stream``: whether events come in micro-batches, so that some may be late. ``joined``: what of the
+    background graphs is not in ``kb``; ``background``: a hash of ``kb``, by which processes know it.
     """
 
     text: str
@@ -46,6 +58,8 @@ class Job:
     evaluator: str | None = None
     kb: Shared | None = None
     is_stream: bool = False
+    joined: Joined | None = None
+    background: str = ""
 
     @property
     def identity(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
     StatefulProcessor,
@@ -24,6 +25,8 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from spaseq.events import EventBatch
 from spaseq.sources import BadEvent
+from spaseq.spark import _asking
+from spaseq.spark._asking import asking_of
 from spaseq.spark._blocks import read_row
 from spaseq.spark._bucket import Bucket
 from spaseq.spark._job import END_MS, Job, looks_back, milliseconds, pattern_of, reached
@@ -32,6 +35,7 @@ from spaseq.spark._passed_over import late_among
 from spaseq.spark._rows import read_rows
 from spaseq.spark._settle import settle
 from spaseq.spark._stateless import Passed, stage_of
+from spaseq.terms import Dictionary
 
 BETWEEN: Final = (
     "at timestamp, bucket int, begin bigint, chunk binary, letter string, over binary, events bigint"
@@ -57,11 +61,11 @@ Answer = tuple[str, str]
 Batches = Iterable[pa.RecordBatch]
 
 
-# --- the stateless stage ----------------------------------------------------------------------
+# --- the stateless stage, or the one before it if there is one ---------------------------------
 
 
 def from_blocks(job: Job, lateness_ms: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """The stateless stage on the rows of ``_blocks``."""
+    """The stateless stage on the rows of ``_blocks``; or that of ``_asking``, if the job has one."""
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
         ended = False
@@ -73,23 +77,23 @@ def from_blocks(job: Job, lateness_ms: int) -> Callable[[Batches], Iterator[pa.R
                     if row["ended"]:
                         ended = True
                     else:
-                        yield from read_row(row, stage_of(job).dictionary, letters)
+                        yield from read_row(row, _dictionary(job), letters)
 
         yield from _staged(job, read)
         if ended:
-            yield _record([((END_MS + lateness_ms) * 1000, job.buckets[0], 0, None, None, None, 0)])
+            yield _end(job, (END_MS + lateness_ms) * 1000)
         settle()
 
     return stage
 
 
 def from_rows(job: Job) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """The stateless stage on rows of events, see ``_rows``."""
+    """The same on rows of events, see ``_rows``."""
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
         def read(letters: list[BadEvent]) -> Iterator[EventBatch]:
             for batch in batches:
-                yield from read_rows(batch, stage_of(job).dictionary, letters)
+                yield from read_rows(batch, _dictionary(job), letters)
 
         yield from _staged(job, read)
         settle()
@@ -99,11 +103,28 @@ def from_rows(job: Job) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
 
 def _staged(job: Job, read: Callable[[list[BadEvent]], Iterator[EventBatch]]) -> Iterator[pa.RecordBatch]:
     letters: list[BadEvent] = []
+    if job.joined is not None:
+        task = TaskContext.get()
+        number = 0 if task is None else task.partitionId()
+        yield from _asking.records(job, asking_of(job).run(read(letters), letters), number)
+        return
     for passed in stage_of(job).run(read(letters), letters):
-        yield _record(_rows(job, passed))
+        yield record(rows_of(job, passed))
 
 
-def _rows(job: Job, passed: Passed) -> list[tuple[object, ...]]:
+def _dictionary(job: Job) -> Dictionary:
+    """The dictionary of the stage that reads events."""
+    return (stage_of(job) if job.joined is None else asking_of(job)).dictionary
+
+
+def _end(job: Job, at: int) -> pa.RecordBatch:
+    if job.joined is not None:
+        return _asking.end(job, at)
+    return record([(at, job.buckets[0], 0, None, None, None, 0)])
+
+
+def rows_of(job: Job, passed: Passed) -> list[tuple[object, ...]]:
+    """The rows of ``BETWEEN`` that tell what became of some events."""
     at = None if passed.newest is None else milliseconds(passed.newest, job.clock) * 1000
     rows: list[tuple[object, ...]] = [(at, job.buckets[0], 0, None, None, passed.over, passed.events)]
     rows += [(at, piece.bucket, piece.begin, piece.data, None, None, 0) for piece in passed.pieces]
@@ -111,7 +132,8 @@ def _rows(job: Job, passed: Passed) -> list[tuple[object, ...]]:
     return rows
 
 
-def _record(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+def record(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+    """Such rows, at least one, as Spark takes them."""
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, _BETWEEN, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_BETWEEN)

@@ -6,7 +6,7 @@ of several partitions goes to the bucket of each, with the solutions that belong
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -18,10 +18,10 @@ from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.gpm.solutions import Solutions
+from spaseq.language.syntax import Graph
 from spaseq.sources import BadEvent
-from spaseq.spark import _kernel_chunk as kernels
-from spaseq.spark._background import receive
-from spaseq.spark._chunk import Chunk, Mask, encode, events_of, labelled
+from spaseq.spark._background import besides, receive
+from spaseq.spark._chunk import Chunk, Mask, decode, encode, events_of, hashed
 from spaseq.spark._job import Job, needs, pattern_of
 from spaseq.spark._passed_over import stamps
 from spaseq.terms import Dictionary
@@ -66,9 +66,12 @@ class Stateless:
         self._buckets = np.array(job.buckets, dtype=np.int64)
         self.dictionary = Dictionary()
         self.dictionary.table()
-        background = background_of(job, self.dictionary)
+        self._background = background_of(job, self.dictionary)
+        self._gpms = self._evaluators(self._background)
+
+    def _evaluators(self, background: KnowledgeBase) -> dict[str, GpmEvaluator]:
         sharing = Sharing()
-        self._gpms = {
+        return {
             name: GpmEvaluator(
                 part.gpm,
                 part.stateless,
@@ -77,32 +80,28 @@ class Stateless:
                 frozenset(self.dictionary.pin(stream) for stream in part.streams),
                 sharing,
             )
-            for name, part in pattern.gpms.items()
+            for name, part in pattern_of(self._job.text).gpms.items()
         }
 
     def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[Passed]:
         """Takes batches of events; ``letters`` are what was found malformed while they were read."""
-        waiting: list[EventBatch] = []
-        for batch in batches:
-            if len(batch) and batch.clock is not self._job.clock:
-                letters += _on_another_clock(batch, self._job.clock)
-            elif len(batch):
-                waiting.append(batch)
-            if sum(map(len, waiting)) >= _TOGETHER:
-                yield self._passed(waiting, letters)
-                waiting.clear()
-                letters.clear()
-        if waiting or letters:
-            yield self._passed(waiting, letters)
+        for waiting, bad in together(batches, self._job.clock, letters):
+            yield self._passed(waiting, bad)
 
-    def _passed(self, waiting: list[EventBatch], letters: list[BadEvent]) -> Passed:
+    def on_found(self, body: bytes, found: Mapping[Graph, Solutions]) -> Passed:
+        """What becomes of the events of a chunk, on these solutions of GRAPH patterns besides the shipped."""
+        # New ones for each, since they remember what they were told of the background.
+        self._gpms = self._evaluators(besides(self._background, found, self.dictionary))
+        return self._passed([decode(body, self.dictionary).batch], [])
+
+    def _passed(self, waiting: Sequence[EventBatch], letters: list[BadEvent]) -> Passed:
         if not waiting:
-            return Passed(0, None, [], list(letters))
+            return Passed(0, None, [], letters)
         batch = concatenate(waiting)
         left = np.ones(len(batch), dtype=np.bool_)
         pieces = list(self._pieces(batch, left))
         over = stamps(batch, np.flatnonzero(left)) if self._job.is_stream and left.any() else None
-        passed = Passed(len(batch), int(batch.time.max()), pieces, list(letters), over)
+        passed = Passed(len(batch), int(batch.time.max()), pieces, letters, over)
         if self.dictionary.unswept > max(_SWEEP_AFTER, len(self.dictionary) // 2):
             self.dictionary.sweep()
         return passed
@@ -145,19 +144,32 @@ class Stateless:
 
     def _numbers(self, table: Solutions) -> Ids:
         """The bucket of each row, by the values of the partition variables; -1 where one is unbound."""
-        codes = np.zeros(len(table), dtype=np.int64)
-        complete = np.ones(len(table), dtype=np.bool_)
-        for key in self._keys:
-            column = table.column(key)
-            complete &= column != 0
-            distinct, inverse = np.unique(column, return_inverse=True)
-            terms = labelled(self.dictionary, distinct[distinct != 0])
-            mixed = np.zeros(len(distinct), dtype=np.int64)
-            kernels.hash_terms(terms.terms, terms.arena, distinct, mixed)
-            # As unsigned words, since the product is meant to overflow.
-            codes = (codes.view(np.uint64) * np.uint64(31) + mixed[inverse].view(np.uint64)).view(np.int64)
+        columns = [table.column(key) for key in self._keys]
+        complete = np.logical_and.reduce([column != 0 for column in columns])
+        codes = hashed(self.dictionary, columns)
         numbers = (codes.view(np.uint64) >> np.uint64(7)) % np.uint64(len(self._buckets))
         return np.where(complete, numbers.astype(np.int64), -1)
+
+
+def together(
+    batches: Iterable[EventBatch], clock: Clock, letters: list[BadEvent]
+) -> Iterator[tuple[list[EventBatch], list[BadEvent]]]:
+    """So many batches of events as are worth a step, with what was found malformed while they were read.
+
+    Batches on another clock than the query's are malformed; ``letters`` are emptied at each step.
+    """
+    waiting: list[EventBatch] = []
+    for batch in batches:
+        if len(batch) and batch.clock is not clock:
+            letters += _on_another_clock(batch, clock)
+        elif len(batch):
+            waiting.append(batch)
+        if sum(map(len, waiting)) >= _TOGETHER:
+            yield waiting, letters.copy()
+            waiting = []
+            letters.clear()
+    if waiting or letters:
+        yield waiting, letters.copy()
 
 
 class _Takes:

@@ -18,7 +18,6 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, p
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
-from spaseq.automaton.pattern import SequencePattern
 from spaseq.errors import KnowledgeError
 from spaseq.gpm.kb import KnowledgeBase, _Graphs
 from spaseq.gpm.kb import Source as Knowledge
@@ -26,20 +25,33 @@ from spaseq.gpm.solutions import Solutions
 from spaseq.gpm.walk import only_joins, patterns
 from spaseq.language.scope import variables
 from spaseq.language.syntax import Graph, Query, TriplePattern, Triples, Var
-from spaseq.spark._background import labelled, shipped
+from spaseq.spark._background import labelled
 from spaseq.terms import Dictionary, Term
 
 #: Tables of so many rows are sent to every worker to be joined there.
 _BROADCAST: Final = 1_000_000
 
+#: So many solutions of a GRAPH pattern are sent to every worker.
+BROADCAST_LIMIT: Final = 2_000_000
+
 
 def knowledge(
-    spark: SparkSession, graphs: Mapping[str, Knowledge] | None = None, *, parquet: str | Path | None = None
+    spark: SparkSession,
+    graphs: Mapping[str, Knowledge] | None = None,
+    *,
+    parquet: str | Path | None = None,
+    broadcast_limit: int = BROADCAST_LIMIT,
 ) -> SparkKnowledge:
     """Background graphs, by IRI, as DataFrames; for the ``kb`` of ``run`` and ``matches``.
 
     With ``parquet``, they are written into that folder, or read from it if no graphs are given. Raises
     KnowledgeError for what cannot be read.
+
+    A GRAPH pattern with more than ``broadcast_limit`` solutions is not sent to the workers. Its solutions
+    stay in a DataFrame, cached as long as the session (or till ``spark.catalog.clearCache()``), and are
+    joined with each batch of events by what these bind for certain: the variables of the triples beside it in
+    the GPM, or before the OPTIONAL or MINUS around it. If there are none, and where EXISTS asks a background
+    graph, it is sent nevertheless, with a warning.
     """
     if graphs is None and parquet is None:
         raise KnowledgeError("neither graphs nor a folder of them were given")
@@ -54,7 +66,7 @@ def knowledge(
         columns = [F.col(name).cast("bigint").alias(name) for name in "gpso"]
         triples = spark.read.parquet(f"{parquet}/triples").select(*columns)
         terms = spark.read.parquet(f"{parquet}/terms")
-    return SparkKnowledge(spark, triples.cache(), terms.cache())
+    return SparkKnowledge(spark, triples.cache(), terms.cache(), broadcast_limit)
 
 
 def _encoded(spark: SparkSession, kb: KnowledgeBase) -> tuple[DataFrame, DataFrame]:
@@ -82,7 +94,10 @@ def _encoded(spark: SparkSession, kb: KnowledgeBase) -> tuple[DataFrame, DataFra
 class SparkKnowledge:
     """Background graphs as DataFrames: ``triples`` (g, p, s, o) and ``terms`` (id, term)."""
 
-    def __init__(self, spark: SparkSession, triples: DataFrame, terms: DataFrame) -> None:
+    def __init__(
+        self, spark: SparkSession, triples: DataFrame, terms: DataFrame, broadcast_limit: int
+    ) -> None:
+        self.broadcast_limit = broadcast_limit
         self.triples = triples
         self.terms = terms
         self._spark = spark
@@ -110,24 +125,12 @@ class SparkKnowledge:
             found = self._views[graph, predicate] = rows, rows.count()
         return found
 
-    def shipped(self, pattern: SequencePattern) -> bytes:
-        """What a query needs of them, as bytes; see ``_background``."""
-        visible = {name.value for name in pattern.query.knowledge} or set(self.names)
-
-        def evaluate(graph: Graph, dictionary: Dictionary) -> Solutions:
-            return self.solutions(graph, dictionary, visible)
-
-        return shipped(pattern, evaluate, self.local)
-
-    def solutions(self, graph: Graph, dictionary: Dictionary, visible: Iterable[str]) -> Solutions:
-        """The solutions of a GRAPH pattern, its terms entered into a dictionary.
-
-        Triples with plain predicates are joined by Spark; any other pattern is evaluated in this process.
-        """
+    def solutions(self, graph: Graph, visible: Iterable[str]) -> DataFrame | None:
+        """The solutions of a GRAPH pattern, terms as numbers, if it is triples with plain predicates."""
         parts = [p for inner in patterns(graph.pattern) if isinstance(inner, Triples) for p in inner.patterns]
         plain = all(isinstance(part.predicate, NamedNode) for part in parts)
         if not parts or not plain or not only_joins(graph.pattern):
-            return self.local().restrict(NamedNode(name) for name in visible).solutions(graph, dictionary)
+            return None
         constants = {term for part in parts for term in _constants(part)}
         wanted = (
             [graph.name] if isinstance(graph.name, NamedNode) else [NamedNode(n) for n in sorted(visible)]
@@ -151,8 +154,15 @@ class SparkKnowledge:
                         )
                     tables.append(joined.select(*names))
         if not tables:
-            return Solutions(0, None, {name: np.zeros(0, dtype=np.int64) for name in names})
-        return self._collected(reduce(DataFrame.unionAll, tables), names, dictionary)
+            return self.terms.where(F.lit(False)).select(*(F.col("id").alias(name) for name in names))
+        return reduce(DataFrame.unionAll, tables)
+
+    def texts(self, rows: DataFrame) -> DataFrame:
+        """The same with terms in N-Triples."""
+        for name in rows.columns:
+            named = self.terms.select(F.col("id").alias(name), F.col("term").alias(f"{name} term"))
+            rows = rows.join(named, name).drop(name).withColumnRenamed(f"{name} term", name)
+        return rows
 
     def local(self) -> KnowledgeBase:
         """The same graphs in this process."""
@@ -186,10 +196,10 @@ class SparkKnowledge:
             joined = joined.join(right, shared) if shared else joined.crossJoin(right)
         return joined
 
-    def _collected(self, rows: DataFrame, names: list[str], dictionary: Dictionary) -> Solutions:
-        """A table of solutions in this process."""
+    def collected(self, rows: DataFrame, dictionary: Dictionary) -> Solutions:
+        """A table of solutions in this process, its terms entered into a dictionary."""
         found = rows.toArrow()
-        columns = {name: found.column(name).to_numpy() for name in names}
+        columns = {name: found.column(name).to_numpy() for name in rows.columns}
         used = np.unique(np.concatenate([*columns.values(), np.zeros(0, dtype=np.int64)])).astype(np.int64)
         keys = self._spark.createDataFrame(pa.table({"id": used}))
         terms = self.terms.join(F.broadcast(keys), "id").collect()

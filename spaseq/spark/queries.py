@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import reduce
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -26,13 +27,14 @@ from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import prepare
 from spaseq.language.syntax import UNITS, Query, WindowKind
 from spaseq.sources import SourceOptions
-from spaseq.spark._background import Local, ship
+from spaseq.spark._background import Local
 from spaseq.spark._blocks import ARROW, read_row
 from spaseq.spark._job import Job, bucket_numbers, needs, pattern_of
 from spaseq.spark._lines import MATCH
 from spaseq.spark._pieces import Cutter, Place
-from spaseq.spark._stages import ANSWERS, BETWEEN, BucketProcessor, all_at_once, from_blocks, from_rows
-from spaseq.spark.knowledges import SparkKnowledge
+from spaseq.spark._placing import between, placed, stage_schema
+from spaseq.spark._stages import ANSWERS, BucketProcessor, all_at_once, from_blocks, from_rows
+from spaseq.spark.knowledges import BROADCAST_LIMIT, SparkKnowledge
 from spaseq.spark.sessions import prepare_session
 from spaseq.spark.source import PIECE
 from spaseq.terms import Dictionary
@@ -92,10 +94,10 @@ def answers(
                 "knows: say with start= when (an integer on the stream's clock; instants are microseconds)"
             )
         start = events.agg(F.min("time")).first()[0]  # type: ignore[index]  # an aggregate has one row
-    job = job_of(spark, prepared, kb, clock, start, buckets, evaluator)
+    job, background = job_of(spark, prepared, kb, clock, start, buckets, evaluator)
     job = replace(job, is_stream=events.isStreaming)
-    between = events.mapInArrow(from_rows(job), BETWEEN).drop("events")
-    return _answers(job, _marked(between, lateness, clock))
+    rows = _between(job, background, events.mapInArrow(from_rows(job), stage_schema(job)))
+    return _answers(job, _marked(rows.drop("events"), lateness, clock))
 
 
 def matches(
@@ -200,8 +202,9 @@ def planned(
     firsts = [_first(iri, *source, piece_bytes, lateness) for iri, source in located.items()]
     known = [first for first in firsts if first is not None]
     clock = known[0][0] if known else Clock.INSTANTS
-    start = min((time for found, time in known if found is clock), default=0)
-    job = job_of(spark, query, kb, clock, start if _tumbles(query) else None, buckets, evaluator)
+    start: int | None = min((time for found, time in known if found is clock), default=0)
+    start = start if _tumbles(query) else None
+    job, background = job_of(spark, query, kb, clock, start, buckets, evaluator)
     job = replace(job, is_stream=checkpoint is not None)
     stage = from_blocks(job, milliseconds_of(lateness, clock))
     parts = []
@@ -221,7 +224,7 @@ def planned(
             if most_bytes is not None:
                 said["maxBytesPerTrigger"] = most_bytes
             blocks = spark.readStream.format("spaseq").options(**said).load(location)
-        rows = blocks.mapInArrow(stage, BETWEEN)
+        rows = _between(job, background, blocks.mapInArrow(stage, stage_schema(job)))
         rows = rows.observe(f"stream {number}", F.sum("events").alias("events")).drop("events")
         parts.append(rows.withColumn("source", F.lit(number)))
     return Prepared(job, query, tuple(parts), lateness)
@@ -244,8 +247,11 @@ def job_of(
     start: int | None,
     buckets: int | None,
     evaluator: str | None,
-) -> Job:
-    """The job of a query; warns if it cannot be spread over buckets."""
+) -> tuple[Job, DataFrame | None]:
+    """The job of a query, and what of its background graphs is to be joined (``_placing``).
+
+    Warns if it cannot be spread over buckets.
+    """
     graphs = kb if isinstance(kb, KnowledgeBase | SparkKnowledge) else KnowledgeBase(kb or {})
     graphs.require(query)
     prepare_session(spark)
@@ -260,10 +266,17 @@ def job_of(
             stacklevel=4,
         )
     numbers = bucket_numbers(1 if group is not None else buckets or partitions, partitions)
-    pattern = pattern_of(text)
-    data = graphs.shipped(pattern) if isinstance(graphs, SparkKnowledge) else ship(graphs, pattern)
-    shared = spark.sparkContext.broadcast(data) if graphs.names else None
-    return Job(text, clock, start, numbers, evaluator, shared)
+    limit = graphs.broadcast_limit if isinstance(graphs, SparkKnowledge) else BROADCAST_LIMIT
+    background = placed(spark, graphs, pattern_of(text), partitions, limit)
+    shared = spark.sparkContext.broadcast(background.shipped) if graphs.names else None
+    known = blake2b(background.shipped, digest_size=8).hexdigest()
+    job = Job(text, clock, start, numbers, evaluator, shared, joined=background.joined, background=known)
+    return job, background.rows
+
+
+def _between(job: Job, background: DataFrame | None, read: DataFrame) -> DataFrame:
+    """What comes from the stateless stage, given what its first or only part has read."""
+    return read if background is None else between(job, read, background)
 
 
 def _answers(job: Job, between: DataFrame) -> DataFrame:

@@ -1,0 +1,276 @@
+"""Background graphs that are joined as DataFrames give the answers of those that every worker has."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyoxigraph as ox
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spaseq.events import BatchBuilder, Clock, EventBatch
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.sources import BadEvent
+from spaseq.spark._chunk import extent, hashed
+from spaseq.spark._lookups import lookups
+from spaseq.terms import Dictionary
+from tests.spark.cases import Case, Happening
+from tests.spark.stages import Cluster, comparable, pushed
+from tests.streams import NS, query
+
+pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+
+import pyarrow as pa  # noqa: E402  # after the skip
+
+from spaseq.spark._asking import Asking, records  # noqa: E402
+from spaseq.spark._background import Local, asked_once, tables  # noqa: E402
+from spaseq.spark._job import Job, Joined, needs, pattern_of  # noqa: E402
+from spaseq.spark._joined import keyed, names_of, on_found, texts, width  # noqa: E402
+from spaseq.spark._stateless import Passed, Piece  # noqa: E402
+
+pytestmark = [
+    # PySpark's sockets to its JVM and workers are closed when they are collected.
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+# --- the stages by hand, and the join between them --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Joining(Cluster):
+    """A cluster on which all background graphs that can be are joined by key."""
+
+    def _made(  # type: ignore[override]  # it is run as a stage is
+        self, text: str, letters: Sequence[Happening], kb: Mapping[str, str] | None
+    ) -> tuple[Job, _Stages]:
+        pattern = pattern_of(text)
+        asked = asked_once(pattern)
+        assert asked is not None
+        dictionary, visible = Dictionary(), KnowledgeBase(kb or {}).restrict(pattern.query.knowledge)
+        found = [visible.solutions(graph, dictionary) for graph in asked]
+        there = [number for number, graph in enumerate(asked) if graph in lookups(pattern)]
+        alone = needs(pattern).one_group is not None
+        job = Job(
+            text,
+            Clock.TICKS,
+            min((letter.time for letter in letters), default=0),
+            tuple(range(1 if alone else self.buckets)),
+            self.evaluator,
+            Local(tables([None if n in there else table for n, table in enumerate(found)], dictionary)),
+            is_stream=True,
+            joined=Joined(tuple(there), (0, 1)),
+            background=str(random.random()),
+        )
+        rows = []
+        columns = width(asked[number] for number in there) if there else 0
+        for number in there:
+            terms = texts(found[number], names_of(asked[number]), dictionary)
+            for batch in keyed(pattern, number, columns)(terms.to_batches()):
+                rows += batch.to_pylist()
+        return job, _Stages(job, rows, columns)
+
+
+class _Stages:
+    """Both stages, with the join: what ``Cluster`` takes for the stateless stage."""
+
+    def __init__(self, job: Job, background: list[dict[str, object]], columns: int) -> None:
+        self._job = job
+        self._asking = Asking(job)
+        self.dictionary = self._asking.dictionary
+        self._background = background
+        self._columns = columns
+        self._task = 0
+
+    def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[Passed]:
+        self._task += 1
+        asked = pa.Table.from_batches(records(self._job, self._asking.run(batches, letters), self._task))
+        joined = list(self._join(asked.to_pylist()))
+        random.Random(len(joined)).shuffle(joined)
+        fields = [pa.field(f"v{i}", pa.string()) for i in range(self._columns)]
+        schema = pa.schema([*asked.schema, *fields])
+        table = pa.Table.from_pylist(joined, schema=schema)
+        for batch in on_found(self._job, is_sorted=False)(table.to_batches(max_chunksize=3)):
+            for row in batch.to_pylist():
+                assert row["letter"] is None
+                if row["chunk"] is not None:
+                    piece = Piece(row["bucket"], row["begin"], row["chunk"])
+                    yield Passed(0, None, [piece], [])
+                if row["over"] is not None:
+                    yield Passed(0, None, [], [], row["over"])
+
+    def _join(self, asked: Iterable[dict[str, object]]) -> Iterator[dict[str, object]]:
+        for row in asked:
+            key = row["graph"], row["key"]
+            matched = [other for other in self._background if (other["graph"], other["key"]) == key]
+            for other in matched or [{f"v{i}": None for i in range(self._columns)}]:
+                yield row | other
+
+
+# --- what is asked for ----------------------------------------------------------------------------
+
+KB, OTHER = f"{NS}kb", f"{NS}other"
+GRAPH = f"GRAPH <{KB}> {{ ?k :in ?r }}"
+
+
+@pytest.mark.parametrize(
+    ("part", "key"),
+    [
+        (f"?a :k ?k . {GRAPH}", ["k"]),
+        (f"{GRAPH} ?a :k ?k .", ["k"]),
+        (f"?a :k ?k ; :r ?r . {GRAPH}", ["k", "r"]),
+        (f"{{ ?a :k ?k }} {GRAPH}", ["k"]),
+        (f"?a :k ?k . {{ {GRAPH} }} UNION {{ ?a :r ?r }}", ["k"]),
+        (f"?a :k ?k . {{ ?a :r ?r . {GRAPH} }}", ["k", "r"]),
+        (f"?a :k ?k . OPTIONAL {{ {GRAPH} }}", ["k"]),
+        (f"?a :k ?k . OPTIONAL {{ ?a :r ?r . {GRAPH} }}", ["k", "r"]),
+        (f"?a :k ?k . MINUS {{ {GRAPH} }}", ["k"]),
+        (f"?a :k ?k . VALUES ?r {{ 1 2 }} {GRAPH}", ["k", "r"]),
+        (f"?a :k ?k . VALUES ?r {{ 1 UNDEF }} {GRAPH}", ["k"]),
+        # A row that the GRAPH extends may not be joined any more with what comes after the OPTIONAL.
+        (f"?a :k ?k . OPTIONAL {{ {GRAPH} }} ?a :r ?r .", ["k"]),
+        (f"OPTIONAL {{ {GRAPH} }} ?a :k ?k .", None),
+        # What the GRAPH takes away in the inner group is not seen from outside.
+        (f"?a :k ?k . {{ ?a :w ?w OPTIONAL {{ ?a :r ?r }} MINUS {{ {GRAPH} }} }}", None),
+        (f"OPTIONAL {{ ?a :k ?k }} {GRAPH}", None),
+        (f"BIND(:k AS ?k) {GRAPH}", None),
+        (f"?a :k ?k . {{ SELECT ?k ?r {{ {GRAPH} }} }}", None),
+        (f"?a :k ?j . {GRAPH}", None),
+    ],
+)
+def test_keys(part: str, key: list[str] | None) -> None:
+    found = lookups(pattern_of(query("A", gpms={"A": part})))
+    assert [list(lookup.key) for lookup in found.values()] == ([] if key is None else [key])
+
+
+def test_a_graph_that_two_gpms_ask_by_different_variables_has_no_key() -> None:
+    gpms = {"A": f"?a :k ?k . {GRAPH}", "B": f"?b :r ?r . {GRAPH}"}
+    assert not lookups(pattern_of(query("A ; B", gpms=gpms)))
+
+
+@pytest.mark.parametrize(
+    ("part", "asked"),
+    [
+        (f"?a :k ?k . {GRAPH} FILTER(?av > 3) FILTER(?r > 3)", ["k"]),
+        (f"?a :k ?k . OPTIONAL {{ {GRAPH} FILTER(?av > 3) }}", ["k", "l"]),
+        (f"?a :k ?k . {GRAPH} FILTER(RAND() > ?av)", ["k", "l"]),
+    ],
+)
+def test_only_events_that_a_gpm_may_want_ask(part: str, asked: list[str]) -> None:
+    events = [
+        Happening("g1", "S", 1, f"@prefix : <{NS}> . [] a :a ; :v 5 ; :k :k ."),
+        Happening("g2", "S", 2, f"@prefix : <{NS}> . [] a :a ; :v 2 ; :k :l ."),
+        Happening("g3", "S", 3, f"@prefix : <{NS}> . [] a :b ; :v 5 ; :k :m ."),
+    ]
+    job, _ = Joining()._made(query("A", gpms={"A": part}), events, {KB: f"<{NS}k> <{NS}in> 4 ."})
+    asking = Asking(job)
+    builder = BatchBuilder(asking.dictionary, ox.NamedNode(f"{NS}S"), Clock.TICKS)
+    for n, event in enumerate(events):
+        quads = ox.parse(event.turtle.encode(), format=ox.RdfFormat.TURTLE)
+        builder.add(event.time, n, [quad.triple for quad in quads], ox.NamedNode(NS + event.name))
+    (got,) = asking.run([builder.build()], [])
+    terms = [asking.dictionary.intern(ox.NamedNode(NS + key)) for key in asked]
+    wanted = [hashed(asking.dictionary, [np.array([term])])[0] for term in terms]
+    assert sorted(got.keys[0].tolist()) == sorted(wanted)
+    assert got.body is not None
+    assert extent(got.body).events == len(asked)
+
+
+# --- random queries -------------------------------------------------------------------------------
+
+#: Parts of GPM X: ``?x`` is its node, ``?k`` one of its keys; ``%`` is X in lower case.
+PARTS = [
+    f"GRAPH <{KB}> {{ ?k :in ?r }}",
+    f"GRAPH <{KB}> {{ ?k :in ?r . ?r :of ?s%  }} FILTER(?s% = :north)",
+    "GRAPH ?g% { ?k :in ?r }",
+    f"GRAPH <{KB}> {{ ?k :in ?r }} GRAPH <{OTHER}> {{ ?r :of ?s% }}",
+    f"GRAPH <{KB}> {{ ?k :in ?r }} GRAPH <{OTHER}> {{ ?k :rate ?n% }} FILTER(?%v > ?n%)",
+    f"FILTER(?%v > 4) GRAPH <{KB}> {{ ?k :in ?r }}",
+    f"{{ GRAPH <{KB}> {{ ?k :in ?r }} }} UNION {{ GRAPH <{OTHER}> {{ ?k :of ?r }} }}",
+    f"{{ SELECT ?% ?r {{ ?% :k ?k . GRAPH <{KB}> {{ ?k :in ?r }} }} }}",
+    f"{{ SELECT ?k ?r {{ GRAPH <{KB}> {{ ?k :in ?r }} }} }}",
+    f"{{ ?% :w ?w% . GRAPH <{KB}> {{ ?w% :in ?r }} MINUS {{ GRAPH <{OTHER}> {{ ?w% :of ?o% }} }} }}",
+    f"OPTIONAL {{ ?% :w ?w% }} GRAPH <{KB}> {{ ?w% :in ?r }}",
+    f"BIND(?k AS ?j%) GRAPH <{KB}> {{ ?j% :in ?r }}",
+    f"VALUES (?k ?u%) {{ (:k 1) (:l 2) (UNDEF 3) }} GRAPH <{KB}> {{ ?k :in ?r }}",
+]
+#: Those that may leave ``?r`` unbound.
+LOOSE = [
+    f"OPTIONAL {{ GRAPH <{KB}> {{ ?k :in ?r% }} }}",
+    f"OPTIONAL {{ GRAPH <{KB}> {{ ?k :in ?r% }} FILTER(?%v > 4) }}",
+    f"OPTIONAL {{ GRAPH <{KB}> {{ ?k :in ?r% }} }} OPTIONAL {{ GRAPH <{OTHER}> {{ ?k :of ?r% }} }}",
+    f"OPTIONAL {{ ?% :w ?w% . GRAPH <{KB}> {{ ?w% :in ?r% }} OPTIONAL {{ GRAPH ?g% {{ ?w% :of ?s% }} }} }}",
+    f"OPTIONAL {{ GRAPH <{KB}> {{ ?w% :in ?r% }} }} ?% :w ?w% .",
+    f"MINUS {{ GRAPH <{KB}> {{ ?k :in :r1 }} }}",
+    f"MINUS {{ GRAPH <{KB}> {{ ?k :in ?x% }} FILTER(?x% != :r1) }}",
+    f"MINUS {{ ?% :w ?w% . GRAPH <{KB}> {{ ?w% :in ?x% }} }}",
+    f"OPTIONAL {{ ?% :w ?w% }} MINUS {{ GRAPH <{KB}> {{ ?w% :in ?x% }} }}",
+    "",
+]
+SEQUENCES = ["A ; B", "A , B", "A : B", "A ; B+ ; C", "A ; !B ; C", "A ; (B | C)", "A ; B? ; C"]
+WINDOWS = ["4 SECONDS SLIDING", "8 SECONDS", "3 EVENTS", "4 EVENTS SLIDING"]
+
+
+def case(rng: random.Random) -> tuple[Case, dict[str, str]]:
+    """A query with GRAPH patterns, a stream whose events have several keys, and two background graphs."""
+    sequence = rng.choice(SEQUENCES)
+    by = rng.choice(["", "?k", "?r"])
+    gpms = {}
+    names = sorted({name for name in sequence if name in "ABC"})
+    for name in names:
+        chosen = rng.choice(PARTS if by == "?r" else PARTS + LOOSE + LOOSE)
+        body = f"?% :k ?k . {chosen}"
+        for shared in ("?k", "?r"):
+            if shared != by and rng.random() < 0.7:
+                body = re.sub(rf"\{shared}\b", f"{shared}{name}", body)
+        gpms[name] = body.replace("%", name.lower())
+    text = query(sequence, rng.choice(WINDOWS), gpms, streams=("S", "S2"), partition=by)
+    kinds = "".join(names).lower() * 3 + "x"
+    time, events = 0, []
+    for i in range(rng.randint(2, 12)):
+        time += rng.choice([0, 1, 1, 2])
+        keys = ", ".join(rng.sample([":k", ":l", ":m", ":n", '"k"', "3"], rng.randint(1, 3)))
+        more = f"; :w {rng.choice([':k', ':l', ':m'])}" if rng.random() < 0.6 else ""
+        turtle = (
+            f"@prefix : <{NS}> . :e{i} a :{rng.choice(kinds)} ; :v {rng.randint(1, 9)} ; :k {keys} {more}."
+        )
+        events.append((time, rng.choice(["S", "S2"]), turtle))
+    events.sort(key=lambda event: event[:2])
+    happened = tuple(Happening(f"g{i}", s, t, turtle) for i, (t, s, turtle) in enumerate(events))
+    return Case(text, happened), {KB: background(rng), OTHER: background(rng)}
+
+
+def background(rng: random.Random) -> str:
+    """Some keys have no region, some several; a region may be a blank node."""
+    lines = [f"@prefix : <{NS}> ."]
+    for key in (":k", ":l", ":m", ":r1", "_:r2"):
+        for verb, values in {
+            "in": [":r1", "_:r2", '"r3"@en'],
+            "of": [":north", ":r1"],
+            "rate": [3, 6],
+        }.items():
+            lines += [f"{key} :{verb} {v} ." for v in values if rng.random() < 0.7]
+    return "\n".join(lines)
+
+
+clusters = st.builds(
+    Joining,
+    buckets=st.integers(1, 3),
+    sizes=st.lists(st.integers(0, 5), max_size=3).map(tuple),
+    cold=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**64 - 1), clusters)
+def test_same_answers(seed: int, cluster: Joining) -> None:
+    drawn, kb = case(random.Random(seed))
+    got = cluster.run(drawn.text, drawn.events, kb)  # type: ignore[arg-type]
+    assert comparable(got) == comparable(pushed(drawn.text, drawn.events, kb)), (drawn, kb)  # type: ignore[arg-type]
