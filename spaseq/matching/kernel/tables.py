@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyoxigraph import Literal, NamedNode
-
 from spaseq.automaton.nfa import Action, Again, Await, Decide, Enter, Forbid, Leave
 from spaseq.automaton.pattern import Atom, SequencePattern, may_trail
 from spaseq.language.printer import print_sequence
@@ -22,20 +20,13 @@ from spaseq.matching.kernel._kernel_layout import ANY, NEXT, STRICT
 from spaseq.matching.kernel._kernel_memory import E_VALUES
 from spaseq.matching.kernel.analysis import Analysis, Candidate, Chain
 from spaseq.matching.kernel.conditions import Accumulator, BeyondTables, Site, Step
+from spaseq.matching.kernel.programs import Programs
 from spaseq.matching.kernel.sections import Reference, Sections
 from spaseq.matching.obstacles import Obstacle, subsequences
 from spaseq.matching.runs.program import Gate
 from spaseq.terms import Term
 
 _STRATEGIES: Final = {Strategy.STRICT: STRICT, Strategy.NEXT: NEXT, Strategy.ANY: ANY, None: ANY}
-_COMPARISONS: Final = {
-    "=": v.EQUAL,
-    "!=": v.UNEQUAL,
-    "<": v.LESS,
-    ">": v.GREATER,
-    "<=": v.AT_MOST,
-    ">=": v.AT_LEAST,
-}
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
@@ -91,21 +82,19 @@ class _Writer:
     def __init__(self, analysis: Analysis, intern: Callable[[Term], int]) -> None:
         self._analysis = analysis
         self._pattern = analysis.pattern
-        self._intern = intern
-        self._kleene_number = {identity: i for i, identity in enumerate(analysis.kleenes)}
         self._units = {unit: i for i, unit in enumerate(analysis.codes)}
         self._columns: dict[tuple[int, str], int] = {}
-        self._constants: dict[int, None] = {}
         # The rows that negations look back at, and the columns of them that are read, by GPM.
         self._chains: dict[Chain, None] = {}
         self._remembered: dict[int, dict[int, None]] = {}
         self._most_parts = 0
         self._out = Sections()
+        self._programs = Programs(self._out, analysis.slots, analysis.kleenes, analysis.accumulators, intern)
 
     def compiled(self) -> Compiled:
         out, analysis = self._out, self._analysis
-        self._write_kleenes()
-        sums = self._write_aggregates()
+        self._programs.write_kleenes()
+        sums = self._programs.write_aggregates()
         for atom, inside in analysis.codes:
             self._write_unit(analysis.atoms[atom], analysis.codes[atom, inside])
         accepts, candidates = self._write_places(), list[Candidate]()
@@ -136,7 +125,7 @@ class _Writer:
             candidates=tuple(candidates),
             accepts=accepts,
             gates=len(analysis.gates),
-            constants=tuple(self._constants),
+            constants=tuple(self._programs.constants),
             width=bars + (len(self._pattern.query.streams) if self._most_parts else 0),
             sums=sums,
             entry=E_VALUES + max(map(len, self._remembered.values()), default=0),
@@ -292,12 +281,12 @@ class _Writer:
             number = 0
             match action:
                 case Enter(kleene):
-                    kind, about = lay.ENTER, self._kleene(kleene)
+                    kind, about = lay.ENTER, self._programs.kleene(kleene)
                 case Again(kleene, maximum):
-                    kind, about = lay.AGAIN, self._kleene(kleene)
+                    kind, about = lay.AGAIN, self._programs.kleene(kleene)
                     number = -1 if maximum is None else maximum
                 case Leave(kleene, minimum):
-                    kind, about, number = lay.LEAVE, self._kleene(kleene), minimum
+                    kind, about, number = lay.LEAVE, self._programs.kleene(kleene), minimum
                 case Forbid():
                     kind = lay.FORBID
                     about = Reference("forbidden", self._first_view(action))
@@ -308,9 +297,6 @@ class _Writer:
                     kind, about, number = lay.DECIDE, view, owner + 1
             rows.append((kind, about, number))
         return self._out.rows("actions", rows)
-
-    def _kleene(self, identity: int) -> Reference:
-        return Reference("kleenes", self._kleene_number[identity])
 
     # --- negations ----------------------------------------------------------------------------
 
@@ -358,24 +344,7 @@ class _Writer:
             columns = out.rows("keys", [(column,) for column in self._remembered[gpm]])
             out.rows("chains", [(gpm, *key, *columns)])
 
-    # --- units, Kleenes, conditions -------------------------------------------------------------
-
-    def _write_kleenes(self) -> None:
-        out, analysis = self._out, self._analysis
-        for number, kleene in enumerate(analysis.kleenes.values()):
-            names = sorted(name for name in kleene.own if name in analysis.slots)
-            own = out.rows("own", [(analysis.slots[name],) for name in names])
-            mine = [i for i, a in enumerate(analysis.accumulators) if a.kleene == kleene.id]
-            out.rows("kleenes", [(number, *own, mine[0] if mine else 0, mine[-1] + 1 if mine else 0)])
-
-    def _write_aggregates(self) -> int:
-        """Writes the aggregates; how many floats their sums take."""
-        sums = 0
-        for a in self._analysis.accumulators:
-            slot, number = self._analysis.slots[a.variable], self._kleene_number[a.kleene]
-            self._out.rows("aggregates", [(getattr(v, f"ACC_{a.kind}"), slot, sums, number)])
-            sums += 3 if a.kind == "SUM" else 0
-        return sums
+    # --- units, conditions ----------------------------------------------------------------------
 
     def _write_unit(self, atom: Atom, code: Sequence[Step]) -> None:
         out, analysis = self._out, self._analysis
@@ -385,35 +354,12 @@ class _Writer:
         counting = analysis.counting(atom)
         out.rows(
             "units",
-            [(*binds, *self._write(code, gpm), 0 if counting is None else self._kleene(counting))],
+            [(*binds, *self._write(code, gpm), 0 if counting is None else self._programs.kleene(counting))],
         )
 
     def _write(self, code: Sequence[Step], gpm: int | None) -> tuple[Reference, Reference]:
-        """Writes a program, with numbers for names; where it starts and ends."""
-        analysis = self._analysis
-        start = self._out.count("code")
-        rows = []
-        for i, step in enumerate(code):
-            what: int | Reference = 0
-            slot = column = -1
-            match step:
-                case Step("PUSH" | "ONE" | "IF_BOUND", str(name)):
-                    slot, column = analysis.slots.get(name, -1), self._read(gpm, name)
-                case Step("AGGREGATE", Accumulator() as a):
-                    what = analysis.accumulators.index(a)
-                    if step.inside:
-                        slot, column = analysis.slots[a.variable], self._read(gpm, a.variable)
-                case Step("COMPARE", str(operator)):
-                    what = _COMPARISONS[operator]
-                case Step("IF_COMPLETED", int(kleene)):
-                    slot = self._kleene_number[kleene]
-                case Step("CONSTANT", NamedNode() | Literal() as term):
-                    what = self._intern(term)
-                    self._constants[what] = None
-            if step.op.startswith("IF_"):
-                what = Reference("code", start + i + 1 + step.skip)
-            rows.append((getattr(v, step.op), what, slot, column))
-        return self._out.rows("code", rows)
+        """Writes a program that reads the rows of a GPM, if any; where it starts and ends."""
+        return self._programs.write(code, lambda name: self._read(gpm, name))
 
     def _read(self, gpm: int | None, name: str) -> int:
         if gpm is None or name not in self._pattern.gpms[self._analysis.gpms[gpm]].variables:

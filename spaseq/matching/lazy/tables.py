@@ -6,29 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyoxigraph import Literal, NamedNode
-
 from spaseq.automaton.pattern import AnyOrder, Atom, Kleene, SequencePattern
 from spaseq.automaton.pattern import walk as nodes
 from spaseq.automaton.show import show
 from spaseq.language.scope import gpm_certain
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel.conditions import Accumulator, Step
+from spaseq.matching.kernel.programs import Programs
 from spaseq.matching.kernel.sections import Reference, Sections
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.demands import Check, Condition, Demands, accumulators, demands
 from spaseq.matching.lazy.plans import DoesNotFit, Item, Plan, plans
 from spaseq.matching.obstacles import Obstacle
 from spaseq.terms import Term
-
-_COMPARISONS: Final = {
-    "=": v.EQUAL,
-    "!=": v.UNEQUAL,
-    "<": v.LESS,
-    ">": v.GREATER,
-    "<=": v.AT_MOST,
-    ">=": v.AT_LEAST,
-}
 
 #: From so many elements on, there may be far more partial matches than events.
 _SEVERAL: Final = 3
@@ -85,25 +75,24 @@ class _Writer:
         self, pattern: SequencePattern, found: Sequence[Plan], intern: Callable[[Term], int]
     ) -> None:
         self._pattern = pattern
-        self._intern = intern
         self._plans = [(plan, demands(pattern, plan)) for plan in found]
         self._gpms = tuple(pattern.gpms)
         self._partition = tuple(variable.name for variable in pattern.query.partition)
         self._kleenes = {n.id: n for n in nodes(pattern.root) if isinstance(n, Kleene)}
-        self._kleene_number = {identity: i for i, identity in enumerate(self._kleenes)}
         codes = [c.code for _, d in self._plans for c in d.conditions]
         codes += [check.code for _, d in self._plans for check in d.checks]
         self._accumulators = accumulators(codes)
         self._joined = self._find_joined()
         self._slots = {name: i for i, name in enumerate(sorted(self._find_slots(codes)))}
         self._columns: dict[tuple[int, str], int] = {}
-        self._constants: dict[int, None] = {}
         self._out = Sections()
+        self._programs = Programs(self._out, self._slots, self._kleenes, self._accumulators, intern)
 
     def compiled(self) -> Compiled:
         out = self._out
-        self._write_kleenes()
-        sums = self._write_accumulators()
+        # No reference to the first Kleene may be 0, and none is: the header stands before it.
+        self._programs.write_kleenes(shared=self._partition)
+        sums = self._programs.write_aggregates()
         values = self._write_buffers()
         sites: list[Item] = []
         for plan, demanded in self._plans:
@@ -127,7 +116,7 @@ class _Writer:
             gpms=self._gpms,
             columns=tuple(self._columns),
             sites=tuple(sites),
-            constants=tuple(self._constants),
+            constants=tuple(self._programs.constants),
             record=len(self._slots) + 2 * len(self._kleenes) + len(self._accumulators),
             sums=sums,
             values=values,
@@ -206,7 +195,7 @@ class _Writer:
                     self._gpms.index(item.atom.gpm),
                     item.before,
                     plan.after(i),
-                    0 if kleene is None else Reference("kleenes", self._kleene_number[kleene.id]),
+                    0 if kleene is None else self._programs.kleene(kleene.id),
                     1 if kleene is None else kleene.minimum,
                     1 if kleene is None else -1 if kleene.maximum is None else kleene.maximum,
                     *binds,
@@ -224,7 +213,7 @@ class _Writer:
         return self._out.rows("binds", rows)
 
     def _conditions(self, conditions: Sequence[Condition]) -> tuple[Reference, Reference]:
-        return self._out.rows("conditions", [(c.needs, *self._write(c.code)) for c in conditions])
+        return self._out.rows("conditions", [(c.needs, *self._programs.write(c.code)) for c in conditions])
 
     def _check(self, check: Check, everything: int) -> tuple[int | Reference, ...]:
         absence, gpm = check.absence, check.atom.gpm
@@ -239,48 +228,5 @@ class _Writer:
             check.needs if absence.after else everything,
             int(check.sure),
             *self._out.rows("binds", binds),
-            *self._write(check.code),
+            *self._programs.write(check.code),
         )
-
-    # --- Kleenes, conditions --------------------------------------------------------------------
-
-    def _write_kleenes(self) -> None:
-        # No reference to the first one may be 0, and none is: the header stands before it.
-        for number, kleene in enumerate(self._kleenes.values()):
-            names = sorted((kleene.own & self._slots.keys()) - set(self._partition))
-            own = self._out.rows("own", [(self._slots[name],) for name in names])
-            mine = [i for i, a in enumerate(self._accumulators) if a.kleene == kleene.id]
-            row = (number, *own, mine[0] if mine else 0, mine[-1] + 1 if mine else 0)
-            self._out.rows("kleenes", [row])
-
-    def _write_accumulators(self) -> int:
-        """Writes the aggregates; how many floats their sums take."""
-        sums = 0
-        for a in self._accumulators:
-            slot, number = self._slots[a.variable], self._kleene_number[a.kleene]
-            self._out.rows("aggregates", [(getattr(v, f"ACC_{a.kind}"), slot, sums, number)])
-            sums += 3 if a.kind == "SUM" else 0
-        return sums
-
-    def _write(self, code: Sequence[Step]) -> tuple[Reference, Reference]:
-        """Writes a program, with numbers for names; where it starts and ends."""
-        start = self._out.count("code")
-        rows = []
-        for i, step in enumerate(code):
-            what: int | Reference = 0
-            slot = -1
-            match step:
-                case Step("PUSH" | "ONE", str(name)):
-                    slot = self._slots[name]
-                case Step("AGGREGATE", Accumulator() as a):
-                    what = self._accumulators.index(a)
-                    slot = self._slots[a.variable] if step.inside else -1
-                case Step("COMPARE", str(operator)):
-                    what = _COMPARISONS[operator]
-                case Step("IF_COMPLETED", int(kleene)):
-                    what, slot = Reference("code", start + i + 1 + step.skip), self._kleene_number[kleene]
-                case Step("CONSTANT", NamedNode() | Literal() as term):
-                    what = self._intern(term)
-                    self._constants[what] = None
-            rows.append((getattr(v, step.op), what, slot, -1))
-        return self._out.rows("code", rows)
