@@ -47,7 +47,7 @@ from spaseq.paths.expression import (
     excluding,
     inverse,
 )
-from spaseq.paths.quick import read_quickly
+from spaseq.paths.quick import read_name_quickly, read_quickly
 from spaseq.terms import Term
 
 _Start = Literal["expression", "term"]
@@ -84,7 +84,7 @@ def parse_term(text: str, prefixes: Mapping[str, str], filename: str = "<term>")
     <NamedNode value=http://example.org/a>
     """
     source = Source(text, filename)
-    term: Term = _build(source, _Builder(source, prefixes), "term")
+    term: Term = read_name_quickly(source, prefixes) or _build(source, _Builder(source, prefixes), "term")
     return term
 
 

@@ -7,13 +7,14 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyoxigraph import NamedNode
 
 from spaseq.errors import QuerySyntaxError
 from spaseq.language.source import Source
 from spaseq.paths import parser
 from spaseq.paths.expression import Path, show
-from spaseq.paths.parser import parse
-from spaseq.paths.quick import read_quickly
+from spaseq.paths.parser import parse, parse_term
+from spaseq.paths.quick import read_name_quickly, read_quickly
 from tests.paths.strategies import paths
 
 PREFIXES = {"": "urn:", "x": "http://example.org/", "é.ß": "urn:e:", "a": "urn:of-a:", "no": "not an IRI "}
@@ -73,6 +74,22 @@ def test_of_a_path_with_something_in_it_the_same_or_nothing(
         place = data.draw(st.integers(0, len(text)))
         text = text[:place] + token + text[place:]
     agree(text)
+
+
+@given(st.lists(st.sampled_from(TOKENS), max_size=3).map("".join))
+def test_of_any_term_the_same_or_nothing(text: str) -> None:
+    found = read_name_quickly(Source(text, "<term>"), PREFIXES)
+    if found is not None:
+        with patch.object(parser, "read_name_quickly", lambda *_: None):
+            assert found == parse_term(text, PREFIXES)
+
+
+@pytest.mark.parametrize(
+    ("text", "iri"),
+    [("x:b.c", "http://example.org/b.c"), (" <urn:é> ", "urn:é"), ("1999", None), ("a", None)],
+)
+def test_names_are_read_quickly(text: str, iri: str | None) -> None:
+    assert read_name_quickly(Source(text, "<term>"), PREFIXES) == (iri and NamedNode(iri))
 
 
 @given(paths)
