@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 from pyoxigraph import NamedNode
@@ -23,6 +23,11 @@ Source = tuple[str | Path, SourceOptions]
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 _UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+OutputFile = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here, not to standard output.")
+]
 
 
 class UsageError(SpaseqError):

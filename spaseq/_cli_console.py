@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
 
-from spaseq.errors import QueryError, SpaseqWarning
+from spaseq._cli_arguments import UsageError
+from spaseq.errors import QueryError, SpaseqError, SpaseqWarning
 from spaseq.results._base import show_time
 
 if TYPE_CHECKING:
@@ -36,6 +37,19 @@ def warn(text: str) -> None:
 def complain(error: BaseException) -> None:
     """An error on standard error; one in a query says itself where it is."""
     say(str(error) if isinstance(error, QueryError) else f"{typer.style('error:', fg='red')} {error}")
+
+
+@contextmanager
+def reporting() -> Iterator[None]:
+    """Errors as messages with an exit status; only a bug shows a traceback."""
+    try:
+        yield
+    except (QueryError, UsageError) as error:
+        complain(error)
+        raise typer.Exit(2) from None
+    except (SpaseqError, OSError) as error:
+        complain(error)
+        raise typer.Exit(1) from None
 
 
 class StatusLine:

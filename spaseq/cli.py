@@ -8,8 +8,6 @@ cannot be read; with ``--strict`` a bad or late event); 2 when the query or the 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
 from importlib.metadata import version
@@ -19,9 +17,7 @@ from typing import Annotated
 import typer
 
 from spaseq._cli_arguments import (
-    PathsEngine,
-    PathsFormat,
-    RetrieveFormat,
+    OutputFile,
     RunEngine,
     UsageError,
     check_evaluator,
@@ -29,8 +25,9 @@ from spaseq._cli_arguments import (
     knowledge,
     stream_sources,
 )
-from spaseq._cli_console import complain, warn
-from spaseq.errors import FormatError, QueryError, SpaseqError
+from spaseq._cli_console import reporting, warn
+from spaseq._cli_graphs import paths, retrieve
+from spaseq.errors import FormatError
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
 from spaseq.results import Format, check_format, writer
@@ -57,9 +54,6 @@ class Explanation(StrEnum):
 
 QueryFile = Annotated[
     Path, typer.Argument(metavar="QUERY", help="A file with a SPAseq query.", show_default=False)
-]
-OutputFile = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here, not to standard output.")
 ]
 
 
@@ -159,7 +153,7 @@ def run(
     SELECT and ASK go into table, json, xml, csv, tsv, ndjson; CONSTRUCT into trig, nquads, ndjson.
     Exit status: 0, 1 if the run failed, 2 if the query or the command line is wrong, 143 after SIGTERM.
     """
-    with _reporting():
+    with reporting():
         prepared = _read(query)
         for warning in prepared.warnings:
             warn(warning)
@@ -232,7 +226,7 @@ def check(query: QueryFile) -> None:
     Example:
       spaseq check vshape.rq
     """
-    with _reporting():
+    with reporting():
         prepared = _read(query)
         for warning in prepared.warnings:
             warn(warning)
@@ -254,7 +248,7 @@ def explain(
       spaseq explain vshape.rq
       spaseq explain vshape.rq -f svg -o automaton.svg
     """
-    with _reporting():
+    with reporting():
         text = _explained(_read(query), format_)
         if out is None:
             typer.echo(text)
@@ -262,141 +256,8 @@ def explain(
             out.write_text(f"{text}\n", encoding="utf-8")
 
 
-@app.command()
-def paths(
-    path: Annotated[
-        str, typer.Argument(metavar="EXPR", help="A path expression, as in SPARQL.", show_default=False)
-    ],
-    graph: Annotated[
-        Path | None, typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format.")
-    ] = None,
-    sources: Annotated[
-        list[str] | None,
-        typer.Option("--from", metavar="TERM", help="Where paths begin; any node if not given."),
-    ] = None,
-    targets: Annotated[
-        list[str] | None, typer.Option("--to", metavar="TERM", help="Where paths end; any node if not given.")
-    ] = None,
-    mode: Annotated[
-        str | None,
-        typer.Option(metavar="MODE", help="The paths themselves, and which: WALK, TRAIL, SIMPLE, ACYCLIC, …"),
-    ] = None,
-    shortest: Annotated[
-        int | None, typer.Option(metavar="K", min=1, help="So many shortest paths for each pair of ends.")
-    ] = None,
-    most: Annotated[
-        int | None, typer.Option("--max", metavar="N", min=0, help="At most so many answers.")
-    ] = None,
-    engine: Annotated[
-        PathsEngine,
-        typer.Option(help="What looks for them; spark and graphframes find pairs, of graphs that are large."),
-    ] = PathsEngine.LOCAL,
-    explained: Annotated[
-        bool, typer.Option("--explain", help="Draw the automaton (-f text, dot, svg, json).")
-    ] = False,
-    format_: Annotated[
-        PathsFormat | None, typer.Option("-f", "--format", help="How answers are written.")
-    ] = None,
-    out: OutputFile = None,
-) -> None:
-    """Ask a graph which nodes a path joins, or for the paths.
-
-    Without --mode and --shortest the answers are pairs of nodes, else paths.
-
-    \b
-    Examples:
-      spaseq paths ":knows+" -g kb.ttl --from :alice
-      spaseq paths "(:starred_in|^:starred_in)/:release_year" -g kb.ttl -f csv
-      spaseq paths ":knows*" -g kb.ttl --from :alice --to :bob --mode "ALL SHORTEST" -f nquads
-      spaseq paths ":knows{1,3}" -g kb.ttl --from :alice --mode TRAIL -f svg -o paths.svg
-      spaseq paths ":knows{1,3}/[a :Person]" --explain -f svg -g kb.ttl -o automaton.svg
-
-    \b
-    A path is made of predicates by / | * + ? ^ !(…) and (…), as in SPARQL, and
-      {n,m} {n,} {n} {,m}   so many times
-      .                     any predicate
-      [a :Film ; :year 1999]   only at nodes that have these values
-    --mode is GQL's: ALL, ANY, ANY SHORTEST, ALL SHORTEST or SHORTEST k, then WALK, TRAIL, SIMPLE or ACYCLIC.
-    Prefixes are those of the graph's file, and of PREFIX at the beginning of EXPR.
-    """
-    with _reporting():
-        from spaseq._cli_paths import answer_paths, explain_path
-
-        if explained:
-            explain_path(path, graph, format_, out)
-        elif graph is None:
-            raise UsageError("no graph: name its file with -g FILE")
-        else:
-            answer_paths(path, graph, sources, targets, mode, shortest, most, engine, format_, out)
-
-
-@app.command()
-def retrieve(
-    expressions: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="EXPR", help="Path expressions, or lists of relation names as JSON."),
-    ] = None,
-    graph: Annotated[
-        Path | None, typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format.")
-    ] = None,
-    topics: Annotated[
-        list[str] | None, typer.Option("--topic", metavar="TERM", help="Where paths begin; one or several.")
-    ] = None,
-    question: Annotated[
-        str | None, typer.Option("-q", "--question", metavar="TEXT", help="What paths are ranked by.")
-    ] = None,
-    file: Annotated[
-        str | None,
-        typer.Option(
-            "--expressions", metavar="FILE", help="A JSON list of expressions; - is standard input."
-        ),
-    ] = None,
-    k: Annotated[int, typer.Option("-k", metavar="N", min=0, help="At most so many paths.")] = 10,
-    budget_tokens: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="At most so many words and punctuation marks.")
-    ] = None,
-    budget_paths: Annotated[
-        int, typer.Option(metavar="N", min=0, help="At most so many paths are looked at.")
-    ] = 10_000,
-    mode: Annotated[
-        str, typer.Option(metavar="MODE", help="WALK, TRAIL, SIMPLE or ACYCLIC paths.")
-    ] = "TRAIL",
-    returning: Annotated[
-        bool, typer.Option("--returning", help="Also paths that come back to the topic.")
-    ] = False,
-    format_: Annotated[
-        RetrieveFormat,
-        typer.Option("-f", "--format", help="text: triples by their labels; table: scores, too."),
-    ] = RetrieveFormat.TEXT,
-    out: OutputFile = None,
-) -> None:
-    """Find what a graph says about a topic, along relation paths, for a language model to read.
-
-    \b
-    Examples:
-      spaseq retrieve -g kb.ttl --topic :arnold "^:starred/:directed_by" "^:starred/:year" -k 5
-      spaseq retrieve -g kb.ttl --topic :arnold -q "Who directed his films?" '["^starred", "directed by"]'
-      llm "…" | spaseq retrieve -g kb.ttl --topic :arnold --expressions - --budget-tokens 500
-      spaseq retrieve -g kb.ttl --topic :arnold "(.|^.){1,2}" -f svg -o arnold.svg
-
-    \b
-    EXPR is a path expression (see spaseq paths --help), or relation names as a language model writes them, a
-    JSON list: ["^starred", "directed by"], ^ from object to subject. A file has a list of them, each with a
-    weight or without: [["^starred", "directed by"], [":starred/:year", 0.5]].
-    With a question, the paths most like it come first. Expressions that cannot be used are left out.
-    """
-    with _reporting():
-        from spaseq._cli_retrieve import answer_retrieve
-        from spaseq.paths import Budget
-
-        if graph is None:
-            raise UsageError("no graph: name its file with -g FILE")
-        if not topics:
-            raise UsageError("no topic: say where paths begin with --topic TERM")
-        budget = Budget(paths=budget_paths, tokens=budget_tokens)
-        answer_retrieve(
-            expressions or [], file, graph, topics, question, k, budget, mode, returning, format_, out
-        )
+app.command()(paths)
+app.command()(retrieve)
 
 
 def main() -> None:
@@ -428,16 +289,3 @@ def _explained(query: Query, form: Explanation) -> str:
             return draw.svg(plan_.nfa)
         case Explanation.JSON:
             return json.dumps(plan_.as_json(), ensure_ascii=False, indent=2)
-
-
-@contextmanager
-def _reporting() -> Iterator[None]:
-    """Errors as messages with an exit status; only a bug shows a traceback."""
-    try:
-        yield
-    except (QueryError, UsageError) as error:
-        complain(error)
-        raise typer.Exit(2) from None
-    except (SpaseqError, OSError) as error:
-        complain(error)
-        raise typer.Exit(1) from None

@@ -1,0 +1,146 @@
+"""The commands that ask a graph: ``spaseq paths`` and ``spaseq retrieve``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spaseq._cli_arguments import OutputFile, PathsEngine, PathsFormat, RetrieveFormat, UsageError
+from spaseq._cli_console import reporting
+
+
+def paths(
+    path: Annotated[
+        str, typer.Argument(metavar="EXPR", help="A path expression, as in SPARQL.", show_default=False)
+    ],
+    graph: Annotated[
+        Path | None, typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format.")
+    ] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--from", metavar="TERM", help="Where paths begin; any node if not given."),
+    ] = None,
+    targets: Annotated[
+        list[str] | None, typer.Option("--to", metavar="TERM", help="Where paths end; any node if not given.")
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(metavar="MODE", help="The paths themselves, and which: WALK, TRAIL, SIMPLE, ACYCLIC, …"),
+    ] = None,
+    shortest: Annotated[
+        int | None, typer.Option(metavar="K", min=1, help="So many shortest paths for each pair of ends.")
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option("--max", metavar="N", min=0, help="At most so many answers.")
+    ] = None,
+    engine: Annotated[
+        PathsEngine,
+        typer.Option(help="What looks for them; spark and graphframes find pairs, of graphs that are large."),
+    ] = PathsEngine.LOCAL,
+    explained: Annotated[
+        bool, typer.Option("--explain", help="Draw the automaton (-f text, dot, svg, json).")
+    ] = False,
+    format_: Annotated[
+        PathsFormat | None, typer.Option("-f", "--format", help="How answers are written.")
+    ] = None,
+    out: OutputFile = None,
+) -> None:
+    """Ask a graph which nodes a path joins, or for the paths.
+
+    Without --mode and --shortest the answers are pairs of nodes, else paths.
+
+    \b
+    Examples:
+      spaseq paths ":knows+" -g kb.ttl --from :alice
+      spaseq paths "(:starred_in|^:starred_in)/:release_year" -g kb.ttl -f csv
+      spaseq paths ":knows*" -g kb.ttl --from :alice --to :bob --mode "ALL SHORTEST" -f nquads
+      spaseq paths ":knows{1,3}" -g kb.ttl --from :alice --mode TRAIL -f svg -o paths.svg
+      spaseq paths ":knows{1,3}/[a :Person]" --explain -f svg -g kb.ttl -o automaton.svg
+
+    \b
+    A path is made of predicates by / | * + ? ^ !(…) and (…), as in SPARQL, and
+      {n,m} {n,} {n} {,m}   so many times
+      .                     any predicate
+      [a :Film ; :year 1999]   only at nodes that have these values
+    --mode is GQL's: ALL, ANY, ANY SHORTEST, ALL SHORTEST or SHORTEST k, then WALK, TRAIL, SIMPLE or ACYCLIC.
+    Prefixes are those of the graph's file, and of PREFIX at the beginning of EXPR.
+    """
+    with reporting():
+        from spaseq._cli_paths import answer_paths, explain_path
+
+        if explained:
+            explain_path(path, graph, format_, out)
+        elif graph is None:
+            raise UsageError("no graph: name its file with -g FILE")
+        else:
+            answer_paths(path, graph, sources, targets, mode, shortest, most, engine, format_, out)
+
+
+def retrieve(
+    expressions: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="EXPR", help="Path expressions, or lists of relation names as JSON."),
+    ] = None,
+    graph: Annotated[
+        Path | None, typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format.")
+    ] = None,
+    topics: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="TERM", help="Where paths begin; one or several.")
+    ] = None,
+    question: Annotated[
+        str | None, typer.Option("-q", "--question", metavar="TEXT", help="What paths are ranked by.")
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--expressions", metavar="FILE", help="A JSON list of expressions; - is standard input."
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", metavar="N", min=0, help="At most so many paths.")] = 10,
+    budget_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="At most so many words and punctuation marks.")
+    ] = None,
+    budget_paths: Annotated[
+        int, typer.Option(metavar="N", min=0, help="At most so many paths are looked at.")
+    ] = 10_000,
+    mode: Annotated[
+        str, typer.Option(metavar="MODE", help="WALK, TRAIL, SIMPLE or ACYCLIC paths.")
+    ] = "TRAIL",
+    returning: Annotated[
+        bool, typer.Option("--returning", help="Also paths that come back to the topic.")
+    ] = False,
+    format_: Annotated[
+        RetrieveFormat,
+        typer.Option("-f", "--format", help="text: triples by their labels; table: scores, too."),
+    ] = RetrieveFormat.TEXT,
+    out: OutputFile = None,
+) -> None:
+    """Find what a graph says about a topic, along relation paths, for a language model to read.
+
+    \b
+    Examples:
+      spaseq retrieve -g kb.ttl --topic :arnold "^:starred/:directed_by" "^:starred/:year" -k 5
+      spaseq retrieve -g kb.ttl --topic :arnold -q "Who directed his films?" '["^starred", "directed by"]'
+      llm "…" | spaseq retrieve -g kb.ttl --topic :arnold --expressions - --budget-tokens 500
+      spaseq retrieve -g kb.ttl --topic :arnold "(.|^.){1,2}" -f svg -o arnold.svg
+
+    \b
+    EXPR is a path expression (see spaseq paths --help), or relation names as a language model writes them, a
+    JSON list: ["^starred", "directed by"], ^ from object to subject. A file has a list of them, each with a
+    weight or without: [["^starred", "directed by"], [":starred/:year", 0.5]].
+    With a question, the paths most like it come first. Expressions that cannot be used are left out.
+    """
+    with reporting():
+        from spaseq._cli_retrieve import answer_retrieve
+        from spaseq.paths import Budget
+
+        if graph is None:
+            raise UsageError("no graph: name its file with -g FILE")
+        if not topics:
+            raise UsageError("no topic: say where paths begin with --topic TERM")
+        budget = Budget(paths=budget_paths, tokens=budget_tokens)
+        answer_retrieve(
+            expressions or [], file, graph, topics, question, k, budget, mode, returning, format_, out
+        )
