@@ -36,10 +36,11 @@ BENCHMARKS: Final = {
     "rdflib-service": ("inside_rdflib", "service"),
     "soak": ("soak", "soak"),
     "metaqa": ("metaqa", "benchmark"),
+    "gmark": ("gmark_paths", "whole"),
 }
 
 #: These take so long that they run only when they are named.
-LONG: Final = ("soak",)
+LONG: Final = ("gmark", "soak")
 
 
 def find(name: str) -> Benchmark | None:
