@@ -10,6 +10,7 @@ import rdflib
 from rdflib.term import Node
 
 from spaseq.terms import Term
+from spaseq.values import STRING_TYPE
 
 RdflibTerm = rdflib.URIRef | rdflib.BNode | rdflib.Literal
 
@@ -25,7 +26,7 @@ def to_rdflib(term: Term) -> RdflibTerm:
             return rdflib.BNode(term.value)
         case ox.Literal() if term.language:
             return rdflib.Literal(term.value, lang=term.language)
-        case ox.Literal() if term.datatype == _STRING:
+        case ox.Literal() if term.datatype == STRING_TYPE:
             return rdflib.Literal(term.value)
         case ox.Literal():
             return rdflib.Literal(term.value, datatype=_iri(term.datatype), normalize=False)
@@ -63,6 +64,3 @@ def to_triple(triple: tuple[Node, Node, Node]) -> ox.Triple:
 def triples_of(graph: Iterable[tuple[Node, Node, Node]]) -> list[ox.Triple]:
     """The triples of an rdflib graph, for pyoxigraph, by their text: rdflib keeps them in no order."""
     return sorted(map(to_triple, graph), key=str)
-
-
-_STRING = ox.NamedNode("http://www.w3.org/2001/XMLSchema#string")

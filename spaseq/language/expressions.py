@@ -20,8 +20,7 @@ from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.hints import undeclared_prefix
 from spaseq.language.source import Source
-
-_XSD: Final = "http://www.w3.org/2001/XMLSchema#"
+from spaseq.values import XSD
 
 _CHARACTER_ESCAPES: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -138,12 +137,12 @@ class ExpressionBuilder(Transformer[Token, Any]):
     def number(self, _meta: Meta, children: list[Token]) -> Literal:
         text = str(children[0])
         name = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
-        return Literal(text, datatype=NamedNode(_XSD + name))
+        return Literal(text, datatype=NamedNode(XSD + name))
 
     signed_number = number
 
     def boolean(self, _meta: Meta, children: list[Token]) -> Literal:
-        return Literal(children[0].lower(), datatype=NamedNode(_XSD + "boolean"))
+        return Literal(children[0].lower(), datatype=NamedNode(XSD + "boolean"))
 
     # --- expressions
 

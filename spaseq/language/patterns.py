@@ -19,12 +19,12 @@ from spaseq.language import syntax as s
 from spaseq.language.expressions import ExpressionBuilder
 from spaseq.language.source import Source
 from spaseq.terms import Term
+from spaseq.values import RDF
 
-_RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-RDF_TYPE: Final = NamedNode(_RDF + "type")
-RDF_FIRST: Final = NamedNode(_RDF + "first")
-RDF_REST: Final = NamedNode(_RDF + "rest")
-RDF_NIL: Final = NamedNode(_RDF + "nil")
+RDF_TYPE: Final = NamedNode(RDF + "type")
+RDF_FIRST: Final = NamedNode(RDF + "first")
+RDF_REST: Final = NamedNode(RDF + "rest")
+RDF_NIL: Final = NamedNode(RDF + "nil")
 
 
 @dataclass(frozen=True, slots=True)

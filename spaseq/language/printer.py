@@ -15,15 +15,14 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.language import syntax as s
 from spaseq.language.patterns import RDF_TYPE
 from spaseq.terms import Term
-
-_XSD: Final = "http://www.w3.org/2001/XMLSchema#"
+from spaseq.values import XSD
 
 #: Lexical forms that need neither quotes nor a datatype.
 _PLAIN: Final = {
-    NamedNode(_XSD + "integer"): re.compile(r"[+-]?[0-9]+"),
-    NamedNode(_XSD + "decimal"): re.compile(r"[+-]?[0-9]*\.[0-9]+"),
-    NamedNode(_XSD + "double"): re.compile(r"[+-]?([0-9]+\.[0-9]*|\.?[0-9]+)[eE][+-]?[0-9]+"),
-    NamedNode(_XSD + "boolean"): re.compile(r"true|false"),
+    NamedNode(XSD + "integer"): re.compile(r"[+-]?[0-9]+"),
+    NamedNode(XSD + "decimal"): re.compile(r"[+-]?[0-9]*\.[0-9]+"),
+    NamedNode(XSD + "double"): re.compile(r"[+-]?([0-9]+\.[0-9]*|\.?[0-9]+)[eE][+-]?[0-9]+"),
+    NamedNode(XSD + "boolean"): re.compile(r"true|false"),
 }
 
 _LOCAL: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_-]*)?")

@@ -13,7 +13,7 @@ from pyoxigraph import BlankNode
 
 from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
-from spaseq.language.scope import gpm_variables, operands, variables, walk
+from spaseq.language.scope import gpm_variables, operands, plain_variables, variables, walk
 from spaseq.language.source import Source
 
 
@@ -164,7 +164,7 @@ class _Rules:
             raise self._error(f"{variable} has a meaning already", variable.span, hint)
 
     def _grouped(self, expression: s.Expression, grouped: Iterable[str]) -> None:
-        for variable in _loose(expression):
+        for variable in plain_variables(expression):
             if variable.name not in grouped:
                 hint = f"add GROUP BY {variable}, or take SAMPLE({variable})"
                 raise self._error(f"{variable} is neither grouped nor aggregated", variable.span, hint)
@@ -183,12 +183,3 @@ def _group_names(modifiers: s.Modifiers) -> Iterable[str]:
             yield condition.variable.name
         elif isinstance(condition.expression, s.Var):
             yield condition.expression.name
-
-
-def _loose(expression: s.Expression) -> Iterable[s.Var]:
-    """The variables of an expression that stand outside aggregates."""
-    if isinstance(expression, s.Var):
-        yield expression
-    elif not isinstance(expression, s.Aggregate):
-        for operand in operands(expression):
-            yield from _loose(operand)

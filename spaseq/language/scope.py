@@ -127,6 +127,15 @@ def walk(expression: s.Expression) -> Iterator[s.Expression]:
         yield from walk(operand)
 
 
+def plain_variables(expression: s.Expression) -> Iterator[s.Var]:
+    """The variables of an expression that stand outside aggregates and PREV."""
+    if isinstance(expression, s.Var):
+        yield expression
+    elif not isinstance(expression, s.Aggregate):
+        for operand in operands(expression):
+            yield from plain_variables(operand)
+
+
 def conjuncts(expression: s.Expression) -> Iterator[s.Expression]:
     """The operands of the outermost ``&&``: a filter on it keeps what all of them keep."""
     if isinstance(expression, s.Binary) and expression.operator == "&&":

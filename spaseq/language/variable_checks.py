@@ -12,7 +12,7 @@ from spaseq.language.printer import print_sequence
 from spaseq.language.scope import (
     gpm_certain,
     gpm_variables,
-    operands,
+    plain_variables,
     private_variables,
     references,
     variables,
@@ -128,7 +128,7 @@ class VariableChecks:
         ):
             return
         for item in form.items or ():
-            for variable in _loose(item.variable if item.expression is None else item.expression):
+            for variable in plain_variables(item.variable if item.expression is None else item.expression):
                 if any(variable.name in kleene.own for kleene in self._kleenes):
                     hint = f"take LAST({variable}), MIN, MAX…, or GROUP BY {variable}"
                     raise self._findings.error(
@@ -262,7 +262,7 @@ class VariableChecks:
                 self._aggregate(part)
             elif isinstance(part, s.Prev) and gpm is not None:
                 self._prev(part, gpm)
-        for variable in _loose(condition):
+        for variable in plain_variables(condition):
             for kleene in self._kleenes:
                 if variable.name in kleene.own and (gpm is None or gpm.name not in kleene.gpms):
                     self._findings.warn(
@@ -300,15 +300,6 @@ class VariableChecks:
     def _misplaced_prev(self, prev: s.Prev) -> None:
         hint = "PREV stands in a FILTER directly in the { … } of a repeated GPM"
         raise self._findings.error("PREV cannot stand here", prev.span, hint)
-
-
-def _loose(expression: s.Expression) -> Iterable[s.Var]:
-    """The variables of an expression that stand outside aggregates and PREV."""
-    if isinstance(expression, s.Var):
-        yield expression
-    elif not isinstance(expression, s.Aggregate):
-        for operand in operands(expression):
-            yield from _loose(operand)
 
 
 def _only_knowledge(pattern: s.Group) -> bool:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING
 
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFormat, serialize
 
 from spaseq.interop import triples_of
 from spaseq.language.syntax import Query
 from spaseq.results._base import ResultWriter, show_time
+from spaseq.sources import GENERATED_AT
+from spaseq.values import XSD
 
 if TYPE_CHECKING:
     from spaseq.results.match import Match
-
-_GENERATED: Final = NamedNode("http://www.w3.org/ns/prov#generatedAtTime")
-_XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 
 
 class GraphWriter(ResultWriter):
@@ -54,8 +53,8 @@ class GraphWriter(ResultWriter):
 def event_quads(match: Match, name: BlankNode) -> list[Quad]:
     """The event that a match of CONSTRUCT makes: its time, and its graph of that name."""
     time = show_time(match.end)
-    kind = NamedNode(_XSD + ("integer" if isinstance(time, int) else "dateTime"))
-    quads = [Quad(name, _GENERATED, Literal(str(time), datatype=kind), DefaultGraph())]
+    kind = NamedNode(XSD + ("integer" if isinstance(time, int) else "dateTime"))
+    quads = [Quad(name, GENERATED_AT, Literal(str(time), datatype=kind), DefaultGraph())]
     return quads + [Quad(t.subject, t.predicate, t.object, name) for t in triples_of(match.graph())]
 
 

@@ -18,6 +18,7 @@ from spaseq.interop import from_rdflib
 from spaseq.language.syntax import Query
 from spaseq.results._base import RowWriter, show_time
 from spaseq.results._columns import columns
+from spaseq.values import XSD
 
 if TYPE_CHECKING:
     from spaseq.results.match import Match
@@ -34,12 +35,11 @@ _DISTURBING: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 #: What may follow a prefix without an escape (a safe part of Turtle's PN_LOCAL).
 _LOCAL: Final = re.compile(r"[\w](?:[\w.-]*[\w-])?", re.ASCII)
 
-_XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 
 #: Datatypes whose values nobody mistakes for text: shown without quotes.
 _NUMBERS: Final = ("integer", "decimal", "double", "float", "boolean")
 _TIMES: Final = ("dateTime", "dateTimeStamp", "date", "duration")
-_PLAIN: Final = frozenset(_XSD + name for name in (*_NUMBERS, *_TIMES))
+_PLAIN: Final = frozenset(XSD + name for name in (*_NUMBERS, *_TIMES))
 
 
 class TableWriter(RowWriter):

@@ -18,8 +18,8 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 from spaseq.errors import SourceError
 from spaseq.sources._options import SourceOptions, read_option
 from spaseq.terms import Term
+from spaseq.values import RDF
 
-_RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _VOCALS: Final = "http://w3id.org/rsp/vocals#"
 _DCAT: Final = "http://www.w3.org/ns/dcat#"
 _DCTERMS: Final = "http://purl.org/dc/terms/"
@@ -64,7 +64,7 @@ def load_catalog(path: str | Path) -> dict[NamedNode, CatalogEntry]:
             if not isinstance(s, NamedNode | BlankNode) or not isinstance(o, NamedNode | BlankNode | Literal):
                 continue
             description[s, p.value].append(o)
-            if isinstance(s, NamedNode) and (p.value, o) == (_RDF + "type", NamedNode(_VOCALS + "RDFStream")):
+            if isinstance(s, NamedNode) and (p.value, o) == (RDF + "type", NamedNode(_VOCALS + "RDFStream")):
                 streams.append(s)
     except OSError as error:
         raise SourceError(f"the catalogue {path} cannot be read: {error.strerror or error}") from error

@@ -10,18 +10,18 @@ from pyoxigraph import Literal
 
 from spaseq.events import Clock, microseconds
 from spaseq.terms import Term
+from spaseq.values import XSD
 
-_XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 _INTEGERS: Final = frozenset(
-    _XSD + name
+    XSD + name
     for name in (
         "integer", "long", "int", "short", "byte",
         "nonNegativeInteger", "positiveInteger", "nonPositiveInteger", "negativeInteger",
         "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte",
     )
 )  # fmt: skip
-_DATE: Final = _XSD + "date"
-_MOMENTS: Final = frozenset((_XSD + "dateTime", _XSD + "dateTimeStamp", _DATE))
+_DATE: Final = XSD + "date"
+_MOMENTS: Final = frozenset((XSD + "dateTime", XSD + "dateTimeStamp", _DATE))
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _ZONE: Final = r"(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?"
