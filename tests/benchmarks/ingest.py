@@ -13,7 +13,9 @@ from tests.benchmarks.measure import Measurement, check, side_by_side
 from tests.benchmarks.trades import STREAM, n_quads, rising_and_falling
 
 #: How many new terms a dictionary takes before those of events gone by are forgotten.
-SWEEP = 100_000
+_SWEEP = 100_000
+
+_N_QUADS = SourceOptions(format="nq")
 
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
@@ -25,8 +27,10 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
         events = 2_000 if quick else 400_000 // (triples + 1)
         data = n_quads(rising_and_falling(events, companies=100), triples)
         quads = data.count(b"\n")
-        check("events", _read(data), events)
-        ours, parser = side_by_side(1 if quick else 5, lambda d=data: _read(d), lambda d=data: _parse(d))
+        check("events", read(data, _N_QUADS), events)
+        ours, parser = side_by_side(
+            1 if quick else 5, lambda d=data: read(d, _N_QUADS), lambda d=data: _parse(d)
+        )
         yield Measurement(
             "ingest",
             f"{triples} triples an event",
@@ -36,14 +40,14 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
         )
 
 
-def _read(data: bytes) -> int:
+def read(data: bytes, options: SourceOptions) -> int:
+    """How many events there are in a document; the dictionary is swept as an engine does it."""
     dictionary = Dictionary()
     bad: list[object] = []
     count = 0
-    options = SourceOptions(format="nq")
     for batch in open_source(BytesIO(data), ox.NamedNode(STREAM), dictionary, options, on_bad=bad.append):
         count += len(batch)
-        if dictionary.unswept > SWEEP:
+        if dictionary.unswept > _SWEEP:
             dictionary.sweep()
     check("bad events", bad, [])
     return count

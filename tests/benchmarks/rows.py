@@ -7,14 +7,11 @@ import json
 from collections.abc import Callable, Iterator
 from io import BytesIO, TextIOWrapper
 
-import pyoxigraph as ox
-
-from spaseq.sources import SourceOptions, open_source
-from spaseq.terms import Dictionary
-from tests.benchmarks.ingest import SWEEP
+from spaseq.sources import SourceOptions
+from tests.benchmarks.ingest import read
 from tests.benchmarks.measure import Measurement, check, side_by_side
 from tests.benchmarks.realdata import CONTEXTS
-from tests.benchmarks.trades import STREAM, Trade, moment, rising_and_falling
+from tests.benchmarks.trades import Trade, moment, rising_and_falling
 
 _HEADER = ("time", "sequence", "ticker", "volume", "price", "side")
 
@@ -31,10 +28,11 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
     parsers: dict[str, Callable[[bytes], None]] = {"csv": _read_csv, "ndjson": _read_json}
     for form, text in texts.items():
         data = text.encode()
+        options = SourceOptions(format=form, context=CONTEXTS / "stock-trades.jsonld")
         parse = parsers[form]
-        check("events", _lift(data, form), count)
+        check("events", read(data, options), count)
         ours, parser = side_by_side(
-            1 if quick else 5, lambda d=data, f=form: _lift(d, f), lambda d=data, p=parse: p(d)
+            1 if quick else 5, lambda d=data, o=options: read(d, o), lambda d=data, p=parse: p(d)
         )
         yield Measurement(
             "rows",
@@ -49,19 +47,6 @@ def _row(trade: Trade, number: int) -> tuple[str, ...]:
     price = f"{trade.price // 100}.{trade.price % 100:02d}"
     volume, side = str(100 * (number % 50 + 1)), "BS"[number % 2]
     return moment(number), str(number), f"T{trade.company}", volume, price, side
-
-
-def _lift(data: bytes, form: str) -> int:
-    dictionary = Dictionary()
-    bad: list[object] = []
-    count = 0
-    options = SourceOptions(format=form, context=CONTEXTS / "stock-trades.jsonld")
-    for batch in open_source(BytesIO(data), ox.NamedNode(STREAM), dictionary, options, on_bad=bad.append):
-        count += len(batch)
-        if dictionary.unswept > SWEEP:
-            dictionary.sweep()
-    check("bad events", bad, [])
-    return count
 
 
 def _read_csv(data: bytes) -> None:
