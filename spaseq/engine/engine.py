@@ -65,10 +65,10 @@ class Engine:
     """Runs SPAseq queries over streams of events, in this process.
 
     ``kb`` names background graphs: IRI → file, rdflib graph or Turtle text. ``lateness`` is how far
-    behind the newest event another may come and still count. ``idle``: a pulled stream that brings
-    nothing for so long no longer holds the others back. With ``strict``, the first bad or late event
-    raises; otherwise each goes to ``dead_letters`` (a callable, or the path of an NDJSON file; the
-    newest are kept in ``rejected`` when it is None) and is counted in ``bad`` or ``late``.
+    behind the newest event another may come and still count; on ticks a second is one. ``idle``: a pulled
+    stream that brings nothing for so long no longer holds the others back. With ``strict``, the first bad
+    or late event raises; otherwise each goes to ``dead_letters`` (a callable, or the path of an NDJSON
+    file; the newest are kept in ``rejected`` when it is None) and is counted in ``bad`` or ``late``.
     ``evaluator`` names the evaluator to use instead of the planned one.
 
     >>> engine = Engine()

@@ -27,7 +27,12 @@ from spaseq.terms import Dictionary
 
 @dataclass(slots=True)
 class Stats:
-    """What a registered query has seen and done. ``watermark`` is in the streams' own time."""
+    """What a registered query has seen and done.
+
+    ``relevant``: so many of its ``events`` are such that some GPM has a solution; ``rows`` are those of all
+    ``matches``; ``late``: so many events came too late for it. ``watermark``: the time up to which it has
+    processed its streams, in microseconds since the epoch or in ticks; None before the first event.
+    """
 
     events: int = 0
     relevant: int = 0

@@ -29,7 +29,11 @@ _REPORT_EVERY = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come. ``watermark`` is None before the first event; ``more`` is for people."""
+    """How far a run has come: how many events it has read, and what was found and refused.
+
+    ``watermark``: the time up to which events are processed, a UTC datetime or a tick; None before the first
+    event. ``more``: what else there is to say, in words, for people.
+    """
 
     events: int
     matches: int

@@ -116,7 +116,7 @@ class Explanation:
 
 
 def explain(query: Query) -> Explanation:
-    """The plan of a checked query."""
+    """How a query will be run: what is asked where, its automaton, which evaluator it gets and why."""
     pattern = normalise(query)
     nfa = compile_pattern(pattern)
     choice = choose(pattern)

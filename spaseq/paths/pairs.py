@@ -51,6 +51,7 @@ class Pairs:
     As numbers they are grouped by the end where the search began: ``others[offsets[i]:offsets[i + 1]]``
     belong to ``begins[i]``; these are the targets if ``backwards``, else the sources. Numbers from
     ``graph.nodes`` on are ``strangers``: terms that were given and are no nodes of the graph.
+    Shapes: ``begins`` ``(n,)``, ``offsets`` ``(n + 1,)``, ``others`` ``(pairs,)``.
     ``truncated``: there are more than ``limit``.
     """
 

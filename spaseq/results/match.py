@@ -92,6 +92,7 @@ def event(batch: EventBatch, index: int, shown: Callable[[int], RdflibTerm]) -> 
 class Match:
     """A match of a query (semantics, section 6).
 
+    ``start`` and ``end`` are the times of its first and its last event: UTC datetimes, or ticks.
     ``events`` lists the chosen events per GPM, in order; a GPM that chose none has an empty list.
     ``bindings`` are the rows of SELECT (for ASK and CONSTRUCT: all solutions), each from variable name
     to rdflib term, an unbound variable absent; ``variables`` are their columns, in order.

@@ -173,7 +173,7 @@ def run(
 
 
 def answers_of(plan: Prepared) -> DataFrame:
-    """The second half of ``run``."""
+    """The second half of ``run``, after ``planned``: the answers (see there)."""
     parts = [_marked(rows.drop("source"), plan.lateness, plan.job.clock) for rows in plan.between]
     return _answers(plan.job, reduce(DataFrame.union, parts))
 
@@ -192,7 +192,10 @@ def planned(
     buckets: int | None = None,
     evaluator: str | None = None,
 ) -> Prepared:
-    """The first half of ``run``."""
+    """The first half of ``run``, with its parameters: the query and, of each stream, what is asked of events.
+
+    ``answers_of`` is the second half; ``drive`` takes its place for a stream that this process drives.
+    """
     given = {stream_iri(s.stream).value: (s.location, s.options) for s in _sources(query, streams)}
     located: dict[str, tuple[str, SourceOptions]] = {}
     for iri, (location, options) in given.items():
