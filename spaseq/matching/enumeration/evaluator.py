@@ -75,10 +75,7 @@ class Enumeration(Immediate):
     def process(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
     ) -> Iterator[tuple[Key, Found]]:
-        """Takes events in processing order, the first at position ``start``; yields the matches found.
-
-        ``solutions`` are those of the GPMs' stateless parts; a GPM without any may be absent.
-        """
+        """See ``ByColumns.process``."""
         found = self._found(batch, start, solutions)
         for (_, where), same in groupby(found, key=itemgetter(0)):
             key = self._key(where)

@@ -64,10 +64,7 @@ class Kernel:
     def process(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
     ) -> Iterator[tuple[Key, Found]]:
-        """Takes events in processing order, the first at position ``start``; yields the matches found.
-
-        ``solutions`` are those of the GPMs' stateless parts; a GPM without any may be absent.
-        """
+        """See ``ByColumns.process``."""
         if not len(batch):
             return
         columns = self._take(batch, start, solutions)

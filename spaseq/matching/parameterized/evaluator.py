@@ -62,10 +62,7 @@ class Parameterized(Immediate):
     def process(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
     ) -> Iterator[tuple[Key, Found]]:
-        """Takes events in processing order, the first at position ``start``; yields the matches found.
-
-        ``solutions`` are those of the GPMs' stateless parts; a GPM without any may be absent.
-        """
+        """See ``ByColumns.process``."""
         if not len(batch):
             return
         tables = {name: solutions.get(name, NO_SOLUTIONS).by_time() for name in self._gpms}
