@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pyoxigraph as ox
@@ -13,27 +17,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spaseq.errors import SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.sources import BadEvent
 from spaseq.spark._chunk import extent, hashed
 from spaseq.spark._lookups import lookups
 from spaseq.terms import Dictionary
-from tests.spark.cases import Case, Happening
+from tests.spark.cases import Case, Happening, write
+from tests.spark.running import finished, without_n
 from tests.spark.stages import Cluster, comparable, pushed
-from tests.streams import NS, query
+from tests.streams import NS, letters, query
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
 import pyarrow as pa  # noqa: E402  # after the skip
+from pyspark.errors import StreamingQueryException  # noqa: E402
+from pyspark.sql import DataFrame, Row, SparkSession  # noqa: E402
+from pyspark.sql import functions as F  # noqa: E402, N812  # Spark's own name for it
+from pyspark.sql.streaming.query import StreamingQuery  # noqa: E402
 
+from spaseq.spark import answers, knowledge, queries, run  # noqa: E402
 from spaseq.spark._asking import Asking, records  # noqa: E402
 from spaseq.spark._background import Local, asked_once, tables  # noqa: E402
 from spaseq.spark._job import Job, Joined, needs, pattern_of  # noqa: E402
 from spaseq.spark._joined import keyed, names_of, on_found, texts, width  # noqa: E402
+from spaseq.spark._rows import EVENTS  # noqa: E402
 from spaseq.spark._stateless import Passed, Piece  # noqa: E402
 
 pytestmark = [
+    pytest.mark.filterwarnings("ignore:the query runs as one group"),
     # PySpark's sockets to its JVM and workers are closed when they are collected.
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -48,7 +61,7 @@ class Joining(Cluster):
     """A cluster on which all background graphs that can be are joined by key."""
 
     def _made(  # type: ignore[override]  # it is run as a stage is
-        self, text: str, letters: Sequence[Happening], kb: Mapping[str, str] | None
+        self, text: str, events: Sequence[Happening], kb: Mapping[str, str] | None
     ) -> tuple[Job, _Stages]:
         pattern = pattern_of(text)
         asked = asked_once(pattern)
@@ -60,7 +73,7 @@ class Joining(Cluster):
         job = Job(
             text,
             Clock.TICKS,
-            min((letter.time for letter in letters), default=0),
+            min((event.time for event in events), default=0),
             tuple(range(1 if alone else self.buckets)),
             self.evaluator,
             Local(tables([None if n in there else table for n, table in enumerate(found)], dictionary)),
@@ -88,13 +101,14 @@ class _Stages:
         self._columns = columns
         self._task = 0
 
-    def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[Passed]:
+    def run(self, batches: Iterable[EventBatch], bad: list[BadEvent]) -> Iterator[Passed]:
         self._task += 1
-        asked = pa.Table.from_batches(records(self._job, self._asking.run(batches, letters), self._task))
+        asked = pa.Table.from_batches(records(self._job, self._asking.run(batches, bad), self._task))
         joined = list(self._join(asked.to_pylist()))
         random.Random(len(joined)).shuffle(joined)
-        fields = [pa.field(f"v{i}", pa.string()) for i in range(self._columns)]
-        schema = pa.schema([*asked.schema, *fields])
+        schema = asked.schema
+        for i in range(self._columns):
+            schema = schema.append(pa.field(f"v{i}", pa.string()))
         table = pa.Table.from_pylist(joined, schema=schema)
         for batch in on_found(self._job, is_sorted=False)(table.to_batches(max_chunksize=3)):
             for row in batch.to_pylist():
@@ -274,3 +288,184 @@ def test_same_answers(seed: int, cluster: Joining) -> None:
     drawn, kb = case(random.Random(seed))
     got = cluster.run(drawn.text, drawn.events, kb)  # type: ignore[arg-type]
     assert comparable(got) == comparable(pushed(drawn.text, drawn.events, kb)), (drawn, kb)  # type: ignore[arg-type]
+
+
+# --- on Spark -------------------------------------------------------------------------------------
+
+IS_LONG = (settings.default or settings()).max_examples > 1_000
+CASES = 40 if IS_LONG else 5
+
+#: A key has no region, one or two; the region of two keys is a blank node.
+PLACES = {
+    KB: f"""@prefix : <{NS}> . :k0 :in _:x . :k1 :in _:y , :r1 . :k2 :in _:x . :k9 :in :r1 .
+            _:x :of :north . _:y :of :south . :r1 :of :north .""",
+    OTHER: f"@prefix : <{NS}> . :k0 :rate 2 . :k1 :rate 3 , 6 . :k3 :rate 1 .",
+}
+
+
+def by_region(*streams: str) -> str:
+    """A query in which two GRAPH patterns, one of them in three GPMs, join, extend and take away."""
+    region = f"GRAPH <{KB}> {{ ?k% :in ?r }}"
+    gpms = {
+        "A": f"{region} OPTIONAL {{ GRAPH <{OTHER}> {{ ?k% :rate ?n% }} FILTER(?n% > 2) }}",
+        "B": f"{region} MINUS {{ GRAPH <{OTHER}> {{ ?k% :rate ?n% }} FILTER(?n% > ?bv) }}",
+        "C": region,
+    }
+    gpms = {name: f"?% :k ?k% . {part}".replace("%", name.lower()) for name, part in gpms.items()}
+    return query("A , B+ ; C", "9 SECONDS SLIDING", gpms, streams=streams, partition="?r")
+
+
+def rows_of(case: Case) -> Iterator[tuple[object, ...]]:
+    """The rows of ``EVENTS``."""
+    for n, event in enumerate(case.events):
+        graph, payload = f"{NS}{event.name}", event.triples.encode()
+        yield NS + event.stream, Clock.TICKS.value, event.time, n, graph, payload, None
+
+
+def keyed_events(count: int, *streams: str) -> tuple[Happening, ...]:
+    rng = random.Random(count)
+    events = []
+    for i in range(count):
+        keys = ", ".join(rng.sample([":k0", ":k1", ":k2", ":k3", ":k4"], rng.randint(1, 3)))
+        turtle = f"@prefix : <{NS}> . :e{i} a :{rng.choice('abbc')} ; :v {rng.randint(1, 9)} ; :k {keys} ."
+        events.append(Happening(f"g{i}", rng.choice(streams), i // 2, turtle))
+    return tuple(sorted(events, key=lambda event: (event.time, event.stream)))
+
+
+def plan_of(frame: DataFrame) -> str:
+    return own_steps(str(frame._jdf.queryExecution().executedPlan().toString()))
+
+
+def own_steps(plan: str) -> str:
+    """A plan without how the tables came about that it finds in memory."""
+    kept: list[str] = []
+    inside = 1_000
+    for line in plan.splitlines():
+        depth = len(line) - len(line.lstrip(" +-:*|"))
+        if depth <= inside:
+            inside = depth if "InMemoryRelation" in line else 1_000
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def test_a_batch(spark: SparkSession) -> None:
+    drawn = Case(by_region("S", "S2"), keyed_events(120, "S", "S2"))
+    want = pushed(drawn.text, drawn.events, PLACES)  # type: ignore[arg-type]  # it takes these letters
+    assert len(want) > 20
+    events = spark.createDataFrame(list(rows_of(drawn)), EVENTS)
+    for limit, is_joined in {4: True, 1_000: False}.items():
+        kb = knowledge(spark, PLACES, broadcast_limit=limit)
+        found = answers(events, drawn.text, kb, clock=Clock.TICKS, start=drawn.start)
+        plan = plan_of(found)
+        assert ("SortMergeJoin" in plan, "Broadcast" in plan) == (is_joined, False)
+        rows = found.collect()
+        assert {row.kind for row in rows} == {"match"}
+        assert without_n(row.json for row in rows) == without_n(want)
+
+
+def test_random_queries(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their background graphs are evaluated in this process, which makes no difference to the rest."""
+    monkeypatch.setattr(queries, "BROADCAST_LIMIT", 0)
+    drawn = (case(random.Random(seed)) for seed in range(1_000))
+    # Those with answers, so that there is something to be wrong.
+    chosen = list(islice(((one, kb) for one, kb in drawn if pushed(one.text, one.events, kb)), CASES))  # type: ignore[arg-type]
+    parts = []
+    for number, (one, kb) in enumerate(chosen):
+        events = spark.createDataFrame(list(rows_of(one)), EVENTS)
+        found = answers(events, one.text, kb, clock=Clock.TICKS, start=one.start)
+        parts.append(found.withColumn("case", F.lit(number)))
+    whole = reduce(DataFrame.union, parts)
+    assert "SortMergeJoin" in plan_of(whole)
+    got = whole.collect()
+    for number, (one, kb) in enumerate(chosen):
+        mine = [row.json for row in got if row.case == number]
+        assert without_n(mine) == without_n(pushed(one.text, one.events, kb)), (one, kb)  # type: ignore[arg-type]
+
+
+def test_a_stream_that_fails_and_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    drawn = Case(by_region("S"), keyed_events(80, "S"))
+    want = pushed(drawn.text, drawn.events, PLACES)  # type: ignore[arg-type]
+    streams = write(drawn, tmp_path / "in")
+    checkpoint = tmp_path / "cp"
+    rows: list[Row] = []
+    taken: list[int] = []
+    fails = True
+
+    def take(batch: DataFrame, number: int) -> None:
+        if number == 1 and fails:
+            raise RuntimeError("stop here")
+        taken.append(number)
+        rows.extend(batch.collect())
+
+    def started() -> StreamingQuery:
+        kb = knowledge(spark, PLACES, broadcast_limit=0)
+        frame = run(
+            spark, drawn.text, streams, kb, checkpoint=checkpoint, most_bytes=12_000, piece_bytes=6_000
+        )
+        return frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint)).start()
+
+    failing = started()
+    with pytest.raises(StreamingQueryException, match="stop here"):
+        failing.processAllAvailable()
+    assert taken == [0]
+    fails = False
+    running = started()
+    try:
+        running.processAllAvailable()
+        plan = own_steps(running._jsq.explainInternal(False))
+    finally:
+        running.stop()
+    assert len(taken) == len(set(taken)) > 3
+    assert {row.kind for row in rows} == {"match"}
+    assert without_n(row.json for row in rows) == without_n(want)
+    assert "SortMergeJoin" in plan
+    assert "InMemoryTableScan" in plan
+    assert "Broadcast" not in plan
+
+
+def test_late_events_are_told_once(spark: SparkSession, tmp_path: Path) -> None:
+    """One that asks for several keys, and one that no GPM wants."""
+    words = "a1 x50 a51 a5 x6 b52"
+    events = tuple(
+        Happening(letter.name, "S", letter.time, letter.turtle.replace(" :k :k", " :k :k0, :k1, :k3"))
+        for letter in letters(words)
+    )
+    gpms = {n: f"?{n.lower()} :k ?k . GRAPH <{KB}> {{ ?k :in ?r }}" for n in "AB"}
+    text = query("A ; B", "9 SECONDS SLIDING", gpms, partition="?r")
+    folder = tmp_path / "in"
+    for number, part in enumerate((events[:3], events[3:])):
+        write(Case(text, part), tmp_path / str(number))
+        folder.mkdir(exist_ok=True)
+        (tmp_path / str(number) / "S.nq").rename(folder / f"{number}.nq")
+    kb = knowledge(spark, PLACES, broadcast_limit=0)
+    streams = {"S": f"{folder}?format=nq"}
+    frame = run(spark, text, streams, kb, checkpoint=tmp_path / "cp", most_bytes=1)
+    rows, _ = finished(frame, tmp_path / "cp")
+    late = [json.loads(row.json)["reason"] for row in rows if row.kind == "late"]
+    assert sorted(late) == [f"late: its time {time} is before the watermark, 51" for time in (5, 6)]
+    assert sum(row.kind == "match" for row in rows) == 3  # a51 b52, for each region of k0 and k1
+
+
+def test_what_cannot_be_joined_is_sent_with_a_warning(spark: SparkSession) -> None:
+    text = query("A", "9 SECONDS SLIDING", {"A": f"GRAPH <{KB}> {{ ?k :in ?r }}"})
+    kb = knowledge(spark, PLACES, broadcast_limit=2)
+    events = spark.createDataFrame(list(rows_of(Case(text, keyed_events(4, "S")))), EVENTS)
+    with pytest.warns(SpaseqWarning, match="5 rows of background go to every worker, though only 2 should"):
+        found = answers(events, text, kb, clock=Clock.TICKS, start=0)
+    assert "SortMergeJoin" not in plan_of(found)
+
+
+@pytest.mark.parametrize("limit", [0, 1_000])
+def test_workers_do_not_take_one_background_for_another(spark: SparkSession, limit: int) -> None:
+    """The same query twice, in the same processes."""
+    text = query("A", "9 SECONDS SLIDING", {"A": f"?a :k ?k . GRAPH <{KB}> {{ ?k :in ?r }}"})
+    events = spark.createDataFrame(list(rows_of(Case(text, keyed_events(12, "S")))), EVENTS)
+    for region in ("r1", "r2"):
+        kb = knowledge(
+            spark,
+            {KB: "".join(f"<{NS}k{i}> <{NS}in> <{NS}{region}> ." for i in range(5))},
+            broadcast_limit=limit,
+        )
+        rows = answers(events, text, kb, clock=Clock.TICKS, start=0).collect()
+        assert rows
+        assert all(f"{NS}{region}" in row.json for row in rows)
