@@ -239,7 +239,7 @@ def retrieve(
 @dataclass(frozen=True, slots=True)
 class _Usable:
     place: int
-    expression: Expression
+    expression: str | Expression
     weight: float
 
 
@@ -252,8 +252,8 @@ def _read(
     for place, weighted in enumerate(given):
         relations, weight = _split(weighted)
         try:
-            expression = _expression(graph, names, relations)
-            check_finite(expression, Choice(mode))
+            expression = _expression(names, relations)
+            check_finite(graph.compile(expression).expression, Choice(mode))
             if not (isfinite(weight) and weight >= 0):
                 raise RetrievalError(f"its weight is {weight}, and not a number from 0 on")
             warnings += graph.check(expression)
@@ -272,9 +272,10 @@ def _split(weighted: Weighted) -> tuple[Relations, float]:
             return weighted, 1.0
 
 
-def _expression(graph: KnowledgeGraph, names: Names, relations: Relations) -> Expression:
+def _expression(names: Names, relations: Relations) -> str | Expression:
+    """What the graph is asked for; text stays text, by which the graph keeps what it has compiled."""
     if isinstance(relations, str | Expression):
-        return graph.compile(relations).expression
+        return relations
     if not isinstance(relations, list | tuple):
         kind = type(relations).__name__
         raise RetrievalError(f"a list of relation names or a path expression is wanted, not {kind}")
