@@ -11,17 +11,12 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues, ValueState
 
 from spaseq.events import EventBatch
 from spaseq.sources import BadEvent
@@ -185,60 +180,48 @@ class _Warm:
 _warm: dict[tuple[Job, int], _Warm] = {}
 
 
-class BucketProcessor(StatefulProcessor):
-    """The stateful stage of a stream: one call for each bucket and micro-batch.
+class Buckets:
+    """The buckets of a stream in one process, as ``BucketProcessor`` hands them on.
 
     Stored are the bucket's state and a token of it. A process that still has the bucket of that token goes
     on with it; any other reads the state.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(
+        self, job: Job, handle: StatefulProcessorHandle, token: ValueState, state: ValueState
+    ) -> None:
         self._job = job
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
-        self._token = handle.getValueState("token", "token string")
-        self._state = handle.getValueState("state", "state binary")
-        self._trails = looks_back(pattern_of(self._job.text)) > 1
+        self._token = token
+        self._state = state
+        self._trails = looks_back(pattern_of(job.text)) > 1
 
-    def handleInputRows(  # noqa: N802  # Spark's name
-        self,
-        key: Any,
-        rows: Iterator[pd.DataFrame],
-        timerValues: TimerValues,  # noqa: N803  # Spark's name
-    ) -> Iterator[pd.DataFrame]:
+    def take(self, number: int, rows: Iterable[pd.DataFrame], timers: TimerValues) -> pd.DataFrame:
+        """The rows of a bucket in a micro-batch; its answers."""
         chunks: list[bytes] = []
         found: list[Answer] = []
-        watermark = self._watermark(timerValues)
+        watermark = self._watermark(timers)
         for frame in rows:
             found += [(BAD, letter) for letter in frame["letter"] if letter is not None]
             chunks += [bytes(chunk) for chunk in frame["chunk"] if chunk is not None]
             for over in frame["over"].dropna():
                 found += [(LATE, letter_line(letter)) for letter in late_among(bytes(over), watermark)]
         if chunks:
-            bucket = self._load(int(key[0]))
+            bucket = self._load(number)
             for chunk in chunks:
                 found += [(LATE, letter_line(letter)) for letter in bucket.add(chunk, watermark)]
             found += self._advance(bucket, watermark)
             for timer in list(self._handle.listTimers()):
                 self._handle.deleteTimer(timer)
-            self._store(int(key[0]), bucket, timerValues.getCurrentWatermarkInMs())
-        yield _frame(found)
+            self._store(number, bucket, timers.getCurrentWatermarkInMs())
+        return _frame(found)
 
-    def handleExpiredTimer(  # noqa: N802  # Spark's name
-        self,
-        key: Any,
-        timerValues: TimerValues,  # noqa: N803  # Spark's name
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803  # Spark's name
-    ) -> Iterator[pd.DataFrame]:
-        bucket = self._load(int(key[0]))
-        found = self._advance(bucket, self._watermark(timerValues))
-        self._store(int(key[0]), bucket, timerValues.getCurrentWatermarkInMs())
-        yield _frame(found)
-
-    def close(self) -> None:
-        """What there is to keep is stored."""
-        settle()
+    def move(self, number: int, timers: TimerValues) -> pd.DataFrame:
+        """Moves a bucket to the watermark; its answers."""
+        bucket = self._load(number)
+        found = self._advance(bucket, self._watermark(timers))
+        self._store(number, bucket, timers.getCurrentWatermarkInMs())
+        return _frame(found)
 
     def _watermark(self, timers: TimerValues) -> int:
         """The least time that may still come; Spark says 0 as long as it knows nothing."""
@@ -280,4 +263,4 @@ def _frame(found: list[Answer]) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["kind", "line"], dtype="object")
 
 
-__all__ = ["ANSWERS", "BETWEEN", "BucketProcessor", "all_at_once", "from_blocks", "from_rows"]
+__all__ = ["ANSWERS", "BETWEEN", "Buckets", "all_at_once", "from_blocks", "from_rows"]

@@ -11,6 +11,8 @@ from contextlib import redirect_stdout
 
 from pyspark import daemon
 
+import spaseq.spark._processor
+import spaseq.spark._rows
 import spaseq.spark._stages
 import spaseq.spark.source  # noqa: F401  # so that workers need not load it
 from spaseq.spark._settle import settle

@@ -33,7 +33,8 @@ from spaseq.spark._job import Job, bucket_numbers, needs, pattern_of
 from spaseq.spark._lines import MATCH
 from spaseq.spark._pieces import Cutter, Place
 from spaseq.spark._placing import between, placed, stage_schema
-from spaseq.spark._stages import ANSWERS, BucketProcessor, all_at_once, from_blocks, from_rows
+from spaseq.spark._processor import BucketProcessor
+from spaseq.spark._stages import ANSWERS, all_at_once, from_blocks, from_rows
 from spaseq.spark.knowledges import BROADCAST_LIMIT, SparkKnowledge
 from spaseq.spark.sessions import prepare_session
 from spaseq.spark.source import PIECE

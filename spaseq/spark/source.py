@@ -1,4 +1,7 @@
-"""``format("spaseq")``: RDF streams in files as rows of events, in batches or as a stream."""
+"""``format("spaseq")``: RDF streams in files as rows of events, in batches or as a stream.
+
+Spark starts processes that only plan with it. So what reads events is loaded when some are read.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,6 @@ from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import read_option
 from spaseq.spark._blocks import ARROW, BLOCKS, read_row
 from spaseq.spark._pieces import Cutter, Piece, Place, files
-from spaseq.spark._rows import ARROW as ROWS
-from spaseq.spark._rows import EVENTS, bad_row, rows_of
 from spaseq.spark._settle import settle
 from spaseq.terms import Dictionary
 
@@ -54,6 +55,8 @@ class SpaseqDataSource(DataSource):
 
     def schema(self) -> str:
         """The columns of its rows."""
+        from spaseq.spark._rows import EVENTS
+
         return BLOCKS if self.options.get("rows") == "blocks" else EVENTS
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  # it is our own
@@ -134,6 +137,9 @@ def _read(given: _Input, task: InputPartition) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(rows, schema=ARROW)
         settle()
         return
+    from spaseq.spark._rows import ARROW as ROWS
+    from spaseq.spark._rows import bad_row, rows_of
+
     dictionary = Dictionary()
     letters: list[BadEvent] = []
     for row in rows:

@@ -120,6 +120,13 @@ def test_an_archive_is_to_be_unpacked(tmp_path: Path) -> None:
     assert re.search("ImportError: .* not from inside an archive: unpack .*a.zip .*--archives", done.stderr)
 
 
+def test_processes_that_only_plan_load_little() -> None:
+    """Spark starts some for each query."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+    script = "import sys, spaseq.spark.source, spaseq.spark._processor; assert 'numba' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
 def test_the_daemon_loads_what_the_stages_run() -> None:
     pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
     from spaseq.spark.daemon import exercise
