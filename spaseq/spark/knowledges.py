@@ -1,8 +1,8 @@
 """Background graphs as DataFrames: terms as numbers, and a table of two columns for each predicate.
 
-A GRAPH pattern of a query is evaluated here as joins of these tables, once, when the query starts; its
-solutions then go to the workers (``_background``). A join inside a streaming plan would be planned, and its
-table broadcast, in every micro-batch.
+A GRAPH pattern of a query is evaluated here as joins of these tables, once, when the query starts. Its
+solutions then go to the workers (``_background``), since a join inside a streaming plan is planned, and reads
+its table, in every micro-batch; only if they are too many, they stay here and are joined (``_placing``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spaseq.terms import Dictionary, Term
 #: Tables of so many rows are sent to every worker to be joined there.
 _BROADCAST: Final = 1_000_000
 
-#: So many solutions of a GRAPH pattern are sent to every worker.
+#: So many solutions of a GRAPH pattern are sent to every worker: a million take some 150 MB in each process.
 BROADCAST_LIMIT: Final = 2_000_000
 
 

@@ -31,6 +31,9 @@ from tests.benchmarks.trades import STREAM, E, n_quads, rising_and_falling, v_sh
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from spaseq.spark.knowledges import SparkKnowledge
+    from spaseq.spark.queries import Graphs
+
 _CORES = 2
 _KB = f"{E}kb"
 
@@ -166,6 +169,22 @@ class _Bench:
             case = f"a micro-batch of {self._size:,} events with a background graph of {size:,} triples"
             ratio = each.total / without.total
             yield Measurement("spark", case, ratio, "the seconds without", {}, each.facts())
+        yield from self._joined(query, trades, {_KB: path}, each)
+
+    def _joined(
+        self, query: spaseq.Query, trades: tuple[Path, int], kb: dict[str, Path], sent: Cost
+    ) -> Iterator[Measurement]:
+        """The largest of them joined as a DataFrame, against sent to every worker."""
+        from spaseq.spark import knowledge
+
+        here, there = knowledge(self._spark, kb), knowledge(self._spark, kb, broadcast_limit=0)
+        each = median(self._streamed(query, trades, self._size, there)[1:-1])
+        case = f"a micro-batch of {self._size:,} events, the same joined as a DataFrame"
+        yield Measurement("spark", case, each.total / sent.total, "the seconds sent", {}, each.facts())
+        one = self._trades(self._size)
+        sent, joined = self._again(query, one, here), self._again(query, one, there)
+        case = f"a batch of {self._size:,} events, the same joined as a DataFrame"
+        yield Measurement("spark", case, joined.total / sent.total, "the seconds sent", {}, joined.facts())
 
     # --- ways to run it -----------------------------------------------------------------------
 
@@ -204,12 +223,21 @@ class _Bench:
         path, wanted = trades
         check("matches", run(self._spark, self._query, {STREAM: str(path)}).count(), wanted)
 
+    def _again(self, query: spaseq.Query, trades: tuple[Path, int], kb: SparkKnowledge) -> Cost:
+        """What a batch costs whose background graph is where it shall be."""
+        from spaseq.spark import run
+
+        path, wanted = trades
+        frame = run(self._spark, query, {STREAM: str(path)}, kb)
+        check("matches", frame.count(), wanted)
+        return median([spent(frame.count) for _ in range(self._runs)])
+
     def _streamed(
         self,
         query: spaseq.Query,
         trades: tuple[Path, int],
         size: int,
-        kb: dict[str, Path] | None = None,
+        kb: Graphs | None = None,
     ) -> list[Cost]:
         """What each micro-batch of about so many events costs, the first with all that comes before it."""
         from spaseq.spark import run

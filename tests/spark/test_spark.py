@@ -213,4 +213,4 @@ def test_the_benchmark_runs() -> None:
     from tests.benchmarks.spark import benchmark
 
     measured = list(benchmark(True))
-    assert [m.benchmark for m in measured] == ["spark"] * 7
+    assert [m.benchmark for m in measured] == ["spark"] * 9

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import spaseq
 from spaseq.errors import SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
@@ -37,11 +38,11 @@ from pyspark.sql import DataFrame, Row, SparkSession  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402, N812  # Spark's own name for it
 from pyspark.sql.streaming.query import StreamingQuery  # noqa: E402
 
-from spaseq.spark import answers, knowledge, queries, run  # noqa: E402
+from spaseq.spark import answers, drive, knowledge, planned, queries, run  # noqa: E402
 from spaseq.spark._asking import Asking, records  # noqa: E402
 from spaseq.spark._background import Local, asked_once, tables  # noqa: E402
 from spaseq.spark._job import Job, Joined, needs, pattern_of  # noqa: E402
-from spaseq.spark._joined import keyed, names_of, on_found, texts, width  # noqa: E402
+from spaseq.spark._joined import _chunks, keyed, names_of, on_found, texts, width  # noqa: E402
 from spaseq.spark._rows import EVENTS  # noqa: E402
 from spaseq.spark._stateless import Passed, Piece  # noqa: E402
 
@@ -194,6 +195,26 @@ def test_only_events_that_a_gpm_may_want_ask(part: str, asked: list[str]) -> Non
     assert sorted(got.keys[0].tolist()) == sorted(wanted)
     assert got.body is not None
     assert extent(got.body).events == len(asked)
+
+
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_the_rows_of_a_chunk_come_together(is_sorted: bool) -> None:
+    chunks = [1, 1, 2, 2, 2, 3, 1 if not is_sorted else 3, 7]
+    read: list[int] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        table = pa.table({"chunk": chunks, "row": range(len(chunks))})
+        for batch in table.to_batches(max_chunksize=2):
+            read.append(len(batch))
+            yield batch
+
+    found = _chunks(batches(), is_sorted)
+    first = next(found).to_pydict()
+    assert len(read) == (2 if is_sorted else 4)
+    tables = [first, *(table.to_pydict() for table in found)]
+    assert [set(table["chunk"]) for table in tables] == [{1}, {2}, {3}, {7}]
+    assert tables[0]["row"] == ([0, 1] if is_sorted else [0, 1, 6])
+    assert sum(len(table["row"]) for table in tables) == len(chunks)
 
 
 # --- random queries -------------------------------------------------------------------------------
@@ -421,6 +442,21 @@ def test_a_stream_that_fails_and_goes_on(spark: SparkSession, tmp_path: Path) ->
     assert "SortMergeJoin" in plan
     assert "InMemoryTableScan" in plan
     assert "Broadcast" not in plan
+
+
+def test_in_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+    drawn = Case(by_region("S"), keyed_events(60, "S"))
+    streams = write(drawn, tmp_path / "in")
+    kb = knowledge(spark, PLACES, broadcast_limit=0)
+    plan = planned(spark, spaseq.prepare(drawn.text), streams, kb, checkpoint=tmp_path / "cp")
+    assert plan.job.joined is not None
+    got: list[str] = []
+    running = drive(plan, tmp_path / "cp", lambda _, lines: got.extend(line for _, line in lines))
+    try:
+        running.processAllAvailable()
+    finally:
+        running.stop()
+    assert without_n(got) == without_n(pushed(drawn.text, drawn.events, PLACES))  # type: ignore[arg-type]
 
 
 def test_late_events_are_told_once(spark: SparkSession, tmp_path: Path) -> None:
