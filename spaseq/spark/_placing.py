@@ -91,11 +91,10 @@ def _found(
         kb = graphs.local().restrict(NamedNode(name) for name in visible)
         return kb.solutions(graph, dictionary)
     rows = rows.persist()
-    if rows.count() > limit:
-        return graphs.texts(rows)
-    found = graphs.collected(rows, dictionary)
+    found = graphs.collected(rows, dictionary) if rows.count() <= limit else None
     rows.unpersist()
-    return found
+    # Many are evaluated once more, rather than kept twice.
+    return graphs.texts(rows) if found is None else found
 
 
 def _warn_beyond(limit: int, size: int, reason: str) -> None:
