@@ -17,6 +17,15 @@ _LOG: Final = Path(__file__).with_name("log4j2.properties")
 #: shall be no exception for its collector of garbage.
 _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:G1HeapRegionSize=32m"
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
+#: On a local disk Hadoop starts processes (``chmod``, ``readlink``) for every file of a checkpoint, fewer by
+#: the older of its interfaces; and what has changed in a state is less to write than its tables. Together a
+#: third of what a small micro-batch costs.
+_ON_ONE_MACHINE: Final = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
 
 
 def session(
@@ -45,7 +54,11 @@ def session(
         .config("spark.python.daemon.module", "spaseq.spark.daemon")
         .config(_PROVIDER, _ROCKSDB)
     )
-    spark = (builder.master(master) if master else builder).getOrCreate()
+    if master is not None:
+        builder = builder.master(master)
+        for option, value in _ON_ONE_MACHINE.items() if master.startswith("local[") else ():
+            builder = builder.config(option, value)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     prepare_session(spark)
     return spark
