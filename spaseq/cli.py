@@ -149,7 +149,7 @@ def run(
       header, delimiter   for csv
 
     Durations are numbers with ms, s, m, h or d; on a stream of ticks a second is one tick.
-    Evaluators are parameterized, enumeration, lazy, kernel, runs and reference; all find the same matches.
+    Evaluators are parameterized, enumeration, lazy, tree, kernel, runs and reference: all find the same.
     SELECT and ASK go into table, json, xml, csv, tsv, ndjson; CONSTRUCT into trig, nquads, ndjson.
     Exit status: 0, 1 if the run failed, 2 if the query or the command line is wrong, 143 after SIGTERM.
     """

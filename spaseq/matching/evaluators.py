@@ -33,7 +33,8 @@ class Choice:
 def choose(pattern: SequencePattern) -> Choice:
     """The evaluator for a query: the first of those that take columns that can run it, else ``runs``."""
     otherwise: list[tuple[str, tuple[Obstacle, ...]]] = []
-    for name, (obstacles, reason) in _BY_COLUMNS.items():
+    for name in _PREFERRED:
+        obstacles, reason = _BY_COLUMNS[name]
         found = tuple(obstacles(pattern)) or (_lazy_costs(pattern) if name == "lazy" else ())
         if not found:
             return Choice(name, reason, tuple(otherwise))
@@ -68,10 +69,10 @@ def by_columns(
         from spaseq.matching.enumeration.evaluator import Enumeration
 
         return Enumeration(pattern, dictionary, context, bounds)
-    if name == "lazy":
+    if name in ("lazy", "tree"):
         from spaseq.matching.lazy.evaluator import Lazy
 
-        return Lazy(pattern, dictionary, context, bounds)
+        return Lazy(pattern, dictionary, context, bounds, tree=name == "tree")
     if name == "kernel":
         from spaseq.matching.kernel.evaluator import Kernel
 
@@ -137,12 +138,15 @@ def _several(pattern: SequencePattern) -> Iterator[Obstacle]:
 
 _Obstacles = Callable[[SequencePattern], Iterator[Obstacle]]
 
-#: Those that take columns, in the order in which they are preferred: what keeps a query from them, and what
-#: they do.
+#: Those that take columns: what keeps a query from them, and what they do.
 _BY_COLUMNS: Final[dict[str, tuple[_Obstacles, str]]] = {
     "parameterized": (_parameterized, "extended KMP: one step an event, events compared by equality alone"),
     "enumeration": (_enumeration, "tECS: constant work an event, matches enumerated when asked for"),
     "lazy": (_lazy, "lazy NFA: events buffered, matches put together beginning with what is rarest"),
+    "tree": (_lazy, "tree NFA: as lazy, but the order is found for each match anew, and nothing waits"),
     "kernel": (_kernel, "eager NFA_scep, every partial match kept as a run, by tables over whole batches"),
 }
+#: Those that a query gets, the best first. ``tree`` gets only who asks for it: where the first element of a
+#: sequence is rare it takes many times as long as ``lazy``, and elsewhere as long or a little less.
+_PREFERRED: Final = ("parameterized", "enumeration", "lazy", "kernel")
 _BY_EVENTS: Final = ("runs", "reference")

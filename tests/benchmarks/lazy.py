@@ -42,6 +42,8 @@ _BATCH: Final = 4_096
 _PRICES: Final = 1_000
 #: Each price a little above the one before.
 _CLOSE: Final = {"B": "?b > ?a && ?b < ?a + 20", "C": "?c > ?b && ?c < ?b + 20"}
+#: One in 500 pairs of prices.
+_NARROW: Final = {"B": "?b > ?a && ?b < ?a + 3", "C": "?c > ?b && ?c < ?b + 3"}
 _ANY_ORDER: Final = {"B": "?b > ?a && ?b < ?a + 20", "C": "?c > ?a && ?c < ?a + 20"}
 #: Shares of A, B and C.
 _SHARES: Final = {
@@ -204,6 +206,12 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
             kinds, prices = rng.choice(3, count, p=weights), rng.integers(0, _PRICES, count)
             name = f"{window} events, {case}"
             yield from _compared(name, "kernel", "A : B : C", _CLOSE, window, kinds, prices)
+    for window in windows if quick else (*windows, 10_000):
+        for case in ("all alike", "1:100, the last is rare", "1:100, the first is rare"):
+            weights = np.array(_SHARES[case]) / sum(_SHARES[case])
+            kinds, prices = rng.choice(3, count, p=weights), rng.integers(0, _PRICES, count)
+            name = f"{window} events, filters of 1:500, {case}"
+            yield from _compared(name, "kernel", "A : B : C", _NARROW, window, kinds, prices)
     kinds, prices = rng.integers(0, 10, count // 10), rng.integers(0, _PRICES, count // 10)
     yield from _compared("ALL(A, B, C)", "runs", "ALL(A, B, C)", _ANY_ORDER, 100, kinds, prices)
     ticks = SHARED / "stock-inet-ticks"

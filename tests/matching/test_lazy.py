@@ -27,6 +27,7 @@ from tests.matching.test_fuzz import EVENTS, PARTS, STREAMS, seeds, unshrunk
 from tests.matching.test_vectors import run
 
 by_lazy = partial(by_kernel, make=Lazy)
+by_tree = partial(by_kernel, make=partial(Lazy, tree=True))
 
 
 @pytest.fixture(autouse=True)
@@ -40,18 +41,23 @@ def wrong(sample: Sample) -> str | None:
     """How the answer differs from the reference's; None if it does not."""
     if fits(sample.query.pattern) is not None:
         return None
-    try:
-        found = by_lazy(sample)
-    except Exception as error:  # a crash is a difference, too
-        return f"{type(error).__name__}: {error}"
     expected = by_reference(sample)
     if any(step.sweep for step in sample.steps):
         # Partitions are delivered in the order of ids, which are other ones.
-        found, expected = _sorted(found), _sorted(expected)
-    for i, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
-        if ours != theirs:
-            lost = [match for match in theirs if match not in ours]
-            return f"step {i}: missing {lost}\n  not expected {[m for m in ours if m not in theirs]}"
+        expected = _sorted(expected)
+    for name, evaluate in (("chain", by_lazy), ("tree", by_tree)):
+        try:
+            found = evaluate(sample)
+        except Exception as error:  # a crash is a difference, too
+            return f"{name}: {type(error).__name__}: {error}"
+        if any(step.sweep for step in sample.steps):
+            found = _sorted(found)
+        for i, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
+            if ours != theirs:
+                lost, more = (
+                    [m for m in one if m not in other] for one, other in ((theirs, ours), (ours, theirs))
+                )
+                return f"{name}, step {i}: missing {lost}\n  not expected {more}"
     return None
 
 
@@ -81,7 +87,8 @@ def test_any_query_that_fits(part: int) -> None:
     compared()
 
 
-def test_vectors(shared: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("evaluator", ["lazy", "tree"])
+def test_vectors(shared: Callable[[str], Path], evaluator: str) -> None:
     vectors = json.loads((shared("seq-vectors") / "vectors.json").read_text())["cases"]
     held, alls, wrong = 0, 0, []
     for case in vectors:
@@ -92,7 +99,7 @@ def test_vectors(shared: Callable[[str], Path]) -> None:
         held += 1
         alls += "ALL(" in str(case["query"])
         expected = sorted(sorted((gpm, i) for gpm, i in match) for match in case["matches"])
-        if run(case, "lazy") != expected:
+        if run(case, evaluator) != expected:
             wrong.append(case["seed"])
     assert wrong == []
     assert held > 500

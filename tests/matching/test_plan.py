@@ -9,7 +9,9 @@ import pytest
 from spaseq.engine import Engine
 from spaseq.errors import EngineError
 from spaseq.language.parser import parse
+from spaseq.matching.evaluators import check, choose
 from spaseq.matching.plan import explain
+from tests.matching.random_sequences import pattern_of
 
 QUERY = """
 PREFIX : <http://example.org/>
@@ -65,6 +67,21 @@ def test_an_all_shows_the_automata_of_its_operands() -> None:
 def test_an_evaluator_that_is_not_there() -> None:
     with pytest.raises(EngineError, match="no evaluator is called 'magic': there are parameterized, "):
         Engine(evaluator="magic").register(QUERY)
+
+
+def test_tree_is_for_who_asks_for_it() -> None:
+    """It runs what ``lazy`` runs, and no query gets it by itself."""
+    query = FORMS.format(seq="A : A : B", more="FILTER(?a < ?b)")
+    assert check("tree", pattern_of(query)) == "tree"
+    assert choose(pattern_of(query)).name == "lazy"
+    engine = Engine(evaluator="tree")
+    handle = engine.register(query)
+    for tick, (name, value) in enumerate([("a", 1), ("a", 1), ("b", 1), ("b", 3)]):
+        triple = f"<http://example.org/{name}> <http://example.org/v> {value} ."
+        engine.push("http://example.org/s", triple, tick)
+    assert [(match.start, match.end) for match in handle.matches()] == [(0, 3)]
+    with pytest.raises(EngineError, match="'tree' can run this query only if every operator is ':'"):
+        Engine(evaluator="tree").register(QUERY)
 
 
 def test_an_evaluator_that_cannot() -> None:

@@ -72,7 +72,7 @@ from spaseq.matching.lazy._kernel_layout import (
     WAIT,
 )
 from spaseq.matching.lazy._kernel_search import completed, search, take
-from spaseq.matching.lazy._kernel_waiting import drop_old, resume
+from spaseq.matching.lazy._kernel_waiting import drop_old, next_waiting, resume
 
 
 @part
@@ -90,8 +90,8 @@ def _lacks_some(t: Ints, c: Ints, r: Ints, rows: Ints) -> bool:
 
 @part
 def _begin(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, width: int, floats: int, numbers: Floats,
-    codes: Codes,
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, width: int, floats: int,
+    numbers: Floats, codes: Codes,
 ) -> None:  # fmt: skip
     """Begins a search with a row as the last event."""
     if _lacks_some(t, c, r, rows):
@@ -113,7 +113,9 @@ def _begin(
         m[FRAMES + F_ITEM], m[FRAMES + F_ROW] = c[ITEM], c[ROW]
         put(m, rows, c[ITEM], row, True)
         bound = 1 << c[ITEM]
-        if not completed(t, c, m, f, r, rows, FRAMES, width, 0, floats, c[ITEM], bound, numbers, codes):
+        if not completed(
+            t, c, m, f, r, rows, ordered, FRAMES, width, 0, floats, c[ITEM], bound, numbers, codes
+        ):
             return
     new = FRAMES + width
     m[new + F_PHASE], m[new + F_ITEM], m[new + F_BOUND] = OPEN, NOTHING, bound
@@ -122,8 +124,8 @@ def _begin(
 
 @part
 def _chain(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, width: int, floats: int, order: Ints,
-    waits: Ints, size: int, numbers: Floats, codes: Codes,
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, width: int, floats: int,
+    order: Ints, waits: Ints, size: int, numbers: Floats, codes: Codes,
 ) -> None:  # fmt: skip
     """Extends a partial match that waited, or begins one, with a row as the next item of a chain."""
     chain = (c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE
@@ -137,7 +139,7 @@ def _chain(
     else:
         resume(t, c, m, width, level + 1, order[chain + O_LISTS] + level, waits, size)
     m[at + F_ITEM], m[at + F_ROW], m[at + F_COUNT], m[at + F_PHASE] = i, c[ROW], 1, OVER
-    if take(t, c, m, f, r, rows, at, width, level + 1, floats, numbers, codes):
+    if take(t, c, m, f, r, rows, ordered, at, width, level + 1, floats, numbers, codes):
         new = at + width
         m[new + F_PHASE], m[new + F_ITEM] = OPEN, NOTHING
         m[new + F_BOUND] = m[at + F_BOUND] | 1 << i
@@ -168,7 +170,8 @@ def _next_of_tree(t: Ints, c: Ints, r: Ints) -> bool:
 
 @part
 def _next_of_chain(
-    t: Ints, c: Ints, r: Ints, order: Ints, lists: Ints, waits: Ints, size: int, axis: int
+    t: Ints, c: Ints, r: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints, spans: Floats,
+    size: int, axis: int,
 ) -> bool:  # fmt: skip
     """Goes on to the next partial match that the event may extend, from the longest on; False at the end.
 
@@ -183,17 +186,19 @@ def _next_of_chain(
         g = t[item + I_BUFFER]
         number = order[chain + O_LISTS] + level
         if r[g * R_SIZE + R_NOW] < r[g * R_SIZE + R_UNTIL]:
-            if c[WAIT] == -1:
+            if c[ROW] == -1:
                 c[ROW] = r[g * R_SIZE + R_NOW]
                 if level:
-                    drop_old(c, lists, waits, size, number, axis - c[LIMIT])
-            c[WAIT] += 1
+                    drop_old(c, lists, waits, spans, size, number, axis - c[LIMIT])
             some = 1 if level == 0 else lists[number]
-            if c[WAIT] == some and some:
-                c[WAIT] = 0
+            while some and c[ROW] < r[g * R_SIZE + R_UNTIL]:
+                c[WAIT] += 1
+                if level:
+                    c[WAIT] = next_waiting(t, c, r, ordered, order, lists, spans, chain, level)
+                if c[WAIT] < some:
+                    return True
+                c[WAIT] = -1
                 c[ROW] += 1
-            if some and c[ROW] < r[g * R_SIZE + R_UNTIL]:
-                return True
         c[ITEM] += 1
         c[ROW] = c[WAIT] = -1
     return False
@@ -201,12 +206,13 @@ def _next_of_chain(
 
 @part
 def _next_trigger(
-    t: Ints, c: Ints, r: Ints, order: Ints, lists: Ints, waits: Ints, size: int, axis: int
+    t: Ints, c: Ints, r: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints, spans: Floats,
+    size: int, axis: int,
 ) -> bool:  # fmt: skip
     """Goes on to the next thing that an event may do; False if there is none."""
     while c[PLAN] < t[T_PLANS_END]:
         if order[(c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE + O_CHAIN]:
-            if _next_of_chain(t, c, r, order, lists, waits, size, axis):
+            if _next_of_chain(t, c, r, ordered, order, lists, waits, spans, size, axis):
                 return True
         elif _next_of_tree(t, c, r):
             return True
@@ -217,33 +223,33 @@ def _next_trigger(
 
 @part
 def _look(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, width: int, floats: int,
-    order: Ints, lists: Ints, waits: Ints, size: int, found: Ints, choices: Ints, e: int, axis: int,
-    numbers: Floats, codes: Codes,
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, index: Ints, width: int,
+    floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints, choices: Ints,
+    e: int, axis: int, numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
     """Does all that an event may do, from where the last call stopped."""
     while True:
         if c[DEPTH] >= 0:
             status = search(
-                t, c, m, f, r, rows, index, width, floats, order, lists, waits, size, found, choices, e,
-                numbers, codes,
+                t, c, m, f, r, rows, ordered, index, width, floats, order, lists, waits, spans, size, found,
+                choices, e, numbers, codes,
             )  # fmt: skip
             if status != DONE:
                 return status
-        if not _next_trigger(t, c, r, order, lists, waits, size, axis):
+        if not _next_trigger(t, c, r, ordered, order, lists, waits, spans, size, axis):
             return DONE
         if order[(c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE + O_CHAIN]:
             c[TRIGGER] = NOTHING
-            _chain(t, c, m, f, r, rows, width, floats, order, waits, size, numbers, codes)
+            _chain(t, c, m, f, r, rows, ordered, width, floats, order, waits, size, numbers, codes)
         else:
-            _begin(t, c, m, f, r, rows, width, floats, numbers, codes)
+            _begin(t, c, m, f, r, rows, ordered, width, floats, numbers, codes)
 
 
 @part
 def _run(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, b: Ints, width: int, floats: int,
-    order: Ints, lists: Ints, waits: Ints, size: int, found: Ints, choices: Ints, numbers: Floats,
-    codes: Codes,
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, index: Ints, b: Ints,
+    width: int, floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints,
+    choices: Ints, numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
     """See ``run``; all arrays as pointers, which a call passes in a register."""
     while c[EVENT] < b[B_SIZE]:
@@ -255,13 +261,13 @@ def _run(
                 return ROOM
             if lacks_entries(t, c, b, e):
                 return MORE_KEYS
-            if not append(t, c, r, rows, index, m, b, e):
+            if not append(t, c, r, rows, ordered, index, m, b, e, numbers, codes):
                 c[EVENT] = e + 1
                 continue
             _start(t, c, b[B_START] + e)
         status = _look(
-            t, c, m, f, r, rows, index, width, floats, order, lists, waits, size, found, choices, e, axis,
-            numbers, codes,
+            t, c, m, f, r, rows, ordered, index, width, floats, order, lists, waits, spans, size, found,
+            choices, e, axis, numbers, codes,
         )  # fmt: skip
         if status != DONE:
             return status
@@ -280,9 +286,9 @@ def _start(t: Ints, c: Ints, position: int) -> None:
 
 @part
 def _repeat(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, width: int, floats: int,
-    order: Ints, lists: Ints, waits: Ints, size: int, found: Ints, choices: Ints, numbers: Floats,
-    codes: Codes,
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, index: Ints, width: int,
+    floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints, choices: Ints,
+    numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
     """See ``run``, if ``REPEATING``."""
     while True:
@@ -303,8 +309,8 @@ def _repeat(
                     r[at + R_UNTIL] += 1
             _start(t, c, position)
         status = _look(
-            t, c, m, f, r, rows, index, width, floats, order, lists, waits, size, found, choices, 0, -FAR,
-            numbers, codes,
+            t, c, m, f, r, rows, ordered, index, width, floats, order, lists, waits, spans, size, found,
+            choices, 0, -FAR, numbers, codes,
         )  # fmt: skip
         if status != DONE:
             return status
@@ -313,9 +319,9 @@ def _repeat(
 
 @kernel
 def run(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, b: Ints, width: int, floats: int,
-    order: Ints, lists: Ints, waits: Ints, size: int, found: Ints, choices: Ints, numbers: Floats,
-    codes: Codes,
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, index: Ints, b: Ints,
+    width: int, floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints,
+    choices: Ints, numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
     """Takes the events of a batch, from where the last call stopped; says what it wants more of, if anything.
 
@@ -325,22 +331,22 @@ def run(
     """
     if c[REPEATING]:
         return _repeat(
-            pointer(t), pointer(c), pointer(m), pointer(f), pointer(r), pointer(rows), pointer(index),
-            width, floats, pointer(order), pointer(lists), pointer(waits), size, pointer(found),
-            pointer(choices), pointer(numbers), pointer(codes),
+            pointer(t), pointer(c), pointer(m), pointer(f), pointer(r), pointer(rows), pointer(ordered),
+            pointer(index), width, floats, pointer(order), pointer(lists), pointer(waits), pointer(spans),
+            size, pointer(found), pointer(choices), pointer(numbers), pointer(codes),
         )  # fmt: skip
     return _run(
-        pointer(t), pointer(c), pointer(m), pointer(f), pointer(r), pointer(rows), pointer(index),
-        pointer(b), width, floats, pointer(order), pointer(lists), pointer(waits), size, pointer(found),
-        pointer(choices), pointer(numbers), pointer(codes),
+        pointer(t), pointer(c), pointer(m), pointer(f), pointer(r), pointer(rows), pointer(ordered),
+        pointer(index), pointer(b), width, floats, pointer(order), pointer(lists), pointer(waits),
+        pointer(spans), size, pointer(found), pointer(choices), pointer(numbers), pointer(codes),
     )  # fmt: skip
 
 
 @kernel
-def drop_all_old(c: Ints, lists: Ints, waits: Ints, size: int, least: int) -> None:
+def drop_all_old(c: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, least: int) -> None:
     """Takes out all partial matches that begin before a place on the window's axis."""
     for number in range(len(lists)):
-        drop_old(pointer(c), pointer(lists), pointer(waits), size, number, least)
+        drop_old(pointer(c), pointer(lists), pointer(waits), pointer(spans), size, number, least)
 
 
 @kernel
@@ -349,4 +355,13 @@ def reindex(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints) -> None
     c[ENTRIES] = 0
     for g in range(t[N_GPMS]):
         for number in range(r[g * R_SIZE + R_HEAD], r[g * R_SIZE + R_TAIL]):
-            enter(pointer(t), pointer(c), pointer(r), pointer(rows), pointer(index), pointer(m), g, number)
+            enter(
+                pointer(t),
+                pointer(c),
+                pointer(r),
+                pointer(rows),
+                pointer(index),
+                pointer(m),
+                g,
+                number,
+            )

@@ -28,6 +28,7 @@ from spaseq.matching.lazy._kernel_layout import (
     BIND_PLACE,
     BIND_SIZE,
     BIND_SLOT,
+    BOUNDS,
     D_CODE,
     D_CODE_END,
     D_NEEDS,
@@ -41,6 +42,8 @@ from spaseq.matching.lazy._kernel_layout import (
     H_CODE,
     H_CODE_END,
     H_NEEDS,
+    H_RANGES,
+    H_RANGES_END,
     H_SIZE,
     H_SURE,
     K_AGGREGATES,
@@ -49,17 +52,22 @@ from spaseq.matching.lazy._kernel_layout import (
     K_OWN,
     K_OWN_END,
     LAST,
+    NOTHING,
     P_CHECKS,
     P_CHECKS_END,
     PLACE_SIZE,
     PLACES,
     POSITION,
+    R_MASK,
+    R_SIZE,
     SEVERAL,
     SINGLE,
     STREAM,
+    TESTED,
     TIME,
     VALUES,
 )
+from spaseq.matching.lazy._kernel_ranges import beyond, bounded_column, column_of, set_bounds
 
 
 @inlined
@@ -73,7 +81,7 @@ def copy(m: Ints, f: Floats, to: int, source: int, size: int, sums: int, from_su
     """Copies what a partial match knows."""
     for i in range(size):
         m[to + i] = m[source + i]
-    for i in range(floats):
+    for i in range(floats - BOUNDS):
         f[sums + i] = f[from_sums + i]
 
 
@@ -160,26 +168,15 @@ def put(m: Ints, rows: Ints, i: int, row: int, first: bool) -> None:
 
 
 @part
-def follows(m: Ints, items: int, time: int, stream: int) -> bool:
-    """Whether an event, which comes later than these items, also follows them: of one time, of one stream."""
+def apart(m: Ints, items: int, end: int, time: int, stream: int) -> bool:
+    """Whether an event, which comes before or after these items, also precedes or follows them.
+
+    Of one time are only events of one stream in order. ``end``: which of an item's events is the nearest.
+    """
     i = 0
     while items:
         if items & 1:
-            at = item_place(i) + LAST
-            if m[at + 1] == time and m[at + 2] != stream:
-                return False
-        items >>= 1
-        i += 1
-    return True
-
-
-@part
-def leads(m: Ints, items: int, time: int, stream: int) -> bool:
-    """Whether an event, which comes before these items, precedes them."""
-    i = 0
-    while items:
-        if items & 1:
-            at = item_place(i) + FIRST
+            at = item_place(i) + end
             if m[at + 1] == time and m[at + 2] != stream:
                 return False
         items >>= 1
@@ -213,8 +210,9 @@ def earliest(m: Ints, items: int, high: int) -> int:
 
 @part
 def absent(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, plan: int, i: int, bound: int, record: int,
-    size: int, sums: int, floats: int, spare: int, spare_sums: int, numbers: Floats, codes: Codes,
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, plan: int, i: int, bound: int,
+    record: int, size: int, sums: int, floats: int, spare: int, spare_sums: int, numbers: Floats,
+    codes: Codes,
 ) -> int:  # fmt: skip
     """Whether nothing is there that must not be: of what can be checked now that item ``i`` is complete.
 
@@ -230,13 +228,25 @@ def absent(
         high = earliest(m, before, 1 << 62)
         number = first_after(t, r, rows, g, latest(m, after, -1) + 1)
         end = first_after(t, r, rows, g, high)
+        column = bounded_column(t, t[h + H_RANGES], t[h + H_RANGES_END], bound)
+        limits = spare_sums + floats - BOUNDS
+        doubles = 0
+        if column != NOTHING:
+            doubles = column_of(t, r, g, column)
+            set_bounds(
+                t, m, f, t[h + H_RANGES], t[h + H_RANGES_END], bound, column, record, limits, numbers, codes
+            )  # fmt: skip
+        mask = r[g * R_SIZE + R_MASK]
         while number < end:
-            at = place(t, r, g, number)
+            at, value = place(t, r, g, number), ordered[doubles + (number & mask)]
             number += 1
+            if column != NOTHING and beyond(value, f[limits], f[limits + 1]):
+                continue
             if not c[SINGLE]:
                 time, stream = rows[at + TIME], rows[at + STREAM]
-                if not follows(m, after, time, stream) or not leads(m, before, time, stream):
+                if not apart(m, after, LAST, time, stream) or not apart(m, before, FIRST, time, stream):
                     continue
+            c[TESTED] += 1
             copy(m, f, spare, record, size, spare_sums, sums, floats)
             # What need not agree is the row's own in its conditions.
             for j in range(t[h + H_BINDS], t[h + H_BINDS_END], BIND_SIZE):

@@ -16,6 +16,8 @@ from spaseq.matching.kernel._kernel_values import (
     B_STREAM,
     B_TIME,
     N_GPMS,
+    Codes,
+    Floats,
     Ints,
 )
 from spaseq.matching.lazy._kernel_layout import (
@@ -53,6 +55,7 @@ from spaseq.matching.lazy._kernel_layout import (
     X_PAIRS_END,
     X_SIZE,
 )
+from spaseq.matching.lazy._kernel_ranges import enter_doubles
 
 _MIX: Final = -7046029254386353131
 _NO_ENTRY: Final = -1
@@ -130,7 +133,8 @@ def enter(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, key: Ints, g: int,
 
 @part
 def append(
-    t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, key: Ints, b: Ints, e: int
+    t: Ints, c: Ints, r: Ints, rows: Ints, ordered: Floats, index: Ints, key: Ints, b: Ints, e: int,
+    numbers: Floats, codes: Codes,
 ) -> bool:  # fmt: skip
     """Puts the rows of an event in the buffers; whether there are some. What is over has been taken out."""
     some = False
@@ -156,6 +160,7 @@ def append(
                 value += 1
             r[g * R_SIZE + R_TAIL] = number + 1
             enter(t, c, r, rows, index, key, g, number)
+            enter_doubles(t, r, rows, ordered, g, number, at, numbers, codes)
     return some
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.kernel._kernel_values import Ints
+from spaseq.matching.kernel._kernel_values import Codes, Floats, Ints
 from spaseq.matching.lazy._kernel_bind import (
     earliest,
     latest,
@@ -16,6 +16,7 @@ from spaseq.matching.lazy._kernel_layout import (
     E_COUNT,
     E_NEWEST,
     F_BOUND,
+    F_COLUMN,
     F_COUNT,
     F_CURSOR,
     F_END,
@@ -35,6 +36,8 @@ from spaseq.matching.lazy._kernel_layout import (
     I_CONDITIONS_END,
     I_KLEENE,
     I_MOST,
+    I_RANGES,
+    I_RANGES_END,
     I_SIZE,
     NOTHING,
     P_ITEMS,
@@ -42,6 +45,7 @@ from spaseq.matching.lazy._kernel_layout import (
     PLAN,
     POSITION,
     R_HEAD,
+    R_MASK,
     R_SIZE,
     ROW,
     T_BUFFERS,
@@ -52,6 +56,7 @@ from spaseq.matching.lazy._kernel_layout import (
     X_PAIRS_END,
     X_SIZE,
 )
+from spaseq.matching.lazy._kernel_ranges import beyond, bounded_column, column_of, set_bounds
 
 
 @part
@@ -92,8 +97,20 @@ def find_rows(
 
 
 @part
+def bound_rows(
+    t: Ints, m: Ints, f: Floats, item: int, at: int, record: int, limits: int, numbers: Floats, codes: Codes
+) -> None:
+    """Writes for the frame ``at`` between which bounds the values of its rows are: in ``f``,
+    at ``limits``."""
+    begin, end = t[item + I_RANGES], t[item + I_RANGES_END]
+    m[at + F_COLUMN] = bounded_column(t, begin, end, m[at + F_BOUND])
+    set_bounds(t, m, f, begin, end, m[at + F_BOUND], m[at + F_COLUMN], record, limits, numbers, codes)
+
+
+@part
 def choose(
-    t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, width: int, record: int
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, at: int, width: int, record: int,
+    limits: int, numbers: Floats, codes: Codes,
 ) -> bool:  # fmt: skip
     """Chooses the item for a frame: that of which there are the fewest; False if there is none of some.
 
@@ -130,12 +147,15 @@ def choose(
     m[at + F_ITEM], m[at + F_COUNT] = best, 1
     m[at + F_TRIGGER] = best == c[TRIGGER]
     number = find_rows(t, c, m, r, rows, index, at, record, item, low, high)
+    bound_rows(t, m, f, item, at, record, limits, numbers, codes)
     return bool(number > 0 or best == c[TRIGGER])
 
 
 @part
-def next_row(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, at: int) -> bool:
-    """Takes the next row of a frame; False if there is none."""
+def next_row(
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, at: int, limits: int
+) -> bool:
+    """Takes the next row of a frame that is within its bounds; False if there is none."""
     item = t[c[PLAN] + P_ITEMS] + m[at + F_ITEM] * I_SIZE
     if m[at + F_TRIGGER]:
         m[at + F_TRIGGER] = 0
@@ -145,16 +165,25 @@ def next_row(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, at: int) -> bool:
         return False  # the event that started the search is the last iteration
     g = t[item + I_BUFFER]
     number = m[at + F_CURSOR]
+    column = m[at + F_COLUMN]
+    low, high = f[limits], f[limits + 1]
+    doubles, mask = column_of(t, r, g, column), r[g * R_SIZE + R_MASK]
     if m[at + F_LINK] < 0:
+        end = m[at + F_END]
+        if column != NOTHING:
+            while number < end and beyond(ordered[doubles + (number & mask)], low, high):
+                number += 1
         m[at + F_ROW] = number
         m[at + F_CURSOR] = number + 1
-        return bool(number < m[at + F_END])
+        return bool(number < end)
     while number >= r[g * R_SIZE + R_HEAD]:
         row = place(t, r, g, number)
         if rows[row + POSITION] <= m[at + F_LOW]:
             return False
         previous = rows[row + VALUES + t[T_VALUES] + m[at + F_LINK]]
-        if rows[row + POSITION] < m[at + F_HIGH]:
+        if rows[row + POSITION] < m[at + F_HIGH] and (
+            column == NOTHING or not beyond(ordered[doubles + (number & mask)], low, high)
+        ):
             m[at + F_ROW], m[at + F_CURSOR] = number, previous
             return True
         number = previous

@@ -25,7 +25,8 @@ T_BUFFERS: Final = TABLES_HEADER + 2
 T_KEYS: Final = TABLES_HEADER + 3  # the slots of what PARTITION BY names
 T_KEYS_END: Final = TABLES_HEADER + 4
 T_VALUES: Final = TABLES_HEADER + 5  # the most values of a row
-HEADER: Final = TABLES_HEADER + 6
+T_ORDERED: Final = TABLES_HEADER + 6  # the most columns of a buffer's values as doubles
+HEADER: Final = TABLES_HEADER + 7
 
 # Columns of plans.
 P_ITEMS: Final = 0
@@ -48,8 +49,10 @@ I_CONDITIONS: Final = 8  # that need it, complete
 I_CONDITIONS_END: Final = 9
 I_ITERATION: Final = 10  # of an iteration
 I_ITERATION_END: Final = 11
-I_SITE: Final = 12
-I_SIZE: Final = 13
+I_RANGES: Final = 12
+I_RANGES_END: Final = 13
+I_SITE: Final = 14
+I_SIZE: Final = 15
 
 # Columns of what an item binds: a slot, its place among a row's values, and if it is an iteration's own.
 BIND_SLOT: Final = 0
@@ -63,6 +66,20 @@ D_CODE: Final = 1
 D_CODE_END: Final = 2
 D_SIZE: Final = 3
 
+# Columns of ranges: which column of doubles is bounded, by which sum, on which sides.
+Q_NEEDS: Final = 0
+Q_COLUMN: Final = 1
+Q_BOUNDS: Final = 2
+Q_TERMS: Final = 3
+Q_TERMS_END: Final = 4
+Q_SIZE: Final = 5
+LEAST: Final = 1
+MOST: Final = 2
+# Columns of a sum's terms: a slot, or -1, and the id of a factor.
+TERM_SLOT: Final = 0
+TERM_FACTOR: Final = 1
+TERM_SIZE: Final = 2
+
 # Columns of checks.
 H_BUFFER: Final = 0
 H_AFTER: Final = 1
@@ -73,14 +90,19 @@ H_BINDS: Final = 5  # BIND_OWN: the row need not agree
 H_BINDS_END: Final = 6
 H_CODE: Final = 7
 H_CODE_END: Final = 8
-H_SIZE: Final = 9
+H_RANGES: Final = 9
+H_RANGES_END: Final = 10
+H_SIZE: Final = 11
 
-# Columns of buffers: the columns of values in a batch, and the index of each key.
+# Columns of buffers: the columns of values in a batch, the index of each key, and the places of values that
+# are kept as doubles, too.
 G_VALUES: Final = 0
 G_VALUES_END: Final = 1
 G_INDEXES: Final = 2
 G_INDEXES_END: Final = 3
-G_SIZE: Final = 4
+G_ORDERED: Final = 4
+G_ORDERED_END: Final = 5
+G_SIZE: Final = 6
 # Columns of indexes: pairs of a place among a row's values and its slot.
 X_PAIRS: Final = 0
 X_PAIRS_END: Final = 1
@@ -178,7 +200,10 @@ F_UNSURE: Final = 8
 F_LOW: Final = 9
 F_HIGH: Final = 10
 F_TRIGGER: Final = 11  # the event that started the search is to be tried
-FRAME: Final = 12
+F_COLUMN: Final = 12  # whose doubles have bounds; NOTHING: none
+FRAME: Final = 13
+#: A frame's floats end with the bounds of its rows' values.
+BOUNDS: Final = 2
 NOTHING: Final = -1
 #: Beyond all places on the window's axis, and all positions.
 FAR: Final = 1 << 62

@@ -10,21 +10,21 @@ from spaseq._jit import part
 from spaseq.matching.kernel._kernel_values import FALSE, UNKNOWN, Codes, Floats, Ints
 from spaseq.matching.lazy._kernel_bind import (
     absent,
+    apart,
     bind,
     copy,
     earliest,
     end_iteration,
-    follows,
-    leads,
     meets,
     put,
     sums_of,
 )
 from spaseq.matching.lazy._kernel_buffers import place
-from spaseq.matching.lazy._kernel_choice import choose, find_rows, next_row
+from spaseq.matching.lazy._kernel_choice import bound_rows, choose, find_rows, next_row
 from spaseq.matching.lazy._kernel_layout import (
     AT,
     BATCH_ROW,
+    BOUNDS,
     CHOICE_ROOM,
     CHOICES,
     DEEPER,
@@ -37,6 +37,7 @@ from spaseq.matching.lazy._kernel_layout import (
     F_ROW,
     F_TRIGGER,
     F_UNSURE,
+    FIRST,
     FOUND,
     FOUND_BEGIN,
     FOUND_END,
@@ -64,6 +65,7 @@ from spaseq.matching.lazy._kernel_layout import (
     I_MOST,
     I_SITE,
     I_SIZE,
+    LAST,
     LEAVING,
     MORE_WAITS,
     NOTHING,
@@ -97,8 +99,8 @@ from spaseq.matching.lazy._kernel_waiting import next_in_chain, wait
 
 @part
 def completed(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, at: int, width: int, d: int, floats: int,
-    i: int, bound: int, numbers: Floats, codes: Codes,
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, at: int, width: int, d: int,
+    floats: int, i: int, bound: int, numbers: Floats, codes: Codes,
 ) -> bool:  # fmt: skip
     """Whether a partial match stands in which item ``i`` is complete now; the record is that of frame d."""
     item = t[c[PLAN] + P_ITEMS] + i * I_SIZE
@@ -110,7 +112,7 @@ def completed(
         return False
     size = width - FRAME
     nothing = absent(
-        t, c, m, f, r, rows, c[PLAN], i, bound, record, size, sums, floats, record + width,
+        t, c, m, f, r, rows, ordered, c[PLAN], i, bound, record, size, sums, floats, record + width,
         sums + floats, numbers, codes,
     )  # fmt: skip
     if verdict == UNKNOWN or nothing == UNKNOWN:
@@ -120,8 +122,8 @@ def completed(
 
 @part
 def take(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, at: int, width: int, d: int, floats: int,
-    numbers: Floats, codes: Codes,
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, at: int, width: int, d: int,
+    floats: int, numbers: Floats, codes: Codes,
 ) -> bool:  # fmt: skip
     """Adds a frame's row to the partial match of the frame before it; False if it does not fit."""
     i, count, bound = m[at + F_ITEM], m[at + F_COUNT], m[at + F_BOUND]
@@ -131,7 +133,7 @@ def take(
     c[TESTED] += 1
     before, after = bound & t[item + I_BEFORE], bound & t[item + I_AFTER]
     if not c[SINGLE]:
-        if not follows(m, before, time, stream) or not leads(m, after, time, stream):
+        if not apart(m, before, LAST, time, stream) or not apart(m, after, FIRST, time, stream):
             return False
         if count > 1:
             previous = place(t, r, t[item + I_BUFFER], m[at - width + F_ROW])
@@ -162,14 +164,14 @@ def take(
             m[at + F_UNSURE] = 1
         return verdict != FALSE
     return completed(
-        t, c, m, f, r, rows, at, width, d, floats, i, bound | 1 << i, numbers, codes
+        t, c, m, f, r, rows, ordered, at, width, d, floats, i, bound | 1 << i, numbers, codes
     )  # fmt: skip
 
 
 @part
 def leave(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, at: int, width: int, d: int, floats: int,
-    numbers: Floats, codes: Codes,
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, at: int, width: int, d: int,
+    floats: int, numbers: Floats, codes: Codes,
 ) -> bool:  # fmt: skip
     """Ends a Kleene with the iteration of frame d, in the frame after it; False if that does not fit."""
     i = m[at + F_ITEM]
@@ -187,12 +189,15 @@ def leave(
     m[new + F_BOUND] = m[at + F_BOUND]
     bound = m[at + F_BOUND] | 1 << i
     return completed(
-        t, c, m, f, r, rows, new, width, d + 1, floats, i, bound, numbers, codes
+        t, c, m, f, r, rows, ordered, new, width, d + 1, floats, i, bound, numbers, codes
     )  # fmt: skip
 
 
 @part
-def go_on(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, width: int) -> bool:
+def go_on(
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, at: int, width: int, limits: int,
+    numbers: Floats, codes: Codes,
+) -> bool:  # fmt: skip
     """Makes the frame of a further iteration; False if there is none."""
     i, count = m[at + F_ITEM], m[at + F_COUNT]
     item = t[c[PLAN] + P_ITEMS] + i * I_SIZE
@@ -206,7 +211,9 @@ def go_on(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, 
     m[new + F_ITEM], m[new + F_COUNT], m[new + F_PHASE] = i, count + 1, ROWS
     m[new + F_BOUND] = m[at + F_BOUND]
     m[new + F_TRIGGER] = i == c[TRIGGER]
-    return find_rows(t, c, m, r, rows, index, new, at + FRAME, item, low, high) > 0 or i == c[TRIGGER]
+    some = find_rows(t, c, m, r, rows, index, new, at + FRAME, item, low, high) > 0
+    bound_rows(t, m, f, item, new, at + FRAME, limits, numbers, codes)
+    return some or i == c[TRIGGER]
 
 
 @part
@@ -251,9 +258,9 @@ def emit(
 
 @part
 def search(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, width: int, floats: int,
-    order: Ints, lists: Ints, waits: Ints, size: int, found: Ints, choices: Ints, e: int, numbers: Floats,
-    codes: Codes,
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, index: Ints, width: int,
+    floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints, choices: Ints,
+    e: int, numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
     """Goes on with a search until it is over, or wants more room."""
     items = t[c[PLAN] + P_ITEMS]
@@ -262,6 +269,7 @@ def search(
     while c[DEPTH] >= 0:
         d = c[DEPTH]
         at = FRAMES + d * width
+        limits = sums_of(floats, d) + floats - BOUNDS
         if at + 4 * width > c[FRAMES_END]:
             return DEEPER
         phase = m[at + F_PHASE]
@@ -273,32 +281,35 @@ def search(
                 c[DEPTH] = d - 1
             elif order[chain + O_CHAIN]:
                 i = order[chain + O_ORDER + d - 1]
-                if not t[items + i * I_SIZE + I_AFTER] & m[at + F_BOUND] and not wait(
-                    c, m, r, rows, t, at, width, order[chain + O_LISTS] + d - 1, lists, waits, size
-                ):
+                item = items + i * I_SIZE
+                bound_rows(t, m, f, item, at, at - width + FRAME, limits, numbers, codes)
+                if not t[item + I_AFTER] & m[at + F_BOUND] and not wait(
+                    c, m, f, r, rows, t, at, width, limits, order[chain + O_LISTS] + d - 1, lists, waits,
+                    spans, size,
+                ):  # fmt: skip
                     return MORE_WAITS
                 m[at + F_PHASE] = ROWS
                 if not next_in_chain(t, c, m, r, rows, index, at, width, i):
                     c[DEPTH] = d - 1
-            elif choose(t, c, m, r, rows, index, at, width, at - width + FRAME):
+            elif choose(t, c, m, f, r, rows, index, at, width, at - width + FRAME, limits, numbers, codes):
                 m[at + F_PHASE] = ROWS
             else:
                 c[DEPTH] = d - 1
         elif phase == ROWS:
-            if not next_row(t, c, m, r, rows, at):
+            if not next_row(t, c, m, f, r, rows, ordered, at, limits):
                 c[DEPTH] = d - 1
-            elif take(t, c, m, f, r, rows, at, width, d, floats, numbers, codes):
+            elif take(t, c, m, f, r, rows, ordered, at, width, d, floats, numbers, codes):
                 if t[items + m[at + F_ITEM] * I_SIZE + I_KLEENE]:
                     m[at + F_PHASE] = LEAVING
                 else:
                     child = d + 1
         elif phase == LEAVING:
             m[at + F_PHASE] = GOING_ON
-            if leave(t, c, m, f, r, rows, at, width, d, floats, numbers, codes):
+            if leave(t, c, m, f, r, rows, ordered, at, width, d, floats, numbers, codes):
                 child = d + 2
         elif phase == GOING_ON:
             m[at + F_PHASE] = ROWS
-            if go_on(t, c, m, r, rows, index, at, width):
+            if go_on(t, c, m, f, r, rows, index, at, width, limits + floats, numbers, codes):
                 c[DEPTH] = d + 1
         else:
             c[DEPTH] = d - 1

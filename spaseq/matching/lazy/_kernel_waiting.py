@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.kernel._kernel_values import Ints
+from spaseq.matching.kernel._kernel_values import Floats, Ints
 from spaseq.matching.lazy._kernel_bind import (
     earliest,
     latest,
@@ -13,6 +13,7 @@ from spaseq.matching.lazy._kernel_choice import find_rows
 from spaseq.matching.lazy._kernel_layout import (
     AT,
     AXIS,
+    BOUNDS,
     DEPTH,
     F_BOUND,
     F_COUNT,
@@ -27,8 +28,13 @@ from spaseq.matching.lazy._kernel_layout import (
     I_AFTER,
     I_BEFORE,
     I_BUFFER,
+    I_RANGES,
+    I_RANGES_END,
     I_SIZE,
     LISTS,
+    NOTHING,
+    O_LISTS,
+    O_ORDER,
     OVER,
     P_ITEMS,
     P_ITEMS_END,
@@ -36,6 +42,9 @@ from spaseq.matching.lazy._kernel_layout import (
     PLACE_SIZE,
     PLACES,
     PLAN,
+    R_MASK,
+    R_SIZE,
+    ROW,
     W_AXIS,
     W_BOUND,
     W_RECORD,
@@ -43,6 +52,7 @@ from spaseq.matching.lazy._kernel_layout import (
     WAIT,
     WAIT_ROOM,
 )
+from spaseq.matching.lazy._kernel_ranges import beyond, bounded_column, column_of
 
 
 @part
@@ -59,14 +69,16 @@ def next_in_chain(
 
 @part
 def wait(
-    c: Ints, m: Ints, r: Ints, rows: Ints, t: Ints, at: int, width: int, number: int, lists: Ints,
-    waits: Ints, size: int,
+    c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, t: Ints, at: int, width: int, limits: int, number: int,
+    lists: Ints, waits: Ints, spans: Floats, size: int,
 ) -> bool:  # fmt: skip
     """Lets the partial match before a frame wait for an event that is to come; False if there is no room."""
     room = c[WAIT_ROOM]
     if lists[number] == room:
         return False
     one = (number * room + lists[number]) * size
+    span = (number * room + lists[number]) * BOUNDS
+    spans[span], spans[span + 1] = f[limits], f[limits + 1]
     lists[number] += 1
     items = t[c[PLAN] + P_ITEMS]
     count = (t[c[PLAN] + P_ITEMS_END] - items) // I_SIZE
@@ -118,7 +130,7 @@ def resume(t: Ints, c: Ints, m: Ints, width: int, level: int, number: int, waits
 
 
 @part
-def drop_old(c: Ints, lists: Ints, waits: Ints, size: int, number: int, least: int) -> None:
+def drop_old(c: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, number: int, least: int) -> None:
     """Takes out the partial matches that are over: those that begin before a place on the window's axis."""
     room = c[WAIT_ROOM]
     kept = 0
@@ -130,5 +142,29 @@ def drop_old(c: Ints, lists: Ints, waits: Ints, size: int, number: int, least: i
             to = (number * room + kept) * size
             for k in range(size):
                 waits[to + k] = waits[one + k]
+            for k in range(BOUNDS):
+                spans[(number * room + kept) * BOUNDS + k] = spans[(number * room + i) * BOUNDS + k]
         kept += 1
     lists[number] = kept
+
+
+@part
+def next_waiting(
+    t: Ints, c: Ints, r: Ints, ordered: Floats, order: Ints, lists: Ints, spans: Floats, chain: int,
+    level: int,
+) -> int:  # fmt: skip
+    """The first partial match from here on within whose bounds the row is that is looked at; or the end."""
+    item = t[c[PLAN] + P_ITEMS] + order[chain + O_ORDER + level] * I_SIZE
+    bound = 0
+    for i in range(level):
+        bound |= 1 << order[chain + O_ORDER + i]
+    number = order[chain + O_LISTS] + level
+    one, end = c[WAIT], lists[number]
+    column = bounded_column(t, t[item + I_RANGES], t[item + I_RANGES_END], bound)
+    if column != NOTHING:
+        g = t[item + I_BUFFER]
+        value = ordered[column_of(t, r, g, column) + (c[ROW] & r[g * R_SIZE + R_MASK])]
+        spans_of = number * c[WAIT_ROOM] * BOUNDS
+        while one < end and beyond(value, spans[spans_of + one * BOUNDS], spans[spans_of + one * BOUNDS + 1]):
+            one += 1
+    return int(one)

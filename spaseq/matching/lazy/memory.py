@@ -31,7 +31,7 @@ class Memory:
         self._gpms = len(compiled.gpms)
         self._stride = lay.VALUES + compiled.values + 2 * lay.INDEX_LIMIT
         self.width = lay.FRAME + compiled.record
-        self.floats = compiled.sums
+        self.floats = compiled.sums + lay.BOUNDS
         self.counters = np.zeros(lay.COUNTERS, dtype=np.int64)
         self.counters[lay.LIMIT] = limit
         self.counters[lay.SINGLE] = single
@@ -40,6 +40,8 @@ class Memory:
         self.rings[:, lay.R_MASK] = _ROWS - 1
         self.rings[:, lay.R_BASE] = np.arange(self._gpms) * _ROWS
         self.rows = np.zeros((self._gpms * _ROWS, self._stride), dtype=np.int64)
+        self._ordered = compiled.ordered
+        self.ordered = np.zeros(len(self.rows) * self._ordered)
         self.index = np.zeros(_ENTRIES * lay.E_SIZE, dtype=np.int64)
         self.frames = np.zeros(lay.FRAMES + _FRAMES * self.width, dtype=np.int64)
         self.sums = np.zeros(1 + 2 * v.DEEPEST + _FRAMES * self.floats)
@@ -49,6 +51,7 @@ class Memory:
         self.lists = np.zeros(sum(items), dtype=np.int64)
         self.size = lay.W_RECORD + compiled.record + (lay.PLACE_SIZE + 2) * max(items)
         self.waits = np.zeros(len(self.lists) * _WAITS * self.size, dtype=np.int64)
+        self.spans = np.zeros(len(self.lists) * _WAITS * lay.BOUNDS)
         self.found = np.zeros((_FOUND, lay.FOUND_SIZE), dtype=np.int64)
         self.choices = np.zeros((4 * _FOUND, 3), dtype=np.int64)
 
@@ -73,8 +76,9 @@ class Memory:
         self._measure()
         return k.run(
             self._tables, self.counters, self.frames, self.sums, self.rings.ravel(), self.rows.ravel(),
-            self.index, columns, self.width, self.floats, self.orders.ravel(), self.lists, self.waits,
-            self.size, self.found.ravel(), self.choices.ravel(), numbers, codes,
+            self.ordered, self.index, columns, self.width, self.floats, self.orders.ravel(), self.lists,
+            self.waits,
+            self.spans, self.size, self.found.ravel(), self.choices.ravel(), numbers, codes,
         )  # fmt: skip
 
     def _measure(self) -> None:
@@ -116,12 +120,19 @@ class Memory:
             self._more_entries(int(wanted.sum()))
         elif status == lay.MORE_WAITS:
             k.drop_all_old(
-                self.counters, self.lists, self.waits, self.size, axis - int(self.counters[lay.LIMIT])
+                self.counters,
+                self.lists,
+                self.waits,
+                self.spans,
+                self.size,
+                axis - int(self.counters[lay.LIMIT]),
             )
             room = len(self.waits) // self.size // len(self.lists)
             if 2 * int(self.lists.max()) > room:
-                waits = self.waits.reshape(len(self.lists), -1)
-                self.waits = np.concatenate([waits, np.zeros_like(waits)], axis=1).ravel()
+                self.waits, self.spans = (
+                    np.concatenate([some, np.zeros_like(some)], axis=1).ravel()
+                    for some in (all_.reshape(len(self.lists), -1) for all_ in (self.waits, self.spans))
+                )
         elif status == lay.DEEPER:
             self.frames = np.concatenate([self.frames, np.zeros_like(self.frames)])
             self.sums = np.concatenate([self.sums, np.zeros(len(self.frames) // self.width * self.floats)])
@@ -162,11 +173,20 @@ class Memory:
         ends = np.cumsum(rings[:, lay.R_MASK] + 1)
         rings[:, lay.R_BASE] = ends - rings[:, lay.R_MASK] - 1
         rows = np.zeros((int(ends[-1]), self._stride), dtype=np.int64)
+        ordered = np.zeros(len(rows) * self._ordered)
         for before, now in zip(old, rings, strict=True):
             numbers = np.arange(before[lay.R_HEAD], before[lay.R_TAIL])
             source = before[lay.R_BASE] + (numbers & before[lay.R_MASK])
             rows[now[lay.R_BASE] + (numbers & now[lay.R_MASK])] = self.rows[source]
-        self.rows = rows
+            for column in range(self._ordered):
+                old_at, new_at = (
+                    ring[lay.R_BASE] * self._ordered
+                    + column * (ring[lay.R_MASK] + 1)
+                    + (numbers & ring[lay.R_MASK])
+                    for ring in (before, now)
+                )
+                ordered[new_at] = self.ordered[old_at]
+        self.rows, self.ordered = rows, ordered
 
     def _more_entries(self, wanted: int) -> None:
         entries = self.index.reshape(-1, lay.E_SIZE)

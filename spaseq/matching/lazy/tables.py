@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pyoxigraph import Literal
+
 from spaseq.automaton.pattern import AnyOrder, Atom, Kleene, SequencePattern
 from spaseq.automaton.pattern import walk as nodes
 from spaseq.automaton.show import show
@@ -16,7 +18,8 @@ from spaseq.matching.kernel.programs import Programs
 from spaseq.matching.kernel.sections import Reference, Sections
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.demands import Check, Condition, Demands, accumulators, demands
-from spaseq.matching.lazy.plans import DoesNotFit, Item, Plan, plans
+from spaseq.matching.lazy.plans import DoesNotFit, Item, Items, Plan, plans
+from spaseq.matching.lazy.ranges import Range, Summand, ranges
 from spaseq.matching.obstacles import Obstacle
 from spaseq.terms import Term
 
@@ -29,7 +32,8 @@ class Compiled:
     """A query's tables, and what their numbers stand for.
 
     ``columns`` are GPMs and variables; ``sites`` the items of all plans; ``record`` and ``sums`` the integers
-    and floats of what a search knows of a partial match; ``values`` the most that is kept of a row.
+    and floats of what a search knows of a partial match; ``values`` the most that is kept of a row,
+    ``ordered`` of them as doubles, too.
     """
 
     tables: v.Ints
@@ -40,6 +44,7 @@ class Compiled:
     record: int
     sums: int
     values: int
+    ordered: int
     plans: tuple[tuple[Plan, Demands], ...]
 
 
@@ -75,6 +80,7 @@ class _Writer:
         self, pattern: SequencePattern, found: Sequence[Plan], intern: Callable[[Term], int]
     ) -> None:
         self._pattern = pattern
+        self._intern = intern
         self._plans = [(plan, demands(pattern, plan)) for plan in found]
         self._gpms = tuple(pattern.gpms)
         self._partition = tuple(variable.name for variable in pattern.query.partition)
@@ -85,6 +91,7 @@ class _Writer:
         self._joined = self._find_joined()
         self._slots = {name: i for i, name in enumerate(sorted(self._find_slots(codes)))}
         self._columns: dict[tuple[int, str], int] = {}
+        self._ordered = {gpm: self._find_ordered(gpm) for gpm in self._gpms}
         self._out = Sections()
         self._programs = Programs(self._out, self._slots, self._kleenes, self._accumulators, intern)
 
@@ -94,6 +101,7 @@ class _Writer:
         self._programs.write_kleenes(shared=self._partition)
         sums = self._programs.write_aggregates()
         values = self._write_buffers()
+        ordered = max(map(len, self._ordered.values()), default=0)
         sites: list[Item] = []
         for plan, demanded in self._plans:
             self._write_plan(plan, demanded, len(sites))
@@ -110,6 +118,7 @@ class _Writer:
         header[lay.T_BUFFERS] = Reference("buffers", 0)
         header[lay.T_KEYS], header[lay.T_KEYS_END] = keys
         header[lay.T_VALUES] = values
+        header[lay.T_ORDERED] = ordered
         header[v.N_GPMS] = len(self._gpms)
         return Compiled(
             tables=out.array(header),
@@ -120,6 +129,7 @@ class _Writer:
             record=len(self._slots) + 2 * len(self._kleenes) + len(self._accumulators),
             sums=sums,
             values=values,
+            ordered=ordered,
             plans=tuple(self._plans),
         )
 
@@ -163,7 +173,8 @@ class _Writer:
             for key in self._index_keys(gpm):
                 pairs = [(kept.index(name), self._slots[name]) for name in key]
                 indexes.append(out.rows("pairs", pairs))
-            rows.append((*columns, *out.rows("indexes", indexes)))
+            ordered = out.rows("ordered", [(kept.index(name),) for name in self._ordered[gpm]])
+            rows.append((*columns, *out.rows("indexes", indexes), *ordered))
         out.rows("buffers", rows)
         return most
 
@@ -174,6 +185,28 @@ class _Writer:
         if not others:
             return [self._partition] if self._partition else []
         return [(*self._partition, name) for name in others[: lay.INDEX_LIMIT]]
+
+    def _find_ordered(self, gpm: str) -> list[str]:
+        """The variables of a GPM to whose values conditions give bounds."""
+        found: list[Range] = []
+        for plan, demanded in self._plans:
+            for i, item in enumerate(plan.items):
+                if item.atom.gpm == gpm:
+                    found += [one for _, one in self._ranges(i, item, demanded)]
+            for check in demanded.checks:
+                if check.atom.gpm == gpm:
+                    found += ranges(check.code, self._variables(gpm))
+        return list(dict.fromkeys(one.variable for one in found))
+
+    def _ranges(self, i: int, item: Item, demanded: Demands) -> Iterator[tuple[Items, Range]]:
+        """The bounds of an item's values, and the other items that must be there before they are known."""
+        for condition in demanded.conditions:
+            if condition.needs >> i & 1 and condition.iteration in (None, i):
+                for one in ranges(condition.code, self._variables(item.atom.gpm)):
+                    yield condition.needs & ~(1 << i), one
+
+    def _variables(self, gpm: str) -> frozenset[str]:
+        return self._pattern.gpms[gpm].variables
 
     def _column(self, gpm: int, name: str) -> int:
         return self._columns.setdefault((gpm, name), len(self._columns))
@@ -201,6 +234,7 @@ class _Writer:
                     *binds,
                     *self._conditions(whole),
                     *self._conditions(iteration),
+                    *self._write_ranges(item.atom.gpm, self._ranges(i, item, demanded)),
                     site + i,
                 )
             )
@@ -229,4 +263,20 @@ class _Writer:
             int(check.sure),
             *self._out.rows("binds", binds),
             *self._programs.write(check.code),
+            *self._write_ranges(gpm, ((0, one) for one in ranges(check.code, self._variables(gpm)))),
         )
+
+    def _write_ranges(self, gpm: str, found: Iterable[tuple[Items, Range]]) -> tuple[Reference, Reference]:
+        ordered = self._ordered[gpm]
+        return self._out.rows(
+            "ranges",
+            [(needs, ordered.index(r.variable), r.bounds, *self._write_sum(r.sum)) for needs, r in found],
+        )
+
+    def _write_sum(self, terms: Iterable[Summand]) -> tuple[Reference, Reference]:
+        rows = []
+        for term in terms:
+            factor = self._intern(Literal(float(term.factor)))
+            self._programs.constants[factor] = None
+            rows.append((-1 if term.name is None else self._slots[term.name], factor))
+        return self._out.rows("terms", rows)

@@ -1,0 +1,142 @@
+"""Ordering filters: between which bounds the values of an item's events lie when others are there.
+
+``?b < ?a + 20`` bounds ?b by ?a, and ?a by ?b. What is linear is solved for each variable, and a kernel
+passes over the rows beyond the bounds by one look at a column of doubles. Rows within them are tested as
+all others are, so that bounds may be a little too wide, and are: by what arithmetic may round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from pyoxigraph import Literal
+
+from spaseq.matching.kernel.conditions import Step
+from spaseq.matching.lazy import _kernel_layout as lay
+from spaseq.values import DECIMAL, DOUBLE, INTEGER, decode
+
+#: Which bounds a comparison gives.
+LEAST: Final = lay.LEAST
+MOST: Final = lay.MOST
+_BOUNDS: Final = {"<": MOST, "<=": MOST, ">": LEAST, ">=": LEAST, "=": LEAST | MOST}
+_MIRRORED: Final = {0: 0, LEAST: MOST, MOST: LEAST, LEAST | MOST: LEAST | MOST}
+#: Factors from the inverse of this up to this keep doubles as exact as they are.
+_LARGEST: Final = Fraction(10**100)
+
+
+@dataclass(frozen=True, slots=True)
+class Summand:
+    """A factor, of a variable or by itself."""
+
+    factor: Fraction
+    name: str | None = None
+
+
+#: A sum.
+Sum = tuple[Summand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A variable of a row is at least, at most (``bounds``) a sum of what other rows have."""
+
+    variable: str
+    bounds: int
+    sum: Sum
+
+
+def ranges(code: Iterable[Step], own: frozenset[str]) -> Iterator[Range]:
+    """The bounds that a condition gives to the values of a row, of which ``own`` are the variables.
+
+    >>> from spaseq.matching.kernel.conditions import Step
+    >>> code = [Step("PUSH", "b"), Step("CONSTANT", Literal(20)), Step("PUSH", "a"), Step("ADD")]
+    >>> for found in ranges([*code, Step("COMPARE", "<")], frozenset("b")):
+    ...     print(found.variable, found.bounds == MOST, *(f"{t.factor} {t.name}" for t in found.sum))
+    b True 20 None 1 a
+    """
+    for left, operator, right in _comparisons(code):
+        found = _solved(left, _BOUNDS.get(operator, 0), right, own)
+        if found is not None:
+            yield found
+
+
+def _comparisons(code: Iterable[Step]) -> list[tuple[Sum, str, Sum]]:
+    """What a program compares, if it does nothing else, and all that is linear."""
+    found = []
+    stack: list[Sum] = []
+    for step in code:
+        match step:
+            case Step("PUSH", str(name)):
+                stack.append((Summand(Fraction(1), name),))
+            case Step("CONSTANT", Literal() as term):
+                stack.append(_constant(term))
+            case Step("MINUS"):
+                stack.append(_times(stack.pop(), Fraction(-1)))
+            case Step("ADD" | "SUBTRACT" | "MULTIPLY" | "DIVIDE" | "COMPARE"):
+                right, left = stack.pop(), stack.pop()
+                if step.op == "COMPARE":
+                    found.append((left, str(step.what), right))
+                else:
+                    stack.append(_computed(left, step.op, right))
+            case _:
+                return []
+    return found
+
+
+#: What is no sum of terms: nothing is known of it, and of what is computed with it.
+_UNKNOWN: Final[Sum] = ()
+
+
+def _constant(term: Literal) -> Sum:
+    value = decode(term)
+    if value.kind not in (INTEGER, DECIMAL, DOUBLE) or (
+        value.kind == DOUBLE and value.data - value.data != 0
+    ):
+        return _UNKNOWN
+    return _checked((Summand(Fraction(value.data)),))
+
+
+def _computed(left: Sum, op: str, right: Sum) -> Sum:
+    if not left or not right:
+        return _UNKNOWN
+    if op == "ADD":
+        return left + right
+    if op == "SUBTRACT":
+        return left + _times(right, Fraction(-1))
+    factor = _factor(right)
+    if factor is None and op == "MULTIPLY":
+        left, factor = right, _factor(left)
+    if not factor:
+        return _UNKNOWN
+    return _checked(_times(left, factor if op == "MULTIPLY" else 1 / factor))
+
+
+def _factor(total: Sum) -> Fraction | None:
+    return total[0].factor if len(total) == 1 and total[0].name is None else None
+
+
+def _times(total: Sum, factor: Fraction) -> Sum:
+    return tuple(Summand(term.factor * factor, term.name) for term in total)
+
+
+def _checked(total: Sum) -> Sum:
+    small = all(1 <= abs(term.factor) * _LARGEST <= _LARGEST**2 or not term.factor for term in total)
+    return total if small else _UNKNOWN
+
+
+def _solved(left: Sum, bounds: int, right: Sum, own: frozenset[str]) -> Range | None:
+    """A comparison solved for the one variable of ``own`` that it has."""
+    terms = left + _times(right, Fraction(-1))
+    mine = [term for term in terms if term.name in own]
+    if not left or not right or not bounds or len(mine) != 1:
+        return None
+    (one,) = mine
+    if not one.factor or one.name is None:
+        return None
+    others = _checked(_times(tuple(term for term in terms if term is not one), -1 / one.factor))
+    if not others:
+        return None
+    return Range(one.name, bounds if one.factor > 0 else _MIRRORED[bounds], others)
