@@ -184,12 +184,12 @@ def test_long_windows(sequence: str, seed: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(memory, "_ROWS", 4)
     monkeypatch.setattr(memory, "_WAITS", 1)
     rng = random.Random(f"long {sequence} {seed}")
-    for _ in range(3):
+    for _ in range(2):
         query = linear_query(rng, sequence, rng.random() < 0.3)
         values: list[Term] = [Literal(rng.randrange(40)) for _ in range(30)]
-        sample = with_values(random_sample(rng, query, 120, steps=False), rng, values)
-        sizes = [rng.randrange(1, 40) for _ in range(20)]
-        sample = whole(sample, Bounds(14, True, True, 0), *sizes)
+        sample = with_values(random_sample(rng, query, 80, steps=False), rng, values)
+        sizes = [rng.randrange(1, 40) for _ in range(12)]
+        sample = whole(sample, Bounds(12, True, True, 0), *sizes)
         expected = by_runs(sample)
         assert by_lazy(sample) == expected
         assert by_tree(sample) == expected
