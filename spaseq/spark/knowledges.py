@@ -51,7 +51,8 @@ def knowledge(
     stay in a DataFrame, cached as long as the session (or till ``spark.catalog.clearCache()``), and are
     joined with each batch of events by what these bind for certain: the variables of the triples beside it in
     the GPM, or before the OPTIONAL or MINUS around it. If there are none, and where EXISTS asks a background
-    graph, it is sent nevertheless, with a warning.
+    graph, it is sent nevertheless, with a warning. The join reads all of the DataFrame in every micro-batch:
+    some 2.5 s of processor time for each million solutions.
     """
     if graphs is None and parquet is None:
         raise KnowledgeError("neither graphs nor a folder of them were given")
