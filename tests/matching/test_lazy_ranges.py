@@ -120,7 +120,7 @@ def linear(rng: random.Random, names: Sequence[str]) -> str:
     """A comparison of sums."""
 
     def one() -> str:
-        value = f"?v{rng.choice(names)}"
+        value = f"?{rng.choice('vvw')}{rng.choice(names)}"
         match rng.randrange(5):
             case 0:
                 return f"{value} {rng.choice('+-')} {rng.choice(['0.2', '0.1', '1e-1', '1e16', '1e308'])}"
@@ -144,7 +144,7 @@ def linear_query(rng: random.Random, sequence: str, joined: bool) -> Query:
         seen = there if "ALL" in sequence else [one for one in names[: i + 1] if one in (name, *there)]
         filters = " ".join(f"FILTER({linear(rng, seen)})" for _ in range(rng.choice([0, 1, 1, 2])))
         key = " ; :k ?k" * joined
-        gpms += f"DEFINE GPM {name} ON S {{ [] :v ?v{name}{key} . {filters} }} "
+        gpms += f"DEFINE GPM {name} ON S {{ [] :v ?v{name} ; :w ?w{name}{key} . {filters} }} "
     query = (
         "PREFIX : <http://example.org/> SELECT * WITHIN 10 SECONDS FROM STREAM S <http://example.org/s> "
         f"WHERE {{ SEQ({sequence}) {gpms}}}"
@@ -159,7 +159,7 @@ def with_values(sample: Sample, rng: random.Random, values: Sequence[Term]) -> S
     events = []
     for event in sample.events:
         solutions = {
-            gpm: tuple({**one, f"v{gpm}": rng.choice(ids)} for one in rows)
+            gpm: tuple({**one, f"v{gpm}": rng.choice(ids), f"w{gpm}": rng.choice(ids)} for one in rows)
             for gpm, rows in event.solutions.items()
         }
         events.append(replace(event, solutions=solutions))
