@@ -116,6 +116,21 @@ def test_what_doubles_round_is_found(condition: str, a: str, b: str, evaluator: 
     assert (0, 1) in [(match.start, match.end) for match in handle.matches()]
 
 
+def test_each_variable_has_bounds_of_its_own() -> None:
+    """There are fewer B than A: after C, it is found by ?w, and A by ?b."""
+    query = (
+        "PREFIX : <http://example.org/> SELECT * WITHIN 9 SECONDS FROM STREAM S <http://example.org/s> "
+        "WHERE { SEQ(A : B : C) DEFINE GPM A ON S { [] :a ?a } "
+        "DEFINE GPM B ON S { [] :b ?b ; :w ?w . FILTER(?b = ?a) } "
+        "DEFINE GPM C ON S { [] :c ?c . FILTER(?c = ?w) } }"
+    )
+    engine = Engine(evaluator="tree")
+    handle = engine.register(query)
+    for tick, event in enumerate((":a 5", ":a 6", ":b 5 ; :w 9", ":c 9")):
+        engine.push("http://example.org/s", f"@prefix : <http://example.org/> . [] {event} .", tick)
+    assert [(match.start, match.end) for match in handle.matches()] == [(0, 3)]
+
+
 def linear(rng: random.Random, names: Sequence[str]) -> str:
     """A comparison of sums."""
 
