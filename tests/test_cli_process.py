@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 import spaseq as package
-from spaseq._cli_console import Interrupts, Terminated
+from spaseq.cli.console import Interrupts, Terminated
 
 from .test_cli import CONSTRUCT, EX, QUERY, STREAM, event
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from spaseq import _cli_spark
-from spaseq.cli import main
+from spaseq.cli import main, spark
 from spaseq.spark.queries import planned
 
 if __name__ == "__main__":
-    _cli_spark._MOST = 60_000  # type: ignore[misc]  # a constant elsewhere
-    _cli_spark.planned = partial(planned, piece_bytes=30_000)  # type: ignore[assignment]  # the same but for this
+    spark._MOST = 60_000  # type: ignore[misc]  # a constant elsewhere
+    spark.planned = partial(planned, piece_bytes=30_000)  # type: ignore[assignment]  # the same but for this
     sys.argv[0] = "spaseq"
     main()

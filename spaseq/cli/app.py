@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from spaseq._cli_arguments import (
+from spaseq.cli.arguments import (
     OutputFile,
     RunEngine,
     UsageError,
@@ -25,8 +25,8 @@ from spaseq._cli_arguments import (
     knowledge,
     stream_sources,
 )
-from spaseq._cli_console import reporting, warn
-from spaseq._cli_graphs import paths, retrieve
+from spaseq.cli.console import reporting, warn
+from spaseq.cli.graphs import paths, retrieve
 from spaseq.errors import FormatError
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
@@ -157,8 +157,8 @@ def run(
         prepared = _read(query)
         for warning in prepared.warnings:
             warn(warning)
-        from spaseq._cli_cursor import Cursor, NotedWriter
-        from spaseq._cli_run import Report, deliver, output
+        from spaseq.cli.cursor import Cursor, NotedWriter
+        from spaseq.cli.run import Report, deliver, output
         from spaseq.engine import Source
         from spaseq.engine import run as start
         from spaseq.gpm.kb import KnowledgeBase
@@ -181,7 +181,7 @@ def run(
         cursor = None
         if engine is RunEngine.SPARK:
             try:
-                from spaseq._cli_spark import start as start_on_spark
+                from spaseq.cli.spark import start as start_on_spark
             except ImportError as error:
                 raise UsageError(
                     f"--engine spark needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"

@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 from typing import IO, Final
 
-from spaseq._cli_arguments import UsageError
+from spaseq.cli.arguments import UsageError
 from spaseq.results import Format, ResultWriter
 from spaseq.results.match import Match
 

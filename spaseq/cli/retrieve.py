@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from spaseq._cli_arguments import RetrieveFormat, UsageError
-from spaseq._cli_console import say, warn
-from spaseq._cli_paths import table, write
+from spaseq.cli.arguments import RetrieveFormat, UsageError
+from spaseq.cli.console import say, warn
+from spaseq.cli.paths import table, write
 from spaseq.errors import RetrievalError
 from spaseq.interop import from_rdflib
 from spaseq.language.printer import print_term

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from spaseq._cli_arguments import OutputFile, PathsEngine, PathsFormat, RetrieveFormat, UsageError
-from spaseq._cli_console import reporting
+from spaseq.cli.arguments import OutputFile, PathsEngine, PathsFormat, RetrieveFormat, UsageError
+from spaseq.cli.console import reporting
 
 
 def paths(
@@ -68,7 +68,7 @@ def paths(
     Prefixes are those of the graph's file, and of PREFIX at the beginning of EXPR.
     """
     with reporting():
-        from spaseq._cli_paths import answer_paths, explain_path
+        from spaseq.cli.paths import answer_paths, explain_path
 
         if explained:
             explain_path(path, graph, format_, out)
@@ -133,7 +133,7 @@ def retrieve(
     With a question, the paths most like it come first. Expressions that cannot be used are left out.
     """
     with reporting():
-        from spaseq._cli_retrieve import answer_retrieve
+        from spaseq.cli.retrieve import answer_retrieve
         from spaseq.paths import Budget
 
         if graph is None:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
 
-from spaseq._cli_arguments import UsageError
+from spaseq.cli.arguments import UsageError
 from spaseq.errors import QueryError, SpaseqError, SpaseqWarning
 from spaseq.results._base import show_time
 

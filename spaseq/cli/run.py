@@ -13,8 +13,8 @@ from typing import IO, Final
 
 import typer
 
-from spaseq._cli_console import Interrupts, StatusLine, Terminated, say, warnings_on_stderr
-from spaseq._cli_cursor import Cursor
+from spaseq.cli.console import Interrupts, StatusLine, Terminated, say, warnings_on_stderr
+from spaseq.cli.cursor import Cursor
 from spaseq.engine import Progress
 from spaseq.results import ResultWriter
 from spaseq.results.match import Match

@@ -10,10 +10,10 @@ from itertools import chain, islice
 from pathlib import Path as FilePath
 from typing import IO, Any, Final
 
-from spaseq._cli_arguments import PathsEngine, PathsFormat, UsageError
-from spaseq._cli_console import say, warn
-from spaseq._cli_run import output, silence_stdout
 from spaseq.automaton import draw
+from spaseq.cli.arguments import PathsEngine, PathsFormat, UsageError
+from spaseq.cli.console import say, warn
+from spaseq.cli.run import output, silence_stdout
 from spaseq.interop import from_rdflib, to_rdflib
 from spaseq.language.hints import WELL_KNOWN
 from spaseq.language.printer import print_term
