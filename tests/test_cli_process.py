@@ -222,6 +222,38 @@ def test_interrupts_wait_for_a_write_once(
     assert signal.getsignal(signal.Signals[number]) is before
 
 
+class Finalized:
+    """Is interrupted while it is finalized, as what py4j holds may be."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        signal.raise_signal(self.number)
+
+
+@pytest.mark.parametrize(
+    ("name", "raised"), [("SIGINT", KeyboardInterrupt), ("SIGTERM", Terminated)], ids=["INT", "TERM"]
+)
+def test_an_interrupt_in_a_finalizer_is_not_lost(
+    name: str, raised: type[BaseException], capfd: pytest.CaptureFixture[str]
+) -> None:
+    steps = []
+
+    def finalize() -> None:
+        Finalized(signal.Signals[name])
+        steps.append("went on")
+        time.sleep(PATIENCE)
+        steps.append("waited")
+
+    hook = sys.unraisablehook
+    with pytest.raises(raised), Interrupts():
+        finalize()
+    assert steps == ["went on"]
+    assert sys.unraisablehook is hook
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize("idle", [(), ("--idle", "100ms")], ids=["", "idle"])
 def test_a_run_that_wants_no_more_ends_although_its_stream_does_not(
     environment: dict[str, str], idle: tuple[str, ...]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Final, Self, TextIO
 
 import typer
 from rich.console import Console
@@ -22,6 +24,9 @@ from spaseq.results._base import show_time
 
 if TYPE_CHECKING:
     from spaseq.engine import Progress
+
+#: Seconds until an interrupt comes once more.
+_AGAIN: Final = 0.05
 
 
 def say(text: str) -> None:
@@ -95,14 +100,17 @@ class Terminated(KeyboardInterrupt):  # as Ctrl-C it is no error
 class Interrupts:
     """Ctrl-C raises KeyboardInterrupt, SIGTERM ``Terminated``, but never inside ``held``: there they wait.
 
-    So a row is written whole or not at all. A second one does not wait.
+    So a row is written whole or not at all. A second one does not wait. One that comes inside of a finalizer,
+    where Python says that it is ignored, comes once more.
     """
 
     def __init__(self) -> None:
         self._holding = False
         self._pending: type[KeyboardInterrupt] | None = None
+        self._again: threading.Timer | None = None
 
     def __enter__(self) -> Self:
+        self._unraisable, sys.unraisablehook = sys.unraisablehook, self._ignored
         self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number, before in self._before.items():
             if before is not signal.SIG_IGN:  # a background job of a shell stays one
@@ -114,6 +122,9 @@ class Interrupts:
     ) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
+        sys.unraisablehook = self._unraisable
+        if self._again is not None:
+            self._again.cancel()
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -133,6 +144,15 @@ class Interrupts:
             self._pending = kind
         else:
             raise kind
+
+    def _ignored(self, what: sys.UnraisableHookArgs) -> None:
+        if issubclass(what.exc_type, KeyboardInterrupt):
+            number = signal.SIGTERM if issubclass(what.exc_type, Terminated) else signal.SIGINT
+            self._again = threading.Timer(_AGAIN, os.kill, (os.getpid(), number))
+            self._again.daemon = True
+            self._again.start()
+        else:
+            self._unraisable(what)
 
 
 @contextmanager
