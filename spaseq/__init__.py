@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         FormatError,
         KnowledgeError,
         LateEventError,
+        LimitError,
         PatternError,
         QueryError,
         QueryMeaningError,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from spaseq.gpm.kb import KnowledgeBase
     from spaseq.language import prepare
     from spaseq.language.syntax import Query
+    from spaseq.limits import Limits
     from spaseq.matching.plan import explain
     from spaseq.results.match import Event, Match
     from spaseq.sources import BadEvent, SourceOptions
@@ -59,6 +61,8 @@ __all__ = [
     "KnowledgeBase",
     "KnowledgeError",
     "LateEventError",
+    "LimitError",
+    "Limits",
     "Match",
     "PatternError",
     "Progress",
@@ -90,6 +94,7 @@ _HOMES = {
     "Event": "spaseq.results.match",
     "Handle": "spaseq.engine",
     "KnowledgeBase": "spaseq.gpm.kb",
+    "Limits": "spaseq.limits",
     "Match": "spaseq.results.match",
     "Progress": "spaseq.engine",
     "Query": "spaseq.language.syntax",

@@ -11,6 +11,7 @@ SpaseqError
 ├── KnowledgeError             a background graph is missing or cannot be read
 ├── PatternError               a parameterized pattern on words is none (also a ValueError)
 ├── RetrievalError             retrieve was given a budget or vectors that cannot be used (also a ValueError)
+├── LimitError                 something would take more than its limit (``spaseq.Limits``)
 └── EngineError                the engine was used in a way it forbids (pushed to after close, …)
 
 SpaseqWarning                  what is probably not meant, and how it was understood (a UserWarning)
@@ -24,6 +25,7 @@ __all__ = [
     "FormatError",
     "KnowledgeError",
     "LateEventError",
+    "LimitError",
     "PatternError",
     "QueryError",
     "QueryMeaningError",
@@ -124,6 +126,14 @@ class PatternError(SpaseqError, ValueError):
 
 class RetrievalError(SpaseqError, ValueError):
     """What a retrieval was given cannot be used: a budget, a weight, the vectors of a model."""
+
+
+class LimitError(SpaseqError):
+    """More than a limit lets through; ``limit`` is its name, a field of ``spaseq.Limits``."""
+
+    def __init__(self, reason: str, *, limit: str) -> None:
+        super().__init__(reason)
+        self.limit = limit
 
 
 class EngineError(SpaseqError):
