@@ -15,9 +15,9 @@ _SCALES: Final = {"k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, 
 class Limits:
     """Upper bounds, each with a default that a sound query does not meet; ``None`` is no bound.
 
-    ``partial_matches``: what a query keeps that is not a match yet. ``query_bytes``: the memory it keeps them
-    in, in bytes. ``pending_matches``: matches that nobody has asked for yet. ``held_events``: events that wait
-    for a query's watermark. A query over one of them ends with a ``LimitError``; the others go on.
+    ``partial_matches``: what a query keeps that is not a match yet. ``query_bytes``: the memory it keeps
+    them in. ``pending_matches``: matches that nobody has asked for yet. ``held_events``: events that wait for
+    a query's watermark. A query over one of them ends with a ``LimitError``; the others go on.
 
     ``term_bytes``: the UTF-8 length of one RDF term; ``depth``: how deep triple terms, JSON and JSON-LD may
     be nested. An event over one of these is malformed.
