@@ -7,11 +7,12 @@ only an expression sees are never interned.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from spaseq.gpm.casts import CASTS
 from spaseq.gpm.comparison import COMPARISONS, NUMERIC, arithmetic, equal, negative, truth
 from spaseq.gpm.delegated import ExpressionError
+from spaseq.gpm.extensions import EXTENSIONS
 from spaseq.gpm.functions import FUNCTIONS
 from spaseq.language.syntax import (
     Aggregate,
@@ -34,6 +35,9 @@ __all__ = ["ExistsCallback", "ExpressionError", "Solution", "compile_filter", "c
 
 Solution = Mapping[str, int]
 ExistsCallback = Callable[[Group, Solution], bool]
+
+#: Functions named by IRIs.
+NAMED: Final = {**CASTS, **EXTENSIONS}
 
 _Evaluate = Callable[[Solution], Value]
 _Test = Callable[[Solution], bool]
@@ -209,7 +213,7 @@ class _Compiler:
             case Call(name, arguments):
                 return self._apply(FUNCTIONS[name], arguments)
             case FunctionCall(function, arguments):
-                return self._apply(CASTS.get(function.value, _unknown(function.value)), arguments)
+                return self._apply(NAMED.get(function.value) or _unknown(function.value), arguments)
             case Aggregate() | Prev():
                 raise ValueError(f"{type(expression).__name__} has no meaning here")
 

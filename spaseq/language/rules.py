@@ -2,7 +2,7 @@
 
 A blank node label stays within one basic graph pattern; BIND and AS name new variables; a query
 that aggregates projects only what it groups by; aggregates do not nest, and stand only where groups
-exist. SPAseq allows them in the FILTERs of a GPM, too.
+exist. SPAseq allows them in the FILTERs of a GPM, too. And a query calls no function that nobody knows.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ from collections.abc import Iterable
 
 from pyoxigraph import BlankNode
 
-from spaseq.errors import QuerySyntaxError
+from spaseq.errors import QueryMeaningError, QuerySyntaxError
 from spaseq.language import syntax as s
+from spaseq.language.functions import wrong_call
 from spaseq.language.scope import gpm_variables, operands, plain_variables, variables, walk
 from spaseq.language.source import Source
 
 
 def check_rules(query: s.Query, source: Source) -> None:
-    """Raise QuerySyntaxError at the first place where the query breaks a rule."""
-    rules = _Rules(source)
+    """Raise QuerySyntaxError at the first place where the query breaks a rule.
+
+    QueryMeaningError where it calls a function that there is not.
+    """
+    rules = _Rules(source, functions=True)
     for gpm in query.gpms:
         rules.group(gpm.pattern, aggregates=True)
     for condition in query.filters:
@@ -32,13 +36,14 @@ def check_rules(query: s.Query, source: Source) -> None:
 
 
 def check_group_rules(group: s.Group, source: Source) -> None:
-    """The same for one group, as plain SPARQL has it."""
-    _Rules(source).group(group)
+    """The same for one group, as plain SPARQL has it: an unknown function is an error when it is called."""
+    _Rules(source, functions=False).group(group)
 
 
 class _Rules:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, functions: bool) -> None:
         self._source = source
+        self._functions = functions
         self._basic_patterns: dict[str, s.Triples] = {}  # by the blank node labels in them
 
     def _error(self, message: str, span: s.Span | None, hint: str | None = None) -> QuerySyntaxError:
@@ -109,6 +114,11 @@ class _Rules:
                 if not aggregates:
                     raise self._error(f"{part.name} cannot stand here: there are no groups", part.span)
                 self._not_nested(part)
+            elif isinstance(part, s.FunctionCall) and self._functions:
+                wrong = wrong_call(part.function.value, len(part.arguments))
+                if wrong is not None:
+                    start = part.span.start if part.span else 0
+                    raise self._source.error(QueryMeaningError, wrong[0], start, wrong[1])
 
     def _not_nested(self, aggregate: s.Aggregate) -> None:
         for operand in operands(aggregate):
