@@ -216,7 +216,8 @@ def test_routes(pattern: str) -> None:
         + f"""
         PREFIX : <http://e.org/>
         SELECT ?r WITHIN 10 SECONDS FROM STREAM S <http://e.org/s>
-        WHERE {{ SEQ(A) DEFINE GPM A ON S {{ ?x {pattern} BIND(math:sin(?v) AS ?r) FILTER(math:sqrt(?v) > 1) }} }}
+        WHERE {{ SEQ(A)
+          DEFINE GPM A ON S {{ ?x {pattern} BIND(math:sin(?v) AS ?r) FILTER(math:sqrt(?v) > 1) }} }}
         """
     )
     engine = spaseq.Engine()
