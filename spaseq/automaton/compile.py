@@ -37,10 +37,12 @@ from spaseq.automaton.pattern import (
     Both,
     Chain,
     Either,
+    Empty,
     Kleene,
     Maybe,
     Node,
     SequencePattern,
+    Within,
     may_trail,
     starts,
     units,
@@ -146,8 +148,10 @@ class _Compiler:
                 return [ended for operand in operands for ended in self._node(operand, tails)]
             case Maybe(element=element):
                 return self._element(element, tails)
-            case Absent():
+            case Absent() | Empty():
                 return []
+            case Within(element=element):
+                return self._node(element, tails)
             case Kleene():
                 return self._kleene(node, tails)
 
@@ -206,11 +210,13 @@ def _empties(node: Node) -> tuple[tuple[Action, ...], ...]:
     match node:
         case Atom() | Both():
             return ()
+        case Empty():
+            return ((),)
         case Absent(element=element):
             return ((Forbid(units(element)),),)
         case Maybe(element=element):
             return _empties(element) or ((Forbid(units(element)),),)
-        case Kleene(element=element):
+        case Kleene(element=element) | Within(element=element):
             return _empties(element)
         case Either(operands=operands):
             return tuple(dict.fromkeys(path for operand in operands for path in _empties(operand)))

@@ -17,10 +17,12 @@ from spaseq.automaton.pattern import (
     Both,
     Chain,
     Either,
+    Empty,
     Kleene,
     Maybe,
     Node,
     SequencePattern,
+    Within,
     walk,
 )
 from spaseq.language import scope
@@ -227,9 +229,9 @@ def _bound(pattern: SequencePattern, node: Node) -> frozenset[str]:
             return _NONE.union(*(_bound(pattern, part) for part in parts))
         case Either(operands=operands):
             return frozenset.intersection(*(_bound(pattern, operand) for operand in operands))
-        case Kleene(element=element):
+        case Kleene(element=element) | Within(element=element):
             return _bound(pattern, element)
-        case Maybe() | Absent():
+        case Maybe() | Absent() | Empty():
             return _NONE
 
 

@@ -8,15 +8,17 @@ correlated filters that need the rest of the match.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyoxigraph import NamedNode
 
 from spaseq.language import scope
 from spaseq.language.syntax import (
     All,
+    Bounded,
     Conjunction,
     Disjunction,
+    Duration,
     Filter,
     Gpm,
     Group,
@@ -81,7 +83,7 @@ class Both:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """``X | Y``"""
+    """``X | Y``, in order of preference. ``X{0,m}`` is a choice with ``Empty``, too."""
 
     id: int
     operands: tuple[Node, ...]
@@ -99,6 +101,7 @@ class AnyOrder:
 class Kleene:
     """``X+``, ``X{n,m}`` with n ≥ 1; ``maximum`` None means unbounded.
 
+    ``reluctant`` prefers to leave, where it could go on (AFTER MATCH SKIP).
     ``own`` are the variables bound anew by every iteration: those that no other element of the query
     has, the ones of Kleenes inside X included.
     """
@@ -109,11 +112,19 @@ class Kleene:
     maximum: int | None
     strategy: Strategy
     own: frozenset[str]
+    reluctant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """Matches no event, and asks nothing: the zero iterations of ``X{0,m}``."""
+
+    id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Maybe:
-    """``X?``: X, or no X in its place."""
+    """``X?``: a left join, X or no X in its place. (With AFTER MATCH SKIP it is a choice with ``Empty``.)"""
 
     id: int
     element: Node
@@ -121,13 +132,26 @@ class Maybe:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """``!X``"""
+    """``!X``; with ``limit``, only events within so long after what is before it bar a match.
+
+    At the beginning: before what follows it.
+    """
 
     id: int
     element: Node
+    limit: Duration | None = None
 
 
-Node = Atom | Chain | Both | Either | AnyOrder | Kleene | Maybe | Absent
+@dataclass(frozen=True, slots=True)
+class Within:
+    """``X WITHIN d``: the last event that X chose is at most ``limit`` after its first."""
+
+    id: int
+    element: Node
+    limit: Duration
+
+
+Node = Atom | Chain | Both | Either | AnyOrder | Kleene | Empty | Maybe | Absent | Within
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +174,15 @@ class SequencePattern:
 def children(node: Node) -> tuple[Node, ...]:
     """The nodes directly inside."""
     match node:
-        case Atom():
+        case Atom() | Empty():
             return ()
         case Chain(items=items):
             return items
         case Both(operands=operands) | Either(operands=operands) | AnyOrder(operands=operands):
             return operands
-        case Kleene(element=element) | Maybe(element=element) | Absent(element=element):
+        case Kleene(element=element) | Maybe(element=element):
+            return (element,)
+        case Absent(element=element) | Within(element=element):
             return (element,)
 
 
@@ -172,7 +198,7 @@ def normalise(query: Query) -> SequencePattern:
     references = list(scope.references(query.sequence))
     positive = {ref.name for ref, negated in references if not negated}
     gpms = {gpm.name: _part(query, gpm, positive) for gpm in query.gpms}
-    builder = _Builder(gpms, scope.private_variables(query))
+    builder = _Builder(gpms, scope.private_variables(query), query.skip is None)
     root = builder.build(query.sequence, frozenset(), frozenset())
     owners = {node.id: node.own for node in walk(root) if isinstance(node, Kleene)}
     # Kleenes are numbered from the outside in, so the last owner is the innermost.
@@ -205,18 +231,22 @@ def _part(query: Query, gpm: Gpm, positive: set[str]) -> GpmPart:
 class _Builder:
     """Numbers the places of a sequence in the order written and hands filters to their node."""
 
-    def __init__(self, gpms: Mapping[str, GpmPart], private: frozenset[str]) -> None:
+    def __init__(self, gpms: Mapping[str, GpmPart], private: frozenset[str], joins: bool) -> None:
         self._gpms = gpms
         self._private = private
+        self._joins = joins  # whether X? is a left join
         self._count = 0
+
+    def _identity(self) -> int:
+        self._count += 1
+        return self._count - 1
 
     def build(self, seq: Seq, simultaneous: frozenset[str], unordered: frozenset[str]) -> Node:
         """``simultaneous``: variables that only other operands of the ``&`` around bind.
 
         ``unordered``: the same of the ``ALL`` around.
         """
-        identity = self._count
-        self._count += 1
+        identity = self._identity()
 
         def inner(part: Seq) -> Node:
             return self.build(part, simultaneous, unordered)
@@ -252,13 +282,20 @@ class _Builder:
                 return AnyOrder(identity, nodes)
             case Not(element=element):
                 return Absent(identity, inner(element))
-            case Repeat(element=element, minimum=0, maximum=1):
-                return Maybe(identity, inner(element))
-            case Repeat(element=element, minimum=0, maximum=maximum, strategy=strategy):
-                return Maybe(identity, inner(Repeat(element, 1, maximum, strategy)))
+            case Bounded(element=Not(element=element), within=within):
+                return Absent(identity, inner(element), within)
+            case Bounded(element=element, within=within):
+                return Within(identity, inner(element), within)
+            case Repeat(element=element, minimum=0, maximum=maximum, optional=optional):
+                plain = replace(seq, minimum=1, optional=False)
+                some = inner(element if optional and maximum == 1 else plain)
+                if optional and self._joins:
+                    return Maybe(identity, some)
+                none = Empty(self._identity())
+                return Either(identity, (none, some) if seq.reluctant else (some, none))
             case Repeat(element=element, minimum=minimum, maximum=maximum, strategy=strategy):
                 own = self._variables(element) & self._private
-                return Kleene(identity, inner(element), minimum, maximum, strategy, own)
+                return Kleene(identity, inner(element), minimum, maximum, strategy, own, seq.reluctant)
 
     def _filters(self, ref: Ref, waited: frozenset[str]) -> tuple[Filter, ...]:
         return self._without(self._gpms[ref.name].correlated, ref, waited)
@@ -294,17 +331,32 @@ def starts(node: Node) -> tuple[tuple[tuple[int, ...], Atom | Both], ...]:
             return tuple(start for operand in operands for start in starts(operand))
         case Kleene(id=identity, element=element):
             return tuple(((identity, *entered), unit) for entered, unit in starts(element))
-        case Maybe(element=element):
+        case Maybe(element=element) | Within(element=element):
             return starts(element)
-        case Absent():
+        case Absent() | Empty():
             return ()
 
 
 def _first_of_chain(items: Iterable[Node]) -> Iterator[tuple[tuple[int, ...], Atom | Both]]:
     for item in items:
         yield from starts(item)
-        if not isinstance(item, Maybe | Absent):
+        if not nullable(item):
             return
+
+
+def nullable(node: Node) -> bool:
+    """Whether a node has a match without any event."""
+    match node:
+        case Atom() | Both():
+            return False
+        case Empty() | Maybe() | Absent():
+            return True
+        case Kleene(element=element) | Within(element=element):
+            return nullable(element)
+        case Either(operands=operands):
+            return any(map(nullable, operands))
+        case Chain(items=parts) | AnyOrder(operands=parts):
+            return all(map(nullable, parts))
 
 
 def units(node: Node) -> tuple[Atom | Both, ...]:
@@ -318,12 +370,13 @@ def may_trail(node: Node) -> bool:
     """Whether a match may have to wait for the end of its window (a negation or ``?`` comes last)."""
     match node:
         case Chain(items=items):
-            return may_trail(items[-1])
+            last = [item for i, item in enumerate(items) if all(map(nullable, items[i + 1 :]))]
+            return any(map(may_trail, last))
         case Either(operands=operands) | AnyOrder(operands=operands):
             return any(map(may_trail, operands))
-        case Kleene(element=element):
+        case Kleene(element=element) | Within(element=element):
             return may_trail(element)
         case Maybe() | Absent():
             return True
-        case Atom() | Both():
+        case Atom() | Both() | Empty():
             return False

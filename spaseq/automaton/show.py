@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spaseq.automaton.nfa import Accept, Action, Again, Edge, Forbid, Leave
-from spaseq.automaton.pattern import Absent, AnyOrder, Atom, Both, Chain, Either, Kleene, Maybe, Node
+from spaseq.automaton.pattern import (
+    Absent,
+    AnyOrder,
+    Atom,
+    Both,
+    Chain,
+    Either,
+    Empty,
+    Kleene,
+    Maybe,
+    Node,
+    Within,
+)
 from spaseq.language.syntax import Strategy
 
 
@@ -23,18 +35,24 @@ def show(node: Node) -> str:
             return first + "".join(f" {op} {item}" for op, item in zip(operators, others, strict=True))
         case Both(operands=operands):
             return " & ".join(map(_item, operands))
+        case Either(operands=(some, Empty())):
+            return _optional(some, "?")
+        case Either(operands=(Empty(), some)):
+            return _optional(some, "??")
         case Either(operands=operands):
             return " | ".join(map(_item, operands))
         case AnyOrder(operands=operands):
             return f"ALL({', '.join(map(_item, operands))})"
-        case Maybe(element=Kleene(element=element, minimum=1, maximum=maximum, strategy=strategy)):
-            return _repeated(element, 0, maximum, strategy)
-        case Kleene(element=element, minimum=minimum, maximum=maximum, strategy=strategy):
-            return _repeated(element, minimum, maximum, strategy)
+        case Kleene(minimum=minimum):
+            return _repeated(node, minimum)
         case Maybe(element=element):
-            return f"{_unit(element)}?"
-        case Absent(element=element):
-            return f"!{_unit(element)}"
+            return _optional(element, "?")
+        case Absent(element=element, limit=limit):
+            return f"!{_unit(element)}" + ("" if limit is None else f" WITHIN {limit}")
+        case Within(element=element, limit=limit):
+            return f"{_item(element)} WITHIN {limit}"
+        case Empty():
+            return "()"
 
 
 def label(edge: Edge) -> str:
@@ -58,11 +76,21 @@ def _item(node: Node) -> str:
     return f"({show(node)})" if isinstance(node, Chain | Both | Either) else show(node)
 
 
-def _repeated(element: Node, minimum: int, maximum: int | None, strategy: Strategy) -> str:
-    inner = "" if strategy is Strategy.NEXT else f"[{strategy}]"
+def _optional(some: Node, sign: str) -> str:
+    """X or nothing; ``sign`` where X is no repetition that begins with one."""
+    if isinstance(some, Kleene) and some.minimum == 1:
+        return _repeated(some, 0)
+    return _unit(some) + sign
+
+
+def _repeated(kleene: Kleene, minimum: int) -> str:
+    maximum = kleene.maximum
+    inner = "?" * kleene.reluctant + ("" if kleene.strategy is Strategy.NEXT else f"[{kleene.strategy}]")
     if maximum is None:
-        return _unit(element) + {0: "*", 1: "+"}.get(minimum, f"{{{minimum},}}") + inner
-    return _unit(element) + (f"{{{minimum}}}" if minimum == maximum else f"{{{minimum},{maximum}}}") + inner
+        sign = {0: "*", 1: "+"}.get(minimum, f"{{{minimum},}}")
+    else:
+        sign = f"{{{minimum}}}" if minimum == maximum else f"{{{minimum},{maximum}}}"
+    return _unit(kleene.element) + sign + inner
 
 
 def _negations(actions: Iterable[Action]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from lark import Token, v_args
@@ -11,7 +12,11 @@ from pyoxigraph import NamedNode
 
 from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
+from spaseq.language.expressions import MOST
 from spaseq.language.patterns import PatternBuilder
+
+#: Least and most iterations, and whether none is SPARQL's left join.
+_Quantifier = tuple[int, int | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,15 @@ class _Seq:
     """What stands in ``SEQ(…)``, and where SEQ begins."""
 
     seq: s.Seq
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """EMIT, CONSUME or AFTER MATCH SKIP, and where it begins."""
+
+    word: str
+    value: s.Emit | s.Consume | s.Skip
     start: int
 
 
@@ -36,8 +50,10 @@ class QueryBuilder(PatternBuilder):
     """Builds a whole query, or a single group that follows a prologue."""
 
     def query(self, _meta: Meta, children: list[Any]) -> s.Query:
-        _, register, form, window, partition, *sources = children[:-4]
-        where, emit, consume, modifiers = children[-4:]
+        _, register, form, window, partition, *rest, modifiers = children
+        sources = [item for item in rest if isinstance(item, s.StreamDeclaration | NamedNode)]
+        where, *clauses = rest[len(sources) :]
+        chosen = self._clauses(clauses)
         return s.Query(
             form=form,
             window=window,
@@ -47,8 +63,9 @@ class QueryBuilder(PatternBuilder):
             partition=partition or (),
             knowledge=tuple(item for item in sources if isinstance(item, NamedNode)),
             filters=where.filters,
-            emit=emit or s.Emit.ALL,
-            consume=consume or s.Consume.NONE,
+            emit=chosen.get(s.Emit, s.Emit.ALL),
+            consume=chosen.get(s.Consume, s.Consume.NONE),
+            skip=chosen.get(s.Skip),
             modifiers=modifiers,
             register=register,
             prefixes=tuple(self._prefixes.items()),
@@ -92,9 +109,20 @@ class QueryBuilder(PatternBuilder):
 
     def within(self, meta: Meta, children: list[Any]) -> s.Window:
         size, unit, kind = children
-        plural = unit.upper().removesuffix("S") + "S"
         how = s.WindowKind(kind.upper()) if kind else s.WindowKind.TUMBLING
-        return s.Window(int(size), plural, how, span=self._span(meta))
+        return s.Window(*self._length(size, unit), how, span=self._span(meta))
+
+    def _length(self, size: Token, unit: Token) -> tuple[int | Fraction, str]:
+        """A number and its unit, whose exact length in microseconds, or in events, has 64 bits."""
+        plural = unit.upper().removesuffix("S") + "S"
+        exact = Fraction(size)
+        if exact * (s.UNITS[plural] or 1) > MOST:
+            what = "events" if s.UNITS[plural] is None else "microseconds"
+            hint = f"the most is {MOST} {what}"
+            raise self._error(f"{size} {unit} is beyond 64 bits", size.start_pos or 0, hint)
+        if exact.denominator > 1 and s.UNITS[plural] is None:
+            raise self._error(f"{size} {unit}: events are counted in whole numbers", size.start_pos or 0)
+        return (exact.numerator if exact.denominator == 1 else exact), plural
 
     def partition(self, _meta: Meta, children: list[Token]) -> tuple[s.Var, ...]:
         return tuple(self._var(token) for token in children)
@@ -106,11 +134,38 @@ class QueryBuilder(PatternBuilder):
     def from_named(self, _meta: Meta, children: list[NamedNode]) -> NamedNode:
         return children[0]
 
-    def emit(self, _meta: Meta, children: list[Token]) -> s.Emit:
-        return s.Emit(children[0].upper())
+    def _clauses(self, clauses: list[_Clause]) -> dict[type, Any]:
+        """What EMIT, CONSUME and AFTER MATCH SKIP say: each once, the last one alone."""
+        chosen: dict[type, Any] = {}
+        for clause in clauses:
+            if type(clause.value) in chosen:
+                raise self._error(f"a second {clause.word}", clause.start, "say it once")
+            if chosen and s.Skip in (*chosen, type(clause.value)):
+                hint = "SKIP keeps one match of each first event, and says which; leave the other out"
+                raise self._error("AFTER MATCH SKIP stands without EMIT and CONSUME", clause.start, hint)
+            chosen[type(clause.value)] = clause.value
+        return chosen
 
-    def consume(self, _meta: Meta, children: list[Token]) -> s.Consume:
-        return s.Consume(children[0].upper())
+    def emit(self, meta: Meta, children: list[Token]) -> _Clause:
+        return _Clause("EMIT", s.Emit(children[0].upper()), meta.start_pos)
+
+    def consume(self, meta: Meta, children: list[Token]) -> _Clause:
+        return _Clause("CONSUME", s.Consume(children[0].upper()), meta.start_pos)
+
+    def skip(self, meta: Meta, children: list[s.Skip]) -> _Clause:
+        return _Clause("AFTER MATCH SKIP", replace(children[0], span=self._span(meta)), meta.start_pos)
+
+    def past_last_event(self, _meta: Meta, _children: list[Token]) -> s.Skip:
+        return s.Skip(s.SkipMode.PAST_LAST_EVENT)
+
+    def to_next_event(self, _meta: Meta, _children: list[Token]) -> s.Skip:
+        return s.Skip(s.SkipMode.TO_NEXT_EVENT)
+
+    def to_first(self, _meta: Meta, children: list[Token]) -> s.Skip:
+        return s.Skip(s.SkipMode.TO_FIRST, str(children[0]))
+
+    def to_last(self, _meta: Meta, children: list[Token]) -> s.Skip:
+        return s.Skip(s.SkipMode.TO_LAST, str(children[0]))
 
     def where(self, meta: Meta, children: list[Any]) -> _Where:
         sequences = [child for child in children[:2] if child is not None]
@@ -168,25 +223,36 @@ class QueryBuilder(PatternBuilder):
         return negated
 
     def repeat(self, meta: Meta, children: list[Any]) -> s.Seq:
-        element, (minimum, maximum), sign = children
+        element, (minimum, maximum, optional), second, sign = children
         strategy = s.Strategy.NEXT if sign is None else s.Strategy(str(sign))
-        return s.Repeat(element, minimum, maximum, strategy, span=self._span(meta))
+        span = self._span(meta)
+        return s.Repeat(element, minimum, maximum, strategy, second is not None, optional, span=span)
 
-    def one_or_more(self, _meta: Meta, _children: list[Token]) -> tuple[int, int | None]:
-        return 1, None
+    def bounded(self, meta: Meta, children: list[Any]) -> s.Seq:
+        element, size, unit = children
+        exact, plural = self._length(size, unit)
+        if s.UNITS[plural] is None:
+            hint = "an element is bounded in time: WITHIN 5 SECONDS; the query's own WITHIN may count events"
+            raise self._error("WITHIN … EVENTS on an element", size.start_pos or 0, hint)
+        place = self._source.span(size.start_pos or 0, unit.end_pos or 0)
+        return s.Bounded(element, s.Duration(exact, plural, span=place), span=self._span(meta))
 
-    def zero_or_more(self, _meta: Meta, _children: list[Token]) -> tuple[int, int | None]:
-        return 0, None
+    def one_or_more(self, _meta: Meta, _children: list[Token]) -> _Quantifier:
+        return 1, None, False
 
-    def zero_or_one(self, _meta: Meta, _children: list[Token]) -> tuple[int, int | None]:
-        return 0, 1
+    def zero_or_more(self, _meta: Meta, _children: list[Token]) -> _Quantifier:
+        return 0, None, True
 
-    def exactly(self, _meta: Meta, children: list[Token]) -> tuple[int, int | None]:
-        return int(children[0]), int(children[0])
+    def zero_or_one(self, _meta: Meta, _children: list[Token]) -> _Quantifier:
+        return 0, 1, True
 
-    def between(self, _meta: Meta, children: list[Token | None]) -> tuple[int, int | None]:
-        least, most = children
-        return int(least or 0), None if most is None else int(most)
+    def exactly(self, _meta: Meta, children: list[Token]) -> _Quantifier:
+        number = self._integer(children[0])
+        return number, number, False
+
+    def between(self, _meta: Meta, children: list[Token | None]) -> _Quantifier:
+        least, most = (None if token is None else self._integer(token) for token in children)
+        return least or 0, most, False
 
     def ref(self, meta: Meta, children: list[Token]) -> s.Seq:
         return s.Ref(str(children[0]), span=self._span(meta))
@@ -219,7 +285,7 @@ class QueryBuilder(PatternBuilder):
         return s.OrderCondition(expression, bool(direction) and direction[0].upper() == "DESC")
 
     def limit(self, _meta: Meta, children: list[Token]) -> tuple[str, Any]:
-        return "limit", int(children[0])
+        return "limit", self._integer(children[0])
 
     def offset(self, _meta: Meta, children: list[Token]) -> tuple[str, Any]:
-        return "offset", int(children[0])
+        return "offset", self._integer(children[0])

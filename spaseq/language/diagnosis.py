@@ -19,7 +19,7 @@ from spaseq.language.source import Source
 _TERM: Final = {"VAR", "IRIREF", "PNAME", "STRING", "INTEGER", "DECIMAL", "DOUBLE", "SIGNED", "BOOLEAN"}
 _OBJECT: Final = _TERM | {"BLANK_NODE_LABEL", "LPAR", "LSQB"}
 _CALL: Final = {"BUILTIN", "AGGREGATE", "COUNT", "GROUP_CONCAT", "_PREV", "_EXISTS", "_NOT", "LPAR"}
-_STEP: Final = {"COMMA", "SEMICOLON", "COLON", "VBAR", "_AMPERSAND"}
+_STEP: Final = {"COMMA", "SEMICOLON", "COLON", "VBAR", "_AMPERSAND", "_WITHIN"}
 
 #: Where all of the first set may stand, the second set is called by one phrase. The first that fits counts.
 _PHRASES: Final[tuple[tuple[set[str], set[str], str], ...]] = (
@@ -59,6 +59,9 @@ _NAMES: Final = {
     "UNIT": "a unit such as SECONDS",
     "VAR": "a variable",
     "_ALL_OF": "ALL",
+    "_TO_FIRST": "FIRST",
+    "_TO_LAST": "LAST",
+    "_TO_NEXT": "NEXT EVENT",
     "_AMPERSAND": "'&'",
 }
 

@@ -24,6 +24,10 @@ from spaseq.values import XSD
 
 _CHARACTER_ESCAPES: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
+#: The largest number that a query can count with, and how many digits are surely too many for it.
+MOST: Final = 2**63 - 1
+_DIGITS: Final = 20
+
 #: Other spellings of built-in functions.
 _SYNONYMS: Final = {"URI": "IRI", "ISURI": "ISIRI"}
 
@@ -60,6 +64,12 @@ class ExpressionBuilder(Transformer[Token, Any]):
 
     def _error(self, message: str, start: int, hint: str | None = None) -> QuerySyntaxError:
         return self._source.error(QuerySyntaxError, message, self._source.origin(start), hint)
+
+    def _integer(self, token: Token) -> int:
+        number = int(token) if len(token.lstrip("0")) < _DIGITS else MOST + 1
+        if number > MOST:
+            raise self._error(f"{token} is beyond 64 bits", token.start_pos or 0, f"the most is {MOST}")
+        return number
 
     # --- prologue and names
 
@@ -194,16 +204,28 @@ class ExpressionBuilder(Transformer[Token, Any]):
         return s.Call(_SYNONYMS.get(name, name), tuple(arguments), span=self._span(meta))
 
     def aggregate(self, meta: Meta, children: list[Any]) -> s.Expression:
-        name, distinct, argument = children
+        name, distinct, argument, *offset = children
         counted = None if isinstance(argument, Token) else argument
-        return s.Aggregate(name.upper(), counted, distinct is not None, span=self._span(meta))
+        further = 0
+        if offset and offset[0] is not None:
+            if name.upper() not in ("FIRST", "LAST"):
+                hint = "FIRST(?v, 2) and LAST(?v, 2) count 2 further in"
+                raise self._error(f"{name.upper()} takes no number", _start(offset[0]), hint)
+            further = self._integer(offset[0])
+        span = self._span(meta)
+        return s.Aggregate(name.upper(), counted, distinct is not None, offset=further, span=span)
 
     def group_concat(self, meta: Meta, children: list[Any]) -> s.Expression:
         name, distinct, argument, separator = children
         return s.Aggregate(name.upper(), argument, distinct is not None, separator, span=self._span(meta))
 
-    def prev(self, meta: Meta, children: list[Token]) -> s.Expression:
-        return s.Prev(self._var(children[0]), span=self._span(meta))
+    def prev(self, meta: Meta, children: list[Any]) -> s.Expression:
+        variable, back = children
+        offset = 1 if back is None else self._integer(back)
+        if not offset:
+            hint = f"{variable} itself is the value of this iteration"
+            raise self._error("PREV looks back: at least 1", _start(back), hint)
+        return s.Prev(self._var(variable), offset, span=self._span(meta))
 
     def exists(self, meta: Meta, children: list[s.Group]) -> s.Expression:
         return s.Exists(children[0], negated=False, span=self._span(meta))

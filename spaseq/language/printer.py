@@ -14,6 +14,7 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.language import syntax as s
 from spaseq.language.patterns import RDF_TYPE
+from spaseq.language.syntax.durations import decimal
 from spaseq.terms import Term
 from spaseq.values import XSD
 
@@ -92,7 +93,7 @@ class _Printer:
         if query.register is not None:
             yield f"REGISTER {query.register.kind} {self.term(query.register.iri)} AS"
         yield self._form(query.form)
-        yield f"WITHIN {query.window.size} {query.window.unit} {query.window.kind}"
+        yield f"WITHIN {decimal(query.window.size)} {query.window.unit} {query.window.kind}"
         if query.partition:
             yield f"PARTITION BY {' '.join(map(str, query.partition))}"
         for stream in query.streams:
@@ -110,6 +111,8 @@ class _Printer:
             yield f"EMIT {query.emit}"
         if query.consume is not s.Consume.NONE:
             yield f"CONSUME {query.consume}"
+        if query.skip is not None:
+            yield f"AFTER MATCH SKIP {' '.join(filter(None, (query.skip.mode, query.skip.gpm)))}"
         yield from self._modifiers(query.modifiers)
 
     def _form(self, form: s.Select | s.Ask | s.Construct) -> str:
@@ -248,13 +251,14 @@ class _Printer:
                 return f"{self.term(function)}({how}{', '.join(map(inside, arguments))})"
             case s.Exists(pattern, negated):
                 return f"{'NOT ' if negated else ''}EXISTS {self.group(pattern, margin)}"
-            case s.Aggregate(name, argument, distinct, separator):
+            case s.Aggregate(name, argument, distinct, separator, offset):
                 how = "DISTINCT " if distinct else ""
                 what = "*" if argument is None else inside(argument)
-                end = "" if separator is None else f" ; SEPARATOR = {Literal(separator)}"
+                end = f", {offset}" if offset else ""
+                end += "" if separator is None else f" ; SEPARATOR = {Literal(separator)}"
                 return f"{name}({how}{what}{end})"
-            case s.Prev(variable):
-                return f"PREV({variable})"
+            case s.Prev(variable, offset):
+                return f"PREV({variable})" if offset == 1 else f"PREV({variable}, {offset})"
         return f"({text})" if own < level else text
 
     # --- terms and paths
@@ -308,15 +312,20 @@ def _seq(seq: s.Seq, level: int) -> str:
             rest = zip(operators, elements[1:], strict=True)
             own, text = 3, _seq(elements[0], 4) + "".join(f" {op} {_seq(e, 4)}" for op, e in rest)
         case s.Not(element):
-            own, text = 4, f"!{_seq(element, 5)}"
-        case s.Repeat(element, minimum, maximum, strategy):
-            inside = "" if strategy is s.Strategy.NEXT else f"[{strategy}]"
-            own, text = 5, f"{_seq(element, 6)}{_bounds(minimum, maximum)}{inside}"
+            own, text = 5, f"!{_seq(element, 6)}"
+        case s.Repeat(element, strategy=strategy, reluctant=reluctant):
+            inside = "?" * reluctant + ("" if strategy is s.Strategy.NEXT else f"[{strategy}]")
+            own, text = 6, f"{_seq(element, 7)}{_bounds(seq)}{inside}"
+        case s.Bounded(element, within):
+            own, text = 4, f"{_seq(element, 5)} WITHIN {within}"
     return f"({text})" if own < level else text
 
 
-def _bounds(minimum: int, maximum: int | None) -> str:
-    sign = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((minimum, maximum))
+def _bounds(repeat: s.Repeat) -> str:
+    minimum, maximum = repeat.minimum, repeat.maximum
+    sign = {(0, None, True): "*", (1, None, False): "+", (0, 1, True): "?"}.get(
+        (minimum, maximum, repeat.optional)
+    )
     if sign is not None:
         return sign
     if maximum is None:

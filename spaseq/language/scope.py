@@ -173,7 +173,7 @@ def references(seq: s.Seq) -> Iterator[tuple[s.Ref, bool]]:
             yield seq, False
         case s.Not(element):
             yield from ((ref, True) for ref, _ in references(element))
-        case s.Repeat(element):
+        case s.Repeat(element) | s.Bounded(element):
             yield from references(element)
         case s.Sequence(parts) | s.Conjunction(parts) | s.Disjunction(parts) | s.All(parts):
             for part in parts:

@@ -17,6 +17,11 @@ def check_sequence(query: s.Query, findings: Findings) -> None:
         match node:
             case s.Repeat():
                 _repeat(node, findings)
+                if node.reluctant and query.skip is None:
+                    hint = "leave the second '?' out, or say AFTER MATCH SKIP …, which prefers one match"
+                    raise findings.error(
+                        "reluctance without AFTER MATCH SKIP: all matches are found anyway", node.span, hint
+                    )
             case s.Not():
                 _negation(node, findings)
             case s.Conjunction():
@@ -30,8 +35,9 @@ def check_sequence(query: s.Query, findings: Findings) -> None:
                 for element in elements:
                     _group(element, findings)
                 _vacuous(node, findings)
-            case s.Ref() | s.Disjunction():
+            case s.Ref() | s.Disjunction() | s.Bounded():
                 pass
+    _skip(query, findings)
     if matches_nothing(query.sequence):
         hint = "a match needs an event: at least one GPM that is neither optional nor negated"
         raise findings.error(
@@ -51,7 +57,7 @@ def parts(seq: s.Seq) -> tuple[s.Seq, ...]:
     match seq:
         case s.Ref():
             return ()
-        case s.Not(element) | s.Repeat(element):
+        case s.Not(element) | s.Repeat(element) | s.Bounded(element):
             return (element,)
         case s.Sequence(elements):
             return elements
@@ -74,6 +80,8 @@ def matches_nothing(seq: s.Seq) -> bool:
             return minimum == 0 or matches_nothing(element)
         case s.Disjunction(operands):
             return any(map(matches_nothing, operands))
+        case s.Bounded(element):
+            return matches_nothing(element)
         case s.Sequence() | s.Conjunction() | s.All():
             return all(map(matches_nothing, parts(seq)))
 
@@ -98,6 +106,19 @@ def _names(query: s.Query, findings: Findings) -> None:
         if gpm.name not in used:
             place = findings.word(gpm.name, gpm.span, after="GPM")
             findings.warn(f"GPM {gpm.name} is never used in SEQ", place)
+
+
+def _skip(query: s.Query, findings: Findings) -> None:
+    """Where the next match may begin must be something that a match chooses."""
+    skip = query.skip
+    if skip is None or skip.gpm is None:
+        return
+    chosen = [ref.name for ref, negated in references(query.sequence) if not negated]
+    if skip.gpm not in chosen:
+        alike = nearest(skip.gpm, chosen)
+        hint = f"did you mean {alike}?" if alike else f"a match chooses {', '.join(dict.fromkeys(chosen))}"
+        place = findings.word(skip.gpm, skip.span, after="TO")
+        raise findings.error(f"no match skips to {skip.gpm}: SEQ never takes it", place, hint)
 
 
 def _repeat(node: s.Repeat, findings: Findings) -> None:
@@ -144,7 +165,7 @@ def _simultaneous(operand: s.Seq, findings: Findings) -> None:
         case s.Sequence():
             hint = "',' ';' ':' bind more tightly than '&': write A ; (B & C)"
             raise findings.error("'&' joins GPMs, not sequences", operand.span, hint)
-        case s.Repeat() | s.All():
+        case s.Repeat() | s.All() | s.Bounded():
             hint = "its operands are GPMs, & and | of them"
             raise findings.error("'&' joins GPMs that match at the same time", operand.span, hint)
 

@@ -14,7 +14,7 @@ from spaseq.language.syntax import Strategy
 from spaseq.matching.by_columns import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds, Evaluator
-from spaseq.matching.obstacles import Obstacle, in_words, other_operators
+from spaseq.matching.obstacles import Feature, Obstacle, features, in_words, other_operators
 from spaseq.matching.reference import Reference
 from spaseq.matching.runs.evaluator import Runs
 from spaseq.matching.runs.program import Program
@@ -34,11 +34,12 @@ def choose(pattern: SequencePattern) -> Choice:
     """The evaluator for a query: the first of those that take columns that can run it, else ``runs``."""
     otherwise: list[tuple[str, tuple[Obstacle, ...]]] = []
     for name in _PREFERRED:
-        obstacles, reason = _BY_COLUMNS[name]
-        found = tuple(obstacles(pattern)) or (_lazy_costs(pattern) if name == "lazy" else ())
+        reason = _BY_COLUMNS[name][1]
+        found = tuple(_obstacles(name, pattern)) or (_lazy_costs(pattern) if name == "lazy" else ())
         if not found:
             return Choice(name, reason, tuple(otherwise))
         otherwise.append((name, found))
+    _able("runs", pattern)
     return Choice(
         "runs", "eager NFA_scep, every partial match kept as a run, event by event", tuple(otherwise)
     )
@@ -46,14 +47,23 @@ def choose(pattern: SequencePattern) -> Choice:
 
 def check(name: str, pattern: SequencePattern) -> str:
     """The name of an evaluator that somebody asks for. Raises ``EngineError`` if it cannot run the query."""
-    if name in _BY_COLUMNS:
-        against = in_words(_BY_COLUMNS[name][0](pattern))
-        if against:
-            raise EngineError(f"the evaluator {name!r} can run this query only if {', and '.join(against)}")
-    elif name not in _BY_EVENTS:
+    if name not in _BY_COLUMNS and name not in _BY_EVENTS:
         names = ", ".join([*_BY_COLUMNS, *_BY_EVENTS])
         raise EngineError(f"no evaluator is called {name!r}: there are {names}")
+    _able(name, pattern)
     return name
+
+
+def _able(name: str, pattern: SequencePattern) -> None:
+    against = in_words(_obstacles(name, pattern))
+    if against:
+        raise EngineError(f"the evaluator {name!r} can run this query only if {', and '.join(against)}")
+
+
+def _obstacles(name: str, pattern: SequencePattern) -> tuple[Obstacle, ...]:
+    """What keeps a query from an evaluator."""
+    lacking = tuple(o for feature, o in features(pattern.query) if feature in _LACKING[name])
+    return lacking or (tuple(_BY_COLUMNS[name][0](pattern)) if name in _BY_COLUMNS else ())
 
 
 def by_columns(
@@ -150,3 +160,8 @@ _BY_COLUMNS: Final[dict[str, tuple[_Obstacles, str]]] = {
 #: sequence is rare it takes many times as long as ``lazy``, and elsewhere from as long down to half as long.
 _PREFERRED: Final = ("parameterized", "enumeration", "lazy", "kernel")
 _BY_EVENTS: Final = ("runs", "reference")
+
+#: The features of the language that an evaluator cannot do yet, whatever else the query says.
+_LACKING: Final[dict[str, frozenset[Feature]]] = {
+    name: frozenset(Feature) for name in (*_BY_COLUMNS, *_BY_EVENTS)
+}

@@ -9,8 +9,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.errors import EngineError
 from spaseq.events import EventBatch, Stamp
-from spaseq.language.syntax import Window, WindowKind
+from spaseq.language.syntax import UNITS, Duration, Window, WindowKind
+from spaseq.language.syntax.durations import decimal
 
 Ints = npt.NDArray[np.int64]
 
@@ -126,13 +128,19 @@ class Bounds:
     """A query's window over one streamset (semantics, section 5).
 
     ``size`` counts time units of the stream's clock, or events when ``counted``; ``start`` is t0:
-    the time, or 0 for a count, at which the first tumbling window begins.
+    the time, or 0 for a count, at which the first tumbling window begins. ``ticks`` says what times are:
+    ticks or microseconds.
     """
 
     size: int
     counted: bool
     sliding: bool
     start: int
+    ticks: bool = False
+
+    def lasts(self, limit: Duration) -> int:
+        """How far apart, at most, the times of two events are that a duration holds."""
+        return limit.on(self.ticks)
 
     def measure(self, occurrence: Occurrence) -> int:
         """Where an event lies on the axis that the window measures."""
@@ -174,17 +182,24 @@ class Bounds:
 
 
 def bounds(window: Window, ticks: bool, start: int) -> Bounds:
-    """The window of a query whose first event is at time ``start``; a second is one tick on ticks."""
-    from spaseq.language.syntax import UNITS
+    """The window of a query whose first event is at time ``start``; a second is one tick on ticks.
 
-    unit = UNITS[window.unit]
+    Raises ``EngineError`` for tumbling windows that would begin between two times of the clock.
+    """
     sliding = window.kind is WindowKind.SLIDING
-    if unit is None:
-        return Bounds(window.size, True, sliding, 0)
-    size = window.size * unit
-    if ticks:
-        size = max(1, size // 1_000_000)
-    return Bounds(size, False, sliding, start)
+    if UNITS[window.unit] is None:
+        return Bounds(int(window.size), True, sliding, 0, ticks)
+    length = Duration(window.size, window.unit)
+    size, exact = length.on(ticks), length.microseconds / (1_000_000 if ticks else 1)
+    if not sliding and exact < 1:
+        size = 1  # no window holds two times
+    elif not sliding and exact != size:
+        clock = "ticks" if ticks else "microseconds"
+        raise EngineError(
+            f"WITHIN {length} TUMBLING is {decimal(exact)} {clock}: its windows must begin at whole {clock}; "
+            "SLIDING can be any length"
+        )
+    return Bounds(size, False, sliding, start, ticks)
 
 
 class Evaluator(Protocol):

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from spaseq.language.printer import print_expression, print_sequence
+from spaseq.language.scope import walk
 from spaseq.language.syntax import (
+    Aggregate,
     All,
+    Bounded,
     Conjunction,
     Disjunction,
     Filter,
     Not,
+    Prev,
+    Query,
     Ref,
     Repeat,
+    Select,
     Seq,
     Sequence,
     Span,
@@ -37,6 +44,39 @@ class Obstacle:
     def place(self) -> str:
         """What is otherwise, with line and column."""
         return self.here if self.span is None else f"{self.here} ({self.span.line}:{self.span.column})"
+
+
+class Feature(StrEnum):
+    """What a query may ask for that not every evaluator can do, as demands name it."""
+
+    ZERO = "no X{0,m}"
+    WITHIN = "no WITHIN inside the sequence"
+    SKIP = "no AFTER MATCH SKIP"
+    STEPS = "no number in PREV, FIRST and LAST"
+
+
+def features(query: Query) -> Iterator[tuple[Feature, Obstacle]]:
+    """The features that a query uses, each with the places where it does."""
+    for part in subsequences(query.sequence):
+        if isinstance(part, Bounded):
+            yield Feature.WITHIN, Obstacle(Feature.WITHIN, print_sequence(part), part.span)
+        if isinstance(part, Repeat) and part.minimum == 0 and not part.optional:
+            yield Feature.ZERO, Obstacle(Feature.ZERO, print_sequence(part), part.span)
+    if query.skip is not None:
+        yield Feature.SKIP, Obstacle(Feature.SKIP, f"AFTER MATCH SKIP {query.skip.mode}", query.skip.span)
+    projected = query.form.items or () if isinstance(query.form, Select) else ()
+    conditions = [f.condition for f in query.filters]
+    conditions += [f.condition for gpm in query.gpms for f in gpm.pattern.elements if isinstance(f, Filter)]
+    conditions += [item.expression for item in projected if item.expression is not None]
+    for expression in (part for condition in conditions for part in walk(condition)):
+        match expression:
+            case Prev(offset=offset) if offset != 1:
+                pass
+            case Aggregate(offset=offset) if offset:
+                pass
+            case _:
+                continue
+        yield Feature.STEPS, Obstacle(Feature.STEPS, print_expression(expression), expression.span)
 
 
 def in_words(obstacles: Iterable[Obstacle]) -> list[str]:
@@ -68,7 +108,7 @@ def subsequences(seq: Seq) -> Iterator[Seq]:
             pass
         case Disjunction(operands=inner) | All(operands=inner):
             pass
-        case Repeat(element=element) | Not(element=element):
+        case Repeat(element=element) | Not(element=element) | Bounded(element=element):
             inner = (element,)
         case Ref():
             inner = ()
@@ -85,7 +125,7 @@ def other_operators(seq: Seq, wanted: Strategy) -> Iterator[Obstacle]:
                 for operator, element in zip(operators, elements[1:], strict=True):
                     if operator is not wanted:
                         yield Obstacle(demand, f"'{operator}' before {print_sequence(element)}", element.span)
-            case Repeat(maximum=maximum, strategy=strategy) if maximum != 1 and strategy is not wanted:
+            case Repeat(repeats=True, strategy=strategy) if strategy is not wanted:
                 yield Obstacle(demand, f"'{strategy}' inside {print_sequence(part)}", part.span)
 
 

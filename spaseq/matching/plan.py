@@ -14,6 +14,7 @@ from spaseq.automaton.show import ending, label, show
 from spaseq.gpm.spectra import covers
 from spaseq.language.printer import print_expression
 from spaseq.language.syntax import Filter, Group, Query, Window
+from spaseq.language.syntax.durations import decimal
 from spaseq.matching.evaluators import choose
 from spaseq.matching.obstacles import Obstacle, in_words
 
@@ -164,10 +165,10 @@ def _filters(group: Group) -> Iterator[str]:
 
 
 def _window(window: Window) -> str:
-    unit = window.unit.lower()
+    unit, size = window.unit.lower(), decimal(window.size)
     if window.kind == "SLIDING":
-        return f"sliding: a match spans at most {window.size} {unit}"
-    return f"tumbling: a match lies in one of the windows of {window.size} {unit}"
+        return f"sliding: a match spans at most {size} {unit}"
+    return f"tumbling: a match lies in one of the windows of {size} {unit}"
 
 
 def _place(item: Filter, nfa: NFA) -> str:

@@ -19,10 +19,12 @@ from spaseq.automaton.pattern import (
     Both,
     Chain,
     Either,
+    Empty,
     Kleene,
     Maybe,
     Node,
     SequencePattern,
+    Within,
     starts,
     units,
 )
@@ -221,6 +223,8 @@ class Search:
                 yield from self._both(node, m, entry)
             case AnyOrder():
                 yield from self._any_order(node, m, entry)
+            case Empty() | Within():
+                raise NotImplementedError(type(node))
             case Kleene(id=identity):
                 rows = self._context.enter(m.rows, identity)
                 entered = replace(m, rows=rows, inside=(*m.inside, identity))

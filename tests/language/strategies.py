@@ -6,6 +6,9 @@ them); ``queries`` keeps to the grammar, not to the static checks.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode
 
@@ -86,6 +89,9 @@ def _inside(inner: st.SearchStrategy) -> st.SearchStrategy:
         _call(inner),
         st.builds(s.FunctionCall, iris, _some(inner, 1, 2), st.booleans()),
         st.builds(s.Aggregate, st.sampled_from(aggregates), inner, st.booleans()),
+        st.builds(
+            s.Aggregate, st.sampled_from(["FIRST", "LAST"]), inner, st.booleans(), offset=st.integers(0, 2)
+        ),
         st.builds(s.Aggregate, st.just("GROUP_CONCAT"), inner, st.booleans(), st.one_of(st.none(), _texts)),
     )
 
@@ -93,7 +99,7 @@ def _inside(inner: st.SearchStrategy) -> st.SearchStrategy:
 _expression_leaves = st.one_of(
     variables,
     st.builds(s.Constant, data),
-    st.builds(s.Prev, variables),
+    st.builds(s.Prev, variables, st.integers(1, 3)),
     st.builds(s.Call, st.just("BOUND"), st.tuples(variables)),
     st.builds(s.FunctionCall, iris, st.just(())),
     st.builds(s.Aggregate, st.just("COUNT"), st.none(), st.booleans()),
@@ -186,10 +192,27 @@ def modifiers(draw: st.DrawFn) -> s.Modifiers:
     )
 
 
+_times = st.sampled_from([unit for unit, length in s.UNITS.items() if length is not None])
+_sizes = st.one_of(st.integers(0, 10**6), st.decimals(0, 10**6, places=4).map(Fraction))
+_durations = st.builds(s.Duration, _sizes, _times)
+_windows = st.one_of(
+    st.builds(s.Window, _sizes, _times, st.sampled_from(list(s.WindowKind))),
+    st.builds(s.Window, counts, st.just("EVENTS"), st.sampled_from(list(s.WindowKind))),
+)
+_skips = st.one_of(
+    st.sampled_from([s.Skip(s.SkipMode.PAST_LAST_EVENT), s.Skip(s.SkipMode.TO_NEXT_EVENT)]),
+    st.builds(s.Skip, st.sampled_from([s.SkipMode.TO_FIRST, s.SkipMode.TO_LAST]), names),
+)
+_clauses = st.one_of(
+    st.tuples(st.sampled_from(list(s.Emit)), st.sampled_from(list(s.Consume)), st.none()),
+    st.tuples(st.just(s.Emit.ALL), st.just(s.Consume.NONE), _skips),
+)
+
+
 def _bounds() -> st.SearchStrategy:
     return st.one_of(
-        st.sampled_from([(0, None), (1, None), (0, 1), (1, 1)]),
-        st.tuples(st.integers(0, 20), st.one_of(st.none(), st.integers(0, 20))),
+        st.sampled_from([(0, None, True), (0, 1, True), (0, None, False), (0, 1, False)]),
+        st.tuples(st.integers(0, 20), st.one_of(st.none(), st.integers(0, 20)), st.just(False)),
     )
 
 
@@ -209,11 +232,15 @@ sequences = st.recursive(
         st.builds(s.All, _some(inner, 2, 3)),
         st.builds(s.Not, inner),
         st.builds(
-            lambda element, bounds, strategy: s.Repeat(element, *bounds, strategy),
+            lambda element, bounds, strategy, reluctant: s.Repeat(
+                element, *bounds[:2], strategy, reluctant, bounds[2]
+            ),
             inner,
             _bounds(),
             st.sampled_from(list(s.Strategy)),
+            st.booleans(),
         ),
+        st.builds(s.Bounded, inner, _durations),
     ),
     max_leaves=8,
 )
@@ -232,19 +259,22 @@ prefixes = st.sampled_from(
 
 _templates = st.builds(s.TriplePattern, terms, st.one_of(variables, iris), terms)
 
-queries = st.builds(
+_queries = st.builds(
     s.Query,
     form=st.one_of(selects(), st.just(s.Ask()), st.builds(s.Construct, _some(_templates, 0, 3))),
-    window=st.builds(s.Window, counts, st.sampled_from(sorted(s.UNITS)), st.sampled_from(list(s.WindowKind))),
+    window=_windows,
     streams=_some(st.builds(s.StreamDeclaration, names, iris), 1, 2),
     sequence=sequences,
     gpms=_some(gpms, 1, 2),
     partition=_some(variables, 0, 2),
     knowledge=_some(iris, 0, 2),
     filters=_some(st.builds(s.Filter, expressions), 0, 1),
-    emit=st.sampled_from(list(s.Emit)),
-    consume=st.sampled_from(list(s.Consume)),
     modifiers=modifiers(),
     register=st.one_of(st.none(), st.builds(s.Register, st.sampled_from(list(s.RegisterKind)), iris)),
     prefixes=prefixes,
+)
+queries = st.builds(
+    lambda query, clauses: replace(query, emit=clauses[0], consume=clauses[1], skip=clauses[2]),
+    _queries,
+    _clauses,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from spaseq.errors import QueryMeaningError
@@ -31,7 +33,7 @@ def clean(text: str) -> None:
     assert prepare(text).warnings == ()
 
 
-def seq(text: str, names: str = "ABCD") -> str:
+def seq(text: str, names: Iterable[str] = "ABCD") -> str:
     """A query with this SEQ; GPM A binds ?a, and so on."""
     gpms = "\n".join(f"  DEFINE GPM {n} ON S {{ ?{n.lower()} :p ?v{n.lower()} }}" for n in names)
     return asked(f"WHERE {{\n  SEQ({text})\n{gpms}\n}}\n")
@@ -131,6 +133,10 @@ REFUSED = [
 ]
 
 
+RELUCTANT = "reluctance without AFTER MATCH SKIP: all matches are found anyway"
+REFUSED += [(f"A ; ‸B{sign}", RELUCTANT) for sign in ("+?", "*?", "??", "{2,3}?", "{2}?")]
+
+
 @pytest.mark.parametrize(("sequence", "message"), REFUSED)
 def test_sequences_that_cannot_be(sequence: str, message: str) -> None:
     marked = sequence.replace("‸!(!B)", "!(‸!B)").replace("!B!", "‸!B!")
@@ -153,6 +159,18 @@ SOUND = [
 @pytest.mark.parametrize("sequence", SOUND)
 def test_sequences_that_can_be(sequence: str) -> None:
     assert all("never used" in text for text in prepare(seq(sequence)).warnings)
+
+
+def test_reluctance_says_something_with_skip() -> None:
+    clean(seq("A ; B+?", "AB") + "AFTER MATCH SKIP PAST LAST EVENT")
+
+
+def test_a_match_skips_to_what_it_takes() -> None:
+    problem = meaning_error(seq("Left ; !B", ["Left", "B"]) + "AFTER MATCH SKIP TO FIRST ‸Loft")
+    assert (problem.msg, problem.hint) == ("no match skips to Loft: SEQ never takes it", "did you mean Left?")
+    problem = meaning_error(seq("A ; !B ; C", "ABC") + "AFTER MATCH SKIP TO ‸B")
+    assert problem.hint == "a match chooses A, C"
+    clean(seq("A ; !B ; C", "ABC") + "AFTER MATCH SKIP TO LAST C")
 
 
 def test_a_vacuous_negation() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -59,8 +60,27 @@ SEQUENCES = [
     ("A | (B | C)", s.Disjunction((A, s.Disjunction((B, C))))),
     ("A ; (B , C)", s.Sequence((A, s.Sequence((B, C), (STRICT,))), (NEXT,))),
     ("A+", s.Repeat(A, 1, None)),
-    ("A*[,]", s.Repeat(A, 0, None, STRICT)),
-    ("A?", s.Repeat(A, 0, 1)),
+    ("A*[,]", s.Repeat(A, 0, None, STRICT, optional=True)),
+    ("A?", s.Repeat(A, 0, 1, optional=True)),
+    ("A{0,1}", s.Repeat(A, 0, 1)),
+    ("A{0,}", s.Repeat(A, 0, None)),
+    ("A+?[,] ; B", s.Sequence((s.Repeat(A, 1, None, STRICT, reluctant=True), B), (NEXT,))),
+    ("A*?", s.Repeat(A, 0, None, reluctant=True, optional=True)),
+    ("A??", s.Repeat(A, 0, 1, reluctant=True, optional=True)),
+    ("A{2,3}?", s.Repeat(A, 2, 3, reluctant=True)),
+    ("A WITHIN 5 SECONDS", s.Bounded(A, s.Duration(5, "SECONDS"))),
+    (
+        "A+ within .25 microsecond",
+        s.Bounded(s.Repeat(A, 1, None), s.Duration(Fraction(1, 4), "MICROSECONDS")),
+    ),
+    (
+        "!A WITHIN 1.50 days ; B",
+        s.Sequence((s.Bounded(s.Not(A), s.Duration(Fraction(3, 2), "DAYS")), B), (NEXT,)),
+    ),
+    ("A! WITHIN 1 HOUR", s.Bounded(s.Not(A), s.Duration(1, "HOURS"))),
+    ("(A ; B) WITHIN 2 MINUTES", s.Bounded(s.Sequence((A, B), (NEXT,)), s.Duration(2, "MINUTES"))),
+    ("(A WITHIN 2 MINUTES)+", s.Repeat(s.Bounded(A, s.Duration(2, "MINUTES")), 1, None)),
+    ("ALL(A WITHIN 1 DAY, WITHIN)", s.All((s.Bounded(A, s.Duration(1, "DAYS")), s.Ref("WITHIN")))),
     ("A{3}", s.Repeat(A, 3, 3)),
     ("A{ 3 , }[:]", s.Repeat(A, 3, None, ANY)),
     ("(A ; B){2,3}", s.Repeat(s.Sequence((A, B), (NEXT,)), 2, 3)),
@@ -79,6 +99,52 @@ SEQUENCES = [
 @pytest.mark.parametrize(("text", "tree"), SEQUENCES)
 def test_sequences(text: str, tree: s.Seq) -> None:
     assert sequence(text) == tree
+
+
+def _ends(clauses: str) -> s.Query:
+    return parse(f"ASK WITHIN 1 DAY FROM STREAM S <urn:s> {{ SEQ(A) DEFINE GPM A ON S {{}} }} {clauses}")
+
+
+@pytest.mark.parametrize(
+    ("clause", "skip"),
+    [
+        ("AFTER MATCH SKIP PAST LAST EVENT", s.Skip(s.SkipMode.PAST_LAST_EVENT)),
+        ("after match skip to next event LIMIT 3", s.Skip(s.SkipMode.TO_NEXT_EVENT)),
+        ("AFTER MATCH SKIP TO FIRST A ORDER BY ?x", s.Skip(s.SkipMode.TO_FIRST, "A")),
+        ("AFTER MATCH SKIP TO LAST A", s.Skip(s.SkipMode.TO_LAST, "A")),
+        ("AFTER MATCH SKIP TO A", s.Skip(s.SkipMode.TO_LAST, "A")),
+        ("AFTER MATCH SKIP TO NEXT", s.Skip(s.SkipMode.TO_LAST, "NEXT")),
+        ("AFTER MATCH SKIP TO LAST LAST", s.Skip(s.SkipMode.TO_LAST, "LAST")),
+        ("AFTER MATCH SKIP TO LAST", s.Skip(s.SkipMode.TO_LAST, "LAST")),
+    ],
+)
+def test_where_to_skip(clause: str, skip: s.Skip) -> None:
+    query = _ends(clause)
+    assert query.skip == skip
+    assert (query.emit, query.consume) == (s.Emit.ALL, s.Consume.NONE)
+
+
+def test_emit_and_consume_in_any_order() -> None:
+    for clauses in ("EMIT MAX CONSUME ANY", "CONSUME ANY EMIT MAX"):
+        query = _ends(clauses)
+        assert (query.emit, query.consume, query.skip) == (s.Emit.MAX, s.Consume.ANY, None)
+
+
+def test_decimals_are_exact() -> None:
+    text = "ASK WITHIN 0.1 SECONDS FROM STREAM S <urn:s> { SEQ(A) DEFINE GPM A ON S {} }"
+    window = parse(text).window
+    assert (window.size, window.unit) == (Fraction(1, 10), "SECONDS")
+    assert s.Duration(window.size, window.unit).on(ticks=False) == 100_000
+    most = text.replace("0.1 SECONDS", "9223372036854.775807 SECONDS")
+    assert s.Duration(parse(most).window.size, "SECONDS").on(ticks=False) == 2**63 - 1
+
+
+def test_steps_back_and_on() -> None:
+    assert condition("PREV(?v) = PREV(?v, 3)") == s.Binary(
+        "=", s.Prev(s.Var("v")), s.Prev(s.Var("v"), offset=3)
+    )
+    assert condition("FIRST(?v, 2)") == s.Aggregate("FIRST", s.Var("v"), offset=2)
+    assert condition("LAST(?v)") == condition("LAST(?v, 0)") == s.Aggregate("LAST", s.Var("v"))
 
 
 def test_names_may_look_like_keywords() -> None:

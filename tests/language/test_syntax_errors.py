@@ -24,6 +24,11 @@ def body(text: str) -> str:
     return asked(f"WHERE {{\n  SEQ(A)\n  DEFINE GPM A ON S {{ {text} }}\n}}\n")
 
 
+def one(sequence: str) -> str:
+    """A query with this sequence of a GPM A."""
+    return asked(f"WHERE {{ SEQ({sequence}) DEFINE GPM A ON S {{ }} }}\n")
+
+
 # --- what was found, what was expected
 
 UNEXPECTED = [
@@ -78,7 +83,7 @@ UNEXPECTED = [
         "expected WITHIN, found 'FROM'",
         "a query says how long a match may take: WITHIN 10 SECONDS, before FROM STREAM",
     ),
-    ("ASK WITHIN ‸ten SECONDS", "expected a whole number, found 'ten'", None),
+    ("ASK WITHIN ‸ten SECONDS", "expected a number, found 'ten'", None),
     ("ASK WITHIN 5 ‸FROM STREAM S <urn:s>", "expected a unit such as SECONDS, found 'FROM'", None),
     (
         "ASK WITHIN 5 SECONDS\n‸WHERE { }",
@@ -184,6 +189,27 @@ MISBUILT = [
     (
         HEAD.replace("SELECT *", "CONSTRUCT { ‸?x :p/:q 5 }") + "{ SEQ(A) DEFINE GPM A ON S {} }",
         "a template cannot have a property path: which triples would it build?",
+    ),
+    (body("FILTER(?x > PREV(?x, ‸0))"), "PREV looks back: at least 1"),
+    (body("FILTER(?x > SUM(?x, ‸2))"), "SUM takes no number"),
+    (body("FILTER(?x > FIRST(?x, ‸9223372036854775808))"), "9223372036854775808 is beyond 64 bits"),
+    (one("A{‸99999999999999999999}"), "99999999999999999999 is beyond 64 bits"),
+    (one("A{1,‸99999999999999999999}"), "99999999999999999999 is beyond 64 bits"),
+    (one(f"A{{‸{'9' * 5000}}}"), f"{'9' * 5000} is beyond 64 bits"),
+    (one("A WITHIN ‸9223372036854.775808 SECONDS"), "9223372036854.775808 SECONDS is beyond 64 bits"),
+    (one("A WITHIN ‸5 EVENTS"), "WITHIN … EVENTS on an element"),
+    (one("A") + "LIMIT ‸9223372036854775808", "9223372036854775808 is beyond 64 bits"),
+    (one("A").replace("10", "‸99999999999999999999"), "99999999999999999999 SECONDS is beyond 64 bits"),
+    (one("A").replace("10 SECONDS", "‸1.5 EVENTS"), "1.5 EVENTS: events are counted in whole numbers"),
+    (one("A") + "EMIT ALL CONSUME ANY ‸EMIT NEXT", "a second EMIT"),
+    (one("A") + "AFTER MATCH SKIP TO A ‸AFTER MATCH SKIP TO A", "a second AFTER MATCH SKIP"),
+    (
+        one("A") + "EMIT ALL ‸AFTER MATCH SKIP PAST LAST EVENT",
+        "AFTER MATCH SKIP stands without EMIT and CONSUME",
+    ),
+    (
+        one("A") + "AFTER MATCH SKIP PAST LAST EVENT ‸CONSUME ANY",
+        "AFTER MATCH SKIP stands without EMIT and CONSUME",
     ),
     (asked("‸WHERE { DEFINE GPM A ON S { } }"), "this WHERE has no SEQ"),
     (asked("‸{ DEFINE GPM A ON S { } }"), "this WHERE has no SEQ"),

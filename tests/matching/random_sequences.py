@@ -179,10 +179,10 @@ class _Sequences:
         if kind < 0.22 and negations:
             return s.Not(self._negated(depth))
         if kind < 0.36:
-            return s.Repeat(self._element(depth - 1), 0, 1)
+            return s.Repeat(self._element(depth - 1), 0, 1, optional=True)
         if kind < 0.44:
-            maximum = self._rng.choice([None, None, 2])
-            return s.Repeat(self._element(depth - 1), 0, maximum, self._rng.choice([*s.Strategy]))
+            operator = self._rng.choice([*s.Strategy])
+            return s.Repeat(self._element(depth - 1), 0, None, operator, optional=True)
         return self._element(depth)
 
     def _negated(self, depth: int) -> s.Seq:

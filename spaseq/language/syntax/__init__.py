@@ -5,11 +5,12 @@ as N-Triples by ``str``. Every node that an error can point at is ``Placed``: it
 never take part in comparison, so two queries are equal when they say the same thing.
 
 ``terms`` and ``expressions`` make ``patterns``, which GPMs consist of; ``sequences`` say how GPMs follow each
-other; ``query`` puts it all together.
+other, and within what ``durations``; ``query`` puts it all together.
 """
 
 from __future__ import annotations
 
+from spaseq.language.syntax.durations import UNITS, Duration
 from spaseq.language.syntax.expressions import (
     Aggregate,
     Binary,
@@ -43,7 +44,6 @@ from spaseq.language.syntax.patterns import (
     Values,
 )
 from spaseq.language.syntax.query import (
-    UNITS,
     Ask,
     Construct,
     Consume,
@@ -52,12 +52,15 @@ from spaseq.language.syntax.query import (
     Query,
     Register,
     RegisterKind,
+    Skip,
+    SkipMode,
     StreamDeclaration,
     Window,
     WindowKind,
 )
 from spaseq.language.syntax.sequences import (
     All,
+    Bounded,
     Conjunction,
     Disjunction,
     Not,
@@ -85,12 +88,14 @@ __all__ = [
     "Ask",
     "Binary",
     "Bind",
+    "Bounded",
     "Call",
     "Conjunction",
     "Constant",
     "Construct",
     "Consume",
     "Disjunction",
+    "Duration",
     "Emit",
     "Exists",
     "Expression",
@@ -125,6 +130,8 @@ __all__ = [
     "Seq",
     "Sequence",
     "Service",
+    "Skip",
+    "SkipMode",
     "Span",
     "Strategy",
     "StreamDeclaration",

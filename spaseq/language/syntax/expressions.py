@@ -76,20 +76,22 @@ class Exists(Placed):
 class Aggregate(Placed):
     """``COUNT SUM AVG MIN MAX SAMPLE GROUP_CONCAT``, and SPAseq's ``FIRST LAST``.
 
-    ``argument`` is None for ``COUNT(*)``.
+    ``argument`` is None for ``COUNT(*)``. ``offset`` counts on from the first, or back from the last value.
     """
 
     name: str
     argument: Expression | None
     distinct: bool = False
     separator: str | None = None
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Prev(Placed):
-    """``PREV(?v)``: the value of a group variable in the iteration before this one."""
+    """``PREV(?v, n)``: the value of a group variable in the n-th iteration before this one."""
 
     variable: Var
+    offset: int = 1
 
 
 Expression = Var | Constant | Unary | Binary | In | Call | FunctionCall | Exists | Aggregate | Prev

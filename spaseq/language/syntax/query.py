@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from fractions import Fraction
 
 from pyoxigraph import NamedNode
 
@@ -22,22 +21,11 @@ class WindowKind(StrEnum):
     SLIDING = "SLIDING"
 
 
-#: Microseconds of a unit of WITHIN; None for EVENTS, which counts.
-UNITS: Final[Mapping[str, int | None]] = {
-    "MILLISECONDS": 1_000,
-    "SECONDS": 1_000_000,
-    "MINUTES": 60_000_000,
-    "HOURS": 3_600_000_000,
-    "DAYS": 86_400_000_000,
-    "EVENTS": None,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Window(Placed):
-    """``WITHIN size unit kind``; ``unit`` is a key of ``UNITS``."""
+    """``WITHIN size unit kind``; ``unit`` is a key of ``UNITS``. The size is exact, of EVENTS whole."""
 
-    size: int
+    size: int | Fraction
     unit: str
     kind: WindowKind = WindowKind.TUMBLING
 
@@ -104,6 +92,23 @@ class Consume(StrEnum):
     ANY = "ANY"
 
 
+class SkipMode(StrEnum):
+    """Where the next match may begin (semantics, section 6, AFTER MATCH SKIP)."""
+
+    PAST_LAST_EVENT = "PAST LAST EVENT"
+    TO_NEXT_EVENT = "TO NEXT EVENT"
+    TO_FIRST = "TO FIRST"
+    TO_LAST = "TO LAST"
+
+
+@dataclass(frozen=True, slots=True)
+class Skip(Placed):
+    """``AFTER MATCH SKIP``; ``gpm`` is the name after ``TO FIRST`` and ``TO LAST``, None for the others."""
+
+    mode: SkipMode
+    gpm: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A SPAseq query. ``str`` gives its canonical text, which parses to an equal tree.
@@ -121,6 +126,7 @@ class Query:
     filters: tuple[Filter, ...] = ()
     emit: Emit = Emit.ALL
     consume: Consume = Consume.NONE
+    skip: Skip | None = None
     modifiers: Modifiers = field(default=Modifiers())
     register: Register | None = None
     prefixes: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)

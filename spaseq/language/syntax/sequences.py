@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from spaseq.language.syntax.durations import Duration
 from spaseq.language.syntax.span import Placed
 
 
@@ -54,12 +55,23 @@ class All(Placed):
 
 @dataclass(frozen=True, slots=True)
 class Repeat(Placed):
-    """``X+`` (1, None), ``X*`` (0, None), ``X?`` (0, 1), ``X{n,m}``; ``strategy`` is inside the loop."""
+    """``X+`` (1, None), ``X*`` (0, None), ``X?`` (0, 1), ``X{n,m}``; ``strategy`` is inside the loop.
+
+    ``optional`` is true for ``?`` and ``*``, SPARQL's left join, and false for ``{0,m}``, a plain choice.
+    ``reluctant`` is the second ``?``: fewer iterations are preferred (AFTER MATCH SKIP).
+    """
 
     element: Seq
     minimum: int
     maximum: int | None
     strategy: Strategy = Strategy.NEXT
+    reluctant: bool = False
+    optional: bool = False
+
+    @property
+    def repeats(self) -> bool:
+        """Whether there may be two iterations."""
+        return self.maximum != 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +81,12 @@ class Not(Placed):
     element: Seq
 
 
-Seq = Ref | Sequence | Conjunction | Disjunction | All | Repeat | Not
+@dataclass(frozen=True, slots=True)
+class Bounded(Placed):
+    """``X WITHIN d``: X with its quantifier, or ``!X``."""
+
+    element: Seq
+    within: Duration
+
+
+Seq = Ref | Sequence | Conjunction | Disjunction | All | Repeat | Not | Bounded

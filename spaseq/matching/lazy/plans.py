@@ -18,10 +18,12 @@ from spaseq.automaton.pattern import (
     Both,
     Chain,
     Either,
+    Empty,
     Kleene,
     Maybe,
     Node,
     SequencePattern,
+    Within,
     units,
 )
 from spaseq.language.scope import gpm_certain
@@ -154,6 +156,8 @@ def _node(node: Node, m: _Partial) -> Iterator[_Partial]:
             yield from _any_order(operands, m)
         case Both():
             raise DoesNotFit("& gathers events of one time")
+        case Empty() | Within():
+            raise DoesNotFit("X{0,m} and WITHIN inside the sequence need another evaluator")
 
 
 def _taken(atom: Atom, kleene: Kleene | None, m: _Partial) -> _Partial:
