@@ -8,6 +8,7 @@ from itertools import chain, islice
 from typing import Final
 
 from spaseq.engine.pipeline import Pipeline, Stats
+from spaseq.events import EventBatch
 from spaseq.language.syntax import Query
 from spaseq.results.match import Match
 
@@ -52,6 +53,10 @@ class Handle:
     def cancel(self) -> None:
         """Takes the query out of the engine; what it has found can still be drained."""
         self._cancelled = True
+
+    def follow(self, seen: Callable[[EventBatch], None]) -> None:
+        """Calls ``seen`` with the query's events from now on, in processing order, before their matches."""
+        self._pipeline.seen = seen
 
     def _add(self, matches: Iterable[Match], *, all_at_once: bool) -> None:
         """Further matches; unless they are wanted all at once, most of very many wait to be asked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +59,8 @@ class Pipeline:
         self.pattern: SequencePattern = normalise(query)
         self.stats = Stats()
         self.done = False
+        #: Who else wants the events that it takes.
+        self.seen: Callable[[EventBatch], None] | None = None
         self._dictionary = dictionary
         sharing = sharing or Sharing()
         self._gpms = {
@@ -91,6 +93,8 @@ class Pipeline:
 
     def process(self, batch: EventBatch) -> Iterator[Match]:
         """Takes events in processing order; yields matches as soon as their last event is there."""
+        if self.seen is not None:
+            self.seen(batch)
         matcher = self._matcher or self._start(batch)
         if not isinstance(matcher, Matcher):
             yield from self._by_columns(matcher, batch)

@@ -1,4 +1,4 @@
-"""Inside rdflib: SPAseq over datasets, and streams in SPARQL. Nothing has to be registered by hand.
+"""Inside rdflib: SPAseq over datasets, and streams in SPARQL. To import this is all that has to be done.
 
 A recorded stream is a Dataset with a named graph for each event, and in the default graph its
 ``prov:generatedAtTime``:
@@ -55,15 +55,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from spaseq.rdf.asking import listen
+
 if TYPE_CHECKING:
     from spaseq.rdf.live import Connection, Results, connect
-    from spaseq.rdf.prepared import PreparedQuery, prepare
+    from spaseq.rdf.prepared import prepare
     from spaseq.rdf.result import SpaseqResult
     from spaseq.rdf.service import Service, register
 
 __all__ = [
     "Connection",
-    "PreparedQuery",
     "Results",
     "Service",
     "SpaseqResult",
@@ -72,10 +73,11 @@ __all__ = [
     "register",
 ]
 
-# Imported when first asked for: rdflib imports `spaseq.rdf.hook` in programs that never stream anything.
+listen()
+
+# Imported when first asked for: not everyone streams who asks a recorded stream.
 _HOMES = {
     "Connection": "live",
-    "PreparedQuery": "prepared",
     "Results": "live",
     "Service": "service",
     "SpaseqResult": "result",

@@ -1,4 +1,4 @@
-"""SPAseq queries as rdflib's prepared queries, and their ``initNs`` and ``initBindings``."""
+"""SPAseq queries for ``Dataset.query``: their ``initNs``, ``base`` and ``initBindings``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pyoxigraph as ox
-from rdflib.plugins.sparql import sparql
-from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.term import Node
 
 from spaseq.errors import EngineError
@@ -19,26 +17,18 @@ from spaseq.language.parser import parse
 from spaseq.language.scope import gpm_variables, occurring, references
 
 
-class PreparedQuery(sparql.Query):
-    """A SPAseq query for ``Dataset.query``; a store that has a SPARQL of its own leaves it alone."""
-
-    def __init__(self, parsed: s.Query) -> None:
-        super().__init__(sparql.Prologue(), CompValue("SpaseqQuery"))
-        self.parsed = parsed
-
-
 def prepare(
     text: str,
     filename: str = "<query>",
     initNs: Mapping[str, str] | None = None,  # noqa: N803  # rdflib's name
     base: str | None = None,
-) -> PreparedQuery:
-    """The query that ``text`` says, for ``Dataset.query(…, processor="spaseq", result="spaseq")``.
+) -> s.Query:
+    """As ``spaseq.prepare``, for a query that has prefixes or parameters from outside.
 
     Raises QuerySyntaxError. What its variables mean is checked when it is asked, together with its
     ``initBindings``, so a query may have parameters that no GPM binds.
     """
-    return PreparedQuery(parse(text, filename, _mentioned(initNs or {}, text), base))
+    return parse(text, filename, _mentioned(initNs or {}, text), base)
 
 
 def bound(query: s.Query, bindings: Mapping[str, Node]) -> s.Query:

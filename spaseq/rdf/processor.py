@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from rdflib.graph import Graph
-from rdflib.plugins.sparql import sparql
 from rdflib.query import Processor
 from rdflib.term import Node, Variable
 
@@ -16,7 +15,7 @@ from spaseq.engine import Engine
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language.syntax import Ask, Construct, Query
-from spaseq.rdf.prepared import PreparedQuery, bound, prepare
+from spaseq.rdf.prepared import bound, prepare
 from spaseq.rdf.recorded import knowledge, sources
 from spaseq.results._columns import columns
 from spaseq.results.match import Match
@@ -32,9 +31,9 @@ class SpaseqProcessor(Processor):
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def query(
+    def query(  # type: ignore[override]  # a query of ours is no rdflib.plugins.sparql.sparql.Query
         self,
-        strOrQuery: str | sparql.Query,  # noqa: N803  # rdflib's names
+        strOrQuery: str | Query,  # noqa: N803  # rdflib's names
         initBindings: Mapping[str, Node] | None = None,  # noqa: N803
         initNs: Mapping[str, str] | None = None,  # noqa: N803
         DEBUG: bool = False,  # noqa: N803, ARG002  # rdflib's, without a meaning in any processor
@@ -69,19 +68,19 @@ class SpaseqProcessor(Processor):
 
 
 def _parsed(
-    given: str | sparql.Query,
+    given: str | Query,
     bindings: Mapping[str, Node],
     prefixes: Mapping[str, str] | None,
     base: str | None,
 ) -> Query:
     if isinstance(given, str):
         given = prepare(given, initNs=prefixes, base=base)
-    if not isinstance(given, PreparedQuery):
+    if not isinstance(given, Query):
         raise EngineError(
-            "this is not a SPAseq query: give its text, or what spaseq.rdf.prepare makes of it; "
+            "this is not a SPAseq query: give its text, or what spaseq.prepare makes of it; "
             "a SPARQL query is asked without processor='spaseq'"
         )
-    return bound(given.parsed, bindings)
+    return bound(given, bindings)
 
 
 def _found(query: Query, matches: list[Match], rejected: list[BadEvent]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import IO, Any, Final
 from rdflib import plugin
 from rdflib.query import Result, ResultSerializer
 
+from spaseq.errors import EngineError
 from spaseq.language.syntax import Query
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent
@@ -26,6 +27,9 @@ class SpaseqResult(Result):
     """
 
     def __init__(self, found: Mapping[str, Any]) -> None:
+        """Raises EngineError for what another processor found, which has no matches."""
+        if "matches" not in found:
+            raise EngineError("result='spaseq' holds the matches of SPAseq: say processor='spaseq', too")
         super().__init__(found["type_"])
         self.vars = found["vars_"]
         self.bindings = found["bindings"]

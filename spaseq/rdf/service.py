@@ -6,8 +6,8 @@ line for each row of each match, under the names of the query's SELECT; ``?match
 So ``{ }`` gives all rows, FILTER and BIND see them, and ``?match spaseq:matchedEvent ?event`` asks on.
 The matches of CONSTRUCT and ASK have no rows: of them there is ``?match`` alone, and what CONSTRUCT made.
 
-Two things of rdflib's to know: ``SELECT *`` has the variables that the query's text mentions, no others; and
-when its parser meets SERVICE, it takes what follows a ``#`` in the same line for a comment, in an IRI too.
+One thing of rdflib's to know: when its parser meets SERVICE, it takes what follows a ``#`` in the same line
+for a comment, in an IRI too.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from spaseq.interop import from_rdflib
 from spaseq.language import prepare
 from spaseq.language.syntax import Construct, Query, Select
 from spaseq.rdf._quads import Quad, QuadStore, Triple
+from spaseq.rdf.asking import SCHEME, SERVICES
 from spaseq.rdf.description import about_choices, about_match, about_query
-from spaseq.rdf.hook import SCHEME, SERVICES
+from spaseq.rdf.window import Recent
 from spaseq.results._columns import columns
 from spaseq.results.match import Match
 
@@ -47,6 +48,10 @@ _HERE: Final = URIRef("urn:x-spaseq:rows")
 
 #: How many blocks a service keeps translated.
 _BLOCKS: Final = 16
+
+# What services keep, and their blocks, which rdflib changes while it evaluates them, belong to one thread at
+# a time. One lock for all services, since a block may ask another one; who has it never waits for an engine.
+_LOCK: Final = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ class Service:
         self._store.put((triple, self.iri) for triple in about_query(query, self.iri))
         self._graph = Graph(store=self._store, identifier=self.iri)
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
-        self._lock = threading.RLock()
+        self.recent = Recent(query.window)
 
     def __len__(self) -> int:
         """How many matches it keeps now."""
@@ -87,10 +92,11 @@ class Service:
 
     def close(self) -> None:
         """Ends the query, and frees the name."""
-        if self.handle is not None:
-            self.handle.cancel()
         if SERVICES.get(self.name) is self:
             del SERVICES[self.name]
+        if self.handle is not None:
+            self.handle.cancel()
+        self.recent.clear()
 
     def __enter__(self) -> Service:
         return self
@@ -109,7 +115,7 @@ class Service:
         if isinstance(self.query.form, Select):
             rows = [{Variable(v): term for v, term in row.items()} for row in match.bindings]
         kept = _Kept([row | {_MATCH: node} for row in rows], quads)
-        with self._lock:
+        with _LOCK:
             self._store.put(quads)
             self._kept.append(kept)
             if len(self._kept) > self.keep:
@@ -119,7 +125,7 @@ class Service:
 
     def ask(self, part: CompValue, ctx: QueryContext) -> list[Mapping[Variable, Node]]:
         """The solutions of the block of a SERVICE that can go with what ``ctx`` has bound."""
-        with self._lock:
+        with _LOCK:
             block = self._block(part)
             seen = {*self.variables, _MATCH} - block.hidden
             known = {v: ctx[v] for v in seen if ctx[v] is not None}
@@ -173,19 +179,28 @@ def register(
         if prepared.register is None:
             raise EngineError("the query has no name: give one, or begin it with REGISTER QUERY <iri> AS")
         name = prepared.register.iri.value.removeprefix(SCHEME)
-    if name in SERVICES:
-        raise EngineError(f"there is a service {name!r} already: close it first, or take another name")
     service = Service(name, engine, prepared, keep)
     if _MATCH in service.variables:
         raise EngineError("a service's ?match is the match itself: give that variable another name")
     service.on_match = on_match
-    service.handle = engine.register(prepared, on_match=service.add)
-    SERVICES[name] = service
+    if SERVICES.setdefault(name, service) is not service:  # in one step: another thread may want the name
+        raise EngineError(f"there is a service {name!r} already: close it first, or take another name")
+    try:
+        service.handle = engine.register(prepared, on_match=service.add)
+    except BaseException:
+        del SERVICES[name]
+        raise
+    service.handle.follow(service.recent.add)
     return service
 
 
-def solutions(ctx: QueryContext, part: CompValue, iri: str) -> Iterator[Any]:
-    """The solutions of a SERVICE; EngineError if no query is registered under its name, unless SILENT."""
+def solutions(ctx: QueryContext, part: CompValue, iri: str | None) -> Iterator[Any]:
+    """The solutions of a SERVICE; EngineError if no query is registered under its name, unless SILENT.
+
+    Without an IRI, it is a variable that is not bound: those of all services, each with its IRI.
+    """
+    if iri is None:
+        return _of_all(ctx, part)
     service = SERVICES.get(iri.removeprefix(SCHEME))
     if service is None:
         if part.silent:
@@ -194,32 +209,18 @@ def solutions(ctx: QueryContext, part: CompValue, iri: str) -> Iterator[Any]:
     return _joined(ctx, service.ask(part, ctx))
 
 
-def declare(ctx: QueryContext, query: CompValue) -> None:
-    """Tells a query which variables our services in it bind, beside those that their blocks mention.
-
-    rdflib takes that from the query's text: OPTIONAL relies on it, and CONSTRUCT drops other variables.
-    """
-
-    def bound(part: CompValue) -> frozenset[Variable]:
-        service = None
-        if part.name == "ServiceGraphPattern":
-            service = SERVICES.get(str(ctx[part.term]).removeprefix(SCHEME))
-        return frozenset() if service is None else frozenset(service.variables)
-
-    found = _told(query, bound)
-    if query.name == "ConstructQuery":
-        project = next(part for part in _parts(query) if part.name == "Project")
-        project["PV"] = [*project.PV, *(found - set(project.PV))]
+def _of_all(ctx: QueryContext, part: CompValue) -> Iterator[Any]:
+    for service in list(SERVICES.values()):
+        inside = ctx.push()
+        inside[part.term] = service.iri
+        yield from _joined(inside, service.ask(part, inside))
 
 
-def _told(part: CompValue, bound: Callable[[CompValue], frozenset[Variable]]) -> frozenset[Variable]:
-    """Adds the variables that some parts bind to what they, and all around them, say that they do."""
-    found = bound(part)
-    for child in part.values():
-        if isinstance(child, CompValue):
-            found |= _told(child, bound)
-    if found:
-        part["_vars"] = found.union(part._vars or ())
+def _told(part: CompValue, values: CompValue, columns: Sequence[Variable]) -> bool:
+    """Tells all around the VALUES that it binds these columns; whether it is in this part."""
+    inside = [_told(child, values, columns) for child in part.values() if isinstance(child, CompValue)]
+    if found := part is values or any(inside):
+        part["_vars"] = {*columns, *(part._vars or ())}
     return found
 
 
@@ -258,7 +259,7 @@ def _translated(part: CompValue, variables: Sequence[Variable]) -> _Block:
     values = next(p for p in _parts(algebra) if p.name == "values" and _HERE in p.res[0].values())
     rows: list[dict[Variable, Node]] = []
     values["res"] = rows
-    _told(algebra, lambda p: frozenset(columns_ if p is values else ()))
+    _told(algebra, values, columns_)
     # Every solution has a match. It is seen only where the block speaks of it: another service has its own.
     hidden = frozenset() if _mentions(part.graph, _MATCH) else frozenset([_MATCH])
     return _Block(part, hidden, algebra, rows)

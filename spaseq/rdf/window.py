@@ -5,103 +5,174 @@
     window = Dataset(store="spaseq-window")
     window.open("falls")                     # the name of a service that spaseq.rdf.register made
 
-The events of the query's streams, from then on, are its named graphs; the default graph says the
-``prov:generatedAtTime`` and the stream (``dcterms:isPartOf``) of each. The window is the query's WITHIN, as
-it lies at the newest event.
+The events of the query's streams are its named graphs; the default graph says the ``prov:generatedAtTime``
+and the stream (``dcterms:isPartOf``) of each. The window is the query's WITHIN, as it lies at the newest
+event, or where time has come to without events. Whenever the store is opened, it shows what has come since
+the service was registered.
 """
 
 from __future__ import annotations
 
+import difflib
+import threading
+import warnings
 from collections import deque
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
+import numpy as np
+from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Graph
 from rdflib.store import VALID_STORE
 from rdflib.term import Node
 
-from spaseq.engine import Handle
-from spaseq.errors import EngineError
-from spaseq.events import microseconds
-from spaseq.language.syntax import Query
-from spaseq.matching.model import Bounds, bounds
-from spaseq.rdf._quads import Quad, QuadStore
+from spaseq.errors import EngineError, SpaseqWarning
+from spaseq.events import Clock, EventBatch
+from spaseq.interop import to_rdflib
+from spaseq.language.syntax import Window
+from spaseq.matching.model import Bounds, Ints, bounds
+from spaseq.rdf._quads import Pattern, Quad, QuadStore, Triple
+from spaseq.rdf.asking import SCHEME, SERVICES
 from spaseq.rdf.description import event_name, time_literal
-from spaseq.rdf.hook import SCHEME, SERVICES
 from spaseq.rdf.vocabulary import GENERATED_AT, PART_OF
-from spaseq.results.match import Match
+from spaseq.results.match import event
+
+if TYPE_CHECKING:
+    from spaseq.rdf.service import Service
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """An event in the window: where it lies on the axis that the window measures, and its quads."""
+class _Part:
+    """A batch of events, the first at position ``start``, and their ``places`` on the window's axis."""
 
-    at: int
-    quads: tuple[Quad, ...]
+    start: int
+    batch: EventBatch
+    places: Ints
+
+
+class Recent:
+    """The events in a window, as batches of columns: a service keeps them, whether or not anybody looks.
+
+    An engine adds them while others look.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._bounds: Bounds | None = None
+        self._parts: deque[_Part] = deque()
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def add(self, batch: EventBatch) -> None:
+        """The next events, in processing order; those that are no longer in the window go."""
+        with self._lock:
+            if self._bounds is None:
+                self._bounds = bounds(self._window, batch.clock is Clock.TICKS, int(batch.time[0]))
+            part = _Part(self._count, batch, self._bounds.places(batch, self._count))
+            self._count += len(batch)
+            self._parts.append(part)
+            self._drop(int(part.places[-1]))
+
+    def now(self, time: int | None) -> list[tuple[int, EventBatch, int]]:
+        """The events in the window at ``time`` (or at the newest event): position, batch, index in it."""
+        with self._lock:
+            if self._bounds is None or not self._parts:
+                return []
+            place = int(self._parts[-1].places[-1])
+            if time is not None and not self._bounds.counted:
+                place = max(place, time if self._bounds.sliding else self._bounds.index(time))
+            self._drop(place)
+            oldest = place - self._bounds.reach
+            return [
+                (part.start + i, part.batch, i)
+                for part in self._parts
+                for i in range(int(np.searchsorted(part.places, oldest)), len(part.batch))
+            ]
+
+    def clear(self) -> None:
+        """Nothing any more."""
+        with self._lock:
+            self._parts.clear()
+
+    def _drop(self, place: int) -> None:
+        assert self._bounds is not None
+        while self._parts and self._parts[0].places[-1] < place - self._bounds.reach:
+            self._parts.popleft()
 
 
 class WindowStore(QuadStore):
     """Read-only: whatever writes to it raises EngineError."""
 
     def __init__(self, configuration: str | None = None, identifier: Node | None = None) -> None:
-        self._query: Query | None = None
-        self._handle: Handle | None = None
-        self._bounds: Bounds | None = None
-        self._count = 0
-        self._shown: deque[_Shown] = deque()
+        self._name: str | None = None
+        self._service: Service | None = None
+        self._shown: deque[tuple[int, tuple[Quad, ...]]] = deque()
+        self._lock = threading.Lock()
         super().__init__(configuration, identifier)
 
     def open(self, configuration: str | tuple[str, str], create: bool = False) -> int:  # noqa: ARG002
-        """Shows the window of the service of that name; EngineError if there is none, or one is open."""
-        name = str(configuration).removeprefix(SCHEME)
-        service = SERVICES.get(name)
-        if service is None:
-            raise EngineError(
-                f"no query is registered as {name!r}, whose window could be shown: use spaseq.rdf.register; "
-                f"there are now: {', '.join(SERVICES) or 'none'}"
-            )
-        if self._handle is not None:
+        """Shows the window of the service of that name: nothing, and a warning, as long as there is none.
+
+        EngineError if the store shows one already.
+        """
+        if self._name is not None:
             raise EngineError("this store shows a window already: close it first, or make another Dataset")
-        self._query = service.query
-        self._handle = service.engine.register(_every_event(service.query), on_match=self._add)
+        self._name = str(configuration).removeprefix(SCHEME)
+        if self._name not in SERVICES:
+            near = difflib.get_close_matches(self._name, SERVICES, 1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            message = f"no query is registered as {self._name!r}, so its window is empty: {hint}"
+            message += f"spaseq.rdf.register makes services; there are now: {', '.join(SERVICES) or 'none'}"
+            warnings.warn(message, SpaseqWarning, stacklevel=3)
         return VALID_STORE
 
     def close(self, commit_pending_transaction: bool = False) -> None:  # noqa: ARG002
         """Shows nothing any more."""
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = self._bounds = None
-        while self._shown:
-            self.take(self._shown.popleft().quads)
+        self._name = None
 
-    def _add(self, match: Match) -> None:
-        assert self._query is not None
-        ((event,),) = match.events.values()
-        ticks = isinstance(event.time, int)
-        time = event.time if isinstance(event.time, int) else microseconds(event.time)
-        if self._bounds is None:
-            self._bounds = bounds(self._query.window, ticks, time)
-        at = self._count if self._bounds.counted else time
-        self._count += 1
-        name = event_name(event)
-        quads: list[Quad] = [((s, p, o), name) for s, p, o in event.triples()]
-        quads.append(((name, GENERATED_AT, time_literal(event.time)), DATASET_DEFAULT_GRAPH_ID))
-        quads.append(((name, PART_OF, event.stream), DATASET_DEFAULT_GRAPH_ID))
-        self._shown.append(_Shown(at, tuple(quads)))
-        self.put(quads)
-        while not _together(self._bounds, self._shown[0].at, at):
-            self.take(self._shown.popleft().quads)
+    def triples(
+        self, triple_pattern: Pattern, context: Graph | None = None
+    ) -> Iterator[tuple[Triple, Iterator[Graph]]]:
+        """The triples of a pattern, in one graph or in all, each with the graphs that it is in."""
+        self._look()
+        return super().triples(triple_pattern, context)
+
+    def contexts(self, triple: Pattern | None = None) -> Generator[Graph, None, None]:
+        """The graphs, or those that a triple is in."""
+        self._look()
+        return super().contexts(triple)
+
+    def __len__(self, context: Graph | None = None) -> int:
+        self._look()
+        return super().__len__(context)
+
+    def _look(self) -> None:
+        """Shows what is in the window now."""
+        with self._lock:
+            service = None if self._name is None else SERVICES.get(self._name)
+            if service is not self._service:
+                self._service = service
+                while self._shown:
+                    self.take(self._shown.popleft()[1])
+            if service is None:
+                return
+            time = None if service.handle is None else service.handle.stats.watermark
+            found = service.recent.now(time)
+            while self._shown and (not found or self._shown[0][0] < found[0][0]):
+                self.take(self._shown.popleft()[1])
+            known = self._shown[-1][0] if self._shown else -1
+            for position, batch, index in found:
+                if position > known:
+                    quads = _quads(batch, index)
+                    self.put(quads)
+                    self._shown.append((position, quads))
 
 
-def _together(window: Bounds, first: int, last: int) -> bool:
-    return last - first <= window.size if window.sliding else window.index(first) == window.index(last)
-
-
-def _every_event(query: Query) -> str:
-    """A query that each event of the same streams matches by itself."""
-    streams = list(dict.fromkeys(declaration.iri.value for declaration in query.streams))
-    declared = " ".join(f"FROM STREAM S{n} <{iri}>" for n, iri in enumerate(streams))
-    names = ", ".join(f"S{n}" for n in range(len(streams)))
-    return (
-        f"SELECT ?time WITHIN 1 EVENTS SLIDING {declared} "
-        f"WHERE {{ SEQ(E) DEFINE GPM E ON {names} AT ?time {{}} }}"
-    )
+def _quads(batch: EventBatch, index: int) -> tuple[Quad, ...]:
+    term = batch.dictionary.term
+    shown = event(batch, index, lambda identifier: to_rdflib(term(identifier)))
+    name = event_name(shown)
+    quads: list[Quad] = [(triple, name) for triple in shown.triples()]
+    quads.append(((name, GENERATED_AT, time_literal(shown.time)), DATASET_DEFAULT_GRAPH_ID))
+    quads.append(((name, PART_OF, shown.stream), DATASET_DEFAULT_GRAPH_ID))
+    return tuple(quads)

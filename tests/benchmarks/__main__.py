@@ -32,7 +32,6 @@ BENCHMARKS: Final = {
     "lazy": ("lazy", "benchmark"),
     "real": ("pipelines", "real"),
     "spark": ("spark", "benchmark"),
-    "rdflib-import": ("inside_rdflib", "importing"),
     "rdflib-service": ("inside_rdflib", "service"),
     "soak": ("soak", "soak"),
     "metaqa": ("metaqa", "benchmark"),

@@ -1,10 +1,7 @@
-"""Inside rdflib: what spaseq costs those who import SPARQL, and a service beside the rows it gives."""
+"""Inside rdflib: a service beside the rows it gives."""
 
 from __future__ import annotations
 
-import statistics
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,44 +13,12 @@ import spaseq
 from spaseq.rdf import register
 from tests.benchmarks.measure import Measurement, check, side_by_side
 
-#: Imports rdflib's SPARQL, with all entry points or without spaseq's, and prints the seconds of CPU.
-_IMPORT: Final = """
-import importlib.metadata as metadata, sys, time
-points = {p for d in metadata.distributions() for p in d.entry_points}
-if sys.argv[1] == "without":
-    points = {point for point in points if not point.value.startswith("spaseq.")}
-points = metadata.EntryPoints(points)
-metadata.entry_points = lambda: points
-begin = time.process_time()
-import rdflib.plugins.sparql
-print(time.process_time() - begin)
-assert ("spaseq" in sys.modules) == (sys.argv[1] == "with")
-"""
-
 _E: Final = Namespace("http://example.org/")
 
 _FALLS: Final = """PREFIX : <http://example.org/>
 SELECT ?company ?p1 ?p2 WITHIN 40 MINUTES FROM STREAM S <http://example.org/trades>
 WHERE { SEQ(A , B) DEFINE GPM A ON S { ?company :price ?p1 }
   DEFINE GPM B ON S { ?company :price ?p2 FILTER(?p2 < ?p1) } }"""
-
-
-def importing(quick: bool) -> Iterator[Measurement]:
-    """``import rdflib.plugins.sparql`` with spaseq's entry points and without them."""
-    taken: dict[str, list[float]] = {"with": [], "without": []}
-    for _ in range(2 if quick else 25):
-        for which, found in taken.items():
-            command = [sys.executable, "-c", _IMPORT, which]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            found.append(float(done.stdout))
-    times = {which: statistics.median(found) for which, found in taken.items()}
-    yield Measurement(
-        "rdflib-import",
-        "rdflib.plugins.sparql, CPU time",
-        times["with"] / times["without"],
-        "without spaseq",
-        facts={f"ms {which}": time * 1_000 for which, time in times.items()},
-    )
 
 
 def service(quick: bool) -> Iterator[Measurement]:

@@ -18,7 +18,18 @@ from spaseq.rdf import SpaseqResult, prepare
 from spaseq.sources import SourceOptions, open_source
 from spaseq.terms import Dictionary
 from tests.rdf import trades
-from tests.rdf.trades import CONSTRUCTED, FALLS, PREFIXED, STORES, E, default_graph, event, part_of, recorded
+from tests.rdf.trades import (
+    CONSTRUCTED,
+    FALLS,
+    PREFIXED,
+    STORES,
+    TRADES,
+    E,
+    default_graph,
+    event,
+    part_of,
+    recorded,
+)
 
 pytestmark = [*trades.pytestmark, pytest.mark.parametrize("store", STORES)]
 
@@ -60,13 +71,33 @@ def test_rdflibs_own_result_can_hold_it(store: str) -> None:
     assert rows(result) == FOUND
 
 
-def test_a_prepared_query_asked_as_sparql_says_what_to_do(store: str) -> None:
+@pytest.mark.parametrize("query", [PREFIXED, prepare(PREFIXED), spaseq.prepare(PREFIXED)])
+@pytest.mark.parametrize("method", ["query", "update"])
+def test_spaseq_asked_as_sparql_says_what_to_do(store: str, method: str, query: str | spaseq.Query) -> None:
     with pytest.raises(spaseq.EngineError, match="processor='spaseq'"):
-        recorded(store).query(prepare(PREFIXED))
+        getattr(recorded(store), method)(query)
+    with pytest.raises(Exception, match=r"(?i)expected") as caught:
+        getattr(recorded(store), method)("SELECT { SEQ(A) }")
+    assert not isinstance(caught.value, spaseq.SpaseqError)
+
+
+def test_the_query_of_the_engine_is_that_of_the_dataset(store: str) -> None:
+    assert rows(asked(recorded(store), spaseq.prepare(PREFIXED))) == FOUND
+    assert rows(recorded(store).query(spaseq.prepare(PREFIXED), processor="spaseq")) == FOUND
+    engine = spaseq.Engine()
+    handle = engine.register(prepare(PREFIXED))
+    for tick, price in enumerate([2, 1]):
+        engine.push(TRADES, f"<{E.acme}> <{E.price}> {price} .", tick)
+    assert len(list(handle.matches())) == 1
+
+
+def test_matches_come_from_our_processor_alone(store: str) -> None:
+    with pytest.raises(spaseq.EngineError, match="processor='spaseq'"):
+        recorded(store).query("SELECT * { ?s ?p ?o }", result="spaseq", use_store_provided=False)
 
 
 def test_a_sparql_query_asked_as_spaseq_says_what_to_do(store: str) -> None:
-    with pytest.raises(spaseq.EngineError, match=r"spaseq\.rdf\.prepare"):
+    with pytest.raises(spaseq.EngineError, match=r"spaseq\.prepare"):
         asked(recorded(store), prepareQuery("SELECT * { ?s ?p ?o }"))
     with pytest.raises(spaseq.QuerySyntaxError, match="expected"):
         asked(recorded(store), "SELECT * { ?s ?p ?o }")

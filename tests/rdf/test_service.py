@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rdflib import Graph, Literal
-from rdflib.plugins.sparql import prepareQuery
+from rdflib import Graph, Literal, URIRef, Variable
+from rdflib.plugins.sparql import prepareQuery, prepareUpdate
 from rdflib.query import Result
 
 import spaseq
@@ -289,22 +290,114 @@ def test_a_service_that_is_closed_is_gone(store: str, engine: spaseq.Engine) -> 
 
 
 def test_other_services_are_left_to_rdflib(store: str) -> None:
-    if store == "Oxigraph":
-        pytest.skip("it looks for services itself")
-    with pytest.raises(OSError, match="unknown url type"):
+    error = {"Memory": "unknown url type", "Oxigraph": "foo"}[store]
+    with pytest.raises(OSError, match=error):
         list(sparql(recorded(store), "SELECT * { SERVICE <foo:bar> { ?s ?p ?o } }"))
 
 
+WAYS = [
+    ("SERVICE <urn:x-spaseq:falls> {}", {}),
+    ("SERVICE sq:falls {}", {"initNs": {"sq": "urn:x-spaseq:", "": str(E)}}),
+    ("service u:x-spaseq:falls { }", {"initNs": {"u": "urn:", "": str(E)}}),
+    ("BIND(<urn:x-spaseq:falls> AS ?s) SERVICE ?s {}", {}),
+    ("BIND(IRI('urn:x-spaseq:falls') AS ?s) SERVICE ?s {}", {}),
+    ("VALUES ?s { <urn:x-spaseq:falls> } SERVICE ?s {}", {}),
+    ("BIND(sq:falls AS ?s) SERVICE ?s {}", {"initNs": {"sq": "urn:x-spaseq:", "": str(E)}}),
+    ("SERVICE ?s {}", {"initBindings": {"s": URIRef("urn:x-spaseq:falls")}}),
+    ("GRAPH :kb { ?x :service ?s } SERVICE ?s {}", {"use_store_provided": False}),
+]
+
+
 @pytest.mark.usefixtures("falls")
-def test_updates(store: str) -> None:
-    """A store with updates of its own has to be told to leave this one to rdflib."""
+@pytest.mark.parametrize(("where", "options"), WAYS)
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_service_may_be_named_in_every_way(
+    store: str, where: str, options: dict[str, Any], prepared: bool
+) -> None:
     dataset = recorded(store)
-    where = (
-        "SERVICE <urn:x-spaseq:falls> { ?match spaseq:start 2 } OPTIONAL { GRAPH :kb { ?company :x ?p1 } }"
+    Graph(store=dataset.store, identifier=E.kb).add((E.x, E.service, URIRef("urn:x-spaseq:falls")))
+    query: Any = f"PREFIX : <http://example.org/> SELECT * {{ {where} }}"
+    given = dict(options)
+    if prepared:
+        query = prepareQuery(query, given.pop("initNs", {}))
+    result = dataset.query(query, **given)
+    assert Counter((str(row.p1), str(row.p2)) for row in result) == Counter(
+        [("14", "12"), ("3", "2"), ("20", "19")]
     )
-    update = f"INSERT {{ GRAPH :found {{ ?company :fell ?p2 }} }} WHERE {{ {where} }}"
-    dataset.update(NAMES + update, use_store_provided=False)
+    assert {"company", "p1", "p2"} <= set(map(str, result.vars or ()))
+
+
+@pytest.mark.usefixtures("falls")
+def test_the_prefixes_of_the_dataset(store: str) -> None:
+    dataset = recorded(store)
+    dataset.bind("sq", "urn:x-spaseq:")
+    assert len(dataset.query("SELECT ?p1 { SERVICE sq:falls {} }")) == 3
+
+
+@pytest.mark.usefixtures("falls")
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ("SELECT * { SERVICE <urn:x-spaseq:falls> {} }", "company p1 p2"),
+        ("SELECT * { { SELECT * { SERVICE <urn:x-spaseq:falls> {} } } }", "company p1 p2"),
+        ("SELECT * { { SELECT ?p1 { SERVICE <urn:x-spaseq:falls> {} } } }", "p1"),
+        ("SELECT * { SERVICE <urn:x-spaseq:falls> { ?match spaseq:start ?t } }", "company p1 p2 match t"),
+        ("SELECT * { OPTIONAL { SERVICE <urn:x-spaseq:falls> {} } }", "company p1 p2"),
+        ("SELECT * { ?s ?p ?o } VALUES ?s { 'SERVICE <urn:x-spaseq:falls> {}' }", "s p o"),
+    ],
+)
+@pytest.mark.parametrize("prepared", [False, True])
+def test_all_columns(store: str, query: str, columns: str, prepared: bool) -> None:
+    asked: Any = prepareQuery(NAMES + query) if prepared else NAMES + query
+    result = recorded(store).query(asked)
+    assert {str(name) for name in result.vars or ()} == set(columns.split())
+    if "?s" not in query:
+        assert len(result) == 3
+        assert all(row.p1 is not None for row in result)
+
+
+@pytest.mark.usefixtures("falls")
+def test_what_was_prepared_before_a_service_has_its_columns(store: str, engine: spaseq.Engine) -> None:
+    query = prepareQuery("SELECT * { SERVICE <urn:x-spaseq:later> {} OPTIONAL { GRAPH ?g { ?q1 ?x ?y } } }")
+    for names in ("?q", "?r"):
+        with register(engine, PREFIXED.replace("?p", names), "later"):
+            trade(engine, 8, "acme", 2)
+            trade(engine, 9, "acme", 1)
+            row = next(iter(recorded(store).query(query)))
+            assert row[Variable(f"{names[1]}1")] == Literal(2)
+
+
+@pytest.mark.usefixtures("falls")
+@pytest.mark.parametrize(("where", "options"), WAYS)
+@pytest.mark.parametrize("prepared", [False, True])
+def test_updates(store: str, where: str, options: dict[str, Any], prepared: bool) -> None:
+    dataset = recorded(store)
+    Graph(store=dataset.store, identifier=E.kb).add((E.x, E.service, URIRef("urn:x-spaseq:falls")))
+    where += " OPTIONAL { GRAPH :kb { ?company :sector ?sector } } FILTER(!BOUND(?sector))"
+    update: Any = f"PREFIX : <{E}> INSERT {{ GRAPH :found {{ ?company :fell ?p2 }} }} WHERE {{ {where} }}"
+    given = dict(options)
+    if prepared:
+        update = prepareUpdate(update, given.pop("initNs", {}))
+    dataset.update(update, **given)
     assert set(Graph(store=dataset.store, identifier=E.found)) == {(E.bolt, E.fell, Literal(2))}
+
+
+@pytest.mark.usefixtures("falls")
+def test_several_updates_in_one_request(store: str) -> None:
+    dataset = recorded(store)
+    dataset.update(
+        """PREFIX : <http://example.org/> INSERT DATA { GRAPH :found { :a :b :c } } ;
+        PREFIX s: <urn:x-spaseq:>
+        INSERT { GRAPH :found { ?company :fell ?p2 } } WHERE { SERVICE s:falls {} } ;
+        DELETE WHERE { GRAPH :found { ?x :b ?y } }"""
+    )
+    assert len(Graph(store=dataset.store, identifier=E.found)) == 3
+
+
+def test_updates_of_others_go_to_the_store(store: str) -> None:
+    dataset = recorded(store)
+    dataset.update("INSERT DATA { GRAPH <urn:g> { <urn:a> <urn:b> 'SERVICE' } }")
+    assert len(Graph(store=dataset.store, identifier=URIRef("urn:g"))) == 1
 
 
 # --- how much is kept ---------------------------------------------------------------------------

@@ -8,13 +8,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyoxigraph import NamedNode
 from rdflib import Dataset, Graph, Literal, URIRef
 from rdflib.graph import DATASET_DEFAULT_GRAPH_ID
 from rdflib.namespace import DCTERMS, PROV
 
 import spaseq
+from spaseq.events import BatchBuilder, Clock
+from spaseq.matching.model import bounds
 from spaseq.rdf import register
 from spaseq.rdf._quads import QuadStore
+from spaseq.rdf.window import Recent
+from spaseq.terms import Dictionary
 from tests.rdf import trades
 from tests.rdf.trades import PREFIXED, TRADES, E, default_graph
 
@@ -154,18 +159,91 @@ def test_writing_is_refused(engine: spaseq.Engine) -> None:
 
 
 def test_names_and_what_is_wrong_with_them(engine: spaseq.Engine) -> None:
-    dataset = Dataset(store="spaseq-window")
-    assert names(dataset) == []
-    with pytest.raises(spaseq.EngineError, match="'nothing', whose window"):
-        dataset.open("nothing")
     for shown in window(engine):
         with pytest.raises(spaseq.EngineError, match="already"):
             shown.open("shown")
+        dataset = Dataset(store="spaseq-window")
+        assert names(dataset) == []
         dataset.open("urn:x-spaseq:shown")
         trade(engine, 1, "e1")
         shown.close()
         trade(engine, 2, "e2")
         assert (names(shown), names(dataset)) == ([], ["e1", "e2"])
+        shown.open("shown")
+        assert names(shown) == ["e1", "e2"]
+
+
+def test_a_strange_name_is_an_empty_store(engine: spaseq.Engine) -> None:
+    """Until a query is registered under it; and read-only as any other."""
+    for _ in window(engine):
+        dataset = Dataset(store="spaseq-window")
+        with pytest.warns(spaseq.SpaseqWarning, match=r"'show'.* did you mean 'shown'\?.*are now: shown"):
+            dataset.open("show", create=True)
+        assert (len(dataset), names(dataset), list(dataset.query("SELECT * { ?s ?p ?o }"))) == (0, [], [])
+        with pytest.raises(spaseq.EngineError, match="push events to the engine"):
+            dataset.graph(E.e1).add(TRIPLE)
+        with register(engine, PREFIXED, "show"):
+            trade(engine, 1, "e1")
+            assert names(dataset) == ["e1"]
+        assert names(dataset) == []
+
+
+@pytest.mark.parametrize("within", ["10 SECONDS SLIDING", "10 SECONDS", "3 EVENTS SLIDING", "3 EVENTS"])
+@pytest.mark.parametrize("opened", range(6))
+def test_it_does_not_matter_when_it_is_opened(engine: spaseq.Engine, within: str, opened: int) -> None:
+    """Events before are shown, too, those that are still in the window."""
+    ticks = [1, 4, 9, 12, 13, 40]
+    for early in window(engine, within):
+        late = Dataset(store="spaseq-window")
+        for n, tick in enumerate(ticks):
+            trade(engine, tick, f"e{tick}", n)
+            if n == opened:
+                late.open("shown")
+            if n >= opened:
+                assert names(late) == names(early) != []
+                assert set(late.quads()) == set(early.quads())
+        trade(engine, 41, "e41")
+        assert names(late) == names(early)
+
+
+@given(
+    gaps=st.lists(st.integers(0, 7), min_size=1, max_size=30),
+    sizes=st.lists(st.integers(1, 4), min_size=1, max_size=30),
+    within=st.sampled_from(["10 SECONDS SLIDING", "10 SECONDS", "4 EVENTS SLIDING", "4 EVENTS"]),
+)
+def test_the_window_by_its_definition(gaps: list[int], sizes: list[int], within: str) -> None:
+    """Whatever comes, in batches of any size: the events that a match with the newest one may have."""
+    ticks = [sum(gaps[: n + 1]) for n in range(len(gaps))]
+    query = spaseq.prepare(PREFIXED.replace("40 MINUTES", within))
+    recent = Recent(query.window)
+    limits = bounds(query.window, True, ticks[0])
+    dictionary, begin = Dictionary(), 0
+    stream = NamedNode(TRADES)
+    while begin < len(ticks):
+        builder = BatchBuilder(dictionary, stream, Clock.TICKS)
+        size = sizes[begin % len(sizes)]
+        for tick in ticks[begin : begin + size]:
+            builder.add(tick, 0, [])
+        recent.add(builder.build())
+        begin = min(begin + size, len(ticks))
+        axis = list(range(begin)) if limits.counted else ticks[:begin]
+        now = axis[-1]
+        inside = [
+            n
+            for n, at in enumerate(axis)
+            if (now - at <= limits.size if limits.sliding else limits.index(at) == limits.index(now))
+        ]
+        found = recent.now(None)
+        assert [position for position, _, _ in found] == inside
+        assert [int(batch.time[index]) for _, batch, index in found] == [ticks[n] for n in inside]
+    if not limits.counted:  # and time goes on without events
+        now = ticks[-1] + 3
+        later = [
+            n
+            for n, at in enumerate(ticks)
+            if (now - at <= limits.size if limits.sliding else limits.index(at) == limits.index(now))
+        ]
+        assert [position for position, _, _ in recent.now(now)] == later
 
 
 TERMS = [URIRef(f"urn:{letter}") for letter in "abc"]

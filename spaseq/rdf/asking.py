@@ -1,0 +1,208 @@
+"""What changes in rdflib for a program that imports ``spaseq.rdf``; for others, nothing is even loaded.
+
+``SERVICE <urn:x-spaseq:NAME>`` is evaluated by rdflib's own means, a custom evaluation. But rdflib offers any
+query to the store before it looks at ``processor``, and ours is never asked where a store has a SPARQL of its
+own: Oxigraph finds a syntax error in SPAseq, and no host in a service's name. So ``Graph.query`` and
+``Graph.update``, with the signatures and the answers that they have, keep what is for us from the store:
+SPAseq, and SPARQL with a service of ours. The latter is told which columns its services have, which rdflib
+takes from a query's text: ``SELECT *``, OPTIONAL and CONSTRUCT rely on it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+from rdflib import plugin
+from rdflib.graph import Graph
+from rdflib.plugins.sparql import CUSTOM_EVALS
+from rdflib.plugins.sparql.algebra import translatePrologue, translateQuery, translateUpdate
+from rdflib.plugins.sparql.parser import parseQuery, parseUpdate
+from rdflib.plugins.sparql.parserutils import CompValue
+from rdflib.plugins.sparql.sparql import Prologue, Query, QueryContext, Update
+from rdflib.store import Store
+from rdflib.term import URIRef, Variable
+
+from spaseq.errors import EngineError
+from spaseq.language import syntax
+
+if TYPE_CHECKING:
+    from spaseq.rdf.service import Service
+
+SCHEME: Final = "urn:x-spaseq:"
+
+#: The services of this process, by name.
+SERVICES: Final[dict[str, Service]] = {}
+
+_SERVICE: Final = re.compile(r"\bservice\b", re.IGNORECASE)
+
+#: What only SPAseq says; looked for when something that should be SPARQL could not be read.
+_SPASEQ: Final = re.compile(r"\bSEQ\s*\(.*\bDEFINE\s+GPM\b", re.IGNORECASE | re.DOTALL)
+
+_SAY: Final = "this is a SPAseq query: ask it with processor='spaseq' (and result='spaseq' for its matches)"
+
+#: What rdflib prepared, with the columns that there were when it was translated anew.
+_PREPARED: Final[WeakKeyDictionary[Query | Update, tuple[object, Query | Update]]] = WeakKeyDictionary()
+
+
+def listen() -> None:
+    """Tells rdflib of services, of what is for us, and of the store ``spaseq-window``."""
+    CUSTOM_EVALS["spaseq"] = evaluate
+    Graph.query = _heard(Graph.query, "query_object", _query)  # type: ignore[method-assign]
+    Graph.update = _heard(Graph.update, "update_object", _update)  # type: ignore[method-assign]
+    # No entry point: whoever opens each store that there is, as rdflib's own tests do, wants to write.
+    plugin.register("spaseq-window", Store, "spaseq.rdf.window", "WindowStore")
+
+
+def evaluate(ctx: QueryContext, part: CompValue) -> Iterable[Any]:
+    """The solutions of a SERVICE of ours; NotImplementedError for every other part, as rdflib wants it."""
+    if part.name == "ServiceGraphPattern":
+        iri = ctx[part.term]
+        if (SERVICES and iri is None) or (isinstance(iri, str) and iri.startswith(SCHEME)):
+            from spaseq.rdf.service import solutions
+
+            return solutions(ctx, part, iri)
+    raise NotImplementedError
+
+
+_Translate = Callable[[str, str | None, Mapping[str, Any]], Query | Update]
+
+
+def _heard(method: Callable[..., Any], name: str, translate: _Translate) -> Callable[..., Any]:
+    """``Graph.query`` or ``Graph.update``, whose parameter ``name`` is what is asked."""
+    signature = inspect.signature(method)
+
+    @wraps(method)
+    def asked(*args: Any, **kwargs: Any) -> Any:
+        call = signature.bind(*args, **kwargs)
+        given = call.arguments
+        what = given[name]
+        if _is_for_processor(given.get("processor")):
+            given["use_store_provided"] = False
+        elif isinstance(what, syntax.Query):
+            raise EngineError(_SAY)
+        elif _names_service(given, what):
+            given[name] = _translated(given, what, translate)
+            given["use_store_provided"] = False
+        try:
+            return method(*call.args, **call.kwargs)
+        except Exception as error:
+            if isinstance(what, str) and not isinstance(error, EngineError) and _is_spaseq(given, what):
+                raise EngineError(_SAY) from error
+            raise
+
+    return asked
+
+
+def _is_for_processor(processor: object) -> bool:
+    if isinstance(processor, str) or processor is None:
+        return processor == "spaseq"
+    return type(processor).__module__ == "spaseq.rdf.processor"
+
+
+def _is_spaseq(given: Mapping[str, Any], text: str) -> bool:
+    return not _is_for_processor(given.get("processor")) and _SPASEQ.search(text) is not None
+
+
+# --- services -----------------------------------------------------------------------------------
+
+
+def _names_service(given: Mapping[str, Any], what: object) -> bool:
+    """Whether a text, or what rdflib prepared of one, speaks of our services anywhere.
+
+    By a prefix, in a BIND, in ``initBindings``. A service's IRI that only the data have is not seen: such a
+    query needs ``use_store_provided=False``.
+    """
+    text, names, _ = _text(given, what)
+    if not text or _SERVICE.search(text) is None:
+        return False
+    if not given.get("use_store_provided", True):
+        return True
+    ours = SCHEME.removeprefix("urn:")  # also after a prefix that is <urn:>
+    if ours in text:
+        return True
+    prefixes = [prefix for prefix, iri in names.items() if ours in str(iri)]
+    if any(re.search(rf"(?<![\w.-]){re.escape(prefix)}:", text) for prefix in prefixes):
+        return True
+    return any(ours in str(term) for term in (given.get("initBindings") or {}).values())
+
+
+def _text(given: Mapping[str, Any], what: object) -> tuple[str, Mapping[str, Any], str | None]:
+    """What is asked as text, with the prefixes and the base that it is read with; "" if that is unknown."""
+    if isinstance(what, str):
+        graph = given["self"]
+        names = given.get("initNs") or dict(graph.namespaces())
+        return what, names, given.get("kwargs", {}).get("base")
+    text, names, base = getattr(what, "_original_args", ("", {}, None))
+    return text, names, base
+
+
+def _translated(given: Mapping[str, Any], what: object, translate: _Translate) -> Query | Update:
+    """What is asked in rdflib's algebra, with the columns of the services in it."""
+    text, names, base = _text(given, what)
+    if not isinstance(what, Query | Update):
+        return translate(text, base, names)
+    known = _columns()
+    before, translated = _PREPARED.get(what, (None, what))
+    if before != known:
+        translated = translate(text, base, names)
+        _PREPARED[what] = known, translated
+    return translated
+
+
+def _query(text: str, base: str | None, names: Mapping[str, Any]) -> Query:
+    parsed = parseQuery(text)
+    _tell(parsed[1], translatePrologue(parsed[0], base, names))
+    return translateQuery(parsed, base, names)
+
+
+def _update(text: str, base: str | None, names: Mapping[str, Any]) -> Update:
+    parsed = parseUpdate(text)
+    prologue: Prologue | None = None
+    for said, request in zip(parsed.prologue or (), parsed.request or (), strict=False):
+        prologue = translatePrologue(said, base, names, prologue)
+        _tell(request, prologue)
+    return translateUpdate(parsed, base, names)
+
+
+def _tell(tree: CompValue, prologue: Prologue) -> None:
+    """Gives each SERVICE of a parse tree the columns of its service, for rdflib to find.
+
+    Where the service is a variable, those of all services that the query names; if it names none, of all.
+    """
+    known = _columns()
+    parts = list(_parts(tree))
+    named = known.keys() & {_iri(part, prologue) for part in parts}
+    for part in parts:
+        if isinstance(part, CompValue) and part.name == "ServiceGraphPattern":
+            meant = (named or known) if isinstance(part.term, Variable) else {_iri(part.term, prologue)}
+            part["columns"] = [v for iri, columns in known.items() if iri in meant for v in columns]
+
+
+def _columns() -> dict[URIRef, tuple[Variable, ...]]:
+    return {service.iri: service.variables for service in list(SERVICES.values())}
+
+
+def _iri(part: object, prologue: Prologue) -> URIRef | None:
+    if isinstance(part, URIRef) or (isinstance(part, CompValue) and part.name == "pname"):
+        found = prologue.absolutize(part)
+        return found if isinstance(found, URIRef) else None
+    return None
+
+
+def _parts(part: Any) -> Iterator[Any]:
+    """A parse tree's nodes, from the root."""
+    yield part
+    if isinstance(part, CompValue):
+        part = list(part.values())
+    if not isinstance(part, str):
+        try:
+            children = iter(part)
+        except TypeError:
+            return
+        for child in children:
+            yield from _parts(child)
