@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import add
+from typing import NamedTuple
 
 from pyoxigraph import NamedNode
 
@@ -68,6 +70,11 @@ class _Tail:
     outside: tuple[int, ...] = ()
     begins: tuple[Action, ...] = ()
     open: bool = False
+    order: tuple[int, ...] = ()
+
+    def chose(self, *choices: int) -> _Tail:
+        """After choices of the sequence, each its place in the order of preference."""
+        return replace(self, order=(*self.order, *choices))
 
     def then(self, *actions: Action) -> _Tail:
         if self.reached:
@@ -85,9 +92,17 @@ class _Tail:
         """The element that comes next closes the gaps that are open."""
         return replace(self.then(Await(element.id)), open=False) if self.open else self
 
-    def passing(self, actions: tuple[Action, ...]) -> _Tail:
+    def passing(self, path: _Path) -> _Tail:
         """Goes past an element that matches nothing."""
-        return replace(self.then(*actions), open=True) if actions else self
+        passed = self.chose(*path.order)
+        return replace(passed.then(*path.actions), open=True) if path.actions else passed
+
+
+class _Path(NamedTuple):
+    """A way in which an element matches nothing: the actions of passing it, and the choices made."""
+
+    actions: tuple[Action, ...] = ()
+    order: tuple[int, ...] = ()
 
 
 def compile_pattern(pattern: SequencePattern) -> NFA:
@@ -111,6 +126,7 @@ class _Compiler:
         self._pattern = pattern
         self._root = root
         self._start = _Tail(0, inside, reached=True, strategy=strategy, outside=inside)
+        self._orders = pattern.query.skip is not None
         self._states: dict[int, int] = {}
         self._edges: dict[Edge, None] = {}
         self._parts: dict[int, NFA] = {}
@@ -119,8 +135,8 @@ class _Compiler:
         ended = self._element(self._root, [self._start])
         # An operand of ALL may match nothing, if it is optional; a whole sequence never does.
         whole = self._root is self._pattern.root
-        passed = [] if whole else [Accept(0, path) for path in _empties(self._root)]
-        accepts = dict.fromkeys([*passed, *(Accept(tail.state, tail.ends) for tail in ended)])
+        passed = [] if whole else [Accept(0, *path) for path in self._empties(self._root)]
+        accepts = dict.fromkeys([*passed, *(Accept(tail.state, tail.ends, tail.order) for tail in ended)])
         return NFA(
             pattern=self._pattern,
             root=self._root,
@@ -145,7 +161,11 @@ class _Compiler:
             case Chain():
                 return self._chain(node, tails)
             case Either(operands=operands):
-                return [ended for operand in operands for ended in self._node(operand, tails)]
+                return [
+                    ended
+                    for i, operand in enumerate(operands)
+                    for ended in self._node(operand, self._choose(tails, i))
+                ]
             case Maybe(element=element):
                 return self._element(element, tails)
             case Absent() | Empty():
@@ -161,7 +181,8 @@ class _Compiler:
         for tail in tails:
             inside = tail.inside
             predicate = Predicate(self._streams(unit), tail.strategy, unit, tail.rivals, tail.outside)
-            self._edges[Edge(tail.state, state, tail.ends, predicate, tail.begins)] = None
+            edge = Edge(tail.state, state, tail.ends, predicate, tail.begins, order=tail.order)
+            self._edges[edge] = None
         if isinstance(unit, AnyOrder):
             for operand in unit.operands:
                 if operand.id not in self._parts:
@@ -178,7 +199,7 @@ class _Compiler:
         fresh, going = tails, list[_Tail]()
         for item, operator in zip(chain.items, (None, *chain.operators), strict=True):
             reaching = [tail.operator(operator, item) for tail in going] if operator is not None else []
-            passed = _empties(item)
+            passed = self._empties(item)
             ended = self._element(_optional(item), [*fresh, *reaching])
             fresh = [tail.passing(path) for tail in fresh for path in passed]
             going = [*(tail.passing(path) for tail in going for path in passed), *ended]
@@ -192,12 +213,24 @@ class _Compiler:
             # A negation at an iteration's end is decided by the next iteration as a whole.
             ended = [tail.then(Decide(element.id, tail.inside)) for tail in ended]
         if kleene.maximum is None or kleene.maximum > 1:
-            again = (tail.then(Again(identity, kleene.maximum)) for tail in ended)
+            again = (
+                tail.then(Again(identity, kleene.maximum))
+                for tail in self._choose(ended, int(kleene.reluctant))
+            )
             self._element(element, [tail.operator(kleene.strategy, element) for tail in again])
         return [
             replace(tail.then(Leave(identity, kleene.minimum, tail.inside[:-1])), inside=tail.inside[:-1])
-            for tail in ended
+            for tail in self._choose(ended, int(not kleene.reluctant))
         ]
+
+    def _choose(self, tails: Iterable[_Tail], choice: int) -> list[_Tail]:
+        """Tails behind a choice, where preference matters."""
+        return [tail.chose(choice) if self._orders else tail for tail in tails]
+
+    def _empties(self, node: Node) -> list[_Path]:
+        """The ways in which a node matches without an event."""
+        paths = _empties(node)
+        return list(paths if self._orders else dict.fromkeys(_Path(path.actions) for path in paths))
 
 
 def _optional(item: Node) -> Node:
@@ -205,27 +238,31 @@ def _optional(item: Node) -> Node:
     return item.element if isinstance(item, Maybe) else item
 
 
-def _empties(node: Node) -> tuple[tuple[Action, ...], ...]:
-    """The ways in which a node matches without an event, as the actions of passing it."""
+def _empties(node: Node) -> tuple[_Path, ...]:
+    """The ways in which a node matches without an event."""
     match node:
         case Atom() | Both():
             return ()
         case Empty():
-            return ((),)
+            return (_Path(),)
         case Absent(element=element):
-            return ((Forbid(units(element)),),)
+            return (_Path((Forbid(units(element)),)),)
         case Maybe(element=element):
-            return _empties(element) or ((Forbid(units(element)),),)
+            return _empties(element) or (_Path((Forbid(units(element)),)),)
         case Kleene(element=element) | Within(element=element):
             return _empties(element)
         case Either(operands=operands):
-            return tuple(dict.fromkeys(path for operand in operands for path in _empties(operand)))
+            return tuple(
+                path._replace(order=(i, *path.order))
+                for i, operand in enumerate(operands)
+                for path in _empties(operand)
+            )
         case Chain(items=parts) | AnyOrder(operands=parts):
             return tuple(_concatenated(parts))
 
 
-def _concatenated(parts: tuple[Node, ...]) -> Iterator[tuple[Action, ...]]:
-    paths: list[tuple[Action, ...]] = [()]
+def _concatenated(parts: tuple[Node, ...]) -> Iterator[_Path]:
+    paths = [_Path()]
     for part in parts:
-        paths = [(*path, *more) for path in paths for more in _empties(part)]
+        paths = [_Path(*map(add, path, more)) for path in paths for more in _empties(part)]
     yield from paths

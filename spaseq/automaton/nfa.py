@@ -109,7 +109,7 @@ class Edge:
     ``ends`` acts on the match so far, before the operator is asked; ``begins`` between the operator
     and the unit. ``key`` are variables that the match so far surely binds and every rival and
     the unit surely bind too: runs can be found by their values. ``filters`` are those of WHERE and
-    of the GPM that become decidable here and not before.
+    of the GPM that become decidable here and not before. ``order``: see ``Accept``.
     """
 
     source: int
@@ -119,6 +119,7 @@ class Edge:
     begins: tuple[Action, ...]
     key: tuple[str, ...] = ()
     filters: tuple[Filter, ...] = ()
+    order: tuple[int, ...] = ()
 
     @property
     def inside(self) -> tuple[int, ...]:
@@ -129,10 +130,15 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """The state may end the match, after these actions."""
+    """The state may end the match, after these actions.
+
+    With AFTER MATCH SKIP, ``order`` are the choices of the sequence that lead out of the state this way, each
+    as its place in the order of preference: of all ways out of a state the least is preferred.
+    """
 
     state: int
     ends: tuple[Action, ...]
+    order: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

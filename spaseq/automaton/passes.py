@@ -135,7 +135,12 @@ def derive_keys(nfa: NFA) -> NFA:
 
 
 def order_by_cost(nfa: NFA) -> NFA:
-    """Disjuncts and conjuncts with the fewest triple patterns and filters first (paper, 7.3)."""
+    """Disjuncts and conjuncts with the fewest triple patterns and filters first (paper, 7.3).
+
+    Not with AFTER MATCH SKIP, which prefers matches by the order written.
+    """
+    if nfa.pattern.query.skip is not None:
+        return nfa
 
     def change(part: NFA) -> NFA:
         edges = (
@@ -178,9 +183,10 @@ def _forbids(nfa: NFA) -> bool:
 def _future(nfa: NFA, state: int, block: Mapping[int, int]) -> object:
     """What a state allows, up to the given partition of states; the initial state stays alone."""
     edges = frozenset(
-        (e.ends, e.predicate, e.begins, block[e.target]) for e in nfa.edges if e.source == state
+        (e.ends, e.predicate, e.begins, e.order, block[e.target]) for e in nfa.edges if e.source == state
     )
-    return state == 0, frozenset(a.ends for a in nfa.accepts if a.state == state), edges
+    accepts = frozenset((a.ends, a.order) for a in nfa.accepts if a.state == state)
+    return state == 0, accepts, edges
 
 
 def _known(nfa: NFA) -> dict[int, frozenset[str]]:

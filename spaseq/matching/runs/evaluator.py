@@ -47,8 +47,8 @@ class Runs:
             complete = self._context.complete(rows)
             if not complete or run.history is None:
                 continue
-            match = _found(run, complete)
-            if self._led(run, match):
+            match = found_of(run, complete)
+            if led(self._machine, run, match):
                 continue
             if run.gaps:
                 waiting.setdefault(match.chosen, []).append((run, match))
@@ -70,7 +70,7 @@ class Runs:
         found = []
         while self._waiting and self._waiting[0][0] <= at:
             closing, _, runs = heapq.heappop(self._waiting)
-            found += distinct(match for run, match in runs if not self._trailed(run, match, closing))
+            found += distinct(match for run, match in runs if not trailed(self._machine, run, match, closing))
         return sorted(found, key=lambda match: match.last.position)
 
     def drop(self) -> None:
@@ -79,23 +79,25 @@ class Runs:
         self._machine.reset()
         self._machine.start(Run(), self._context.start)
 
-    def _led(self, run: Run, match: Found) -> bool:
-        """Whether something forbidden precedes the match in its window."""
-        if not run.leading:
-            return False
-        opening = self._bounds.opening(match.first, match.last)
-        return any(
-            self._machine.occurs(item.units, item.rows, item.inside, opening, item.before)
-            for item in run.leading
-        )
 
-    def _trailed(self, run: Run, match: Found, closing: int) -> bool:
-        """Whether something forbidden follows the match, or what precedes the gap, in its window."""
-        opening = self._bounds.opening(match.first, match.last)
-        return any(
-            self._machine.occurs(gap.units, match.rows, (), gap.after or opening, closing) for gap in run.gaps
-        )
+def led(machine: Machine, run: Run, match: Found) -> bool:
+    """Whether something forbidden precedes a match in its window."""
+    if not run.leading:
+        return False
+    opening = machine.bounds.opening(match.first, match.last)
+    return any(
+        machine.occurs(item.units, item.rows, item.inside, opening, item.before) for item in run.leading
+    )
 
 
-def _found(run: Run, rows: Rows) -> Found:
+def trailed(machine: Machine, run: Run, match: Found, closing: int) -> bool:
+    """Whether something forbidden follows a match, or what precedes the gap, in its window."""
+    opening = machine.bounds.opening(match.first, match.last)
+    return any(
+        machine.occurs(gap.units, match.rows, (), gap.after or opening, closing) for gap in run.gaps
+    )
+
+
+def found_of(run: Run, rows: Rows) -> Found:
+    """A run that ended, with its Ω, as a match."""
     return Found(tuple(sorted(run.choices, key=lambda choice: choice[1].position)), rows)

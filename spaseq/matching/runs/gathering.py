@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from spaseq.automaton.pattern import AnyOrder
 from spaseq.matching.context import Rows
 from spaseq.matching.runs.program import Way
-from spaseq.matching.runs.state import Part, Run, Wait
+from spaseq.matching.runs.state import Part, Parts, Run, Wait
 
 if TYPE_CHECKING:
     from spaseq.matching.runs.machine import Machine
@@ -36,6 +36,11 @@ class Gathering:
         self._marked = marked
         self._found: list[dict[int, Part]] = [{} for _ in way.operands]
 
+    @property
+    def wait(self) -> Wait:
+        """The run in front of the ``ALL``."""
+        return self._wait
+
     def start(self, machine: Machine) -> None:
         """Lets every operand begin, right after the run."""
         for i, operand in enumerate(self._way.operands):
@@ -51,14 +56,14 @@ class Gathering:
             self._join(machine, parts)
         number = machine.number()
         self._found[operand][number] = part
-        machine.remember(number, run, self._found[operand])
+        machine.remember(number, run, Parts(self._found[operand], self))
 
     def _join(self, machine: Machine, parts: tuple[Part, ...]) -> None:
         added = tuple(chain.from_iterable(run.choices for run, _ in parts))
         stamps = [event.stamp for _, event in added]
         if not stamps or len(set(stamps)) < len(stamps) or self._wait.bars(stamps):
             return
-        took = self._run.took(added)
+        took = machine.gathered(self._wait.gate, self._run, added, [run for run, _ in parts])
         last = max((event for _, event in added), key=lambda event: event.position)
         if took.first is None or not machine.bounds.together(took.first, last):
             return

@@ -22,20 +22,20 @@ from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Occurrence
 from spaseq.matching.runs.gathering import Gathering
-from spaseq.matching.runs.memory import Memory, simultaneous
+from spaseq.matching.runs.memory import Memory, Path, simultaneous
 from spaseq.matching.runs.program import Gate, Place, Program, Way
 from spaseq.matching.runs.state import (
     Frontier,
     Gap,
     Index,
     Leading,
-    Part,
+    Parts,
     Run,
     Wait,
 )
 
 #: What expires with an event: a waiting run, or the part of an ``ALL`` that has its number there.
-_Member = Wait | dict[int, Part]
+Member = Wait | Parts
 
 
 class Machine:
@@ -74,7 +74,7 @@ class Machine:
         self._now: list[Occurrence] = []
         # Per first event, by position: what ends when no window holds that event any more. (Taking the
         # first item of a plain dict passes over all that were deleted there.)
-        self._families: OrderedDict[int, tuple[Occurrence, dict[int, _Member]]] = OrderedDict()
+        self._families: OrderedDict[int, tuple[Occurrence, dict[int, Member]]] = OrderedDict()
 
     def start(self, run: Run, rows: Rows) -> None:
         """Sets a run at the beginning of the automaton."""
@@ -114,10 +114,10 @@ class Machine:
                 if isinstance(member, Wait):
                     self._discard(member)
                 else:
-                    member.pop(number, None)
+                    member.found.pop(number, None)
             del self._families[position]
 
-    def remember(self, number: int, run: Run, member: _Member) -> None:
+    def remember(self, number: int, run: Run, member: Member) -> None:
         """Lets something expire with the run's first event."""
         if run.first is not None:
             family = self._families.setdefault(run.first.position, (run.first, {}))
@@ -144,15 +144,15 @@ class Machine:
     def _show(self, wait: Wait, event: Occurrence) -> None:
         """Lets an event extend a waiting run, and bar what comes after it if it must not be skipped."""
         gate = wait.gate
-        relevant: dict[int, list[tuple[tuple[Choice, ...], Rows]]] = {}
+        relevant: dict[int, list[tuple[tuple[Choice, ...], Rows, Path]]] = {}
         for way, run, rows in wait.begun:
             if isinstance(way.unit, AnyOrder):
                 continue
             found = self._relevant(way.unit, rows, way.inside, run.frontier, event, gate.loose)
             relevant[way.unit.id] = found
-            for choices, extended in found:
+            for choices, extended, path in found:
                 if not wait.bars([e.stamp for _, e in choices]) and self._may_take(choices):
-                    self._step(way, run.took(choices), extended, event)
+                    self._step(way, self.took(gate, run, choices, path), extended, event)
         if gate.strategy is Strategy.STRICT:
             self._bar(wait, (event.stamp,))
             return
@@ -164,7 +164,7 @@ class Machine:
                     rows = self.context.enter(rows, kleene)
                 inside = (*gate.inside, *rival.entered)
                 found_rivals = self._relevant(rival.unit, rows, inside, wait.run.frontier, event, False)
-            for choices, _ in found_rivals:
+            for choices, *_ in found_rivals:
                 self._bar(wait, tuple(e.stamp for _, e in choices))
 
     def _relevant(
@@ -175,14 +175,24 @@ class Machine:
         after: Frontier | None,
         event: Occurrence,
         loose: bool,
-    ) -> list[tuple[tuple[Choice, ...], Rows]]:
+    ) -> list[tuple[tuple[Choice, ...], Rows, Path]]:
         """The matches of a GPM or ``&`` after a run that this event completes."""
         if isinstance(unit, Atom):
             extended = self.context.extend(rows, unit, event, inside, loose)
-            return [(((unit.gpm, event),), extended)] if extended else []
+            return [(((unit.gpm, event),), extended, (event.stamp,))] if extended else []
         now = [e for e in self._now if after is None or after.precedes(e.stamp)]
         found = simultaneous(self.context, unit, rows, inside, now, loose)
-        return [(choices, joined) for choices, joined in found if any(e is event for _, e in choices)]
+        return [match for match in found if any(e is event for _, e in match[0])]
+
+    def took(self, gate: Gate, run: Run, choices: Sequence[Choice], path: Path) -> Run:
+        """A run with the events of one step; ``path`` says how they were chosen."""
+        del gate, path
+        return run.took(choices)
+
+    def gathered(self, gate: Gate, run: Run, choices: Sequence[Choice], parts: Sequence[Run]) -> Run:
+        """A run with the events of an ``ALL``; ``parts`` are the matches of its operands."""
+        del gate, parts
+        return run.took(choices)
 
     def _may_take(self, choices: Sequence[Choice]) -> bool:
         return self._allowed is None or all(e.position in self._allowed for _, e in choices)
@@ -203,16 +213,17 @@ class Machine:
 
     def arrive(self, place: Place, run: Run, rows: Rows) -> None:
         """A run is in a state: it ends there if it may, and waits at the gates out of it."""
-        for ends in place.accepts:
+        for ends, order in zip(place.accepts, place.orders, strict=True):
             acted = self._act(run, rows, ends)
             if acted is not None:
-                self._end(*acted)
+                self._end(*acted, order)
         for gate in place.gates:
             acted = self._act(run, rows, gate.ends)
             if acted is not None:
                 self._wait(gate, *acted)
 
-    def _end(self, run: Run, rows: Rows) -> None:
+    def _end(self, run: Run, rows: Rows, order: tuple[int, ...]) -> None:
+        del order
         if run.home is None:
             self.ended.append((run, rows))
         else:

@@ -96,6 +96,10 @@ class Memory:
         )
 
 
+#: What was chosen in an ``&``, in the order written: of a ``|`` which side, of a GPM which event.
+Path = tuple[int | Stamp, ...]
+
+
 def simultaneous(
     context: Context,
     node: Node,
@@ -103,24 +107,26 @@ def simultaneous(
     inside: tuple[int, ...],
     events: Sequence[Occurrence],
     loose: bool = False,
-) -> Iterator[tuple[tuple[Choice, ...], Rows]]:
+) -> Iterator[tuple[tuple[Choice, ...], Rows, Path]]:
     """The matches of a GPM, an ``&`` or a ``|`` of them, among events of one time."""
     match node:
         case Atom(gpm=gpm):
             for event in events:
                 found = context.extend(rows, node, event, inside, loose)
                 if found:
-                    yield ((gpm, event),), found
+                    yield ((gpm, event),), found, (event.stamp,)
         case Either(operands=operands):
-            for operand in operands:
-                yield from simultaneous(context, operand, rows, inside, events, loose)
+            for i, operand in enumerate(operands):
+                for choices, found, path in simultaneous(context, operand, rows, inside, events, loose):
+                    yield choices, found, (i, *path)
         case Both(operands=operands):
             marked = context.mark(rows)
             options = [list(simultaneous(context, o, marked, inside, events, loose)) for o in operands]
             for parts in product(*options):
-                joined = context.join([found for _, found in parts], node, inside, loose)
+                joined = context.join([found for _, found, _ in parts], node, inside, loose)
                 if joined:
-                    yield tuple(dict.fromkeys(chain.from_iterable(choices for choices, _ in parts))), joined
+                    chosen = dict.fromkeys(chain.from_iterable(choices for choices, *_ in parts))
+                    yield tuple(chosen), joined, tuple(chain.from_iterable(path for *_, path in parts))
         case _:
             raise TypeError(f"not simultaneous: {node}")
 

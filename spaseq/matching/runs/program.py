@@ -19,9 +19,10 @@ from spaseq.language.syntax import Strategy
 
 
 class Place:
-    """A state: the ways to end a match there, and the gates out of it."""
+    """A state: the ways to end a match there, in which ``orders`` of preference, and the gates out of it."""
 
     accepts: tuple[tuple[Action, ...], ...]
+    orders: tuple[tuple[int, ...], ...]
     gates: tuple[Gate, ...]
 
 
@@ -46,7 +47,7 @@ class Gate:
     """Edges behind one operator.
 
     ``gpms`` are the GPMs whose events it must see, ``key`` the variables that all of them bind and that
-    every waiting run binds. ``plain``: no ``&`` is involved.
+    every waiting run binds. ``plain``: no ``&`` is involved. ``order`` is that of its edges (``Accept``).
     """
 
     ends: tuple[Action, ...]
@@ -58,6 +59,7 @@ class Gate:
     ways: tuple[Way, ...]
     gpms: frozenset[str]
     plain: bool
+    order: tuple[int, ...]
 
 
 class Operand:
@@ -110,11 +112,14 @@ class Program:
         """The places of an automaton and its parts; the initial one."""
         places = [Place() for _ in range(nfa.size)]
         for state, place in enumerate(places):
-            place.accepts = tuple(accept.ends for accept in nfa.accepts if accept.state == state)
+            accepts = [accept for accept in nfa.accepts if accept.state == state]
+            place.accepts = tuple(accept.ends for accept in accepts)
+            place.orders = tuple(accept.order for accept in accepts)
             groups: dict[object, list[Edge]] = {}
             for edge in nfa.leaving(state):
                 predicate = edge.predicate
-                shared = (edge.ends, predicate.strategy, predicate.rivals, _key(nfa.pattern, edge))
+                key = _key(nfa.pattern, edge)
+                shared = (edge.ends, predicate.strategy, predicate.rivals, key, edge.order)
                 groups.setdefault(shared, []).append(edge)
             place.gates = tuple(self._gate(nfa, edges, places, loose) for edges in groups.values())
             self.gates.extend(place.gates)
@@ -137,6 +142,7 @@ class Program:
             # The operands of an ALL have gates of their own.
             gpms=frozenset(g for unit in units if not isinstance(unit, AnyOrder) for g in gpms_of(unit)),
             plain=not any(isinstance(unit, Both) for unit in units),
+            order=first.order,
         )
 
     def _way(self, nfa: NFA, edge: Edge, target: Place) -> Way:

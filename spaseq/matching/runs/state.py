@@ -79,9 +79,26 @@ class Leading(NamedTuple):
 
 
 class Home(Protocol):
-    """Where sub-matches of an ``ALL`` are brought to."""
+    """Where sub-matches of an ``ALL`` are brought to; ``wait`` is what waits for them."""
+
+    @property
+    def wait(self) -> Wait: ...
 
     def offer(self, machine: Machine, operand: int, run: Run, rows: Rows) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """The choices that made a run, newest first, shared between the runs that branched off each other.
+
+    A ``choice`` is of the sequence (see ``Accept.order``), then of events, the earliest of which is at
+    ``moment``. Of two runs the one is preferred whose choice is the less where they part.
+    """
+
+    before: Trace | None
+    choice: tuple[object, ...]
+    moment: tuple[float, ...]
+    depth: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +106,7 @@ class Run:
     """A match so far, without its Ω.
 
     ``counts`` are the counters of the Kleenes in progress. ``home`` is the ``ALL`` whose operand this run
-    is a match of, and which one; such a run is *loose*.
+    is a match of, and which one; such a run is *loose*. ``trace`` is kept where preference matters.
     """
 
     history: History = None
@@ -99,6 +116,7 @@ class Run:
     gaps: tuple[Gap, ...] = ()
     leading: tuple[Leading, ...] = ()
     home: tuple[Home, int] | None = None
+    trace: Trace | None = None
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -130,6 +148,13 @@ class Run:
 
 #: A match of one operand of an ``ALL``.
 Part = tuple[Run, Rows]
+
+
+class Parts(NamedTuple):
+    """The matches of one operand of an ``ALL``, by number, and the ``ALL`` itself."""
+
+    found: dict[int, Part]
+    home: Home
 
 
 class Wait:

@@ -1,0 +1,1 @@
+"""AFTER MATCH SKIP: of each first event the preferred match, by a priority simulation."""

@@ -1,0 +1,95 @@
+"""Which of two runs is preferred (semantics, section 6, AFTER MATCH SKIP).
+
+A run is the list of its choices, compared from the start: which way the sequence goes (``Accept.order``), then
+which event takes the step. What a run can still become is bounded from below by a choice, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from spaseq.automaton.nfa import Unit
+from spaseq.automaton.pattern import AnyOrder, Atom, Both, Either, Node
+from spaseq.events import Stamp
+from spaseq.matching.ordered.skipping import Moment
+from spaseq.matching.runs.memory import Path
+from spaseq.matching.runs.state import Trace
+
+_NEVER: Final[Moment] = (math.inf,)
+
+
+class Preference:
+    """Makes the choices of one query's runs; ``rank`` orders its streams by their IRIs."""
+
+    def __init__(self, rank: Callable[[int], int]) -> None:
+        self._rank = rank
+
+    def moment(self, stamp: Stamp) -> Moment:
+        """Where an event stands in the order of all events."""
+        return stamp.time, self._rank(stamp.stream), stamp.n
+
+    def step(self, before: Trace | None, order: tuple[int, ...], path: Path) -> Trace:
+        """A run takes an event, or several at a time, see ``Path``."""
+        chosen = tuple(self.moment(item) if isinstance(item, Stamp) else item for item in path)
+        moment = min(self.moment(item) for item in path if isinstance(item, Stamp))
+        return Trace(before, (order, chosen), moment, _depth(before))
+
+    def gathered(
+        self, before: Trace | None, order: tuple[int, ...], parts: Sequence[Trace | None]
+    ) -> Trace:
+        """A run takes what an ``ALL`` gathered: the steps of its operands in time order, ties by operand."""
+        steps = sorted(
+            (step.moment, operand, step.choice)
+            for operand, part in enumerate(parts)
+            for step in _steps(part)
+        )
+        return Trace(before, (order, tuple(steps)), steps[0][0], _depth(before))
+
+    def ended(self, before: Trace | None, order: tuple[int, ...]) -> Trace:
+        """A run leaves the sequence, or an operand of an ``ALL``."""
+        return Trace(before, (order, ()), _NEVER, _depth(before))
+
+    def bound(self, before: Trace | None, order: tuple[int, ...], unit: Unit, now: Moment) -> Trace:
+        """No choice is less of a run that still takes its next step, with no event before ``now``."""
+        return Trace(before, (order, _least(unit, now)), now, _depth(before))
+
+
+def preferred(one: Trace, other: Trace) -> bool:
+    """Whether a run is preferred to another one of the same first event."""
+    x, y = one, other
+    while x.depth > y.depth and x.before is not None:
+        x = x.before
+    while y.depth > x.depth and y.before is not None:
+        y = y.before
+    if x is y:
+        return one.depth < other.depth
+    while x.before is not y.before and x.before is not None and y.before is not None:
+        x, y = x.before, y.before
+    return x.choice < y.choice
+
+
+def _depth(before: Trace | None) -> int:
+    return 1 if before is None else before.depth + 1
+
+
+def _steps(trace: Trace | None) -> list[Trace]:
+    found = []
+    while trace is not None:
+        found.append(trace)
+        trace = trace.before
+    return found[::-1]
+
+
+def _least(unit: Node, now: Moment) -> tuple[object, ...]:
+    """The beginning of the least choice of a unit; what follows does not matter."""
+    match unit:
+        case Both(operands=operands):
+            return _least(operands[0], now)
+        case Either(operands=operands):
+            return 0, *_least(operands[0], now)
+        case AnyOrder():
+            return ()  # any of the events so far may be its first
+        case _:
+            return (now,)

@@ -1,0 +1,276 @@
+"""The priority simulation, event by event: of each first event the preferred match, and no other.
+
+The runs of one first event are a *family*. They are those of the runs evaluator, and each knows its choices.
+As soon as one of them is complete, those are cut that can only become less preferred matches; when none is
+left that can become a preferred one, it is the family's match. Families are taken in the order of their first
+events; where the next one may begin is what SKIP says.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import Final
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.language.syntax import SkipMode
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.model import Bounds, Choice, Found, Occurrence, distinct
+from spaseq.matching.ordered.preference import Moment, Preference, preferred
+from spaseq.matching.ordered.skipping import resumed_at
+from spaseq.matching.runs.evaluator import found_of, led, trailed
+from spaseq.matching.runs.machine import Machine, Member
+from spaseq.matching.runs.memory import Path
+from spaseq.matching.runs.program import Gate, Program
+from spaseq.matching.runs.state import Run, Trace, Wait
+
+_ALWAYS: Final[Moment] = (-math.inf,)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A match, and the choices that made it. ``closing``: it waits for that place on the window's axis."""
+
+    trace: Trace
+    run: Run
+    found: Found
+    closing: int | None
+
+
+@dataclass(slots=True, eq=False)
+class Family:
+    """The matches of one first event: the preferred one of those that are certain, and those that wait."""
+
+    first: Occurrence
+    moment: Moment
+    best: Candidate | None = None
+    waiting: list[Candidate] = field(default_factory=list)
+
+
+class Ordered:
+    """Finds the matches of one sequence in one partition, see ``Evaluator``.
+
+    ``program`` is shared by the partitions of a query.
+    """
+
+    def __init__(self, program: Program, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
+        if pattern.query.skip is None:
+            raise ValueError("without AFTER MATCH SKIP no match is preferred")
+        self._skip = pattern.query.skip
+        self._context = context
+        self._bounds = bounds
+        self._single = len(set(pattern.streams)) == 1
+        self._preference = Preference(context.rank)
+        self._machine = _Machine(program, context, bounds, self._single, self._preference)
+        # Whether an event may come that is simultaneous with the newest one.
+        self._ties = program.simultaneous or not self._single
+        self._restart()
+
+    def _restart(self) -> None:
+        self._families: list[Family] = []
+        self._by_position: dict[int, Family] = {}
+        self._at: float = -math.inf
+        # No event will come before this moment; the next match may begin at that one.
+        self._now = self._resume = _ALWAYS
+        self._machine.start(Run(), self._context.start)
+
+    def push(self, occurrence: Occurrence) -> list[Found]:
+        """See ``Evaluator.push``."""
+        found = []
+        if self._ties and self._now < (occurrence.time,):
+            # Time goes on: what was undecided among simultaneous events is decided.
+            self._now = (occurrence.time,)
+            found = self._settle()
+        self._machine.memory.clear(self._oldest(occurrence))
+        self._machine.push(occurrence)
+        self._now = (occurrence.time,) if self._ties else (occurrence.time, math.inf)
+        for first in list(self._machine.begun.values()):
+            self._family(first)
+        self._machine.begun.clear()
+        for run, rows in self._machine.ended:
+            self._end(run, rows)
+        self._machine.ended.clear()
+        return found + self._settle()
+
+    def advance(self, at: int) -> list[Found]:
+        """See ``Evaluator.advance``."""
+        self._at = at
+        if not self._bounds.counted:
+            self._now = max(self._now, (at, math.inf))
+        for family in self._families:
+            if any(c.closing is not None and c.closing <= at for c in family.waiting):
+                waiting, family.waiting = family.waiting, []
+                for c in waiting:
+                    if c.closing is not None and c.closing > at:
+                        family.waiting.append(c)
+                    elif c.closing is None or not trailed(self._machine, c.run, c.found, c.closing):
+                        self._offer(family, replace(c, closing=None))
+        return self._settle()
+
+    def drop(self) -> None:
+        """See ``Evaluator.drop``."""
+        self._machine.reset()
+        self._restart()
+
+    # --- matches ------------------------------------------------------------------------------
+
+    def _family(self, first: Occurrence) -> Family | None:
+        """The family of an event; None if no match may begin with it."""
+        family = self._by_position.get(first.position)
+        if family is None:
+            moment = self._preference.moment(first.stamp)
+            if moment < self._resume:
+                self._machine.cut(first)
+                return None
+            family = self._by_position[first.position] = Family(first, moment)
+            insort(self._families, family, key=attrgetter("moment"))
+        return family
+
+    def _end(self, run: Run, rows: Rows) -> None:
+        """A run has ended: it is a match, if the filters that are left hold."""
+        rows = self._context.complete(rows)
+        if not rows or run.first is None or run.trace is None:
+            return
+        family = self._family(run.first)
+        found = found_of(run, rows)
+        if family is None or led(self._machine, run, found):
+            return
+        closing = self._bounds.closing(run.first) if run.gaps else None
+        self._offer(family, Candidate(run.trace, run, found, closing))
+
+    def _offer(self, family: Family, candidate: Candidate) -> None:
+        """One match more: of all that are certain, a family keeps the preferred one."""
+        best = family.best
+        if candidate.closing is not None:
+            family.waiting.append(candidate)
+        elif best is None:
+            family.best = candidate
+        else:
+            if preferred(candidate.trace, best.trace):
+                candidate, best = best, candidate
+            if candidate.found.chosen == best.found.chosen:
+                # Found in two ways, it is one match with the solutions of both.
+                (both,) = distinct([best.found, candidate.found])
+                best = replace(best, found=both)
+            family.best = best
+
+    def _settle(self) -> list[Found]:
+        """The matches that are decided now."""
+        found = []
+        if self._skip.mode is SkipMode.TO_NEXT_EVENT:
+            # Then no family has a say in another one.
+            for family in list(self._families):
+                if self._decided(family):
+                    self._forget(family)
+                    found += [family.best.found] if family.best else []
+            return found
+        while self._families and self._decided(self._families[0]):
+            family = self._families[0]
+            self._forget(family)
+            if family.best is not None:
+                found.append(family.best.found)
+                self._resume = resumed_at(self._skip, family.best.found, self._preference.moment)
+                while self._families and self._families[0].moment < self._resume:
+                    self._forget(self._families[0])
+        return found
+
+    def _decided(self, family: Family) -> bool:
+        """Whether a family has its match, or will have none; cuts what can only be less preferred."""
+        if self._now <= family.moment:
+            return False  # simultaneous events may still make it begin in other ways
+        best = family.best
+        over = self._bounds.closing(family.first) <= self._at
+        if best is None:
+            return not family.waiting and (over or not self._machine.has(family.first))
+        family.waiting = [c for c in family.waiting if preferred(c.trace, best.trace)]
+        if not over:
+            over = not self._machine.cut(family.first, best.trace, self._now)
+        return over and not family.waiting
+
+    def _forget(self, family: Family) -> None:
+        self._families.remove(family)
+        del self._by_position[family.first.position]
+        self._machine.cut(family.first)
+
+    def _oldest(self, occurrence: Occurrence) -> int:
+        """From where on the window's axis matches may have events, or look back at some."""
+        opening = self._bounds.opening(occurrence, occurrence)
+        firsts = (self._bounds.opening(f.first, f.first) for f in self._families if f.waiting)
+        return min((opening, *firsts))
+
+
+class _Machine(Machine):
+    """A machine whose runs keep their choices. ``begun`` gathers the first events that runs begin with."""
+
+    def __init__(
+        self, program: Program, context: Context, bounds: Bounds, single: bool, preference: Preference
+    ) -> None:
+        self._preference = preference
+        self.begun: dict[int, Occurrence] = {}
+        super().__init__(program, context, bounds, single)
+
+    def took(self, gate: Gate, run: Run, choices: Sequence[Choice], path: Path) -> Run:
+        trace = self._preference.step(run.trace, gate.order, path)
+        return self._traced(run, run.took(choices), trace)
+
+    def gathered(self, gate: Gate, run: Run, choices: Sequence[Choice], parts: Sequence[Run]) -> Run:
+        trace = self._preference.gathered(run.trace, gate.order, [part.trace for part in parts])
+        return self._traced(run, run.took(choices), trace)
+
+    def _traced(self, before: Run, run: Run, trace: Trace) -> Run:
+        first = before.first
+        if first is None:
+            # Among simultaneous events the first is that of the first stream, whichever came first.
+            events = (event for _, event in run.choices)
+            first = min(events, key=lambda event: self._preference.moment(event.stamp))
+        return replace(run, first=first, trace=trace)
+
+    def remember(self, number: int, run: Run, member: Member) -> None:
+        super().remember(number, run, member)
+        if run.first is not None:
+            self.begun[run.first.position] = run.first
+
+    def _end(self, run: Run, rows: Rows, order: tuple[int, ...]) -> None:
+        super()._end(replace(run, trace=self._preference.ended(run.trace, order)), rows, order)
+
+    # --- families -----------------------------------------------------------------------------
+
+    def has(self, first: Occurrence) -> bool:
+        """Whether a run that began with an event may still become a match."""
+        return any(True for _ in self._alive(first))
+
+    def cut(self, first: Occurrence, best: Trace | None = None, now: Moment = _ALWAYS) -> bool:
+        """Ends the runs of a first event that cannot become a match preferred to the best; if some are left.
+
+        No event will come before ``now``.
+        """
+        left = False
+        for number, member in list(self._alive(first)):
+            outer = _outermost(member)
+            gate = outer.gate
+            bound = self._preference.bound(outer.run.trace, gate.order, gate.ways[0].unit, now)
+            if best is not None and preferred(bound, best):
+                left = True
+            elif isinstance(member, Wait):
+                self._remove(member)
+            else:
+                member.found.pop(number, None)
+        return left
+
+    def _alive(self, first: Occurrence) -> Iterator[tuple[int, Member]]:
+        """What may still become a match that begins with an event."""
+        _, members = self._families.get(first.position, (first, {}))
+        for number, member in members.items():
+            if member.begun if isinstance(member, Wait) else number in member.found:
+                yield number, member
+
+
+def _outermost(member: Member) -> Wait:
+    """What waits in the sequence itself: a run, or that in front of the ``ALL`` for which it waits."""
+    wait = member if isinstance(member, Wait) else member.home.wait
+    while wait.run.home is not None:
+        wait = wait.run.home[0].wait
+    return wait
