@@ -19,6 +19,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_columns, by_events, check, choose
 from spaseq.matching.host import Key, Matcher
 from spaseq.matching.model import Found, Occurrence, Solution, bounds
+from spaseq.matching.ordered.skipping import falls_back
 from spaseq.results.match import ConstructedTriple, Match
 from spaseq.results.reading import Reader
 from spaseq.results.select import Projector
@@ -30,14 +31,16 @@ class Stats:
     """What a registered query has seen and done.
 
     ``relevant``: so many of its ``events`` are such that some GPM has a solution; ``rows`` are those of all
-    ``matches``; ``late``: so many events came too late for it. ``watermark``: the time up to which it has
-    processed its streams, in microseconds since the epoch or in ticks; None before the first event.
+    ``matches``; ``unskipped``: so many of these had no event for SKIP TO to go to but their own first;
+    ``late``: so many events came too late for it. ``watermark``: the time up to which it has processed its
+    streams, in microseconds since the epoch or in ticks; None before the first event.
     """
 
     events: int = 0
     relevant: int = 0
     matches: int = 0
     rows: int = 0
+    unskipped: int = 0
     late: int = 0
     watermark: int | None = None
 
@@ -162,6 +165,8 @@ class Pipeline:
         for key, item in found:
             match = self._match(key, item)
             self.stats.matches += 1
+            if self.query.skip is not None:
+                self.stats.unskipped += falls_back(self.query.skip, item, self._context.rank)
             if self._only_first or self._left == 0:
                 self.done = True
             yield match

@@ -63,6 +63,12 @@ class Context:
                 self._conditions[node.id, False] = tuple(self._condition(f) for f in strict)
                 self._conditions[node.id, True] = tuple(self._condition(f) for f in node.loose)
         self._where = tuple(self._condition(f) for f in pattern.where)
+        streams = sorted(set(pattern.streams), key=lambda iri: iri.value)
+        self._ranks = {dictionary.intern(iri): rank for rank, iri in enumerate(streams)}
+
+    def rank(self, stream: int) -> int:
+        """The place of a stream of the query, given by its id, in the order of their IRIs."""
+        return self._ranks.get(stream, stream)
 
     @property
     def start(self) -> Rows:

@@ -15,6 +15,7 @@ from spaseq.matching.by_columns import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds, Evaluator
 from spaseq.matching.obstacles import Feature, Obstacle, features, in_words, other_operators
+from spaseq.matching.ordered.simulation import Ordered
 from spaseq.matching.reference import Reference
 from spaseq.matching.runs.evaluator import Runs
 from spaseq.matching.runs.program import Program
@@ -32,6 +33,9 @@ class Choice:
 
 def choose(pattern: SequencePattern) -> Choice:
     """The evaluator for a query: the first of those that take columns that can run it, else ``runs``."""
+    if pattern.query.skip is not None:
+        _able("ordered", pattern)
+        return Choice("ordered", _BY_EVENTS["ordered"], ())
     otherwise: list[tuple[str, tuple[Obstacle, ...]]] = []
     for name in _PREFERRED:
         reason = _BY_COLUMNS[name][1]
@@ -40,9 +44,7 @@ def choose(pattern: SequencePattern) -> Choice:
             return Choice(name, reason, tuple(otherwise))
         otherwise.append((name, found))
     _able("runs", pattern)
-    return Choice(
-        "runs", "eager NFA_scep, every partial match kept as a run, event by event", tuple(otherwise)
-    )
+    return Choice("runs", _BY_EVENTS["runs"], tuple(otherwise))
 
 
 def check(name: str, pattern: SequencePattern) -> str:
@@ -63,6 +65,8 @@ def _able(name: str, pattern: SequencePattern) -> None:
 def _obstacles(name: str, pattern: SequencePattern) -> tuple[Obstacle, ...]:
     """What keeps a query from an evaluator."""
     lacking = tuple(o for feature, o in features(pattern.query) if feature in _LACKING[name])
+    if name == "ordered" and pattern.query.skip is None:
+        return (Obstacle("AFTER MATCH SKIP asks for preferred matches", "none"),)
     return lacking or (tuple(_BY_COLUMNS[name][0](pattern)) if name in _BY_COLUMNS else ())
 
 
@@ -100,6 +104,9 @@ def by_events(
     if name == "runs":
         program = Program(compile_pattern(pattern))
         return lambda: Runs(program, pattern, context, bounds)
+    if name == "ordered":
+        program = Program(compile_pattern(pattern))
+        return lambda: Ordered(program, pattern, context, bounds)
     if name == "reference":
         return lambda: Reference(pattern, context, bounds)
     raise ValueError(f"no evaluator that takes event by event is called {name!r}")
@@ -159,9 +166,14 @@ _BY_COLUMNS: Final[dict[str, tuple[_Obstacles, str]]] = {
 #: Those that a query gets, the best first. ``tree`` gets only who asks for it: where the first element of a
 #: sequence is rare it takes many times as long as ``lazy``, and elsewhere from as long down to half as long.
 _PREFERRED: Final = ("parameterized", "enumeration", "lazy", "kernel")
-_BY_EVENTS: Final = ("runs", "reference")
+#: Those that take event by event, and what they do.
+_BY_EVENTS: Final = {
+    "runs": "eager NFA_scep, every partial match kept as a run, event by event",
+    "ordered": "priority simulation: the runs of one first event in order of preference, the rest cut",
+    "reference": "every choice of events tried, at each event again",
+}
 
 #: The features of the language that an evaluator cannot do yet, whatever else the query says.
 _LACKING: Final[dict[str, frozenset[Feature]]] = {
     name: frozenset(Feature) for name in (*_BY_COLUMNS, *_BY_EVENTS)
-}
+} | {"ordered": frozenset({Feature.WITHIN, Feature.STEPS})}

@@ -36,7 +36,8 @@ class Matcher:
         self._variables = tuple(v.name for v in query.partition)
         self._emit = query.emit
         self._consume = query.consume is Consume.ANY
-        self._trails = may_trail(pattern.root)
+        # Matches may have to wait, for the end of their window at the latest.
+        self._trails = may_trail(pattern.root) or query.skip is not None
         self._bounds = bounds
         self._make = make
         self._partitions: OrderedDict[Key, _Partition] = OrderedDict()

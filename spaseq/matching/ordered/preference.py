@@ -1,19 +1,19 @@
 """Which of two runs is preferred (semantics, section 6, AFTER MATCH SKIP).
 
-A run is the list of its choices, compared from the start: which way the sequence goes (``Accept.order``), then
-which event takes the step. What a run can still become is bounded from below by a choice, too.
+A run is the list of its choices, compared from the start: which way the sequence goes (``Accept.order``),
+then which event takes the step. What a run can still become has a choice as its lower bound, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from spaseq.automaton.nfa import Unit
-from spaseq.automaton.pattern import AnyOrder, Atom, Both, Either, Node
+from spaseq.automaton.pattern import AnyOrder, Both, Either, Node
 from spaseq.events import Stamp
-from spaseq.matching.ordered.skipping import Moment
+from spaseq.matching.ordered.skipping import Moment, Rank, moment
 from spaseq.matching.runs.memory import Path
 from spaseq.matching.runs.state import Trace
 
@@ -23,27 +23,23 @@ _NEVER: Final[Moment] = (math.inf,)
 class Preference:
     """Makes the choices of one query's runs; ``rank`` orders its streams by their IRIs."""
 
-    def __init__(self, rank: Callable[[int], int]) -> None:
+    def __init__(self, rank: Rank) -> None:
         self._rank = rank
 
     def moment(self, stamp: Stamp) -> Moment:
         """Where an event stands in the order of all events."""
-        return stamp.time, self._rank(stamp.stream), stamp.n
+        return moment(stamp, self._rank)
 
     def step(self, before: Trace | None, order: tuple[int, ...], path: Path) -> Trace:
         """A run takes an event, or several at a time, see ``Path``."""
         chosen = tuple(self.moment(item) if isinstance(item, Stamp) else item for item in path)
-        moment = min(self.moment(item) for item in path if isinstance(item, Stamp))
-        return Trace(before, (order, chosen), moment, _depth(before))
+        earliest = min(self.moment(item) for item in path if isinstance(item, Stamp))
+        return Trace(before, (order, chosen), earliest, _depth(before))
 
-    def gathered(
-        self, before: Trace | None, order: tuple[int, ...], parts: Sequence[Trace | None]
-    ) -> Trace:
+    def gathered(self, before: Trace | None, order: tuple[int, ...], parts: Sequence[Trace | None]) -> Trace:
         """A run takes what an ``ALL`` gathered: the steps of its operands in time order, ties by operand."""
         steps = sorted(
-            (step.moment, operand, step.choice)
-            for operand, part in enumerate(parts)
-            for step in _steps(part)
+            (step.moment, operand, step.choice) for operand, part in enumerate(parts) for step in _steps(part)
         )
         return Trace(before, (order, tuple(steps)), steps[0][0], _depth(before))
 

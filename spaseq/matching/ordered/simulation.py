@@ -19,8 +19,8 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import SkipMode
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence, distinct
-from spaseq.matching.ordered.preference import Moment, Preference, preferred
-from spaseq.matching.ordered.skipping import resumed_at
+from spaseq.matching.ordered.preference import Preference, preferred
+from spaseq.matching.ordered.skipping import Moment, resumed_at
 from spaseq.matching.runs.evaluator import found_of, led, trailed
 from spaseq.matching.runs.machine import Machine, Member
 from spaseq.matching.runs.memory import Path
@@ -172,7 +172,7 @@ class Ordered:
             self._forget(family)
             if family.best is not None:
                 found.append(family.best.found)
-                self._resume = resumed_at(self._skip, family.best.found, self._preference.moment)
+                self._resume = resumed_at(self._skip, family.best.found, self._context.rank)
                 while self._families and self._families[0].moment < self._resume:
                     self._forget(self._families[0])
         return found

@@ -93,9 +93,7 @@ def led(machine: Machine, run: Run, match: Found) -> bool:
 def trailed(machine: Machine, run: Run, match: Found, closing: int) -> bool:
     """Whether something forbidden follows a match, or what precedes the gap, in its window."""
     opening = machine.bounds.opening(match.first, match.last)
-    return any(
-        machine.occurs(gap.units, match.rows, (), gap.after or opening, closing) for gap in run.gaps
-    )
+    return any(machine.occurs(gap.units, match.rows, (), gap.after or opening, closing) for gap in run.gaps)
 
 
 def found_of(run: Run, rows: Rows) -> Found:
