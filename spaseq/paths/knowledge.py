@@ -23,9 +23,10 @@ from spaseq.paths.loading import Loaded, Source, load_triples
 from spaseq.paths.moves import Moves, moves
 from spaseq.paths.pairs import Pairs, find_pairs
 from spaseq.paths.parser import parse
-from spaseq.paths.product import Product, Workspace
+from spaseq.paths.product import Product
 from spaseq.paths.relations import Edges, Relations
 from spaseq.paths.search import Paths, find_paths
+from spaseq.paths.workspace import Workspaces
 from spaseq.terms import UNBOUND, Term
 
 _KEPT: Final = 256
@@ -34,9 +35,6 @@ _KEPT: Final = 256
 _TERMS: Final = (NamedNode, BlankNode, OxLiteral)
 _NUMBERS: Final = (int, np.integer)
 _ONE: Final = (str, int, *_TERMS)
-
-#: So many workspaces are kept for searches to come.
-_SPARE: Final = 8
 
 _MOST_SHOWN: Final = 1 << 20
 
@@ -70,7 +68,7 @@ class KnowledgeGraph:
         )
         self._relations: Relations | None = None
         self._lock = threading.Lock()
-        self._workspaces: list[Workspace] = []
+        self.workspaces = Workspaces(len(self._node_ids))
         self._shown = self._nothing_shown()
         self.compile = lru_cache(_KEPT)(self._compile)
         self._product = lru_cache(_KEPT)(self._bind)
@@ -232,18 +230,6 @@ class KnowledgeGraph:
     def _bind(self, expression: str | Expression, backwards: bool) -> Product:
         found: Moves = moves(self.compile(expression))
         return Product(self.relations, found.reversed() if backwards else found, self.nodes)
-
-    def take_workspace(self) -> Workspace:
-        """Arrays for a search; to be given back with ``give_workspace``."""
-        try:
-            return self._workspaces.pop()
-        except IndexError:
-            return Workspace(self.nodes)
-
-    def give_workspace(self, workspace: Workspace) -> None:
-        """Another search may have these arrays."""
-        if len(self._workspaces) < _SPARE:
-            self._workspaces.append(workspace)  # no lock: this may happen while garbage is collected
 
     def _no_node(self, number: int) -> KeyError:
         return KeyError(f"the graph has no node {number}: it has {self.nodes:,}, from 0 on")

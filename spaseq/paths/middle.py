@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from spaseq.paths._kernel import Ids, Nodes, distances
 from spaseq.paths.cut import Cut
-from spaseq.paths.product import Product, Workspace
+from spaseq.paths.product import Product
+from spaseq.paths.workspace import Workspace
 
 #: In ``inside``: no place is left out.
 EVERYWHERE: Final[Nodes] = np.zeros(0, dtype=np.int32)
@@ -25,17 +26,12 @@ EVERYWHERE: Final[Nodes] = np.zeros(0, dtype=np.int32)
 class Marks:
     """The nodes where paths across a cut begin and end, in order.
 
-    The places on their way have ``inside`` ≥ 0. It is the workspace's, to be given back with ``clear``.
+    The places on their way have ``inside`` ≥ 0, until the workspace, whose it is, is cleared.
     """
 
     sources: Ids
     targets: Ids
     inside: Nodes
-    _marked: Ids
-
-    def clear(self) -> None:
-        """Unmark everything."""
-        self.inside[self._marked] = -1
 
 
 def mark(forward: Product, backward: Product, cut: Cut, workspace: Workspace) -> Marks:
@@ -49,11 +45,11 @@ def mark(forward: Product, backward: Product, cut: Cut, workspace: Workspace) ->
     tails = [reached * nodes + relations.ends(row).astype(np.int64) for _, row, reached in cut.moves]
     before = _mark(backward, np.concatenate(heads), inside, marked)
     behind = _mark(forward, np.concatenate(tails), inside, marked[before:])
+    workspace.mark(before + behind)
     return Marks(
         _nodes(marked[:before], backward.ends, nodes),
         _nodes(marked[before : before + behind], forward.ends, nodes),
         inside,
-        marked[: before + behind],
     )
 
 

@@ -23,8 +23,9 @@ from spaseq.paths._kernel import Flags, Ids, Nodes
 from spaseq.paths.cut import Cut
 from spaseq.paths.expression import Expression
 from spaseq.paths.middle import EVERYWHERE, Marks, mark
-from spaseq.paths.product import Product, Workspace
+from spaseq.paths.product import Product
 from spaseq.paths.reach import Search
+from spaseq.paths.workspace import Workspace
 from spaseq.terms import Term
 
 if TYPE_CHECKING:
@@ -129,14 +130,8 @@ class PairsPlan(NamedTuple):
 
 def plan_pairs(graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any) -> PairsPlan:
     """How to find the pairs of an expression; see ``find_pairs``."""
-    workspace = graph.take_workspace()
-    try:
-        plan = _plan(graph, expression, sources, targets, workspace)
-        if plan.marks is not None:
-            plan.marks.clear()
-        return plan._replace(marks=None)
-    finally:
-        graph.give_workspace(workspace)
+    with graph.workspaces.borrow() as workspace:
+        return _plan(graph, expression, sources, targets, workspace)._replace(marks=None)
 
 
 def find_pairs(
@@ -147,12 +142,9 @@ def find_pairs(
     ``sources`` and ``targets`` are terms, one or several, or None for all. Raises QuerySyntaxError and
     QueryMeaningError with the place in the expression.
     """
-    workspace = graph.take_workspace()
-    try:
+    with graph.workspaces.borrow() as workspace:
         plan = _plan(graph, expression, sources, targets, workspace)
         search = _search(plan, workspace, limit)
-    finally:
-        graph.give_workspace(workspace)
     begins, offsets, others = plan.begins, search.offsets, search.found
     if plan.strangers:
         alone = np.arange(graph.nodes, graph.nodes + len(plan.strangers), dtype=np.int64)
@@ -166,20 +158,10 @@ def find_pairs(
 
 
 def _search(plan: PairsPlan, workspace: Workspace, limit: int | None) -> Search:
-    wanted, inside = _ALL, EVERYWHERE
-    if plan.ends is not None:
-        wanted = workspace.wanted
-        wanted[plan.ends] = True
-    if plan.marks is not None:
-        inside = plan.marks.inside
-    try:
-        search = Search(plan.product.arrays(), workspace, plan.begins.astype(np.int32), wanted, limit, inside)
-        search.run()
-    finally:
-        if plan.ends is not None:
-            wanted[plan.ends] = False
-        if plan.marks is not None:
-            plan.marks.clear()
+    wanted = _ALL if plan.ends is None else workspace.want(plan.ends)
+    inside = EVERYWHERE if plan.marks is None else plan.marks.inside
+    search = Search(plan.product.arrays(), workspace, plan.begins.astype(np.int32), wanted, limit, inside)
+    search.run()
     return search
 
 

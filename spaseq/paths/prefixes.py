@@ -83,9 +83,11 @@ class Prefixes:
                     reached.setdefault(reading, set()).add((i, move.target))
         for reading in sorted(reached, key=_order):
             states = frozenset(reached[reading])
-            number = self._numbers.setdefault(states, len(self._sets))
-            if number == len(self._sets):
+            number = self._numbers.get(states)
+            if number is None:
+                number = len(self._sets)
                 self._sets.append(states)
+                self._numbers[states] = number
             yield reading, number
 
     def _readings(self, move: Move) -> Iterator[Reading]:

@@ -1,4 +1,4 @@
-"""An automaton bound to a graph, as the arrays that the kernels take, and the arrays they work in."""
+"""An automaton bound to a graph, as the arrays that the kernels take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.paths._kernel import Flags, Ids, Masks, Nodes, count_edges
+from spaseq.paths._kernel import Flags, Ids, Nodes, count_edges
 from spaseq.paths.cut import Cut, cheapest_cut
 from spaseq.paths.moves import Moves
 from spaseq.paths.relations import Pointers, Relations
@@ -19,15 +19,10 @@ from spaseq.terms import Term
 #: Sources or targets: numbers of nodes, and terms that are no nodes of the graph.
 Given = tuple[Ids, tuple[Term, ...]]
 
-_LAST_STAMP: Final = 2**31 - 1
-
 #: From so many edges on, the nodes that they begin at are flagged; they are few enough to be kept else.
 _FEW: Final = 1 << 12
 
 _NO_NODES: Final[Ids] = np.zeros(0, dtype=np.int64)
-
-#: There is room for so many answers, beside those of one more search.
-_ROOM: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,61 +149,3 @@ class Product:
         if nodes is None:
             return self.all_first_edges
         return count_edges(self.pointers, self.starting, nodes)
-
-
-class Workspace:
-    """The arrays of a search, kept for the next one: clearing them costs more than a small search."""
-
-    def __init__(self, nodes: int) -> None:
-        self._nodes = nodes
-        self._stamp = 0
-        self.out: Nodes = np.empty(nodes + _ROOM, dtype=np.int32)
-        self.wanted: Flags = np.zeros(max(1, nodes), dtype=np.bool_)  # of length 0 it would mean all
-        self.inside: Nodes = np.zeros(0, dtype=np.int32)
-        self.marked: Ids = np.zeros(0, dtype=np.int64)
-        self.found: Nodes = np.zeros(nodes, dtype=np.int32)
-        self.seen: Nodes = np.zeros(0, dtype=np.int32)
-        self.queue: Ids = np.zeros(0, dtype=np.int64)
-        self.visited: Masks = np.zeros(0, dtype=np.uint64)
-        self.pending: Masks = np.zeros(0, dtype=np.uint64)
-        self.reached: Masks = np.zeros(0, dtype=np.uint64)
-        self.waiting: Flags = np.zeros(0, dtype=np.bool_)
-        self.known: Flags = np.zeros(nodes, dtype=np.bool_)
-        self.touched: Ids = np.zeros(0, dtype=np.int64)
-
-    def stamps(self, states: int, count: int) -> int:
-        """Makes room for so many states and as many searches one by one; returns the stamp to start from."""
-        places = states * self._nodes
-        if len(self.seen) < places:
-            self.seen = np.zeros(places, dtype=np.int32)
-        if self._stamp + count > _LAST_STAMP:
-            self.seen[:] = 0
-            self.found[:] = 0
-            self._stamp = 0
-        self._queue(places + states)
-        stamp, self._stamp = self._stamp, self._stamp + count
-        return stamp
-
-    def masks(self, states: int, words: int) -> None:
-        """Makes room for a search with masks of so many words; all of them are 0 between searches."""
-        places = states * self._nodes
-        if len(self.visited) < words * places:
-            self.visited, self.pending = np.zeros((2, words * places), dtype=np.uint64)
-        if len(self.waiting) < places:
-            self.waiting = np.zeros(places, dtype=np.bool_)
-            self.touched = np.empty(places, dtype=np.int64)
-        if len(self.reached) < words * self._nodes:
-            self.reached = np.zeros(words * self._nodes, dtype=np.uint64)
-        self._queue(places + states + 1)
-
-    def marks(self, states: int) -> tuple[Nodes, Ids]:
-        """Room to mark places: ``inside`` is -1 everywhere, and for a list of those that are marked."""
-        places = states * self._nodes
-        if len(self.inside) < places:
-            self.inside = np.full(places, -1, dtype=np.int32)
-            self.marked = np.empty(places, dtype=np.int64)
-        return self.inside, self.marked
-
-    def _queue(self, size: int) -> None:
-        if len(self.queue) < size:
-            self.queue = np.empty(size, dtype=np.int64)

@@ -24,7 +24,8 @@ from spaseq.paths._kernel import (
 )
 from spaseq.paths._kernel_components import components, sweep
 from spaseq.paths.middle import EVERYWHERE
-from spaseq.paths.product import Arrays, Workspace
+from spaseq.paths.product import Arrays
+from spaseq.paths.workspace import Workspace
 
 #: Sources for each word of a mask.
 _BITS: Final = 64

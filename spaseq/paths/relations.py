@@ -50,7 +50,8 @@ class Edges:
 class Relations:
     """``pointers[row(relation)]`` and ``targets`` are the CSR arrays of a relation (see ``_kernel``).
 
-    Several threads may use it: what is there never changes, arrays are replaced by longer ones.
+    Several threads may use it: what is there never changes, arrays are replaced by longer ones. A row is
+    there once ``_rows`` has it, the last thing done: what an exception leaves of one is written over.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Relations:
         self._used = len(self._targets)
         self._pointers: Pointers = np.empty((4, edges.nodes + 1), dtype=np.int64)
         self._rows: dict[Relation, int] = {}
-        self._sizes: list[int] = []
+        self._sizes: dict[int, int] = {}
         self._passing: dict[Condition, Flags] = {}
 
     @property
@@ -162,7 +163,7 @@ class Relations:
             grown[: len(self._pointers)] = self._pointers
             self._pointers = grown
         self._pointers[row] = pointers
-        self._sizes.append(int(pointers[-1] - pointers[0]))
+        self._sizes[row] = int(pointers[-1] - pointers[0])
         return row
 
     def _single(self, step: Step) -> Pointers:
@@ -202,12 +203,14 @@ class Relations:
 
     def _extend(self, source: Nodes, target: Nodes) -> Pointers:
         """New edges, sorted by source."""
-        begin, self._used = self._used, self._used + len(target)
-        if self._used > len(self._targets):
-            grown = np.empty(2 * self._used, dtype=np.int32)
+        begin = self._used
+        end = begin + len(target)
+        if end > len(self._targets):
+            grown = np.empty(2 * end, dtype=np.int32)
             grown[:begin] = self._targets[:begin]
             self._targets = grown
-        self._targets[begin : self._used] = target
+        self._targets[begin:end] = target
+        self._used = end
         pointers = np.zeros(self._edges.nodes + 1, dtype=np.int64)
         point(source, 0, len(source), begin, pointers)
         return pointers

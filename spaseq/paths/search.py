@@ -16,6 +16,7 @@ lies between them, as for pairs.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from heapq import heappop, heappush
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spaseq.errors import SpaseqError
 from spaseq.paths._kernel import Ids, Nodes, distances
 from spaseq.paths.expansion import Expansion, Taken
 from spaseq.paths.expression import Expression
@@ -32,20 +34,39 @@ from spaseq.paths.modes import Choice, Mode, check_finite, read_mode
 from spaseq.paths.pairs import both, cheaper_end, rare_cut
 from spaseq.paths.path import Path
 from spaseq.paths.product import Product
+from spaseq.paths.workspace import Workspace
 
 if TYPE_CHECKING:
     from spaseq.paths.knowledge import KnowledgeGraph
 
 
 class Paths(Iterator[Path]):
-    """Paths, one after the other. ``truncated``, once it is exhausted: there are more than ``max_paths``."""
+    """Paths, one after the other, for one thread or several: each path comes once.
+
+    ``truncated``, once it is exhausted: there are more than ``max_paths``. A search that an exception has
+    broken off cannot go on: to ask for more is a SpaseqError.
+    """
 
     def __init__(self, found: Iterator[Path], max_paths: int | None) -> None:
         self._found = found
         self._left = max_paths
+        self._lock = threading.RLock()
+        self._broken: str | None = None
         self.truncated = False
 
     def __next__(self) -> Path:
+        with self._lock:
+            if self._broken is not None:  # or the search would seem to have come to its end
+                raise SpaseqError(f"{self._broken} broke off this search for paths: ask for them anew")
+            try:
+                return self._next()
+            except StopIteration:
+                raise
+            except BaseException as error:
+                self._broken = type(error).__name__
+                raise
+
+    def _next(self) -> Path:
         path = next(self._found)
         if self._left is not None:
             if self._left == 0:
@@ -111,13 +132,9 @@ def _between(
     if cut is None:
         yield _Between(begins, ends, EVERYWHERE)
         return
-    workspace = graph.take_workspace()
-    marks = mark(forward, backward, cut, workspace)
-    try:
+    with graph.workspaces.borrow() as workspace:
+        marks = mark(forward, backward, cut, workspace)
         yield _Between(both(begins, marks.sources), both(ends, marks.targets), marks.inside)
-    finally:
-        marks.clear()
-        graph.give_workspace(workspace)
 
 
 # --- all paths
@@ -127,7 +144,8 @@ def _all(
     graph: KnowledgeGraph, forward: Product, backward: Product, between: _Between, mode: Mode
 ) -> Iterator[Path]:
     begins, ends, inside = between
-    with _Distances(graph, forward) as ahead, _Distances(graph, backward) as behind:
+    with graph.workspaces.borrow() as one, graph.workspaces.borrow() as other:
+        ahead, behind = _Distances(graph, forward, one), _Distances(graph, backward, other)
         if begins is not None:
             ahead.measure(begins, inside)
             inside = ahead.distance
@@ -204,7 +222,8 @@ def _shortest(
     if turned:
         forward, backward, begins, ends = backward, forward, ends, begins
     wanted = None if ends is None else frozenset(ends.tolist())
-    with _Distances(graph, forward) as measured:
+    with graph.workspaces.borrow() as workspace:
+        measured = _Distances(graph, forward, workspace)
         expansion = Expansion(graph, backward, measured.distance)
         for root in (forward.candidates() if begins is None else begins).tolist():
             measured.measure(np.array([root]), inside)
@@ -322,36 +341,26 @@ def _reversed(path: Path) -> Path:
 class _Distances:
     """How far each place is from the places where an automaton begins at some nodes; -1: out of reach.
 
-    The arrays are a workspace's, from entering to leaving.
+    The arrays are the workspace's, where what is near is marked.
     """
 
-    def __init__(self, graph: KnowledgeGraph, product: Product) -> None:
+    def __init__(self, graph: KnowledgeGraph, product: Product, workspace: Workspace) -> None:
         self._graph = graph
         self._product = product
+        self._workspace = workspace
         self._found = 0
-
-    def __enter__(self) -> _Distances:
-        self._workspace = self._graph.take_workspace()
-        self.distance, self._queue = self._workspace.marks(self._product.size)
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._forget()
-        self._graph.give_workspace(self._workspace)
+        self.distance, self._queue = workspace.marks(product.size)
 
     def measure(self, begins: Ids, inside: Nodes = EVERYWHERE) -> None:
         """From these nodes; what was measured before is forgotten. See ``distances`` for ``inside``."""
-        self._forget()
+        self._workspace.unmark()
         product = self._product
         places = (product.initial.astype(np.int64)[:, None] * self._graph.nodes + begins[None, :]).ravel()
         self._found = distances(
             product.pointers, product.targets, product.leaving, product.moves,
             places, inside, self.distance, self._queue,
         )  # fmt: skip
-
-    def _forget(self) -> None:
-        self.distance[self._queue[: self._found]] = -1
-        self._found = 0
+        self._workspace.mark(self._found)
 
     def ended(self, root: int) -> list[int]:
         """The nodes at which a path from the root may end, the nearest first, the root among them."""

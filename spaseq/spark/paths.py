@@ -16,8 +16,9 @@ from spaseq.paths._kernel import Flags
 from spaseq.paths.expression import Expression
 from spaseq.paths.knowledge import KnowledgeGraph
 from spaseq.paths.pairs import plan_pairs
-from spaseq.paths.product import Arrays, Workspace
+from spaseq.paths.product import Arrays
 from spaseq.paths.reach import Search
+from spaseq.paths.workspace import Workspace
 from spaseq.spark._edges import PAIRS
 
 _ARROW: Final = pa.schema([("source", pa.string()), ("target", pa.string())])

@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode, Quad, QuerySolutions, Store
 import spaseq
 from spaseq.errors import QueryMeaningError
 from spaseq.interop import from_rdflib
-from spaseq.paths import KnowledgeGraph, Pairs, knowledge, load, pairs, product, reach
+from spaseq.paths import KnowledgeGraph, Pairs, knowledge, load, pairs, reach, workspace
 from spaseq.paths.explain import explain
 from spaseq.paths.expression import Expression, Path
 from spaseq.paths.parser import parse
@@ -67,7 +67,7 @@ def test_many_sources_together_and_one_by_one(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "cheaper_end", lambda *_: (0, False))
         patch.setattr(reach, "_TRIED", 0)
-        patch.setattr(product, "_ROOM", 1)
+        patch.setattr(workspace, "_ROOM", 1)
         for many, cost, components in WAYS:
             patch.setattr(reach, "_MANY", many)
             patch.setattr(reach, "_MASK_COST", cost)
@@ -112,11 +112,11 @@ def test_in_chunks_on_copied_arrays(
         patch.setattr(pairs, "_WORTH", 1)
         patch.setattr(pairs, "_RARER", rarer)
         plan = pairs.plan_pairs(graph, Expression(path, {}, parse("<urn:x>").source), sources, targets)
-    arrays, workspace = plan.product.arrays(alone=True), product.Workspace(graph.nodes)
+    arrays, room = plan.product.arrays(alone=True), workspace.Workspace(graph.nodes)
     found: Found = {(term, term) for term in plan.strangers}
     for begin in range(0, len(plan.begins), 2):
         chunk = plan.begins[begin : begin + 2].astype(np.int32)
-        search = reach.Search(arrays, workspace, chunk, plan.wanted, None)
+        search = reach.Search(arrays, room, chunk, plan.wanted, None)
         search.run()
         ones = np.repeat(chunk, np.diff(search.offsets)).tolist()
         for one, other in zip(ones, search.found.tolist(), strict=True):

@@ -1,0 +1,295 @@
+"""Path queries whatever happens: exceptions anywhere, interrupts, threads. The graph answers as before."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Any
+
+import pytest
+
+import spaseq.paths
+from spaseq.errors import SpaseqError
+from spaseq.paths import KnowledgeGraph, Path, load, pairs, reach
+from tests.attack.faults import Faults, InjectedError, at_line, interrupted_after, patch_calls
+
+Answer = Any
+Query = Callable[[KnowledgeGraph], Answer]
+
+PACKAGE = "spaseq.paths"
+
+#: Two rings with a bridge, chains, a hub, a rare edge in the middle.
+EDGES = (
+    *((f"urn:{i}", "urn:a", f"urn:{(i + 1) % 5}") for i in range(5)),
+    *((f"urn:{i}", "urn:b", f"urn:{i + 3}") for i in range(9)),
+    *(("urn:2", "urn:c", f"urn:{i}") for i in (0, 7, 11)),
+    ("urn:7", "urn:rare", "urn:4"),
+    ("urn:11", "urn:a", "urn:11"),
+)
+
+
+def small() -> KnowledgeGraph:
+    return load(EDGES, {"": "urn:"})
+
+
+def found_pairs(*arguments: Any) -> Query:
+    def ask(graph: KnowledgeGraph) -> Answer:
+        sources, targets = graph.pairs(*arguments).arrays
+        return sorted(zip(sources.tolist(), targets.tolist(), strict=True))
+
+    return ask
+
+
+def found_paths(mode: str, text: str, *arguments: Any) -> Query:
+    def ask(graph: KnowledgeGraph) -> Answer:
+        return Counter(map(numbers, graph.paths(text, *arguments, mode=mode)))
+
+    return ask
+
+
+def some_paths(graph: KnowledgeGraph) -> Answer:
+    """The first of a search that is given up."""
+    search = graph.paths("(:a|:b)+", ":0", mode="TRAIL")
+    first = numbers(next(search))
+    del search
+    return first
+
+
+def numbers(path: Path) -> Answer:
+    return path.nodes, path.predicates, path.forward
+
+
+def retrieved(graph: KnowledgeGraph) -> Answer:
+    relations = [["a", "b"], (":a/:c?", 0.5), ["^a", "^b"], "(:a|:b){1,3}/[:c]", ["nothing"]]
+    found = spaseq.paths.retrieve(graph, relations, [":0", ":2"], question="a b", k=20)
+    return found.as_json(), found.text()
+
+
+def shown(graph: KnowledgeGraph) -> Answer:
+    return sorted(graph.pairs(".+", [":2"])), graph.check(":a/:d", [":x"])
+
+
+MODES = ("WALK", "TRAIL", "SIMPLE", "ACYCLIC")
+QUERIES: dict[str, Query] = {
+    "pairs": found_pairs("(:a|:b)*/:c?"),
+    "pairs from some": found_pairs(":a+/[:c]", [":0", ":3"]),
+    "pairs to some": found_pairs(":a*/(:b|!(:a|:c))", None, [":4", ":11", ":x"]),
+    "pairs between": found_pairs("(:a|^:b)+", [":0", ":2", ":7"], [":4", ":0"]),
+    "pairs from the middle": found_pairs("(:a|:b)+/:rare/:a{1,3}"),
+    "pairs, limited": lambda graph: len(graph.pairs("(:a|:b)+", limit=7)),
+    "paths from the middle": found_paths("TRAIL", "(:a|:b)+/:rare/:a{1,3}"),
+    "walks": found_paths("WALK", "(:a|:b){1,3}", ":0"),
+    "some paths": some_paths,
+    "retrieve": retrieved,
+    "terms": shown,
+    **{f"ALL {mode}": found_paths(mode, "(:a|^:b)+", ":0", [":2", ":4"]) for mode in MODES[1:]},
+    **{f"ANY {mode}": found_paths(f"ANY {mode}", "(:a|:b)*", ":0") for mode in MODES},
+    **{f"ALL SHORTEST {mode}": found_paths(f"ALL SHORTEST {mode}", ":a+/:b", None, ":7") for mode in MODES},
+    "SHORTEST 3": found_paths("SHORTEST 3", "(:a|:b)+/[:c]", ":0", [":2", ":4"]),
+}
+
+#: One by one, in masks, by components.
+WAYS = {"alone": (1 << 20, 2, 4), "masks": (1, 0, 1 << 40), "components": (1, 0, -1)}
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, Answer]:
+    """What fresh graphs answer."""
+    return {name: ask(small()) for name, ask in QUERIES.items()}
+
+
+@pytest.fixture
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A way of searching, and beginning in the middle, also on graphs of some edges."""
+    name: str = getattr(request, "param", "masks")
+    many, cost, components = WAYS[name]
+    for constant, value in (("_MANY", many), ("_MASK_COST", cost), ("_COMPONENT_COST", components)):
+        monkeypatch.setattr(reach, constant, value)
+    for constant, value in (("_TRIED", 0), ("_BITS", 3), ("_WORDS", 2), ("_AT_ONCE", 4)):
+        monkeypatch.setattr(reach, constant, value)
+    monkeypatch.setattr(pairs, "_WORTH", 1)
+    return name
+
+
+def answers_as(graph: KnowledgeGraph, expected: dict[str, Answer], *names: str) -> None:
+    """Whether a graph answers as fresh ones do. Again and again, since a query may take any of its arrays."""
+    for name in names or QUERIES:
+        assert QUERIES[name](graph) == expected[name], name
+
+
+#: What is asked after each exception: between them they use all that a graph keeps.
+PROBES = ("pairs", "pairs between", "pairs from the middle", "ALL TRAIL", "ANY WALK", "retrieve")
+
+
+CASES = [
+    pytest.param(name, way, after, marks=() if place % 6 == 2 * number + after else pytest.mark.slow)
+    for number, way in enumerate(WAYS)
+    for place, name in enumerate(QUERIES)
+    for after in (False, True)
+]
+
+
+@pytest.mark.parametrize(("name", "way", "after"), CASES, indirect=["way"])
+@pytest.mark.usefixtures("way")
+def test_an_exception_at_each_call(
+    name: str, after: bool, expected: dict[str, Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of numpy, which may have no memory, and of a kernel, after which Ctrl-C is seen: on the same graph."""
+    faults = Faults(MemoryError)
+    graph, raised = small(), 0
+    patch_calls(monkeypatch, PACKAGE, faults)
+    for number in count(1):
+        graph = graph if number % 3 else small()  # what it keeps is there already, or still to be made
+        faults.at(number, after=after)
+        try:
+            answer = QUERIES[name](graph)
+        except MemoryError:
+            answer = None
+            raised += 1
+        assert (answer is None) == faults.hit
+        faults.at(0, after=after)
+        answers_as(graph, expected, name, PROBES[number % len(PROBES)])
+        if answer is not None and number % 3 == 0:  # a fresh graph makes the most calls
+            break
+    answers_as(graph, expected)
+    assert raised > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS, indirect=True)
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.usefixtures("way")
+def test_an_exception_at_each_line(name: str, expected: dict[str, Answer]) -> None:
+    """Of all that runs in the package: wherever Ctrl-C may come."""
+    used = small()
+    for number in count(1):
+        for graph in (small(), used):
+            try:
+                with at_line(PACKAGE, number) as left:
+                    answer = QUERIES[name](graph)
+            except InjectedError:
+                answers_as(graph, expected, name, PROBES[number % len(PROBES)])
+            else:
+                assert answer == expected[name]
+                if left[0] > 0 and graph is not used:
+                    answers_as(used, expected)
+                    return
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Ctrl-C inside of a finalizer
+@pytest.mark.parametrize(
+    "way", [pytest.param("alone", marks=pytest.mark.slow), "masks", "components"], indirect=True
+)
+@pytest.mark.parametrize("mode", [None, "TRAIL", pytest.param("ANY SHORTEST", marks=pytest.mark.slow)])
+@pytest.mark.usefixtures("way")
+def test_real_interrupts(mode: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At any moment of a query that takes longer, on one graph."""
+    monkeypatch.setattr(reach, "_BITS", 64)
+    numbered = random.Random(12)
+    triples = [
+        (f"urn:{numbered.randrange(1_500)}", f"urn:{'ab'[i % 2]}", f"urn:{numbered.randrange(1_500)}")
+        for i in range(2_500)
+    ]
+
+    def ask(graph: KnowledgeGraph) -> Answer:
+        if mode is None:
+            return [column.tolist() for column in graph.pairs("(:a|:b)+").arrays]
+        return [numbers(path) for path in graph.paths("(:a|:b)+", mode=mode, max_paths=2_000)]
+
+    graph = load(triples, {"": "urn:"})
+    wanted, interrupted = ask(load(triples, {"": "urn:"})), 0
+    for _ in range(30):
+        try:
+            with interrupted_after(numbered.uniform(0.0005, 0.06)):
+                ask(graph)
+        except KeyboardInterrupt:
+            interrupted += 1
+            if interrupted % 5 == 0:
+                assert ask(graph) == wanted
+    assert interrupted > 0
+    assert ask(graph) == wanted
+
+
+# --- threads and generators
+
+
+@pytest.fixture
+def switching() -> Iterator[None]:
+    """Threads take turns all the time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("way", WAYS, indirect=True)
+@pytest.mark.usefixtures("switching", "way")
+def test_threads_that_ask_one_graph(expected: dict[str, Answer]) -> None:
+    """Each all queries, in an order of its own, from the first one on that a graph is ever asked."""
+    for seed in range(2):
+        graph, together = small(), threading.Barrier(4)
+
+        def ask(number: int, seed: int = seed, graph: KnowledgeGraph = graph) -> None:
+            names = list(QUERIES)
+            random.Random(10 * seed + number).shuffle(names)
+            together.wait()  # noqa: B023  # all threads of a round have ended before the next one
+            answers_as(graph, expected, *names)
+
+        with ThreadPoolExecutor(4) as threads:
+            for asked in [threads.submit(ask, number) for number in range(4)]:
+                asked.result()
+
+
+@pytest.mark.usefixtures("switching")
+def test_threads_that_share_a_search() -> None:
+    graph = small()
+    wanted = Counter(map(numbers, graph.paths("(:a|:b)+", ":0", mode="TRAIL")))
+    search = graph.paths("(:a|:b)+", ":0", mode="TRAIL")
+    with ThreadPoolExecutor(4) as threads:
+        parts = [threads.submit(lambda: list(map(numbers, search))) for _ in range(4)]
+        assert sum((Counter(part.result()) for part in parts), Counter()) == wanted
+
+
+@pytest.mark.parametrize("way", WAYS, indirect=True)
+@pytest.mark.usefixtures("way")
+def test_searches_that_take_turns(expected: dict[str, Answer]) -> None:
+    """Searches for paths, one of them given up at each turn, with queries in between."""
+    graph = small()
+    asked = {
+        **{f"ALL {mode}": ("(:a|^:b)+", ":0", [":2", ":4"]) for mode in MODES[1:]},
+        **{f"ANY {mode}": ("(:a|:b)*", ":0") for mode in MODES},
+        **{f"ALL SHORTEST {mode}": (":a+/:b", None, ":7") for mode in MODES},
+    }
+    for _ in range(3):
+        waiting = {name: graph.paths(*query, mode=name) for name, query in asked.items()}
+        found: dict[str, Counter[Answer]] = {name: Counter() for name in waiting}
+        for turn in count():
+            given_up = graph.paths("(:a|:b)+", mode="TRAIL")
+            next(given_up)
+            for name, search in list(waiting.items()):
+                path = next(search, None)
+                if path is None:
+                    del waiting[name]
+                else:
+                    found[name][numbers(path)] += 1
+            del given_up
+            answers_as(graph, expected, PROBES[turn % len(PROBES)])
+            if not waiting:
+                break
+        assert found == {name: expected[name] for name in found}
+
+
+def test_a_search_that_was_broken_off_does_not_seem_to_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = small().paths("(:a|:b)+", mode="TRAIL")
+    next(search)
+    monkeypatch.setattr(Path, "__init__", None)
+    with pytest.raises(TypeError):
+        next(search)
+    monkeypatch.undo()
+    with pytest.raises(SpaseqError, match="TypeError broke off this search"):
+        next(search)
