@@ -19,7 +19,9 @@ settings.register_profile(
 )
 # A hundred times as many examples as in CI, and new ones each time.
 settings.register_profile("long", parent=settings.get_profile("ci"), derandomize=False, max_examples=10_000)
-settings.load_profile("ci")
+# What README's command runs: enough to see that all is well, in minutes.
+settings.register_profile("quick", parent=settings.get_profile("ci"), max_examples=20)
+settings.load_profile("quick")
 
 #: Real data and other systems' test cases, beside the checkout or where SPASEQ_SHARED says.
 SHARED = Path(os.environ.get("SPASEQ_SHARED", Path(__file__).parents[2] / "shared")) / "data"

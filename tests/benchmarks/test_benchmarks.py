@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -10,16 +12,22 @@ from tests.benchmarks.__main__ import BENCHMARKS, find, main
 from tests.benchmarks.measure import check
 from tests.benchmarks.trades import higher, n_quads, rising_and_falling, sinking, v_shapes
 
+#: Those that measure nothing without reference data.
+ON_DATA = {"gmark": "gmark", "metaqa": "metaqa"}
+
 
 # rdflib's own Dataset.query uses what rdflib 7.6 deprecates.
 @pytest.mark.filterwarnings("ignore:Dataset:DeprecationWarning")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name in BENCHMARKS if name != "spark"]
 )  # tests/spark has a session
-def test_quick(name: str) -> None:
+def test_quick(name: str, shared: Callable[[str], Path]) -> None:
     benchmark = find(name)
     if benchmark is None:
         pytest.skip("its module is not there")
+    if name in ON_DATA:
+        shared(ON_DATA[name])
     measured = list(benchmark(True))
     assert measured
     for measurement in measured:

@@ -135,6 +135,7 @@ def test_limit_stops_reading(tmp_path: Path) -> None:
     assert len(list(spaseq.run(TEXT + " LIMIT 2", files(tmp_path)))) == 2
 
 
+@pytest.mark.slow
 def test_of_very_many_matches_some_can_be_taken(tmp_path: Path) -> None:
     """One event completes 2^60 matches."""
     text = query("A+[:] : B", "1000 SECONDS SLIDING")

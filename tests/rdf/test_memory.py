@@ -75,6 +75,7 @@ def test_a_live_dataset_keeps_so_many_events_and_matches() -> None:
         assert seen[20] == seen[-1] == (2 * KEEP + 1, seen[-1][1], KEEP, KEEP)
 
 
+@pytest.mark.slow
 def test_memory_is_flat(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of everything that is ours: on Oxigraph, since rdflib's own store keeps entries of what it removed."""
     monkeypatch.setattr("spaseq.engine.engine._SWEEP_AFTER", 100)

@@ -32,11 +32,17 @@ def pytest_ignore_collect(collection_path) -> bool | None:  # type: ignore[no-un
     return True if collection_path.name.startswith("test_spark") and _missing() else None
 
 
+#: Tests that need a JVM and are not slow: a batch and a stream show that the host works.
+QUICK = ("test_spark.py::test_a_batch", "test_spark.py::test_a_stream")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those that use the session run in one worker: a second session costs more than it gains."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
+            if not item.nodeid.endswith(QUICK):
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -142,6 +142,7 @@ def test_letters_count_as_rows(tmp_path: Path) -> None:
 # --- broken off -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
     """Nothing is lost, nothing comes twice, and there is nothing to read on standard error."""
     text, streams = stocks(tmp_path, 600 * len(SIGNALS))

@@ -140,6 +140,7 @@ def test_the_command_line(spark: SparkSession, tmp_path: Path) -> None:  # noqa:
     assert "--engine graphframes finds pairs" in refused.output
 
 
+@pytest.mark.slow
 def test_graphframes_itself() -> None:
     """In a process of its own: jars are given to a session when it starts."""
     found = jars("graphframes")

@@ -28,6 +28,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
+@pytest.mark.slow
 def test_streams_in_kafka(servers: str, tmp_path: Path) -> None:
     """In a process of its own: the connector's jars are given to a session when it starts."""
     connector = jars("connector")

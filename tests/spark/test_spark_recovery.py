@@ -102,6 +102,7 @@ def committed(folder: Path) -> list[str]:
     return [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", KILLS)
 def test_killed_and_started_again(tmp_path: Path, mode: str) -> None:
     """Nothing is lost, and nothing comes twice."""

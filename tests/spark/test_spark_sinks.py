@@ -139,6 +139,7 @@ def test_memory(spark: SparkSession, tmp_path: Path) -> None:
     assert sorted(row.json for row in spark.table("stocks").collect()) == sorted(map(line_of, done))
 
 
+@pytest.mark.slow
 def test_console(tmp_path: Path) -> None:
     """In a process of its own, whose output is read."""
     text, streams = stocks(tmp_path, 60)
