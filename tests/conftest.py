@@ -23,6 +23,13 @@ settings.register_profile("long", parent=settings.get_profile("ci"), derandomize
 settings.register_profile("quick", parent=settings.get_profile("ci"), max_examples=20)
 settings.load_profile("quick")
 
+
+def examples(many: int) -> int:
+    """How many examples a test asks for that asks for ``many`` in CI: fewer of them in the quick profile."""
+    share = (settings.default or settings()).max_examples
+    return many if share >= 100 else max(5, many * share // 100)
+
+
 #: Real data and other systems' test cases, beside the checkout or where SPASEQ_SHARED says.
 SHARED = Path(os.environ.get("SPASEQ_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 

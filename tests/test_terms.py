@@ -19,6 +19,7 @@ from spaseq.sources import SourceOptions, lines, open_source
 from spaseq.sources._fast import FastLines
 from spaseq.terms import UNBOUND, Dictionary, Term
 from spaseq.values import EXACT_ORDER, IS_DOUBLE
+from tests.conftest import examples
 
 from .sources.reading import Trickle, pieces
 
@@ -116,7 +117,7 @@ class _Model(RuleBasedStateMachine):
         assert all(self.dictionary.find(term) == identifier for term, identifier in self.ids.items())
 
 
-_Model.TestCase.settings = settings(max_examples=60, stateful_step_count=20)
+_Model.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=20)
 test_model = _Model.TestCase
 
 

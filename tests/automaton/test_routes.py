@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from spaseq.automaton.canvas import Box, Drawn
 from spaseq.automaton.layered import Pair, Place
 from spaseq.automaton.routes import arrows
+from tests.conftest import examples
 
 
 @st.composite
@@ -51,7 +52,7 @@ def boxes(places: list[Place], centres: list[tuple[float, float]]) -> list[Box]:
     ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(drawings())
 def test_places_are_apart_and_no_arrow_is_behind_one(
     drawing: tuple[list[Place], dict[Pair, list[str]]],
@@ -67,7 +68,7 @@ def test_places_are_apart_and_no_arrow_is_behind_one(
                 assert not any(left < x < right and top < y < low for left, top, right, low in found), (a, b)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(drawings())
 def test_arrows_lead_from_place_to_place(drawing: tuple[list[Place], dict[Pair, list[str]]]) -> None:
     places, labels = drawing

@@ -13,6 +13,7 @@ from spaseq.language.parser import parse, parse_group
 from spaseq.language.printer import print_expression, print_group, print_path, print_sequence
 from spaseq.language.rules import check_group_rules
 from spaseq.language.source import Source
+from tests.conftest import examples
 from tests.language import strategies
 
 #: What is not SPARQL, or Oxigraph refuses though it is: an empty `!()`, DISTINCT in a function call, blank
@@ -21,7 +22,7 @@ _NOT_FOR_OXIGRAPH = re.compile(r"!\(\)|\(DISTINCT|SERVICE|\b(FIRST|LAST|PREV)\("
 
 
 @given(strategies.queries)
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_a_query(query: s.Query) -> None:
     text = str(query)
     parsed = parse(text)
@@ -31,27 +32,27 @@ def test_a_query(query: s.Query) -> None:
 
 
 @given(strategies.groups)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_group(group: s.Group) -> None:
     assert parse_group(print_group(group)) == group
 
 
 @given(strategies.expressions)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_an_expression(expression: s.Expression) -> None:
     parsed = parse_group(f"{{ FILTER({print_expression(expression)}) }}")
     assert parsed == s.Group((s.Filter(expression),))
 
 
 @given(strategies.paths)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_path(path: s.Path) -> None:
     parsed = parse_group(f"{{ ?s {print_path(path)} ?o }}")
     assert parsed == s.Group((s.Triples((s.TriplePattern(s.Var("s"), path, s.Var("o")),)),))
 
 
 @given(strategies.sequences)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_sequence(sequence: s.Seq) -> None:
     text = f"""ASK WITHIN 1 EVENTS FROM STREAM S <urn:s>
         WHERE {{ SEQ({print_sequence(sequence)}) DEFINE GPM A ON S {{ }} }}"""
@@ -59,7 +60,9 @@ def test_a_sequence(sequence: s.Seq) -> None:
 
 
 @given(strategies.groups)
-@settings(max_examples=150, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(
+    max_examples=examples(150), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
 def test_a_group_is_sparql(group: s.Group) -> None:
     """What is printed of a group that keeps SPARQL's rules, another parser of SPARQL takes."""
     text = print_group(group)

@@ -21,6 +21,7 @@ from spaseq.matching.parameterized.patterns import (
 from spaseq.matching.parameterized.table import Cell, Condition, Constant, Edge, Kind, edges
 from spaseq.matching.parameterized.tree import PatternTree
 from spaseq.matching.parameterized.words import as_blocks, search
+from tests.conftest import examples
 
 parse = Pattern.parse
 VARIABLES = [Variable(name) for name in "xyz"]
@@ -63,7 +64,7 @@ def by_hand(pattern: Pattern, word: str) -> list[int]:
 # --- occurrences ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(patterns(), words())
 def test_occurrences(pattern: Pattern, word: str) -> None:
     expected = by_hand(pattern, word)
@@ -71,7 +72,7 @@ def test_occurrences(pattern: Pattern, word: str) -> None:
     assert [i for i in range(len(word)) if pattern.matches(word[i:])] == expected
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(patterns("ab", 14), words("ab", 120))
 def test_occurrences_of_long_patterns_in_small_alphabets(pattern: Pattern, word: str) -> None:
     expected = [i for i in range(len(word)) if pattern.matches(word[i:])]
@@ -166,7 +167,7 @@ def test_no_edge_where_constants_differ() -> None:
     assert [edge.length for edge in _edges("a.b.c.a.b.c.b", 7)] == [0]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(patterns("ab", 7), words("ab", 30))
 def test_edges_are_what_brute_force_finds(pattern: Pattern, word: str) -> None:
     """Where an attempt stops, an edge applies iff the last symbols match so much of the pattern."""
@@ -206,7 +207,7 @@ def _applies(edge: Edge, read: str, codes: dict[Term, int]) -> bool:
 ALPHABET = "abcdefgh"
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(patterns("ab", 3), patterns("ab", 4))
 def test_containment_is_that_of_all_words(general: Pattern, special: Pattern) -> None:
     longest = max(len(general), len(special))
@@ -224,14 +225,14 @@ def test_normal_form_is_equivalent(pattern: Pattern) -> None:
     assert normal_form(normal) == normal
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(patterns("ab", 3), patterns("ab", 3))
 def test_equivalent_patterns_have_one_normal_form(first: Pattern, second: Pattern) -> None:
     equivalent = contains(first, second) and contains(second, first)
     assert (normal_form(first) == normal_form(second)) == equivalent
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(patterns("ab", 4, unequal=False), patterns("ab", 4, unequal=False), patterns("ab", 4, unequal=False))
 def test_least_upper_bound(first: Pattern, second: Pattern, other: Pattern) -> None:
     bound = least_upper_bound(first, second)
@@ -256,7 +257,7 @@ def test_containment_by_example() -> None:
 # --- the tree -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(patterns("ab", 5), max_size=12), words("abc", 60))
 def test_the_tree_finds_what_each_pattern_finds(some: list[Pattern], word: str) -> None:
     tree = PatternTree(some)

@@ -23,6 +23,7 @@ from spaseq.sources._kernel import ODD as ODD_LINE
 from spaseq.sources._options import GENERATED_AT
 from spaseq.sources._sink import EventSink
 from spaseq.terms import UNBOUND, Dictionary
+from tests.conftest import examples
 
 from .reading import EX, STREAM, XSD, pieces
 from .test_w3c import _tests
@@ -396,7 +397,7 @@ def _stream(chance: random.Random) -> bytes:
     return (end.join(found) + (end if chance.random() < 0.8 else "")).encode()
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.randoms(use_true_random=False), st.sampled_from([150, 700, 2000, 5000, 1 << 20]), st.booleans())
 def test_events_of_graphs(chance: random.Random, size: int, arrival: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -405,7 +406,7 @@ def test_events_of_graphs(chance: random.Random, size: int, arrival: bool) -> No
         _assert_same("nq", list(pieces(_stream(chance), size)), options)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.randoms(use_true_random=False), st.sampled_from([40, 150, 1 << 20]), st.integers(1, 5))
 def test_events_of_triples(chance: random.Random, size: int, triples: int) -> None:
     found = []
@@ -424,7 +425,7 @@ def test_events_of_triples(chance: random.Random, size: int, triples: int) -> No
         _assert_same("nt", list(pieces(text, size)), SourceOptions(time=time, triples=triples))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.randoms(use_true_random=False))
 def test_few_names_are_remembered(chance: random.Random) -> None:
     """With little memory, names are forgotten and may come again."""

@@ -16,6 +16,7 @@ from spaseq.errors import SourceError, SpaseqWarning
 from spaseq.events import Row
 from spaseq.sources import _columns, _lift, _template, rows
 from spaseq.sources._lift import load_context
+from tests.conftest import examples
 
 from .reading import EX, GENERATED_AT, XSD, Reading, _canonical, _graph, read
 
@@ -207,7 +208,7 @@ def _events(reading: Reading) -> Iterator[object]:
 
 @pytest.mark.filterwarnings("ignore:.*xsd.decimal:spaseq.errors.SpaseqWarning")
 @pytest.mark.parametrize("form", ["csv", "ndjson"])
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.data())
 def test_as_the_processor_says(form: str, folder: Path, data: st.DataObject) -> None:
     assert _columns.FastRows

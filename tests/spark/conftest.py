@@ -32,8 +32,8 @@ def pytest_ignore_collect(collection_path) -> bool | None:  # type: ignore[no-un
     return True if collection_path.name.startswith("test_spark") and _missing() else None
 
 
-#: Tests that need a JVM and are not slow: a batch and a stream show that the host works.
-QUICK = ("test_spark.py::test_a_batch", "test_spark.py::test_a_stream")
+#: Tests that need a JVM and are not slow: a batch shows that the host works.
+QUICK = ("test_spark.py::test_a_batch",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -12,6 +12,7 @@ from spaseq.sources import BadEvent
 from spaseq.spark._late import late_reason
 from spaseq.spark._passed_over import late_among, stamps
 from spaseq.terms import Dictionary
+from tests.conftest import examples
 from tests.spark.cases import queries, streams
 from tests.spark.running import without_n
 from tests.spark.stages import BEGINNING, Cluster, pushed
@@ -40,7 +41,7 @@ def on_time(events: list[Letter], sizes: tuple[int, ...], read: set[str]) -> tup
     return kept, late
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(queries(), streams(), sizes, st.integers(1, 3), st.data())
 def test_late_events_are_told_once(
     text: str, events: list[Letter], sizes: tuple[int, ...], buckets: int, data: st.DataObject

@@ -46,6 +46,7 @@ from spaseq.spark._job import Job, Joined, needs, pattern_of  # noqa: E402
 from spaseq.spark._joined import _chunks, keyed, names_of, on_found, texts, width  # noqa: E402
 from spaseq.spark._rows import EVENTS  # noqa: E402
 from spaseq.spark._stateless import Passed, Piece  # noqa: E402
+from tests.conftest import examples  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the query runs as one group"),
@@ -306,7 +307,7 @@ clusters = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 2**64 - 1), clusters)
 def test_same_answers(seed: int, cluster: Joining) -> None:
     drawn, kb = case(random.Random(seed))

@@ -14,6 +14,7 @@ from spaseq.events import Clock
 from spaseq.spark._bucket import Bucket
 from spaseq.spark._chunk import extent
 from spaseq.spark._job import Job, bucket_numbers, needs, partition_of, pattern_of
+from tests.conftest import examples
 from tests.spark.cases import of_the_whole_language, queries, streams
 from tests.spark.stages import Cluster, comparable, pushed
 from tests.streams import NS, Letter, letters, query
@@ -27,13 +28,13 @@ clusters = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(queries(), streams(), clusters)
 def test_same_answers(text: str, events: list[Letter], cluster: Cluster) -> None:
     assert comparable(cluster.run(text, events)) == comparable(pushed(text, events))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.integers(0, 2**64 - 1), clusters)
 def test_same_answers_of_the_whole_language(seed: int, cluster: Cluster) -> None:
     case = of_the_whole_language(random.Random(seed))
