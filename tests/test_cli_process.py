@@ -168,6 +168,7 @@ print(terms.intern(NamedNode("x:a")), terms.intern(NamedNode("x:b")), terms.find
 """
 
 
+@pytest.mark.slow
 def test_sigkill_while_kernels_are_compiled_leaves_a_good_cache(environment: dict[str, str]) -> None:
     cold = environment | {"NUMBA_CACHE_DIR": str(Path("cache").absolute())}
     first = subprocess.Popen([sys.executable, "-c", FIND_TERMS], env=cold, stdout=subprocess.PIPE)

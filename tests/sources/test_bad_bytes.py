@@ -167,6 +167,8 @@ def test_any_bytes(spec: str, data: bytes, size: int) -> None:
     if "triples" not in spec:
         texts.append(b'VERSION "1.2-messages"\n' + data)
     for text in texts:
+        if "triples" in spec and text.lstrip().startswith(b"VERSION"):
+            continue  # what says that it is RDF Messages is refused with triples=
         if not text.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):  # compressed, see test_transport
             assert read(Trickle(pieces(text, size)), f"format={spec}").times == []
 

@@ -452,7 +452,7 @@ _LINES = {
 }
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("length", [1, 2, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 5))])
 def test_every_order_of_a_few_lines(
     monkeypatch: pytest.MonkeyPatch, delivered: list[int], length: int
 ) -> None:
