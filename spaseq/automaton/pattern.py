@@ -8,26 +8,17 @@ correlated filters that need the rest of the match.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import product
 
 from pyoxigraph import NamedNode
 
-from spaseq.language import scope
 from spaseq.language.syntax import (
-    All,
-    Bounded,
-    Conjunction,
-    Disjunction,
     Duration,
     Filter,
     Gpm,
     Group,
-    Not,
     Query,
-    Ref,
-    Repeat,
-    Seq,
-    Sequence,
     Strategy,
 )
 
@@ -83,10 +74,17 @@ class Both:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """``X | Y``, in order of preference. ``X{0,m}`` is a choice with ``Empty``, too."""
+    """``X | Y``, in order of preference.
+
+    ``;`` waits for any operand, and for any of ``closed``: sides that are not taken here. Where the operands
+    are ``apart``, the choice is made beforehand, and none hinders another: ``X{0,m}`` is one of X and
+    ``Empty``, and so are the alternatives of one sequence, where their variables have different scopes.
+    """
 
     id: int
     operands: tuple[Node, ...]
+    closed: tuple[Node, ...] = ()
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +100,8 @@ class Kleene:
     """``X+``, ``X{n,m}`` with n ≥ 1; ``maximum`` None means unbounded.
 
     ``reluctant`` prefers to leave, where it could go on (AFTER MATCH SKIP).
-    ``own`` are the variables bound anew by every iteration: those that no other element of the query
-    has, the ones of Kleenes inside X included.
+    ``own`` are the variables bound anew by every iteration: those that nothing outside of X binds or joins in
+    the same alternative, the ones of Kleenes inside X included.
     """
 
     id: int
@@ -124,22 +122,28 @@ class Empty:
 
 @dataclass(frozen=True, slots=True)
 class Maybe:
-    """``X?``: a left join, X or no X in its place. (With AFTER MATCH SKIP it is a choice with ``Empty``.)"""
+    """``X?``: a left join, X or no X in its place. (With AFTER MATCH SKIP it is a choice with ``Empty``.)
+
+    What is absent is X, or any of its ``readings`` if it has alternatives, one of which is taken here.
+    """
 
     id: int
     element: Node
+    readings: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
     """``!X``; with ``limit``, only events within so long after what is before it bar a match.
 
-    At the beginning: before what follows it.
+    At the beginning: before what follows it. ``free`` are variables of X that join nothing: those of the
+    Kleene beside it that repeats X.
     """
 
     id: int
     element: Node
     limit: Duration | None = None
+    free: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +157,16 @@ class Within:
 
 Node = Atom | Chain | Both | Either | AnyOrder | Kleene | Empty | Maybe | Absent | Within
 
+#: A unit that an element can start with, after the Kleenes entered on the way to it, outermost first.
+Start = tuple[tuple[int, ...], Atom | Both]
+
 
 @dataclass(frozen=True, slots=True)
 class SequencePattern:
     """A query's sequence in normal form.
 
-    ``group_of`` maps each group variable to the id of the innermost Kleene it belongs to;
+    ``group_of`` maps each group variable to the id of the innermost Kleene it belongs to, ``owners`` to those
+    of all alternatives, outermost first; ``mixed`` are the ones that have another scope elsewhere.
     ``where`` are the filters at the level of WHERE; ``negated`` are GPMs used only under ``!``.
     """
 
@@ -166,6 +174,8 @@ class SequencePattern:
     root: Node
     gpms: Mapping[str, GpmPart]
     group_of: Mapping[str, int]
+    owners: Mapping[str, tuple[int, ...]]
+    mixed: frozenset[str]
     where: tuple[Filter, ...]
     negated: frozenset[str]
     streams: tuple[NamedNode, ...]
@@ -178,9 +188,13 @@ def children(node: Node) -> tuple[Node, ...]:
             return ()
         case Chain(items=items):
             return items
-        case Both(operands=operands) | Either(operands=operands) | AnyOrder(operands=operands):
+        case Both(operands=operands) | AnyOrder(operands=operands):
             return operands
-        case Kleene(element=element) | Maybe(element=element):
+        case Either(operands=operands, closed=closed):
+            return (*operands, *closed)
+        case Maybe(element=element, readings=readings):
+            return (element, *readings)
+        case Kleene(element=element):
             return (element,)
         case Absent(element=element) | Within(element=element):
             return (element,)
@@ -193,155 +207,45 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
-def normalise(query: Query) -> SequencePattern:
-    """The normal form of a checked query."""
-    references = list(scope.references(query.sequence))
-    positive = {ref.name for ref, negated in references if not negated}
-    gpms = {gpm.name: _part(query, gpm, positive) for gpm in query.gpms}
-    builder = _Builder(gpms, scope.private_variables(query), query.skip is None)
-    root = builder.build(query.sequence, frozenset(), frozenset())
-    owners = {node.id: node.own for node in walk(root) if isinstance(node, Kleene)}
-    # Kleenes are numbered from the outside in, so the last owner is the innermost.
-    group_of = {variable: kleene for kleene, own in sorted(owners.items()) for variable in own}
-    return SequencePattern(
-        query=query,
-        root=root,
-        gpms=gpms,
-        group_of=group_of,
-        where=query.filters,
-        negated=frozenset(gpm.name for gpm in query.gpms) - positive,
-        streams=tuple(declaration.iri for declaration in query.streams),
-    )
+def starts(node: Node) -> tuple[Start, ...]:
+    """What a node can start with: atoms, and conjunctions as a whole (semantics, section 4, ``;``)."""
+    return tuple(dict.fromkeys(start for choice in choices(node) for start in choice))
 
 
-def _part(query: Query, gpm: Gpm, positive: set[str]) -> GpmPart:
-    elsewhere = frozenset().union(
-        *(scope.gpm_variables(g) for g in query.gpms if g.name != gpm.name and g.name in positive)
-    )
-    stateless, correlated = scope.split(gpm, elsewhere)
-    return GpmPart(
-        gpm=gpm,
-        streams=frozenset(query.stream(name) for name in gpm.streams),
-        stateless=stateless,
-        correlated=correlated,
-        variables=scope.gpm_variables(gpm),
-    )
+def choices(node: Node) -> tuple[tuple[Start, ...], ...]:
+    """What a node can start with, once for each way in which its optional parts are there or not.
 
-
-class _Builder:
-    """Numbers the places of a sequence in the order written and hands filters to their node."""
-
-    def __init__(self, gpms: Mapping[str, GpmPart], private: frozenset[str], joins: bool) -> None:
-        self._gpms = gpms
-        self._private = private
-        self._joins = joins  # whether X? is a left join
-        self._count = 0
-
-    def _identity(self) -> int:
-        self._count += 1
-        return self._count - 1
-
-    def build(self, seq: Seq, simultaneous: frozenset[str], unordered: frozenset[str]) -> Node:
-        """``simultaneous``: variables that only other operands of the ``&`` around bind.
-
-        ``unordered``: the same of the ``ALL`` around.
-        """
-        identity = self._identity()
-
-        def inner(part: Seq) -> Node:
-            return self.build(part, simultaneous, unordered)
-
-        match seq:
-            case Ref(name=name):
-                filters = self._filters(seq, simultaneous)
-                return Atom(identity, name, filters, self._without(filters, seq, unordered))
-            case Sequence(elements=elements, operators=operators):
-                return Chain(identity, tuple(map(inner, elements)), operators)
-            case Disjunction(operands=operands):
-                return Either(identity, tuple(map(inner, operands)))
-            case Conjunction(operands=operands):
-                others = [self._others(operands, i) for i in range(len(operands))]
-                nodes = tuple(
-                    self.build(o, simultaneous | waited, unordered)
-                    for o, waited in zip(operands, others, strict=True)
-                )
-                deferred: dict[Filter, None] = {}
-                loose: dict[Filter, None] = {}
-                for operand, waited in zip(operands, others, strict=True):
-                    for ref, _ in scope.references(operand):
-                        here = self._filters(ref, simultaneous)
-                        mine = [f for f in here if self._waits(ref, f, waited)]
-                        deferred.update(dict.fromkeys(mine))
-                        loose.update(dict.fromkeys(self._without(mine, ref, unordered)))
-                return Both(identity, nodes, tuple(deferred), tuple(loose))
-            case All(operands=operands):
-                nodes = tuple(
-                    self.build(o, simultaneous, unordered | self._others(operands, i))
-                    for i, o in enumerate(operands)
-                )
-                return AnyOrder(identity, nodes)
-            case Not(element=element):
-                return Absent(identity, inner(element))
-            case Bounded(element=Not(element=element), within=within):
-                return Absent(identity, inner(element), within)
-            case Bounded(element=element, within=within):
-                return Within(identity, inner(element), within)
-            case Repeat(element=element, minimum=0, maximum=maximum, optional=optional):
-                plain = replace(seq, minimum=1, optional=False)
-                some = inner(element if optional and maximum == 1 else plain)
-                if optional and self._joins:
-                    return Maybe(identity, some)
-                none = Empty(self._identity())
-                return Either(identity, (none, some) if seq.reluctant else (some, none))
-            case Repeat(element=element, minimum=minimum, maximum=maximum, strategy=strategy):
-                own = self._variables(element) & self._private
-                return Kleene(identity, inner(element), minimum, maximum, strategy, own, seq.reluctant)
-
-    def _filters(self, ref: Ref, waited: frozenset[str]) -> tuple[Filter, ...]:
-        return self._without(self._gpms[ref.name].correlated, ref, waited)
-
-    def _without(self, filters: Iterable[Filter], ref: Ref, waited: frozenset[str]) -> tuple[Filter, ...]:
-        return tuple(f for f in filters if not self._waits(ref, f, waited))
-
-    def _waits(self, ref: Ref, condition: Filter, waited: frozenset[str]) -> bool:
-        """Whether a filter of a GPM needs a variable that only a sibling operand binds."""
-        needed = scope.mentioned(condition.condition) - self._gpms[ref.name].variables
-        return bool(needed & waited)
-
-    def _variables(self, seq: Seq) -> frozenset[str]:
-        return frozenset().union(*(self._gpms[ref.name].variables for ref, _ in scope.references(seq)))
-
-    def _others(self, operands: tuple[Seq, ...], i: int) -> frozenset[str]:
-        """What the other operands bind and operand ``i`` does not."""
-        others = (self._variables(o) for j, o in enumerate(operands) if j != i)
-        return frozenset().union(*others) - self._variables(operands[i])
-
-
-def starts(node: Node) -> tuple[tuple[tuple[int, ...], Atom | Both], ...]:
-    """What a node can start with: atoms, and conjunctions as a whole (semantics, section 4, ``;``).
-
-    Each comes with the ids of the Kleenes that are entered on the way to it, outermost first.
+    ``;`` waits for what one choice starts with; an empty one starts with nothing: the node may be left out.
     """
     match node:
         case Atom() | Both():
-            return (((), node),)
+            return ((((), node),),)
         case Chain(items=items):
-            return tuple(_first_of_chain(items))
-        case Either(operands=operands) | AnyOrder(operands=operands):
-            return tuple(start for operand in operands for start in starts(operand))
+            ways: tuple[tuple[Start, ...], ...] = ((),)
+            for item in items:
+                more = choices(item) if () in ways else ()
+                ways = (*filter(None, ways), *more)
+            return tuple(dict.fromkeys(ways))
+        case Either(operands=operands, apart=True):
+            return tuple(dict.fromkeys(choice for operand in operands for choice in choices(operand)))
+        case Either(operands=operands, closed=closed):
+            return _together((*operands, *closed))
+        case AnyOrder(operands=operands):
+            return _together(operands)
         case Kleene(id=identity, element=element):
-            return tuple(((identity, *entered), unit) for entered, unit in starts(element))
-        case Maybe(element=element) | Within(element=element):
-            return starts(element)
+            return tuple(
+                tuple(((identity, *entered), unit) for entered, unit in choice) for choice in choices(element)
+            )
+        case Maybe(element=element):
+            return ((), *choices(element))
+        case Within(element=element):
+            return choices(element)
         case Absent() | Empty():
-            return ()
+            return ((),)
 
 
-def _first_of_chain(items: Iterable[Node]) -> Iterator[tuple[tuple[int, ...], Atom | Both]]:
-    for item in items:
-        yield from starts(item)
-        if not nullable(item):
-            return
+def _together(nodes: Iterable[Node]) -> tuple[tuple[Start, ...], ...]:
+    return tuple(sum(parts, ()) for parts in product(*map(choices, nodes)))
 
 
 def nullable(node: Node) -> bool:

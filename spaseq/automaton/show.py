@@ -39,6 +39,8 @@ def show(node: Node) -> str:
             return _optional(some, "?")
         case Either(operands=(Empty(), some)):
             return _optional(some, "??")
+        case Either(operands=(one,)):
+            return show(one)
         case Either(operands=operands):
             return " | ".join(map(_item, operands))
         case AnyOrder(operands=operands):
@@ -73,6 +75,8 @@ def _unit(node: Node) -> str:
 
 
 def _item(node: Node) -> str:
+    if isinstance(node, Either) and len(node.operands) == 1:
+        return _item(node.operands[0])
     return f"({show(node)})" if isinstance(node, Chain | Both | Either) else show(node)
 
 

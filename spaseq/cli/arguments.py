@@ -77,7 +77,7 @@ def check_evaluator(name: str, query: Query, engine: RunEngine) -> None:
     if engine is not RunEngine.LOCAL:
         raise UsageError("--evaluator is for --engine local")
     # Imported only here: most runs leave the choice to the plan.
-    from spaseq.automaton.pattern import normalise
+    from spaseq.automaton.normal import normalise
     from spaseq.matching.evaluators import check
 
     try:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spaseq.automaton.pattern import SequencePattern, normalise
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Stamp
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase

@@ -6,8 +6,7 @@ every solution; the answer errs on the side of "not certain".
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from spaseq.language import syntax as s
 
@@ -150,15 +149,67 @@ def gpm_variables(gpm: s.Gpm) -> frozenset[str]:
     return variables(gpm.pattern) | _event_variables(gpm)
 
 
-def private_variables(query: s.Query) -> frozenset[str]:
-    """The variables that only one element of the sequence has: in a Kleene, its group variables.
+def group_variables(query: s.Query) -> list[tuple[s.Repeat, frozenset[str]]]:
+    """The repetitions of SEQ, outermost first, each with its group variables in some alternative.
 
-    A variable that several elements have is joined, and so has one value in the whole match, also when
-    all of these elements stand in one repeated group: in ``(B ; C)+`` too.
+    They are those that nothing outside of it has on all sides of every ``|``; partition variables have one
+    value in any case.
     """
     bound = {gpm.name: gpm_variables(gpm) for gpm in query.gpms}
-    count = Counter(name for ref, _ in references(query.sequence) for name in bound.get(ref.name, _NONE))
-    return frozenset(name for name, elements in count.items() if elements == 1)
+    single = frozenset(variable.name for variable in query.partition)
+    return list(_groups(query.sequence, _NONE, bound, single))
+
+
+def _groups(
+    seq: s.Seq, outside: frozenset[str], bound: Mapping[str, frozenset[str]], single: frozenset[str]
+) -> Iterator[tuple[s.Repeat, frozenset[str]]]:
+    if isinstance(seq, s.Repeat) and not (seq.optional and seq.maximum == 1):
+        inside = _join(bound.get(ref.name, _NONE) for ref, _ in references(seq))
+        yield seq, inside - outside - single
+    inner = parts(seq)
+    for i, part in enumerate(inner):
+        beside = () if isinstance(seq, s.Disjunction) else (p for j, p in enumerate(inner) if j != i)
+        others = _join(_surely(p, bound) for p in beside if not _repeats(part, p))
+        yield from _groups(part, outside | others, bound, single)
+
+
+def _surely(seq: s.Seq, bound: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """What is bound or joined in a sequence whatever sides are taken."""
+    match seq:
+        case s.Ref(name):
+            return bound.get(name, _NONE)
+        case s.Disjunction(operands):
+            first, *others = (_surely(operand, bound) for operand in operands)
+            return first.intersection(*others)
+        case _:
+            return _join(_surely(part, bound) for part in parts(seq))
+
+
+def _repeats(kleene: s.Seq, negation: s.Seq) -> bool:
+    """Whether a negation is of the GPM that a Kleene beside it repeats alone: then it joins nothing."""
+    while isinstance(negation, s.Bounded):
+        negation = negation.element
+    while isinstance(kleene, s.Bounded):
+        kleene = kleene.element
+    return (
+        isinstance(negation, s.Not)
+        and isinstance(kleene, s.Repeat)
+        and isinstance(kleene.element, s.Ref)
+        and negation.element == kleene.element
+    )
+
+
+def parts(seq: s.Seq) -> tuple[s.Seq, ...]:
+    """The sequences directly inside ``seq``."""
+    match seq:
+        case s.Ref():
+            return ()
+        case s.Not(element) | s.Repeat(element) | s.Bounded(element):
+            return (element,)
+        case s.Sequence(elements):
+            return elements
+        case s.Conjunction(operands) | s.Disjunction(operands) | s.All(operands):
+            return operands
 
 
 def gpm_certain(gpm: s.Gpm) -> frozenset[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from spaseq.language import syntax as s
 from spaseq.language.findings import Findings
 from spaseq.language.hints import nearest
-from spaseq.language.scope import references
+from spaseq.language.scope import parts, references
 
 
 def check_sequence(query: s.Query, findings: Findings) -> None:
@@ -50,19 +50,6 @@ def inside(seq: s.Seq) -> Iterator[s.Seq]:
     yield seq
     for part in parts(seq):
         yield from inside(part)
-
-
-def parts(seq: s.Seq) -> tuple[s.Seq, ...]:
-    """The sequences directly inside ``seq``."""
-    match seq:
-        case s.Ref():
-            return ()
-        case s.Not(element) | s.Repeat(element) | s.Bounded(element):
-            return (element,)
-        case s.Sequence(elements):
-            return elements
-        case s.Conjunction(operands) | s.Disjunction(operands) | s.All(operands):
-            return operands
 
 
 def matches_nothing(seq: s.Seq) -> bool:

@@ -12,13 +12,12 @@ from spaseq.language.printer import print_sequence
 from spaseq.language.scope import (
     gpm_certain,
     gpm_variables,
+    group_variables,
     plain_variables,
-    private_variables,
     references,
     variables,
     walk,
 )
-from spaseq.language.sequence_checks import inside
 
 _NONE: frozenset[str] = frozenset()
 
@@ -44,11 +43,9 @@ class VariableChecks:
         self._negated = {ref.name for ref, negated in refs if negated} - self._positive
         #: What a match binds, for everybody to see.
         self._visible = self._of(self._positive)
-        private = private_variables(query)
         self._kleenes = [
-            self._kleene(node, private)
-            for node in inside(query.sequence)
-            if isinstance(node, s.Repeat) and node.maximum != 1
+            _Kleene(node, frozenset(ref.name for ref, _ in references(node)), own)
+            for node, own in group_variables(query)
         ]
 
     def check(self) -> None:
@@ -64,10 +61,6 @@ class VariableChecks:
 
     def _of(self, names: Iterable[str]) -> frozenset[str]:
         return _NONE.union(*(self._bound[name] for name in names))
-
-    def _kleene(self, node: s.Repeat, private: frozenset[str]) -> _Kleene:
-        here = frozenset(ref.name for ref, _ in references(node.element))
-        return _Kleene(node, here, self._of(here) & private)
 
     # --- who binds a variable
 

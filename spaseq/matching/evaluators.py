@@ -64,7 +64,7 @@ def _able(name: str, pattern: SequencePattern) -> None:
 
 def _obstacles(name: str, pattern: SequencePattern) -> tuple[Obstacle, ...]:
     """What keeps a query from an evaluator."""
-    lacking = tuple(o for feature, o in features(pattern.query) if feature in _LACKING[name])
+    lacking = tuple(o for feature, o in features(pattern) if feature in _LACKING[name])
     if name == "ordered" and pattern.query.skip is None:
         return (Obstacle("AFTER MATCH SKIP asks for preferred matches", "none"),)
     return lacking or (tuple(_BY_COLUMNS[name][0](pattern)) if name in _BY_COLUMNS else ())

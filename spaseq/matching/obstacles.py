@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from spaseq.automaton.pattern import Absent, SequencePattern
+from spaseq.automaton.pattern import walk as walk_nodes
+from spaseq.automaton.show import show
 from spaseq.language.printer import print_expression, print_sequence
 from spaseq.language.scope import walk
 from spaseq.language.syntax import (
@@ -18,7 +21,6 @@ from spaseq.language.syntax import (
     Filter,
     Not,
     Prev,
-    Query,
     Ref,
     Repeat,
     Select,
@@ -53,10 +55,18 @@ class Feature(StrEnum):
     WITHIN = "no WITHIN inside the sequence"
     SKIP = "no AFTER MATCH SKIP"
     STEPS = "no number in PREV, FIRST and LAST"
+    SCOPES = "each variable has one scope"
 
 
-def features(query: Query) -> Iterator[tuple[Feature, Obstacle]]:
+def features(pattern: SequencePattern) -> Iterator[tuple[Feature, Obstacle]]:
     """The features that a query uses, each with the places where it does."""
+    query = pattern.query
+    for name in sorted(pattern.mixed):
+        yield Feature.SCOPES, Obstacle(Feature.SCOPES, f"?{name} in each alternative")
+    for node in walk_nodes(pattern.root):
+        if isinstance(node, Absent) and node.free:
+            here = f"?{' ?'.join(sorted(node.free))} in {show(node)}, beside the Kleene"
+            yield Feature.SCOPES, Obstacle(Feature.SCOPES, here)
     for part in subsequences(query.sequence):
         if isinstance(part, Bounded):
             yield Feature.WITHIN, Obstacle(Feature.WITHIN, print_sequence(part), part.span)

@@ -9,7 +9,8 @@ from typing import Any
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.draw import as_json
 from spaseq.automaton.nfa import NFA
-from spaseq.automaton.pattern import AnyOrder, GpmPart, normalise
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import AnyOrder, GpmPart
 from spaseq.automaton.show import ending, label, show
 from spaseq.gpm.spectra import covers
 from spaseq.language.printer import print_expression

@@ -12,7 +12,7 @@ from typing import Final
 from pyoxigraph import NamedNode
 
 from spaseq.automaton.nfa import NFA, Accept, Edge, Predicate
-from spaseq.automaton.pattern import Atom, Chain, Either, GpmPart, Kleene, Maybe, Node, SequencePattern
+from spaseq.automaton.pattern import Atom, Chain, Either, Empty, GpmPart, Kleene, Node, SequencePattern
 from spaseq.language import syntax as s
 from spaseq.paths.expression import Alternative, Expression, NodeTest, Path, Repeat, Step, Symbol
 from spaseq.paths.expression import Sequence as PathSequence
@@ -66,7 +66,7 @@ def _node(path: Path, atoms: Mapping[str, Atom], names: Mapping[Symbol, str]) ->
             repeated = inside(part)
             if maximum != 1:
                 repeated = Kleene(0, repeated, max(minimum, 1), maximum, s.Strategy.STRICT, frozenset())
-            return Maybe(0, repeated) if minimum == 0 else repeated
+            return Either(0, (repeated, Empty(0)), apart=True) if minimum == 0 else repeated
 
 
 def _pattern(expression: Expression, root: Node, symbols: Mapping[str, Symbol]) -> SequencePattern:
@@ -84,7 +84,7 @@ def _pattern(expression: Expression, root: Node, symbols: Mapping[str, Symbol]) 
     )
     variables = frozenset([_HERE.name, _NEXT.name])
     parts = {gpm.name: GpmPart(gpm, frozenset([GRAPH]), gpm.pattern, (), variables) for gpm in gpms}
-    return SequencePattern(query, root, parts, {}, (), frozenset(), (GRAPH,))
+    return SequencePattern(query, root, parts, {}, {}, frozenset(), (), frozenset(), (GRAPH,))
 
 
 def _sequence(names: Sequence[str]) -> s.Seq:

@@ -14,7 +14,7 @@ def columns(query: Query) -> tuple[str, ...]:
         return ()
     if query.form.items is not None:
         return tuple(item.variable.name for item in query.form.items)
-    from spaseq.automaton.pattern import normalise
+    from spaseq.automaton.normal import normalise
     from spaseq.results.select import bound_variables
 
     return bound_variables(normalise(query))

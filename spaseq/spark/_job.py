@@ -7,7 +7,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, Protocol
 
-from spaseq.automaton.pattern import Atom, Both, Chain, Either, Kleene, SequencePattern, normalise, walk
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import Atom, Both, Chain, Either, Kleene, SequencePattern, walk
 from spaseq.events import Clock
 from spaseq.gpm.walk import exists_in
 from spaseq.language import prepare

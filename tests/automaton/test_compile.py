@@ -11,8 +11,9 @@ import pytest
 from spaseq.automaton.compile import build, compile_pattern
 from spaseq.automaton.draw import as_json, dot, svg
 from spaseq.automaton.nfa import NFA, Await, Decide, Forbid
+from spaseq.automaton.normal import normalise
 from spaseq.automaton.passes import passes
-from spaseq.automaton.pattern import SequencePattern, normalise
+from spaseq.automaton.pattern import SequencePattern
 from spaseq.automaton.show import ending, label, show
 from spaseq.language.parser import parse
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.automaton.pattern import normalise
+from spaseq.automaton.normal import normalise
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.language.parser import parse

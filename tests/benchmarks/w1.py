@@ -13,7 +13,8 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.automaton.pattern import SequencePattern, normalise
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.language.parser import parse

@@ -9,7 +9,8 @@ from itertools import product
 
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.automaton.pattern import SequencePattern, normalise
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Stamp
 from spaseq.language.parser import parse
 from spaseq.matching.context import Context

@@ -18,7 +18,8 @@ from functools import cached_property
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.automaton.compile import compile_pattern
-from spaseq.automaton.pattern import SequencePattern, normalise
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import SequencePattern
 from spaseq.errors import QueryError, SpaseqWarning
 from spaseq.events import Stamp
 from spaseq.language import prepare

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Literal
 
-from spaseq.automaton.pattern import normalise
+from spaseq.automaton.normal import normalise
 from spaseq.errors import SpaseqWarning
 from spaseq.events import Stamp
 from spaseq.language.parser import parse

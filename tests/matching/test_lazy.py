@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from spaseq.automaton.pattern import normalise
+from spaseq.automaton.normal import normalise
 from spaseq.errors import SpaseqWarning
 from spaseq.language.parser import parse
 from spaseq.matching.lazy import memory

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from pyoxigraph import NamedNode
 
-from spaseq.automaton.pattern import SequencePattern, normalise
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import SequencePattern
 from spaseq.errors import SpaseqWarning
 from spaseq.events import Stamp
 from spaseq.language.parser import parse

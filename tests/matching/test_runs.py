@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from pyoxigraph import Literal
 
-from spaseq.automaton.pattern import Atom, normalise
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import Atom
 from spaseq.events import Stamp
 from spaseq.language.parser import parse
 from spaseq.matching import evaluators

@@ -1,0 +1,162 @@
+"""From a checked query to its normal form: see ``spaseq.automaton.pattern``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from spaseq.automaton.pattern import (
+    Absent,
+    AnyOrder,
+    Atom,
+    Both,
+    Chain,
+    Either,
+    Empty,
+    GpmPart,
+    Kleene,
+    Maybe,
+    Node,
+    SequencePattern,
+    Within,
+)
+from spaseq.automaton.scopes import owners, scoped
+from spaseq.language import scope
+from spaseq.language.syntax import (
+    All,
+    Bounded,
+    Conjunction,
+    Disjunction,
+    Filter,
+    Gpm,
+    Not,
+    Query,
+    Ref,
+    Repeat,
+    Seq,
+    Sequence,
+)
+
+
+def normalise(query: Query) -> SequencePattern:
+    """The normal form of a checked query."""
+    references = list(scope.references(query.sequence))
+    positive = {ref.name for ref, negated in references if not negated}
+    gpms = {gpm.name: _part(query, gpm, positive) for gpm in query.gpms}
+    root = _Builder(gpms, query.skip is None).build(query.sequence, frozenset(), frozenset())
+    variables = {name: part.variables for name, part in gpms.items()}
+    root = scoped(root, variables, frozenset(variable.name for variable in query.partition))
+    found, mixed = owners(root, variables)
+    return SequencePattern(
+        query=query,
+        root=root,
+        gpms=gpms,
+        group_of={name: kleenes[-1] for name, kleenes in found.items()},
+        owners=found,
+        mixed=mixed,
+        where=query.filters,
+        negated=frozenset(gpm.name for gpm in query.gpms) - positive,
+        streams=tuple(declaration.iri for declaration in query.streams),
+    )
+
+
+def _part(query: Query, gpm: Gpm, positive: set[str]) -> GpmPart:
+    elsewhere = frozenset().union(
+        *(scope.gpm_variables(g) for g in query.gpms if g.name != gpm.name and g.name in positive)
+    )
+    stateless, correlated = scope.split(gpm, elsewhere)
+    return GpmPart(
+        gpm=gpm,
+        streams=frozenset(query.stream(name) for name in gpm.streams),
+        stateless=stateless,
+        correlated=correlated,
+        variables=scope.gpm_variables(gpm),
+    )
+
+
+class _Builder:
+    """Numbers the places of a sequence in the order written and hands filters to their node."""
+
+    def __init__(self, gpms: Mapping[str, GpmPart], joins: bool) -> None:
+        self._gpms = gpms
+        self._joins = joins  # whether X? is a left join
+        self._count = 0
+
+    def _identity(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    def build(self, seq: Seq, simultaneous: frozenset[str], unordered: frozenset[str]) -> Node:
+        """``simultaneous``: variables that only other operands of the ``&`` around bind.
+
+        ``unordered``: the same of the ``ALL`` around.
+        """
+        identity = self._identity()
+
+        def inner(part: Seq) -> Node:
+            return self.build(part, simultaneous, unordered)
+
+        match seq:
+            case Ref(name=name):
+                filters = self._filters(seq, simultaneous)
+                return Atom(identity, name, filters, self._without(filters, seq, unordered))
+            case Sequence(elements=elements, operators=operators):
+                return Chain(identity, tuple(map(inner, elements)), operators)
+            case Disjunction(operands=operands):
+                return Either(identity, tuple(map(inner, operands)))
+            case Conjunction(operands=operands):
+                others = [self._others(operands, i) for i in range(len(operands))]
+                nodes = tuple(
+                    self.build(o, simultaneous | waited, unordered)
+                    for o, waited in zip(operands, others, strict=True)
+                )
+                deferred: dict[Filter, None] = {}
+                loose: dict[Filter, None] = {}
+                for operand, waited in zip(operands, others, strict=True):
+                    for ref, _ in scope.references(operand):
+                        here = self._filters(ref, simultaneous)
+                        mine = [f for f in here if self._waits(ref, f, waited)]
+                        deferred.update(dict.fromkeys(mine))
+                        loose.update(dict.fromkeys(self._without(mine, ref, unordered)))
+                return Both(identity, nodes, tuple(deferred), tuple(loose))
+            case All(operands=operands):
+                nodes = tuple(
+                    self.build(o, simultaneous, unordered | self._others(operands, i))
+                    for i, o in enumerate(operands)
+                )
+                return AnyOrder(identity, nodes)
+            case Not(element=element):
+                return Absent(identity, inner(element))
+            case Bounded(element=Not(element=element), within=within):
+                return Absent(identity, inner(element), within)
+            case Bounded(element=element, within=within):
+                return Within(identity, inner(element), within)
+            case Repeat(element=element, minimum=0, maximum=maximum, optional=optional):
+                plain = replace(seq, minimum=1, optional=False)
+                some = inner(element if optional and maximum == 1 else plain)
+                if optional and self._joins:
+                    return Maybe(identity, some)
+                none = Empty(self._identity())
+                return Either(identity, (none, some) if seq.reluctant else (some, none), apart=True)
+            case Repeat(element=element, minimum=minimum, maximum=maximum, strategy=strategy):
+                own = frozenset[str]()  # until all places are known
+                return Kleene(identity, inner(element), minimum, maximum, strategy, own, seq.reluctant)
+
+    def _filters(self, ref: Ref, waited: frozenset[str]) -> tuple[Filter, ...]:
+        return self._without(self._gpms[ref.name].correlated, ref, waited)
+
+    def _without(self, filters: Iterable[Filter], ref: Ref, waited: frozenset[str]) -> tuple[Filter, ...]:
+        return tuple(f for f in filters if not self._waits(ref, f, waited))
+
+    def _waits(self, ref: Ref, condition: Filter, waited: frozenset[str]) -> bool:
+        """Whether a filter of a GPM needs a variable that only a sibling operand binds."""
+        needed = scope.mentioned(condition.condition) - self._gpms[ref.name].variables
+        return bool(needed & waited)
+
+    def _variables(self, seq: Seq) -> frozenset[str]:
+        return frozenset().union(*(self._gpms[ref.name].variables for ref, _ in scope.references(seq)))
+
+    def _others(self, operands: tuple[Seq, ...], i: int) -> frozenset[str]:
+        """What the other operands bind and operand ``i`` does not."""
+        others = (self._variables(o) for j, o in enumerate(operands) if j != i)
+        return frozenset().union(*others) - self._variables(operands[i])
