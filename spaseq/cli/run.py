@@ -64,6 +64,8 @@ class Report:
             say(f"  {event.stream}, {event.position}: {event.reason}")
         if self.refused and self.last.bad + self.last.late > len(self.refused):
             say("  … (--dead-letters FILE keeps them all)")
+        if self.last.late:
+            say("  late events count with --lateness; a source's option order=time sorts what has an end")
 
 
 def deliver(matches: Generator[Match, None, None], results: ResultWriter, report: Report) -> None:

@@ -7,11 +7,14 @@ when ``HELD`` triples wait), one with two different times, with a time that is n
 a graph after it was delivered. A time whose graph never comes is metadata. Memory is bounded: triples
 that wait, times that stand before their graphs, and the names that are remembered.
 
+A source that is read whole before its events are sorted has none of these bounds.
+
 *Triples.* Every ``size`` triples are an event, repeated ones counted.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -50,6 +53,8 @@ class GraphAssembler:
 
     def __init__(self, sink: EventSink) -> None:
         self._sink = sink
+        self._most = sys.maxsize if sink.is_whole else HELD
+        self._remembered = sys.maxsize if sink.is_whole else REMEMBERED
         self._begun = 0
         self._held = 0
         self._has_default = False
@@ -75,7 +80,7 @@ class GraphAssembler:
             assert self._current is not None
             self._current.rows.append((s, p, o))
             self._held += 1
-            if self._held > HELD:
+            if self._held > self._most:
                 self._make_room()
 
     def spoil(self, graph: Name | None, reason: str, *, certain: bool) -> None:
@@ -97,7 +102,7 @@ class GraphAssembler:
         if event is not None:
             event.problem = event.problem or reason
         elif graph not in self.delivered:
-            _remember(self._spoiled, graph, reason)
+            self._remember(self._spoiled, graph, reason)
 
     def close(self) -> None:
         """The input ended: whatever is open is complete, or bad."""
@@ -159,7 +164,7 @@ class GraphAssembler:
         elif graph not in self.delivered:
             times = self._early.get(graph)
             if times is None:
-                _remember(self._early, graph, [time])
+                self._remember(self._early, graph, [time])
             elif time not in times:
                 times.append(time)
         elif time not in self.delivered.times(graph):
@@ -185,6 +190,11 @@ class GraphAssembler:
         self._current.problem = f"more than {HELD} triples in one event"
         del self._current.rows[1000:]
         self._held = len(self._current.rows)
+
+    def _remember(self, memory: dict[Name, Any], name: Name, value: object) -> None:
+        memory[name] = value
+        if len(memory) > self._remembered:
+            del memory[next(islice(memory, 1))]
 
 
 class TripleGroups:
@@ -234,9 +244,3 @@ class TripleGroups:
         self._sink.add(self._rows, None, (), f"event {self._number}", self._problem)
         self._rows, self._lost, self._problem = [], 0, ""
         self._number += 1
-
-
-def _remember(memory: dict[Name, Any], name: Name, value: object) -> None:
-    memory[name] = value
-    if len(memory) > REMEMBERED:
-        del memory[next(islice(memory, 1))]

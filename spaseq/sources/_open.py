@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 from pyoxigraph import NamedNode
 
 from spaseq.errors import SourceError
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, concatenate
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks
 from spaseq.sources._lift import load_context
@@ -31,7 +32,7 @@ def open_source(
     *,
     on_bad: Callable[[BadEvent], None],
 ) -> Iterator[EventBatch]:
-    """The events of a source, in order of arrival, in batches as they come.
+    """The events of a source, in order of arrival (or of time, if so asked), in batches as they come.
 
     ``location``: a path, ``-`` for standard input, or an open binary file. What cannot be an event goes
     to ``on_bad``, and reading continues. Raises SourceError if the source cannot be read at all: at once
@@ -44,7 +45,19 @@ def open_source(
     if isinstance(location, (str, Path)):
         check_location(location)
     sink = EventSink(stream, dictionary, options, on_bad)
-    return _batches(_reader(name, form, _until_broken(read_blocks(location), sink), sink, options), sink)
+    batches = _batches(_reader(name, form, _until_broken(read_blocks(location), sink), sink, options), sink)
+    return _sorted(batches) if sink.is_whole else batches
+
+
+def _sorted(batches: Iterator[EventBatch]) -> Iterator[EventBatch]:
+    """The events of all batches in the order of their times, and of equal times in that of their names."""
+    found = list(batches)
+    if found:
+        batch = concatenate(found)
+        graphs, name = np.unique(batch.graph, return_inverse=True)
+        names = np.array([str(batch.dictionary.term(graph)) if graph else "" for graph in graphs.tolist()])
+        rank = np.argsort(np.argsort(names, kind="stable"))[name]
+        yield batch.take(np.lexsort((rank, batch.time))).renumber(0)
 
 
 def _batches(reader: Iterator[None], sink: EventSink) -> Iterator[EventBatch]:

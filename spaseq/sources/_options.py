@@ -48,6 +48,9 @@ class SourceOptions:
     ``context``: a JSON-LD context file that lifts rows (CSV and NDJSON only).
     ``header``: the names of the columns, for CSV without a header line.
     ``delimiter``: what separates columns, for CSV (default a comma).
+    ``order``: with ``"time"``, the source is read to its end, and its events come sorted by time (of equal
+    times by their graphs' names), whatever order its graphs and their times are in. rdflib, for one, writes
+    the graphs of a dataset in no order.
     """
 
     format: str | None = None
@@ -56,6 +59,7 @@ class SourceOptions:
     context: Path | None = None
     header: tuple[str, ...] | None = None
     delimiter: str | None = None
+    order: Literal["arrival", "time"] = "arrival"
 
 
 def parse_source(spec: str) -> tuple[str, SourceOptions]:
@@ -125,6 +129,12 @@ def _delimiter(value: str) -> str:
     return value
 
 
+def _order(value: str) -> str:
+    if value not in ("arrival", "time"):
+        raise SourceError(f"order={value!r} is neither 'arrival' nor 'time', which sorts the events")
+    return value
+
+
 _READ: Final[dict[str, Callable[[str], object]]] = {
     "format": _format,
     "time": _time,
@@ -132,6 +142,7 @@ _READ: Final[dict[str, Callable[[str], object]]] = {
     "context": Path,
     "header": _header,
     "delimiter": _delimiter,
+    "order": _order,
 }
 
 

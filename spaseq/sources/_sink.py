@@ -45,6 +45,7 @@ class EventSink:
         options: SourceOptions,
         on_bad: Callable[[BadEvent], None],
     ) -> None:
+        self.is_whole = options.order == "time"
         self._stream = stream
         self.dictionary = dictionary
         self._on_bad = on_bad

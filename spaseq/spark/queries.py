@@ -340,4 +340,5 @@ def _spark_options(options: SourceOptions) -> dict[str, str]:
     values: dict[str, object] = {"format": options.format, "time": time, "triples": options.triples}
     values |= {"context": options.context and options.context.resolve(), "delimiter": options.delimiter}
     values["header"] = ",".join(options.header) if options.header else None
+    values["order"] = options.order
     return {name: str(value) for name, value in values.items() if value is not None}

@@ -90,6 +90,11 @@ class _Input:
             if needed not in values:
                 raise SourceError(f"format spaseq needs the option {needed!r}")
         source = {name: read_option(name, value) for name, value in values.items() if name not in _OWN}
+        if source.get("order") == "time":
+            raise SourceError(
+                "order=time reads a source whole, and Spark reads it in pieces: let a DataFrame sort it, and "
+                "give that to spaseq.spark.events, or allow for lateness"
+            )
         most = values.get("maxbytespertrigger")
         return cls(
             path=values["path"],

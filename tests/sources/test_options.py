@@ -32,16 +32,18 @@ def test_parse_source() -> None:
             delimiter=" ",
         ),
     )
+    assert parse_source("t.nq?order=time")[1].order == "time"
     assert parse_source("t.nq?time=<http://example.org/at+b>")[1].time == NamedNode("http://example.org/at+b")
 
 
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("t.nq?tripels=2", "format, time, triples, context, header, delimiter"),
+        ("t.nq?tripels=2", "format, time, triples, context, header, delimiter, order"),
         ("t.nq?format=rdfxml", "trig, nq, nt"),
         ("t.nt?triples=0", "1, 2"),
         ("t.nt?triples=two", "1, 2"),
+        ("t.nq?order=name", "neither .arrival. nor .time."),
         ("t.nt?triples=", "no value"),
         ("t.nt?triples", "no value"),
         ("t.nt?triples=1&triples=2", "twice"),
