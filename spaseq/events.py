@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,10 @@ Ids = npt.NDArray[np.int64]
 
 #: The terms of a triple, as a parsed ``Triple`` unpacks to. Only triple terms hold a ``Triple``.
 Row = tuple[Term | Triple, Term | Triple, Term | Triple]
+
+#: The first and the last time that 64 bits hold.
+EARLIEST: Final = -(1 << 63)
+LATEST: Final = (1 << 63) - 1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -37,6 +41,11 @@ class Clock(StrEnum):
         """The duration that adds one to a time: on ticks, a second counts one tick."""
         return timedelta(seconds=1) if self is Clock.TICKS else timedelta(microseconds=1)
 
+    @property
+    def least(self) -> int:
+        """The first time there is: that of 64 bits, or the first that a datetime can show."""
+        return EARLIEST if self is Clock.TICKS else _FIRST_INSTANT
+
     def show(self, time: int) -> datetime | int:
         """A time as users see it: a UTC datetime, or the tick itself."""
         if self is Clock.TICKS:
@@ -49,6 +58,9 @@ def microseconds(moment: datetime) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+_FIRST_INSTANT: Final = microseconds(datetime.min)
 
 
 class Stamp(NamedTuple):

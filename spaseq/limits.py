@@ -70,6 +70,10 @@ class Limits:
         return replace(self, **{name.replace("-", "_"): _number(text, assignment)})
 
 
+#: None of them: for hosts that bound what they run themselves, as Spark does.
+UNLIMITED: Final = Limits(None, None, None, None, None, None)
+
+
 def _number(text: str, assignment: str) -> int | None:
     if text == "none":
         return None

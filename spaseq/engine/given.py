@@ -1,14 +1,19 @@
-"""What callers give ``push`` in several forms, as terms and triples."""
+"""What callers give ``push`` in several forms, as terms, triples and times."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
 
+import numpy as np
 import pyoxigraph as ox
 import rdflib
 from rdflib.term import Node
 
+from spaseq.errors import EngineError
+from spaseq.events import EARLIEST, LATEST, Clock, microseconds
 from spaseq.interop import from_rdflib, to_triple
 
 #: Something that says a stream: an IRI as text, or as rdflib's or pyoxigraph's term.
@@ -19,6 +24,35 @@ EventGraph = rdflib.Graph | Iterable[ox.Triple | tuple[Node, Node, Node]] | str
 
 #: The name of an event's graph.
 GraphName = rdflib.URIRef | rdflib.BNode | str | None
+
+#: A point in time: a datetime (pandas.Timestamp is one), or a tick.
+GivenTime = datetime | int | np.integer[Any]
+
+
+def time_given(time: GivenTime) -> tuple[Clock, int]:
+    """A time on its clock. Raises ``EngineError`` for what is none, and for a tick beyond 64 bits."""
+    if isinstance(time, datetime):
+        # What pandas calls NaT is a datetime that does not even equal itself.
+        if time != time:
+            raise EngineError("NaT is no time: leave such events out")
+        if hasattr(time, "to_pydatetime"):
+            moment: datetime = time.to_pydatetime(warn=False)  # nanoseconds are cut off, as in a literal
+            return Clock.INSTANTS, microseconds(moment)
+        return Clock.INSTANTS, microseconds(time)
+    if isinstance(time, bool) or not isinstance(time, int | np.integer) or isinstance(time, np.timedelta64):
+        raise EngineError(
+            f"a time is a datetime, a pandas.Timestamp, or an int or a numpy integer (a tick), not {time!r}"
+        )
+    if not EARLIEST <= time <= LATEST:
+        raise EngineError(f"the tick {time} does not fit into 64 bits")
+    return Clock.TICKS, int(time)
+
+
+def duration_given(name: str, value: timedelta) -> timedelta:
+    """A length of time that a parameter is given. Raises ``EngineError`` for what is none, or below 0."""
+    if not isinstance(value, timedelta) or value < timedelta(0):
+        raise EngineError(f"{name}={value!r}: give a timedelta that is not negative")
+    return value
 
 
 def stream_iri(name: StreamName) -> ox.NamedNode:

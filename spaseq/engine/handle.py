@@ -8,8 +8,12 @@ from itertools import chain, islice
 from typing import Final
 
 from spaseq.engine.pipeline import Pipeline, Stats
+from spaseq.engine.turn import Turn
+from spaseq.errors import EngineError, LimitError, SpaseqError
 from spaseq.events import EventBatch
+from spaseq.language.printer import print_sequence
 from spaseq.language.syntax import Query
+from spaseq.limits import Limits
 from spaseq.results.match import Match
 
 #: So many matches are made before anybody asks for them, at least.
@@ -17,14 +21,42 @@ _AT_ONCE: Final = 1_000
 
 
 class Handle:
-    """A query in an engine. ``matches`` drains what it has found, if ``on_match`` does not get it."""
+    """A query in an engine. ``matches`` drains what it has found, if ``on_match`` does not get it.
 
-    def __init__(self, pipeline: Pipeline, on_match: Callable[[Match], None] | None) -> None:
+    Several threads may use it, beside those that use the engine. ``error`` says why the query ended early:
+    it met one of the engine's ``Limits``, or something was raised in the middle of an event, after which its
+    state cannot be trusted. None as long as all is well.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, on_match: Callable[[Match], None] | None, turn: Turn, limits: Limits
+    ) -> None:
+        self.error: SpaseqError | None = None
         self._pipeline = pipeline
         self._on_match = on_match
+        self._turn = turn
+        self._limits = limits
         self._found: deque[Match] = deque()
         self._coming: Iterator[Match] = iter(())
         self._cancelled = False
+        self._looking = False
+
+    def __repr__(self) -> str:
+        state = (
+            "failed" if self.error else "cancelled" if self._cancelled else "done" if self.done else "running"
+        )
+        return f"<Handle {self.name}: {state}, {self.stats.matches} matches>"
+
+    @property
+    def name(self) -> str:
+        """What messages call the query: the IRI of its REGISTER, or else its sequence."""
+        register = self.query.register
+        return str(register.iri) if register is not None else f"SEQ({print_sequence(self.query.sequence)})"
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether somebody has to ask it for matches, and so hears of its ``error``."""
+        return self._on_match is None and self._pipeline.output is None
 
     @property
     def query(self) -> Query:
@@ -38,50 +70,96 @@ class Handle:
 
     @property
     def done(self) -> bool:
-        """Whether the query is over: cancelled, its LIMIT reached, or its ASK answered."""
-        return self._cancelled or self._pipeline.done
+        """Whether the query is over: cancelled, failed, its LIMIT reached, or its ASK answered."""
+        return self._cancelled or self.error is not None or self._pipeline.done
 
     def matches(self) -> Iterator[Match]:
         """The matches found since they were last asked for, each once, in the order of delivery.
 
-        Where one event completes very many, those beyond the first are found as they are asked for.
+        Where one event completes very many, those beyond the first are found as they are asked for; no
+        lock is held between two of them. Of threads that drain at the same time each gets some. Raises
+        ``error`` after the last one if there is one.
         """
-        while self._found or self._look(_AT_ONCE):
-            while self._found:
-                yield self._found.popleft()
+        found = self._found
+        while True:
+            self._turn.check()
+            with self._turn.lock:
+                if not found and not self._look(_AT_ONCE):
+                    break
+                match = found.popleft()
+            yield match
+        if self.error is not None:
+            raise self.error.with_traceback(None)
 
     def cancel(self) -> None:
-        """Takes the query out of the engine; what it has found can still be drained."""
-        self._cancelled = True
+        """Takes the query out of the engine; what it has found can still be drained.
+
+        When this returns, no callback of the query is running in another thread, and none will.
+        """
+        self._turn.check()
+        with self._turn.lock:
+            self._cancelled = True
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Calls ``seen`` with the query's events from now on, in processing order, before their matches."""
         self._pipeline.seen = seen
 
-    def _add(self, matches: Iterable[Match], *, all_at_once: bool) -> None:
+    def add(self, matches: Iterable[Match], *, all_at_once: bool) -> None:
         """Further matches; unless they are wanted all at once, most of very many wait to be asked for."""
         self._coming = chain(self._coming, matches)
         if all_at_once or self._on_match is not None:
-            self._finish()
+            self.finish()
         else:
             self._look(_AT_ONCE)
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """Finds all that there are, since what is to come needs that."""
+        if self._on_match is not None:
+            while self._look(1):
+                self._deliver(self._on_match)
+            return
         while self._look(_AT_ONCE):
             pass
 
+    def _deliver(self, on_match: Callable[[Match], None]) -> None:
+        """Gives what was found to the callback; what that raises is the caller's, and spoils nothing."""
+        while self._found:
+            match = self._found.popleft()
+            if not self._cancelled:
+                on_match(match)
+
     def _look(self, most: int) -> bool:
-        """Finds so many matches at most; False if there are none."""
+        """Finds so many matches at most; False if there are none, or if they are just being looked for."""
+        if self._looking:
+            return False
         count = 0
-        for match in islice(self._coming, most):
-            count += 1
-            if self._on_match is None:
+        self._looking = True
+        try:
+            for match in islice(self._coming, most):
                 self._found.append(match)
-            else:
-                self._on_match(match)
-            if self.done:
-                break
-        if count < most:
-            self._coming = iter(())
+                count += 1
+                if self.done:
+                    break
+            if count < most:
+                self._coming = iter(())
+            pending = self._limits.pending_matches
+            if pending is not None and len(self._found) > pending:
+                raise self._limits.error("pending_matches", f"keeping {len(self._found)} matches")
+        except BaseException as error:
+            self.fail(error)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._looking = False
         return count > 0
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the query because of what was raised in the middle of an event; frees what it kept."""
+        if isinstance(error, LimitError):
+            self.error = LimitError(f"query {self.name} is over: {error}", limit=error.limit)
+        else:
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            reason = f"{what} came in the middle of an event, and its state cannot be trusted"
+            self.error = EngineError(f"query {self.name} is over: {reason}. Register it anew")
+        self._coming = iter(())
+        self._pipeline.drop()

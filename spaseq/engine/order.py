@@ -1,9 +1,12 @@
-"""From several streams to one: time order, the watermark, and what comes too late (semantics, 7)."""
+"""From several streams to one: time order, the watermark, and what comes too late (semantics, 7).
+
+Times are exact over all 64 bits, so nothing here is a float: before any time and after all of them stand
+two integers that no event can have.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -11,7 +14,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import Clock, EventBatch, Ids, concatenate
+from spaseq.events import LATEST, Clock, EventBatch, Ids, concatenate
+
+#: Before every time, and after every time: further from them than any lateness is long.
+BEGINNING: Final = -(1 << 80)
+END: Final = 1 << 80
 
 _NONE: Final[Ids] = np.zeros(0, dtype=np.int64)
 
@@ -20,68 +27,97 @@ _NONE: Final[Ids] = np.zeros(0, dtype=np.int64)
 class StreamClock:
     """How far one stream of a query has come.
 
-    ``newest`` is the largest time seen (−∞ before the first event). A stream ``holds`` the others
+    ``newest`` is the largest time seen; nothing before ``promised`` will come. A stream ``holds`` the others
     back while the engine pulls it (or derives it) and it has neither ended nor gone idle; a stream
     that is only pushed to does not.
     """
 
     rank: int
-    newest: float = -math.inf
+    newest: int = BEGINNING
+    promised: int = BEGINNING
     holds: bool = False
 
 
 class Reorder:
-    """The events of one query's streams, held until its watermark reaches them."""
+    """The events of one query's streams, held until its watermark reaches them.
+
+    ``clock`` is that of the first event, ``held`` how many events wait.
+    """
 
     def __init__(self, streams: Mapping[int, int], lateness: timedelta) -> None:
         """``streams``: the id of each stream, and its rank in the order of simultaneous events."""
         self.clocks = {stream: StreamClock(rank) for stream, rank in streams.items()}
         self.clock: Clock | None = None
-        self.watermark: float = -math.inf
+        self.watermark = BEGINNING
+        self.held = 0
         self._allowed = lateness
         self._lateness = 0
-        self._held: list[EventBatch] = []
+        self._waiting: list[EventBatch] = []
+        # Those made before the first event, whose clock they may be on.
+        self._promises: list[tuple[Clock, int, Sequence[int]]] = []
 
-    def fits(self, batch: EventBatch) -> bool:
-        """Whether a batch is on the clock of the query's other events; the first one decides it."""
+    @property
+    def time(self) -> int | None:
+        """Up to where time is complete; None before anything is known of it."""
+        return self.watermark if BEGINNING < self.watermark < END else None
+
+    def fits(self, clock: Clock) -> bool:
+        """Whether times are on the clock of the query's other events; the first one decides it."""
         if self.clock is None:
-            self.clock = batch.clock
-            self._lateness = self._allowed // batch.clock.unit
-        return batch.clock is self.clock
+            self.clock = clock
+            self._lateness = self._allowed // clock.unit
+            for promised in self._promises:
+                self.promise(*promised)
+            self._promises.clear()
+        return clock is self.clock
 
     def add(self, batch: EventBatch) -> Ids:
         """Takes events of one stream in arrival order; returns the indices of those that are late."""
         clock = self.clocks[int(batch.stream[0])]
         if len(batch) == 1:
             return self._add_one(batch, int(batch.time[0]), clock)
-        seen = np.concatenate(([clock.newest], np.maximum.accumulate(batch.time.astype(np.float64))))
-        clock.newest = float(seen[-1])
-        reached = np.minimum(seen[:-1] - self._lateness, self._others(clock))
-        late = batch.time < np.maximum(reached, self.watermark)
-        if late.any():
-            kept = batch.take(np.flatnonzero(~late))
-            if len(kept):
-                self._held.append(kept)
-        else:
-            self._held.append(batch)
+        time = batch.time
+        first = min(max(clock.newest, _LEAST), LATEST)
+        seen = np.maximum.accumulate(np.concatenate(([first], time)))
+        # As unsigned numbers: the distance of two times may have 64 bits.
+        behind = seen[:-1].view(np.uint64) - time.view(np.uint64)
+        late = (seen[:-1] > time) & (behind > self._lateness) | (time < clock.promised)
+        late = late & (time < self._others(clock)) | (time < self.watermark)
+        kept = batch.take(np.flatnonzero(~late)) if late.any() else batch
+        clock.newest = max(clock.newest, int(seen[-1]))
+        self._hold(kept)
         return np.flatnonzero(late)
 
     def _add_one(self, batch: EventBatch, time: int, clock: StreamClock) -> Ids:
         """The same, without arrays: an event that is pushed comes alone."""
-        reached = min(clock.newest - self._lateness, self._others(clock))
-        clock.newest = max(clock.newest, float(time))
-        if time < max(reached, self.watermark):
+        reached = min(self._reached(clock), self._others(clock))
+        late = time < max(reached, self.watermark)
+        clock.newest = max(clock.newest, time)
+        if late:
             return np.zeros(1, dtype=np.int64)
-        self._held.append(batch)
+        self._hold(batch)
         return _NONE
+
+    def _hold(self, batch: EventBatch) -> None:
+        if len(batch):
+            self._waiting.append(batch)
+            self.held += len(batch)
+
+    def promise(self, clock: Clock, time: int, streams: Sequence[int]) -> None:
+        """No event of these streams will come before ``time``, if that is on the query's clock."""
+        if self.clock is None:
+            self._promises.append((clock, time, streams))
+        elif clock is self.clock:
+            for stream in streams:
+                self.clocks[stream].promised = max(self.clocks[stream].promised, time)
 
     def release(self) -> EventBatch | None:
         """The events that the watermark has reached, in order; moves the watermark."""
         holding = [clock for clock in self.clocks.values() if clock.holds]
         if holding:
-            reached = min(clock.newest for clock in holding) - self._lateness
+            reached = min(map(self._reached, holding))
         else:
-            reached = max(clock.newest for clock in self.clocks.values()) - self._lateness
+            reached = max(map(self._reached, self.clocks.values()))
         self.watermark = max(self.watermark, reached)
         # While several streams are pulled, one may still bring events simultaneous with another's.
         return self._take(lambda time: time < self.watermark if len(holding) > 1 else time <= self.watermark)
@@ -90,34 +126,40 @@ class Reorder:
         """All events that are held: their streams have ended."""
         return self._take(lambda time: np.ones(len(time), dtype=bool))
 
-    def _others(self, clock: StreamClock) -> float:
+    def _reached(self, clock: StreamClock) -> int:
+        """Up to where a stream's time is complete."""
+        if clock.newest in (BEGINNING, END):
+            return max(clock.newest, clock.promised)
+        least = _LEAST if self.clock is None else self.clock.least
+        return max(clock.newest - self._lateness, clock.promised, least)
+
+    def _others(self, clock: StreamClock) -> int:
         """How far the other streams let the watermark come while ``clock``'s events arrive."""
-        return min(
-            (
-                other.newest - self._lateness
-                for other in self.clocks.values()
-                if other.holds and other is not clock
-            ),
-            default=math.inf,
-        )
+        others = (other for other in self.clocks.values() if other.holds and other is not clock)
+        return min(map(self._reached, others), default=END)
 
     def _take(self, due: Callable[[Ids], npt.NDArray[np.bool_]]) -> EventBatch | None:
-        if not self._held:
+        if not self._waiting:
             return None
-        batch = concatenate(self._held)
+        batch = concatenate(self._waiting)
         order = None if _in_order(batch) else self._order(batch)
         ready = due(batch.time if order is None else batch.time[order])
         count = int(np.count_nonzero(ready))
         if count == len(batch):
-            self._held = []
-            return batch if order is None else batch.take(order)
-        order = np.arange(len(batch)) if order is None else order
-        self._held = [batch.take(order[count:])]
-        return batch.take(order[:count]) if count else None
+            taken, left = batch if order is None else batch.take(order), []
+        else:
+            order = np.arange(len(batch)) if order is None else order
+            taken, left = batch.take(order[:count]), [batch.take(order[count:])]
+        self._waiting = left
+        self.held = len(batch) - count
+        return taken if count else None
 
     def _order(self, batch: EventBatch) -> Ids:
         ranks = np.array([self.clocks[s].rank for s in batch.stream.tolist()], dtype=np.int64)
         return np.lexsort((batch.n, ranks, batch.time))
+
+
+_LEAST: Final = Clock.TICKS.least
 
 
 def _in_order(batch: EventBatch) -> bool:

@@ -15,6 +15,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.gpm.walk import patterns
 from spaseq.language.syntax import Ask, Bind, Construct, Gpm, Group, Query, RegisterKind, SubSelect
+from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.by_columns import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_columns, by_events, check, choose
@@ -57,6 +58,7 @@ class Pipeline:
         evaluator: str | None = None,
         sharing: Sharing | None = None,
         start: int | None = None,
+        limits: Limits = UNLIMITED,
     ) -> None:
         """``start`` is the time at which the first window begins: the first event's, unless given."""
         self.query = query
@@ -79,7 +81,7 @@ class Pipeline:
             for name, part in self.pattern.gpms.items()
         }
         self._computing = {name for name, part in self.pattern.gpms.items() if _computes(part.gpm)}
-        self._context = Context(self.pattern, dictionary, self._exists)
+        self._context = Context(self.pattern, dictionary, self._exists, limits)
         self._reader = Reader(self.pattern, Projector(self.pattern, self._context, dictionary), dictionary)
         self._only_first = isinstance(query.form, Ask)
         self._chosen = check(evaluator, self.pattern) if evaluator else choose(self.pattern).name
@@ -146,11 +148,15 @@ class Pipeline:
         """The events of REGISTER STREAM since the last call."""
         return self._derived.build() if self._derived is not None and len(self._derived) else None
 
-    def settled(self, time: float) -> float:
+    def settled(self, time: int) -> int:
         """Up to what time all derived events are there, when the query's watermark is ``time``."""
-        if self._matcher is None or time in (float("inf"), float("-inf")):
-            return time
-        return self._matcher.settled(int(time))
+        return time if self._matcher is None else self._matcher.settled(time)
+
+    def drop(self) -> None:
+        """Forgets all that is not yet a match: the query is over."""
+        self._matcher = self._derived = None
+        self._gpms = {}
+        self.done = True
 
     def _start(self, batch: EventBatch) -> Matcher | ByColumns:
         self._clock = batch.clock

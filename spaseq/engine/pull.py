@@ -5,13 +5,14 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 
-from spaseq.events import EventBatch
+from spaseq.engine.order import BEGINNING
+from spaseq.events import Clock, EventBatch
 
 #: What happened to one stream: a batch of its events, or None when it has ended, or IDLE.
-Step = tuple[int, EventBatch | None]
+Step = tuple[int, EventBatch | object | None]
 
 
 def in_turn(sources: Mapping[int, Iterator[EventBatch]]) -> Iterator[Step]:
@@ -19,14 +20,14 @@ def in_turn(sources: Mapping[int, Iterator[EventBatch]]) -> Iterator[Step]:
 
     Sources are keyed by their stream; each ends with a ``None``. Reading waits for the source it needs.
     """
-    newest: dict[int, float] = dict.fromkeys(sources, float("-inf"))
+    newest = dict.fromkeys(sources, BEGINNING)
     while newest:
         stream = min(newest, key=newest.__getitem__)
         batch = next(sources[stream], None)
         if batch is None:
             del newest[stream]
         elif len(batch):
-            newest[stream] = max(newest[stream], float(batch.time.max()))
+            newest[stream] = max(newest[stream], int(batch.time.max()))
         yield stream, batch
 
 
@@ -60,16 +61,14 @@ class _Reader:
 IDLE = object()
 
 
-def with_idle(
-    sources: Mapping[int, Iterator[EventBatch]], idle: timedelta
-) -> Iterator[tuple[int, EventBatch | object | None]]:
+def with_idle(sources: Mapping[int, Iterator[EventBatch]], idle: timedelta, *, beats: bool) -> Iterator[Step]:
     """As ``in_turn``, but a source that brings nothing for ``idle`` does not keep the others waiting.
 
-    Then ``(stream, IDLE)`` says so; its next batch says that it is back.
+    Then ``(stream, IDLE)`` says so, with ``beats`` again and again; its next batch says that it is back.
     """
     limit = idle.total_seconds()
     readers = {stream: _Reader(source) for stream, source in sources.items()}
-    newest: dict[int, float] = dict.fromkeys(sources, float("-inf"))
+    newest = dict.fromkeys(sources, BEGINNING)
     resting: set[int] = set()
     while newest:
         # Streams at rest are asked without waiting; of the others the one that is furthest behind.
@@ -84,10 +83,37 @@ def with_idle(
                 if stream not in resting and time.monotonic() - reader.waiting_since >= limit:
                     resting.add(stream)
                     yield stream, IDLE
+                elif beats and stream in resting:
+                    yield stream, IDLE
                 continue
             resting.discard(stream)
             if batch is None:
                 del newest[stream]
             elif len(batch):
-                newest[stream] = max(newest[stream], float(batch.time.max()))
+                newest[stream] = max(newest[stream], int(batch.time.max()))
             yield stream, batch
+
+
+class WallClock:
+    """The times of idle streams, which go on from their newest events as a clock in seconds does."""
+
+    def __init__(self, now: Callable[[], float], lateness: timedelta) -> None:
+        self._now = now
+        self._lateness = lateness
+        # Per stream, its newest time, and when that came.
+        self._seen: dict[int, tuple[Clock, int, float]] = {}
+
+    def saw(self, stream: int, batch: EventBatch) -> None:
+        """A stream brought events."""
+        newest = int(batch.time.max())
+        before = self._seen.get(stream)
+        if before is None or newest >= before[1]:
+            self._seen[stream] = batch.clock, newest, self._now()
+
+    def time(self, stream: int) -> tuple[Clock, int] | None:
+        """Before what time an idle stream's events would be late; None if there was no event yet."""
+        if stream not in self._seen:
+            return None
+        clock, newest, at = self._seen[stream]
+        gone = timedelta(seconds=max(0.0, self._now() - at))
+        return clock, max(clock.least, newest + (gone - self._lateness) // clock.unit)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections import deque
+import sys
+import threading
+import warnings
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
-from spaseq.errors import BadEventError, LateEventError
+from spaseq.engine.turn import Turn
+from spaseq.errors import BadEventError, LateEventError, SpaseqWarning
 from spaseq.events import EventBatch
 from spaseq.sources import BadEvent
 from spaseq.terms import UNBOUND
@@ -21,53 +25,107 @@ DeadLetters = Callable[[BadEvent], None]
 KEPT: Final = 1_000
 
 
+class DeadLetterFile:
+    """Appends bad and late events to a file, one JSON object a line."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115  # close() closes it
+
+    def __call__(self, letter: BadEvent) -> None:
+        self._file.write(json.dumps(asdict(letter), ensure_ascii=False) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """No more letters."""
+        self._file.close()
+
+
 class Rejects:
     """The engine's dead letters: a callable, the path of an NDJSON file, or the newest in ``kept``.
 
-    With ``strict``, every rejection raises, after it was counted and passed on.
+    With ``strict``, every rejection raises, after it was counted and passed on. Otherwise, unless a
+    callable hears of each, the first of a stream and kind is a warning, and ``close`` warns of the sum.
+    Threads that read sources may use it; they call the callable one at a time.
     """
 
-    def __init__(self, sink: DeadLetters | str | Path | None, strict: bool) -> None:
-        self.bad = 0
-        self.late = 0
+    def __init__(self, sink: DeadLetters | str | Path | None, strict: bool, turn: Turn) -> None:
         self.kept: deque[BadEvent] = deque(maxlen=KEPT)
         self._strict = strict
-        self._file: IO[str] | None = None
+        self._turn = turn
+        self._lock = threading.RLock()
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._is_heard = callable(sink)
+        self._where = "engine.rejected has the newest"
         if sink is None:
             self._pass_on: DeadLetters = self.kept.append
         elif callable(sink):
             self._pass_on = sink
         else:
-            self._file = open(sink, "a", encoding="utf-8")  # noqa: SIM115  # close() closes it
-            self._pass_on = self._write
+            self._pass_on = DeadLetterFile(sink)
+            self._where = f"{sink} has all"
+
+    @property
+    def bad(self) -> int:
+        """How many malformed events there were."""
+        return self._count("bad")
+
+    @property
+    def late(self) -> int:
+        """How many events came too late."""
+        return self._count("late")
 
     def malformed(self, letter: BadEvent) -> None:
         """An event that is none; raises ``BadEventError`` when strict."""
-        self.bad += 1
-        self._pass_on(letter)
+        self._reject("bad", letter)
         if self._strict:
             raise BadEventError(letter.reason, stream=letter.stream, position=letter.position)
 
-    def too_late(self, batch: EventBatch, index: int, watermark: float) -> None:
+    def too_late(self, batch: EventBatch, index: int, watermark: int) -> None:
         """An event before the watermark; raises ``LateEventError`` when strict."""
         show = batch.clock.show
         time = int(batch.time[index])
-        limit = f"the watermark, {show(int(watermark))}" if watermark > time else "the newest event"
+        limit = f"the watermark, {show(watermark)}" if watermark > time else "the newest event"
         letter = letter_of(batch, index, f"late: its time {show(time)} is before {limit}")
-        self.late += 1
-        self._pass_on(letter)
+        self._reject("late", letter)
         if self._strict:
             raise LateEventError(letter.reason, stream=letter.stream, position=letter.position)
 
     def close(self) -> None:
         """Closes the file of dead letters, if there is one."""
-        if self._file is not None:
-            self._file.close()
+        if isinstance(self._pass_on, DeadLetterFile):
+            self._pass_on.close()
 
-    def _write(self, letter: BadEvent) -> None:
-        if self._file is not None:
-            self._file.write(json.dumps(asdict(letter), ensure_ascii=False) + "\n")
-            self._file.flush()
+    def summarise(self) -> None:
+        """Warns of how many there were, if nobody has heard of each."""
+        with self._lock:
+            counts = sorted(self._counts.items())
+        if counts and not self._strict and not self._is_heard:
+            listed = ", ".join(f"{count} {kind} in <{stream}>" for (stream, kind), count in counts)
+            warn(f"{self.bad} bad and {self.late} late events were left out ({self._where}): {listed}")
+
+    def _count(self, kind: str) -> int:
+        with self._lock:
+            return sum(count for (_, of), count in self._counts.items() if of == kind)
+
+    def _reject(self, kind: str, letter: BadEvent) -> None:
+        with self._lock:
+            self._counts[letter.stream, kind] += 1
+            is_first = self._counts[letter.stream, kind] == 1
+            with self._turn.aside():
+                self._pass_on(letter)
+        if is_first and not self._strict and not self._is_heard:
+            warn(
+                f"<{letter.stream}>, {letter.position}: a {kind} event is left out: {letter.reason} "
+                f"({self._where}; further ones are counted)"
+            )
+
+
+def warn(message: str) -> None:
+    """A ``SpaseqWarning`` at the line that called into this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spaseq":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, SpaseqWarning, stacklevel=level)
 
 
 def letter_of(batch: EventBatch, index: int, reason: str) -> BadEvent:

@@ -102,6 +102,10 @@ class Sharing:
             self._now = Shared(batch)
         return self._now
 
+    def forget(self) -> None:
+        """What was found in the batch at hand may be half done."""
+        self._now = None
+
 
 @dataclass(frozen=True, slots=True)
 class Question:

@@ -16,6 +16,7 @@ from spaseq.gpm.expressions import ExpressionError, compile_filter
 from spaseq.language import scope
 from spaseq.language.rewrite import substitute
 from spaseq.language.syntax import Aggregate, Expression, Filter, Group, Prev, Var
+from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.model import Occurrence, Row, Solution
 from spaseq.terms import Dictionary
 
@@ -41,9 +42,16 @@ class _Condition:
 
 
 class Context:
-    """The operations on rows for one query."""
+    """The operations on rows for one query. ``limits`` bound what its evaluator may keep."""
 
-    def __init__(self, pattern: SequencePattern, dictionary: Dictionary, exists: Exists) -> None:
+    def __init__(
+        self,
+        pattern: SequencePattern,
+        dictionary: Dictionary,
+        exists: Exists,
+        limits: Limits = UNLIMITED,
+    ) -> None:
+        self.limits = limits
         self._pattern = pattern
         self._dictionary = dictionary
         self._kleenes = {n.id: n for n in walk(pattern.root) if isinstance(n, Kleene)}
