@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet
 
@@ -160,7 +161,11 @@ class Dictionary:
                 keep[ids] = True
             dead = [identifier for identifier in self._terms if not keep[identifier]]
             for identifier in dead:
-                del self._ids[self._terms.pop(identifier)]
+                # In this order, so that an interrupt in between leaves no term with an id that is forgotten.
+                term = self._terms[identifier]
+                if self._ids.get(term) == identifier:
+                    del self._ids[term]
+                del self._terms[identifier]
             for identifier in [identifier for identifier in self._values if not keep[identifier]]:
                 del self._values[identifier]
             known = min(len(keep), len(self._rank))
@@ -222,14 +227,13 @@ class Dictionary:
         new = new[self._rank[new] == _NOT_DECODED]
         for identifier in new.tolist():
             value = self.value(identifier)
-            self._rank[identifier] = NO_NUMBER
+            rank = NO_NUMBER
             if value.kind <= DECIMAL:
-                try:
+                with suppress(OverflowError):  # an integer beyond the doubles
                     self._number[identifier] = float(value.data)
-                except OverflowError:  # an integer beyond the doubles
-                    continue
-                self._rank[identifier] = EXACT_ORDER
+                    rank = EXACT_ORDER
             elif value.kind == DOUBLE:
                 self._number[identifier] = value.data
-                self._rank[identifier] = IS_DOUBLE
+                rank = IS_DOUBLE
+            self._rank[identifier] = rank  # last: after an interrupt it is decoded anew
         return self._number[ids], self._rank[ids]

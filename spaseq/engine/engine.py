@@ -73,7 +73,8 @@ class Engine:
 
     Several threads may use an engine: each call is one turn. A callback runs in the thread whose call found
     the match, in its turn: it may push (which is done after the event in hand), register and cancel, but not
-    close the engine, nor wait for another thread that uses it.
+    close the engine, nor wait for another thread that uses it. ``turn`` has the lock, for who must do
+    several things in one turn.
 
     >>> engine = Engine()
     >>> handle = engine.register('''
@@ -104,8 +105,8 @@ class Engine:
         self._kb = kb.unshared() if isinstance(kb, KnowledgeBase) else KnowledgeBase(kb or {})
         self._evaluator = evaluator
         self._limits = limits
-        self._turn = Turn()
-        self._rejects = Rejects(dead_letters, strict, self._turn)
+        self.turn = Turn()
+        self._rejects = Rejects(dead_letters, strict, self.turn)
         self._dictionary = Dictionary()
         self._sharing = Sharing()
         self._flow = Flow(self._dictionary, self._sharing, self._rejects, limits)
@@ -130,15 +131,15 @@ class Engine:
         stream would, by REGISTER STREAM, feed itself.
         """
         prepared = prepare(query) if isinstance(query, str) else query
-        self._turn.check()
-        with self._turn.lock:
+        self.turn.check()
+        with self.turn.lock:
             self._check_open()
             self._kb.require(prepared)
             kb = self._kb.restrict(prepared.knowledge)
             pipeline = Pipeline(
                 prepared, self._dictionary, kb, self._evaluator, self._sharing, limits=self._limits
             )
-            handle = Handle(pipeline, on_match, self._turn, self._limits)
+            handle = Handle(pipeline, on_match, self.turn, self._limits)
             self._flow.add(Registered(pipeline, handle, self._dictionary, self._lateness))
             return handle
 
@@ -160,12 +161,12 @@ class Engine:
         """
         clock, value = time_given(time)
         iri = stream_iri(stream)
-        if self._turn.is_aside:
+        if self.turn.is_aside:
             # Dead letters may be told by a thread that has no turn, and must not wait for one.
             self._tasks.append(lambda: self._arrive(iri, self._event(iri, graph, clock, value, name)))
             return
-        self._turn.check()
-        with self._turn.lock:
+        self.turn.check()
+        with self.turn.lock:
             self._check_open()
             event = self._event(iri, graph, clock, value, name)
             self._do(partial(self._arrive, iri, event))
@@ -179,8 +180,8 @@ class Engine:
         """
         clock, value = time_given(time)
         iri = None if stream is None else stream_iri(stream)
-        self._turn.check()
-        with self._turn.lock:
+        self.turn.check()
+        with self.turn.lock:
             self._check_open()
             identity = None if iri is None else self._dictionary.pin(iri)
             self._do(partial(self._flow.promise, clock, value, identity))
@@ -198,8 +199,8 @@ class Engine:
 
         The sources are opened by the call itself, which raises what is wrong with them.
         """
-        self._turn.check()
-        with self._turn.lock:
+        self.turn.check()
+        with self.turn.lock:
             self._check_open()
             if self._working:
                 raise EngineError("sources cannot be read inside a callback: push their events")
@@ -217,14 +218,14 @@ class Engine:
         return self._pull(opened)
 
     def _pull(self, opened: Mapping[int, Iterator[EventBatch]]) -> Iterator[None]:
-        with self._turn.lock:
+        with self.turn.lock:
             for identity in opened:
                 self._flow.hold(identity, True)
         beats = self._wall_clock is not None
         steps = in_turn(opened) if self._idle is None else with_idle(opened, self._idle, beats=beats)
         for identity, batch in steps:  # which may wait, and so has no turn
-            self._turn.check()
-            with self._turn.lock:
+            self.turn.check()
+            with self.turn.lock:
                 self._check_open()
                 self._do(partial(self._step, identity, batch))
             yield
@@ -233,8 +234,8 @@ class Engine:
 
     def close(self) -> None:
         """Says that no event will come: ends every window, delivers the rest, closes the dead letters."""
-        self._turn.check()
-        with self._turn.lock:
+        self.turn.check()
+        with self.turn.lock:
             if self._closed:
                 return
             if self._working:
@@ -297,7 +298,7 @@ class Engine:
 
     def _do(self, task: Callable[[], None]) -> None:
         """Does something now or, inside a callback, as soon as what is in hand is done with."""
-        self._turn.used = True
+        self.turn.used = True
         most = self._limits.held_events
         if self._working and most is not None and len(self._tasks) >= most:
             raise self._limits.error("held_events", f"pushing {len(self._tasks) + 1} events inside callbacks")
@@ -358,7 +359,7 @@ class Engine:
             terms.sweep()
 
     def _check_open(self) -> None:
-        self._turn.check()
+        self.turn.check()
         if self._closed:
             raise EngineError("the engine is closed: make a new one")
         if self._closing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from spaseq.engine.handle import Handle
 from spaseq.engine.registered import Registered, producers_first
@@ -137,8 +137,7 @@ class Flow:
 
     def _move(self, query: Registered) -> None:
         if not query.handle.done:
-            # First, so that nothing is in hand when a callback raises.
-            query.handle.finish()
+            query.handle.deliver()
             self._give(query, query.order.release)
             time = query.order.time
             if time is not None and not query.handle.done:
@@ -153,20 +152,20 @@ class Flow:
         """Lets a query have events that were held for it."""
         try:
             batch = release()
-            matches = None if batch is None else query.pipeline.process(batch)
         except BaseException as error:
             self._fail(query, error)
             if not isinstance(error, Exception):
                 raise
-        else:
-            if matches is not None:
-                self._find(query, matches)
+            return
+        if batch is not None:
+            self._find(query, query.pipeline.process(batch), after_all=True)
 
-    def _find(self, query: Registered, matches: Iterable[Match]) -> None:
-        # What feeds another query is part of it.
+    def _find(self, query: Registered, matches: Iterator[Match], *, after_all: bool = False) -> None:
+        """``after_all``: what was found before must be complete, since these need another state."""
         handle, before = query.handle, query.handle.error
         try:
-            handle.add(matches, all_at_once=query.output is not None)
+            # What feeds another query is part of it.
+            handle.add(matches, all_at_once=query.output is not None, after_all=after_all)
         finally:
             if handle.error is not before:
                 self._failed.append(handle)
@@ -182,7 +181,7 @@ class Flow:
         if query.is_closed:
             return
         if not query.handle.done:
-            query.handle.finish()
+            query.handle.deliver()
             self._give(query, query.order.drain)
             if not query.handle.done:
                 self._find(query, query.pipeline.close())

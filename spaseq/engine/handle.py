@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import Final
 
@@ -104,22 +104,29 @@ class Handle:
         """Calls ``seen`` with the query's events from now on, in processing order, before their matches."""
         self._pipeline.seen = seen
 
-    def add(self, matches: Iterable[Match], *, all_at_once: bool) -> None:
-        """Further matches; unless they are wanted all at once, most of very many wait to be asked for."""
+    def add(self, matches: Iterator[Match], *, all_at_once: bool, after_all: bool) -> None:
+        """Further matches; unless they are wanted all at once, most of very many wait to be asked for.
+
+        ``after_all``: they can be found only when all before them are.
+        """
+        if after_all:
+            self._finish()
         self._coming = chain(self._coming, matches)
         if all_at_once or self._on_match is not None:
-            self.finish()
+            self._finish()
         else:
             self._look(_AT_ONCE)
 
-    def finish(self) -> None:
-        """Finds all that there are, since what is to come needs that."""
+    def deliver(self) -> None:
+        """Gives the callback what it did not get because it raised something."""
         if self._on_match is not None:
-            while self._look(1):
+            self._finish()
+
+    def _finish(self) -> None:
+        """Finds all that there are."""
+        while self._look(_AT_ONCE if self._on_match is None else 1):
+            if self._on_match is not None:
                 self._deliver(self._on_match)
-            return
-        while self._look(_AT_ONCE):
-            pass
 
     def _deliver(self, on_match: Callable[[Match], None]) -> None:
         """Gives what was found to the callback; what that raises is the caller's, and spoils nothing."""

@@ -37,7 +37,8 @@ from spaseq.sources.times import read_time
 class Results:
     """The matches of a query, each given once: iterating takes those that are there, and then ends.
 
-    It holds the newest ``keep`` matches; ``dropped`` counts those that nobody took in time.
+    It ends with the handle's ``error`` if the query failed. It holds the newest ``keep`` matches; ``dropped``
+    counts those that nobody took in time.
     """
 
     def __init__(self, keep: int) -> None:
@@ -49,8 +50,14 @@ class Results:
         return len(self._found)
 
     def __iter__(self) -> Iterator[Match]:
-        while self._found:
-            yield self._found.popleft()
+        while True:
+            try:
+                match = self._found.popleft()
+            except IndexError:
+                break
+            yield match
+        if self.handle is not None and self.handle.error is not None:
+            raise self.handle.error
 
     def add(self, match: Match) -> None:
         """Holds a match, until it is taken."""
@@ -60,6 +67,9 @@ class Results:
 
 class Connection:
     """A dataset and an engine; a context manager that closes itself. ``connect`` makes one.
+
+    Several may share an engine, each used by a thread of its own: what they do is a turn of the engine's. The
+    dataset itself is as safe as its store, and rdflib's are for one thread at a time.
 
     ``pushed`` counts the events; ``rejected`` holds the newest named graphs that could not become one.
     """
@@ -74,6 +84,8 @@ class Connection:
         self._graph = graph
         self._times = default_graph(graph)
         self._engine = engine
+        # The engine's lock, not one more: callbacks come here while they have that.
+        self._turn = engine.turn
         self._stream = stream
         self._keep = keep
         # Names of graphs that are no new events: those that were there, events, and matches, oldest first.
@@ -98,38 +110,43 @@ class Connection:
         node = name if isinstance(name, URIRef | BNode) else URIRef(name)
         graph = named_graph(self._graph, node)
         yield graph
-        with self._own():
-            if stream is not None:
-                self._times.add((node, PART_OF, URIRef(stream)))
-            self._times.add((node, GENERATED_AT, time_literal(time)))
-        self._take(node, time_literal(time))
+        self._turn.check()
+        with self._turn.lock:
+            with self._own():
+                if stream is not None:
+                    self._times.add((node, PART_OF, URIRef(stream)))
+                self._times.add((node, GENERATED_AT, time_literal(time)))
+            self._take(node, time_literal(time))
 
     def flush(self) -> None:
         """Pushes the events that are there and were not pushed, in the order of their times."""
-        known = self._events.keys() | self._matches.keys() | self._old
-        found = [
-            (name, time) for name, time in self._times.subject_objects(GENERATED_AT) if name not in known
-        ]
-        for name, time in sorted(found, key=lambda pair: (_order(pair[1]), pair[0])):
-            if isinstance(name, URIRef | BNode):
-                self._take(name, time)
+        self._turn.check()
+        with self._turn.lock:
+            known = self._events.keys() | self._matches.keys() | self._old
+            found = [
+                (name, time) for name, time in self._times.subject_objects(GENERATED_AT) if name not in known
+            ]
+            for name, time in sorted(found, key=lambda pair: (_order(pair[1]), pair[0])):
+                if isinstance(name, URIRef | BNode):
+                    self._take(name, time)
 
     def _changed(self, event: TripleAddedEvent | TripleRemovedEvent) -> None:
         """rdflib: a triple was added, or is just being added, to some graph of the store, or removed."""
-        if self._writing or isinstance(event, TripleRemovedEvent):
-            return
-        # rdflib's events have what they are made with, and declare nothing.
-        name = getattr(event.context, "identifier", event.context)  # type: ignore[attr-defined]
-        subject, predicate, time = event.triple  # type: ignore[attr-defined]
-        if name == self._times.identifier:
-            if predicate == GENERATED_AT and subject not in self._matches:
-                self._announced[subject] = time
-                for found in self._due(time):
-                    self._take(*found)
-        elif name in self._events and not self._warned:
-            self._warned = True
-            message = f"graph <{name}> goes on after it was pushed: say its {GENERATED_AT} last"
-            warnings.warn(message, SpaseqWarning, stacklevel=4)
+        with self._turn.lock:
+            if self._writing or isinstance(event, TripleRemovedEvent):
+                return
+            # rdflib's events have what they are made with, and declare nothing.
+            name = getattr(event.context, "identifier", event.context)  # type: ignore[attr-defined]
+            subject, predicate, time = event.triple  # type: ignore[attr-defined]
+            if name == self._times.identifier:
+                if predicate == GENERATED_AT and subject not in self._matches:
+                    self._announced[subject] = time
+                    for found in self._due(time):
+                        self._take(*found)
+            elif name in self._events and not self._warned:
+                self._warned = True
+                message = f"graph <{name}> goes on after it was pushed: say its {GENERATED_AT} last"
+                warnings.warn(message, SpaseqWarning, stacklevel=4)
 
     def _due(self, time: Node) -> list[tuple[Name, Node]]:
         """The events that were announced up to this time, and are there; in the order of their times."""

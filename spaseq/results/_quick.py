@@ -29,6 +29,7 @@ class QuickJson:
     def __init__(self, gpms: Sequence[str], dictionary: Dictionary) -> None:
         self._gpms = gpms
         self._term = dictionary.term
+        self._lock = dictionary.lock
         self._written: dict[int, str] = {}
         dictionary.hold(self)
 
@@ -66,7 +67,8 @@ class QuickJson:
     def _value(self, identifier: int) -> str:
         written = self._written.get(identifier)
         if written is None:
-            if len(self._written) >= _KEPT:
-                self._written.clear()
-            written = self._written[identifier] = dump(json_term(to_rdflib(self._term(identifier))))
+            with self._lock:  # so that no sweep, which clears it, comes between
+                if len(self._written) >= _KEPT:
+                    self._written.clear()
+                written = self._written[identifier] = dump(json_term(to_rdflib(self._term(identifier))))
         return written

@@ -31,6 +31,7 @@ class Shown:
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._term = dictionary.term
+        self._lock = dictionary.lock
         self._known: dict[int, RdflibTerm] = {}
         dictionary.hold(self)
 
@@ -38,9 +39,10 @@ class Shown:
         """The term of an id that somebody holds."""
         term = self._known.get(identifier)
         if term is None:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            term = self._known[identifier] = to_rdflib(self._term(identifier))
+            with self._lock:  # so that no sweep, which clears it, comes between
+                if len(self._known) >= _KEPT:
+                    self._known.clear()
+                term = self._known[identifier] = to_rdflib(self._term(identifier))
         return term
 
     def live_ids(self) -> Iterable[Ids]:

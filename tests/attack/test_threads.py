@@ -292,6 +292,7 @@ def test_an_error_in_the_middle_ends_one_query(
     assert [events_of(match) for match in again.matches()] == ["a5"]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one inside of a finalizer
 @pytest.mark.parametrize("evaluator", ["kernel", "runs"])
 def test_real_interrupts_leave_queries_whole_or_over(evaluator: str) -> None:
     """Of a query that goes on, each event that it counts is one match, and no other is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -102,7 +103,9 @@ def test_streams_of_one_query_share_a_clock() -> None:
     engine = spaseq.Engine()
     engine.register(query("A"))
     push(engine, letters("a1")[0])
-    with pytest.warns(spaseq.SpaseqWarning, match="event 2: a bad event is left out: its time is in instants"):
+    with pytest.warns(
+        spaseq.SpaseqWarning, match="event 2: a bad event is left out: its time is in instants"
+    ):
         engine.push(NS + "S", letters("a2")[0].turtle, datetime(2026, 3, 1))
     assert engine.bad == 1
     assert "instants" in engine.rejected[0].reason
@@ -114,9 +117,12 @@ def test_streams_of_one_query_share_a_clock() -> None:
 def test_an_event_before_the_watermark_is_late_counted_and_kept() -> None:
     engine = spaseq.Engine()
     handle = engine.register(query("A ; B"))
+    first, second, overtaken, last = letters("a2 b5 a4 b6")
+    push(engine, first)
+    push(engine, second)
     with pytest.warns(spaseq.SpaseqWarning, match="event 3: a late event is left out"):
-        for letter in letters("a2 b5 a4 b6"):
-            push(engine, letter)
+        push(engine, overtaken)
+    push(engine, last)
     assert drained(handle) == ["a2b5"]
     assert (engine.late, handle.stats.late) == (1, 1)
     (letter_,) = engine.rejected
@@ -170,15 +176,21 @@ def test_strict_raises_for_late_and_bad_events() -> None:
 
 def test_bad_input_goes_to_the_dead_letters_and_the_query_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "dead.ndjson"
-    warned = pytest.warns(spaseq.SpaseqWarning, match="1 bad and 1 late events were left out")
-    with warned, spaseq.Engine(dead_letters=file) as engine:
-        handle = engine.register(query("A"))
+    engine = spaseq.Engine(dead_letters=file)
+    handle = engine.register(query("A"))
+    with pytest.warns(spaseq.SpaseqWarning, match="event 1: a bad event is left out") as bad_:
         engine.push(NS + "S", "this is not Turtle", 1)
-        push(engine, letters("a2")[0])
+    push(engine, letters("a2")[0])
+    with pytest.warns(spaseq.SpaseqWarning, match="event 2: a late event is left out") as late_:
         push(engine, letters("a1")[0])
-        assert drained(handle) == ["a2"]
-        assert (engine.bad, engine.late) == (1, 1)
-    bad, late = map(json.loads, file.read_text().splitlines())
+    push(engine, letters("x0")[0])  # the second of its kind
+    assert drained(handle) == ["a2"]
+    assert (engine.bad, engine.late) == (1, 2)
+    total = f"1 bad and 2 late events were left out ({file} has all)"
+    with pytest.warns(spaseq.SpaseqWarning, match=re.escape(total)) as total_:
+        engine.close()
+    assert {warning.filename for record in (bad_, late_, total_) for warning in record} == {__file__}
+    bad, late, _ = map(json.loads, file.read_text().splitlines())
     assert bad["payload"] == "this is not Turtle"
     assert late["reason"].startswith("late: its time 1")
 

@@ -359,10 +359,10 @@ def test_all_columns(store: str, query: str, columns: str, prepared: bool) -> No
 @pytest.mark.usefixtures("falls")
 def test_what_was_prepared_before_a_service_has_its_columns(store: str, engine: spaseq.Engine) -> None:
     query = prepareQuery("SELECT * { SERVICE <urn:x-spaseq:later> {} OPTIONAL { GRAPH ?g { ?q1 ?x ?y } } }")
-    for names in ("?q", "?r"):
+    for names, tick in (("?q", 8), ("?r", 10)):
         with register(engine, PREFIXED.replace("?p", names), "later"):
-            trade(engine, 8, "acme", 2)
-            trade(engine, 9, "acme", 1)
+            trade(engine, tick, "acme", 2)
+            trade(engine, tick + 1, "acme", 1)
             row = next(iter(recorded(store).query(query)))
             assert row[Variable(f"{names[1]}1")] == Literal(2)
 

@@ -81,7 +81,7 @@ def test_matches_are_read_after_everything_was_forgotten() -> None:
         kept = list(matches(engine, handle, EVENTS))
         assert kept
         for number in range(1_000, 1_100):
-            engine.push(NS + "S", f"<urn:x{number}> <urn:p> {number}", number)
+            engine.push(NS + "S", f"<urn:x{number}> <urn:p> {number} .", number)
             engine._dictionary.sweep()
         for one in kept:
             assert [str(e.graph) for e in one.events["A"]] == [f"{NS}a{one.start}"]
