@@ -37,6 +37,10 @@ __all__ = [
 ]
 
 
+#: So many characters are shown before and after the place of an error.
+_SHOWN = 120
+
+
 class SpaseqError(Exception):
     """The base of every error that spaseq raises on purpose."""
 
@@ -75,13 +79,20 @@ class QueryError(SpaseqError):
     def __str__(self) -> str:
         lines = [f"{self.filename}:{self.lineno}:{self.offset}: {self.msg}"]
         if self.text:
-            shown = self.text.rstrip("\n")
-            before = shown[: (self.offset or 1) - 1]
+            shown, before = _around(self.text.rstrip("\n"), (self.offset or 1) - 1)
             indent = "".join("\t" if c == "\t" else " " for c in before)
             lines += [f"    {shown}", f"    {indent}^"]
         if self.hint:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)
+
+
+def _around(line: str, place: int) -> tuple[str, str]:
+    """What is shown of a line, and the part of it before a place: all, unless it is very long."""
+    begin, end = max(0, place - _SHOWN), place + _SHOWN
+    left, right = "…" if begin else "", "…" if end < len(line) else ""
+    before = left + line[begin:place]
+    return f"{before}{line[place:end]}{right}", before
 
 
 class QuerySyntaxError(QueryError, SyntaxError):

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
-from pyoxigraph import BlankNode, NamedNode, Triple
+from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from spaseq.terms import UNBOUND, Dictionary, Term
 
@@ -28,6 +28,21 @@ EARLIEST: Final = -(1 << 63)
 LATEST: Final = (1 << 63) - 1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def beyond_rdf11(term: Term | Triple) -> str:
+    """Why RDF 1.1, and rdflib, have no such term; empty if they do.
+
+    >>> from pyoxigraph import BaseDirection
+    >>> beyond_rdf11(Literal("x", language="ar", direction=BaseDirection.RTL))
+    'a literal with a base direction, which RDF 1.1 does not have: "x"@ar--rtl'
+    """
+    if isinstance(term, Literal):
+        return "" if term.direction is None else f"a literal with a base direction, which {_NO_SUCH}: {term}"
+    return f"a triple term, which {_NO_SUCH}: {term}" if isinstance(term, Triple) else ""
+
+
+_NO_SUCH = "RDF 1.1 does not have"
 
 
 class Clock(StrEnum):
@@ -193,19 +208,21 @@ class BatchBuilder:
     ) -> None:
         """One event more. Its blank nodes become fresh ones; repeated triples count once.
 
-        Raises ValueError (and adds nothing) for a triple term of RDF 1.2: events are RDF 1.1 graphs.
+        Raises ValueError (and adds nothing) for what only RDF 1.2 has, triple terms and base directions:
+        events are RDF 1.1 graphs, since rdflib, whose terms users see, has no place for more.
         """
         intern = self._dictionary.intern
         blank: dict[BlankNode, int] = {}
 
         def identify(term: Term | Triple) -> int:
-            if isinstance(term, Triple):
-                raise ValueError(f"a triple term, which RDF 1.1 does not have: {term}")
+            problem = beyond_rdf11(term)
+            if problem:
+                raise ValueError(problem)
             if isinstance(term, BlankNode):
                 if term not in blank:
                     blank[term] = self._dictionary.fresh()
                 return blank[term]
-            return intern(term)
+            return intern(cast("Term", term))
 
         with self._dictionary.lock:
             rows = dict.fromkeys((identify(s), identify(p), identify(o)) for s, p, o in triples)

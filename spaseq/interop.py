@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -11,6 +13,26 @@ from rdflib.term import Node
 
 from spaseq.terms import Term
 from spaseq.values import STRING_TYPE
+
+
+class _Quiet(threading.local):
+    """While a thread is inside, rdflib does not log a traceback for an ill-typed literal: it is legal RDF."""
+
+    _inside = False
+
+    def __enter__(self) -> None:
+        self._inside = True
+
+    def __exit__(self, *_: object) -> None:
+        self._inside = False
+
+    def lets_pass(self, _: logging.LogRecord) -> bool:
+        """Whether a record of rdflib's is to be logged."""
+        return not self._inside
+
+
+_quiet = _Quiet()
+logging.getLogger("rdflib.term").addFilter(_quiet.lets_pass)
 
 RdflibTerm = rdflib.URIRef | rdflib.BNode | rdflib.Literal
 
@@ -29,7 +51,8 @@ def to_rdflib(term: Term) -> RdflibTerm:
         case ox.Literal() if term.datatype == STRING_TYPE:
             return rdflib.Literal(term.value)
         case ox.Literal():
-            return rdflib.Literal(term.value, datatype=_iri(term.datatype), normalize=False)
+            with _quiet:
+                return rdflib.Literal(term.value, datatype=_iri(term.datatype), normalize=False)
 
 
 def _iri(term: ox.NamedNode) -> rdflib.URIRef:

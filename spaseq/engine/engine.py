@@ -213,7 +213,12 @@ class Engine:
                         f"two sources for stream {stream} in one call: feed one after the other"
                     )
                 opened[identity] = open_source(
-                    source.location, stream, self._dictionary, source.options, on_bad=self._rejects.malformed
+                    source.location,
+                    stream,
+                    self._dictionary,
+                    source.options,
+                    on_bad=self._rejects.malformed,
+                    limits=self._limits,
                 )
         return self._pull(opened)
 
@@ -328,7 +333,7 @@ class Engine:
         """The event that was pushed; None, and it is rejected, if it is none."""
         builder = BatchBuilder(self._dictionary, iri, clock)
         try:
-            builder.add(time, 0, triples_given(graph), graph_name(name, graph))
+            builder.add(time, 0, triples_given(graph, self._limits), graph_name(name, graph))
         except (ValueError, SyntaxError, TypeError) as error:
             position = f"event {self._flow.arrived(self._dictionary.pin(iri)) + 1}"
             self._rejects.malformed(BadEvent(iri.value, position, str(error), str(graph)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +14,9 @@ from rdflib.term import Node
 from spaseq.errors import EngineError
 from spaseq.events import EARLIEST, LATEST, Clock, microseconds
 from spaseq.interop import from_rdflib, to_triple
+from spaseq.limits import Limits
+from spaseq.nesting import check_triple_terms
+from spaseq.sources._sink import check_terms
 
 #: Something that says a stream: an IRI as text, or as rdflib's or pyoxigraph's term.
 StreamName = str | rdflib.URIRef | ox.NamedNode
@@ -70,9 +72,13 @@ def graph_name(name: GraphName, graph: EventGraph) -> ox.NamedNode | ox.BlankNod
     return None if isinstance(term, ox.Literal) else term
 
 
-def triples_given(graph: EventGraph) -> Iterable[ox.Triple]:
-    """The triples; SyntaxError, ValueError or TypeError for what is no graph."""
+def triples_given(graph: EventGraph, limits: Limits) -> Iterable[ox.Triple]:
+    """The triples; SyntaxError, ValueError or TypeError for what is no graph, or over a limit."""
     if isinstance(graph, str):
-        quads = ox.parse(io.BytesIO(graph.encode()), format=ox.RdfFormat.TURTLE)
-        return [quad.triple for quad in quads]
-    return [triple if isinstance(triple, ox.Triple) else to_triple(triple) for triple in graph]
+        text = graph.encode()
+        check_triple_terms(text, limits)
+        triples = [quad.triple for quad in ox.parse(text, format=ox.RdfFormat.TURTLE)]
+    else:
+        triples = [triple if isinstance(triple, ox.Triple) else to_triple(triple) for triple in graph]
+    check_terms(triples, limits)
+    return triples

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeAlias, cast
@@ -18,13 +18,14 @@ import zstandard
 from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat, Triple, parse
 
 from spaseq.errors import KnowledgeError
-from spaseq.events import BatchBuilder, Clock, EventBatch
+from spaseq.events import BatchBuilder, Clock, EventBatch, beyond_rdf11
 from spaseq.gpm.expressions import Solution
 from spaseq.gpm.routes import prepare
 from spaseq.gpm.solutions import Solutions, substituted
 from spaseq.gpm.spectra import NO_CONTEXT
 from spaseq.gpm.walk import only_joins, patterns
 from spaseq.language.syntax import Graph, Pattern, Query, Var
+from spaseq.nesting import Guarded, NestingError, whole
 from spaseq.terms import UNBOUND, Dictionary, Ids
 
 if TYPE_CHECKING:  # it takes a while to import, and whoever has a Graph has imported it
@@ -175,9 +176,10 @@ def _read(name: NamedNode, source: Source) -> Iterator[Triple]:
     """The triples of a source; in a dataset, those of the default graph and of the graph ``name``."""
     if not isinstance(source, str | PathLike):
         text = source.serialize(format="nt", encoding="utf-8")
-        return _triples(name, io.BytesIO(text), RdfFormat.N_TRIPLES, f"<{name.value}>")
+        return _triples(name, lambda: io.BytesIO(text), RdfFormat.N_TRIPLES, f"<{name.value}>")
     if isinstance(source, str) and ("<" in source or "\n" in source):
-        return _triples(name, io.BytesIO(source.encode()), RdfFormat.TURTLE, f"Turtle of <{name.value}>")
+        turtle = source.encode()
+        return _triples(name, lambda: io.BytesIO(turtle), RdfFormat.TURTLE, f"Turtle of <{name.value}>")
     path = Path(fspath(source))
     return _file(name, path)
 
@@ -190,33 +192,42 @@ def _file(name: NamedNode, path: Path) -> Iterator[Triple]:
     if rdf_format is None:
         raise KnowledgeError(f"{path}: no RDF format has the extension {extension!r}")
     try:
-        with path.open("rb") as raw, _unpacked(raw, packing) as stream:
-            yield from _triples(name, stream, rdf_format, str(path))
+        yield from _triples(name, lambda: unpacked(path, packing), rdf_format, str(path))
     except (OSError, zstandard.ZstdError, EOFError) as error:
         raise KnowledgeError(f"{path}: {error}") from error
 
 
-def _unpacked(raw: IO[bytes], packing: str | None) -> IO[bytes]:
+def unpacked(path: Path, packing: str | None) -> IO[bytes]:
+    """An open file, read through ``gz`` or ``zst``."""
     match packing:
         case "gz":
-            return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
+            return cast(IO[bytes], gzip.open(path))
         case "zst":
-            return cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True))
+            unpacker = zstandard.ZstdDecompressor()
+            return cast(IO[bytes], unpacker.stream_reader(path.open("rb"), read_across_frames=True))
         case _:
-            return raw
+            return path.open("rb")
 
 
-def _triples(name: NamedNode, stream: IO[bytes], rdf_format: RdfFormat, place: str) -> Iterator[Triple]:
-    quads: Iterator[Quad] = iter(parse(stream, rdf_format, base_iri=name.value))
-    try:
-        for quad in quads:
-            if quad.graph_name not in (name, DefaultGraph()):
-                raise KnowledgeError(
-                    f"{place}: has a graph {quad.graph_name}; only <{name.value}> can be read"
-                )
-            if isinstance(quad.object, Triple):
-                raise KnowledgeError(f"{place}: a triple term, which RDF 1.1 does not have: {quad.object}")
-            yield quad.triple
-    except SyntaxError as error:
-        line = f", line {error.lineno}" if error.lineno else ""
-        raise KnowledgeError(f"{place}{line}: {error.msg}") from error
+def _triples(
+    name: NamedNode, start: Callable[[], IO[bytes]], rdf_format: RdfFormat, place: str
+) -> Iterator[Triple]:
+    """The triples of the bytes that ``start`` opens."""
+    with start() as stream:
+        guarded = Guarded(stream, lambda: whole(start), rdf_format)
+        quads: Iterator[Quad] = iter(parse(cast(IO[bytes], guarded), rdf_format, base_iri=name.value))
+        try:
+            for quad in quads:
+                if quad.graph_name not in (name, DefaultGraph()):
+                    raise KnowledgeError(
+                        f"{place}: has a graph {quad.graph_name}; only <{name.value}> can be read"
+                    )
+                problem = beyond_rdf11(quad.object)
+                if problem:
+                    raise KnowledgeError(f"{place}: {problem}")
+                yield quad.triple
+        except SyntaxError as error:
+            line = f", line {error.lineno}" if error.lineno else ""
+            raise KnowledgeError(f"{place}{line}: {error.msg}") from error
+        except NestingError as error:
+            raise KnowledgeError(f"{place}: {error}") from None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +22,24 @@ from spaseq.language.diagnosis import diagnose
 from spaseq.language.source import Source
 
 _Start = Literal["query", "bare_group"]
+
+#: How deep the brackets of a query may be nested, and its syntax tree with them.
+_DEPTH: Final = 100
+_CHAIN: Final = 250
+_TOO_DEEP: Final = (
+    "this is nested too deeply to be read: groups within groups, or some hundred operators in a row, "
+    "of which parentheses make fewer"
+)
+
+#: Brackets, and what may hold brackets that mean nothing.
+_BRACKET: Final = re.compile(
+    r"""(?P<open> [(\[{] ) | (?P<close> [)\]}] )
+    | <[^\x00-\x20<>"{}|^`\\]*+> | \#[^\r\n]*+
+    | \"{3} (?: [^"\\] | \\. | "(?!"") )*+ \"{3} | '{3} (?: [^'\\] | \\. | '(?!'') )*+ '{3}
+    | " (?: [^"\\\r\n] | \\. )*+ " | ' (?: [^'\\\r\n] | \\. )*+ '
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 
 _GRAMMAR: Final = "spaseq.lark"
 
@@ -52,17 +72,56 @@ def parse_group(text: str, filename: str = "<pattern>") -> s.Group:
 def _build(
     source: Source, start: _Start, prefixes: Mapping[str, str] | None = None, base: str | None = None
 ) -> Any:
+    _check_nesting(source)
     lark = _lark()
     try:
         tree = lark.parse(source.expanded, start=start)
     except UnexpectedInput:
         raise diagnose(lark, source, start) from None
     try:
-        return QueryBuilder(source, prefixes, base).transform(tree)
+        built = QueryBuilder(source, prefixes, base).transform(tree)
     except VisitError as problem:
-        raise problem.orig_exc from None
+        if not isinstance(problem.orig_exc, RecursionError):
+            raise problem.orig_exc from None
     except RecursionError:
-        raise source.error(QuerySyntaxError, "this is nested too deeply to be read", 0) from None
+        pass
+    else:
+        if not _is_deep(built):
+            return built
+    raise source.error(QuerySyntaxError, _TOO_DEEP, 0)
+
+
+def _check_nesting(source: Source) -> None:
+    """Raise QuerySyntaxError, with its place, for a bracket within more than ``_DEPTH`` others."""
+    text = source.expanded
+    if sum(map(text.count, "([{")) <= _DEPTH:
+        return
+    depth = 0
+    for token in _BRACKET.finditer(text):
+        if token["open"]:
+            depth += 1
+            if depth > _DEPTH:
+                raise source.error(
+                    QuerySyntaxError, f"nested more than {_DEPTH} deep", source.origin(token.start())
+                )
+        elif token["close"]:
+            depth -= 1
+
+
+def _is_deep(tree: object) -> bool:
+    """Whether a syntax tree is deeper than its readers can recurse into, as chains of operators are."""
+    level: list[Any] = [tree]
+    for _ in range(_CHAIN):
+        level = [part for node in level for part in _parts(node)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(node: Any) -> Iterable[Any]:
+    if isinstance(node, tuple):
+        return node
+    return (getattr(node, item.name) for item in fields(node)) if is_dataclass(node) else ()
 
 
 @cache
@@ -81,11 +140,11 @@ def _cache_file() -> str | None:
 
     None when that cannot be written; the grammar is then compiled in every process (a quarter second).
     """
-    root = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path("~/.cache").expanduser()
-    folder = Path(root) / "spaseq"
+    given = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     try:
+        folder = Path(given or Path("~/.cache").expanduser()) / "spaseq"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: nobody knows where home is
         return None
     if not os.access(folder, os.W_OK):
         return None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -20,7 +19,11 @@ from rdflib.term import Literal as RdflibLiteral
 from rdflib.term import Node
 
 from spaseq.errors import KnowledgeError, SourceError
+from spaseq.events import beyond_rdf11
+from spaseq.gpm.kb import unpacked
 from spaseq.interop import from_rdflib
+from spaseq.limits import Limits
+from spaseq.nesting import Guarded, NestingError, whole
 from spaseq.sources._bytes import BrokenBytesError, read_blocks, whole_lines
 from spaseq.sources.lines import WARM_UP
 from spaseq.terms import Dictionary, Ids, Term
@@ -79,8 +82,7 @@ def _file(path: Path) -> Loaded:
             form = RdfFormat.TURTLE  # gMark calls such files .ntriples
         if form is None:
             raise KnowledgeError(f"{path}: no RDF format has the extension {extension!r}")
-        with path.open("rb") as raw, _unpacked(raw, packing) as stream:
-            return _parsed(stream, form, path)
+        return _parsed(partial(unpacked, path, packing), form, path)
     except SourceError as error:
         raise KnowledgeError(str(error)) from error
     except (OSError, BrokenBytesError, zstandard.ZstdError, EOFError) as error:
@@ -107,7 +109,7 @@ def _lines(path: Path, form: str) -> Loaded | None:
     columns: list[Ids] = []
     too_long: list[str] = []
     with dictionary.lock:
-        quads = Quads(form, dictionary)
+        quads = Quads(form, dictionary, Limits(term_bytes=None))
         for _, text in whole_lines(read_blocks(path), lambda position, _: too_long.append(position)):
             if too_long or not quads.read(text):
                 return None
@@ -117,32 +119,27 @@ def _lines(path: Path, form: str) -> Loaded | None:
     return Loaded(dictionary, s, p, o)
 
 
-def _parsed(stream: IO[bytes], form: RdfFormat, path: Path) -> Loaded:
-    parser = parse(stream, form, base_iri=path.absolute().as_uri())
-    try:
-        found = _interned(_rows(parser, path))
-    except SyntaxError as error:
-        line = f", line {error.lineno}" if error.lineno else ""
-        raise KnowledgeError(f"{path}{line}: {error.msg}") from error
+def _parsed(start: Callable[[], IO[bytes]], form: RdfFormat, path: Path) -> Loaded:
+    with start() as stream:
+        guarded = Guarded(stream, partial(whole, start), form)
+        parser = parse(cast("IO[bytes]", guarded), form, base_iri=path.absolute().as_uri())
+        try:
+            found = _interned(_rows(parser, path))
+        except SyntaxError as error:
+            line = f", line {error.lineno}" if error.lineno else ""
+            raise KnowledgeError(f"{path}{line}: {error.msg}") from error
+        except NestingError as error:
+            raise KnowledgeError(f"{path}: {error}") from None
     found.prefixes = dict(parser.prefixes)
     return found
 
 
 def _rows(quads: Iterable[Quad], path: Path) -> Iterator[tuple[Term, Term, Term]]:
     for s, p, o, _ in quads:
-        if isinstance(s, Triple) or isinstance(o, Triple):
-            raise KnowledgeError(f"{path}: a triple term, which RDF 1.1 does not have: {o}")
+        problem = beyond_rdf11(o)
+        if problem or isinstance(s, Triple) or isinstance(o, Triple):
+            raise KnowledgeError(f"{path}: {problem}")
         yield s, p, o
-
-
-def _unpacked(raw: IO[bytes], packing: str | None) -> IO[bytes]:
-    match packing:
-        case "gz":
-            return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
-        case "zst":
-            return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True))
-        case _:
-            return raw
 
 
 # --- what is in memory

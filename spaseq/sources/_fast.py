@@ -16,6 +16,7 @@ from pyoxigraph import DefaultGraph, Quad, Triple
 
 from spaseq._terms_kernel import KIND, LABEL, PADDING
 from spaseq.events import Clock, Ids
+from spaseq.limits import Limits
 from spaseq.sources import _assemble
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._assemble_kernel import INSTANT, IRREGULAR, TICK, UNREAD, graphs, groups
@@ -37,10 +38,11 @@ class Quads:
     The rows are subjects, predicates, objects, graphs, where the lines begin, and their numbers, from 0.
     """
 
-    def __init__(self, form: str, dictionary: Dictionary) -> None:
+    def __init__(self, form: str, dictionary: Dictionary, limits: Limits) -> None:
         self._with_graphs = form == "nq"
         self._dictionary = dictionary
-        self._pieces = Pieces(form)
+        self._pieces = Pieces(form, limits)
+        self._longest = limits.term_bytes
         self.rows = np.empty((6, 0), dtype=np.int64)
         self.count = 0
         #: How many lines there were.
@@ -48,7 +50,7 @@ class Quads:
         self._room = np.empty(0, dtype=np.uint8)
 
     def read(self, text: bytes) -> bool:
-        """Take whole lines. False if one of them is bad, or none of RDF 1.1."""
+        """Take whole lines. False if one of them is bad, none of RDF 1.1, or longer than a term may be."""
         table = self._dictionary.table()
         table.reserve(0, len(text))
         if len(text) + PADDING > len(self._room):
@@ -69,6 +71,10 @@ class Quads:
                 table.slots, table.terms, table.arena, table.counts, seen, self.count, line, self.rows,
             )  # fmt: skip
         self.lines = line
+        if self._longest is not None and len(text) > self._longest:
+            starts = np.append(self.rows[4, : self.count], len(text))
+            if int(np.diff(starts).max(initial=0)) > self._longest:
+                return False
         odd = np.flatnonzero(self.rows[0, : self.count] == ODD).tolist()
         return not odd or self._judge(text, odd)
 
@@ -91,7 +97,7 @@ class Quads:
     def _enter(self, k: int, quad: Quad) -> bool:
         intern = self._dictionary.intern
         s, p, o, graph = quad
-        if isinstance(s, Triple) or isinstance(o, Triple):
+        if isinstance(s, Triple) or isinstance(o, Triple) or getattr(o, "direction", None) is not None:
             return False
         name = UNBOUND if isinstance(graph, DefaultGraph) else intern(graph)
         self.rows[:4, k] = intern(s), intern(p), intern(o), name
@@ -113,7 +119,7 @@ class FastLines:
         self._assembler = assembler
         self._slow = slow
         self._dictionary = sink.dictionary
-        self._quads = Quads(form, sink.dictionary)
+        self._quads = Quads(form, sink.dictionary, sink.limits)
         self._last = b""
         self._predicate = _NO_PREDICATE
         if sink.predicate is not None:

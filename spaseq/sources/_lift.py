@@ -15,15 +15,19 @@ from pyoxigraph import NamedNode
 
 from spaseq.errors import SourceError
 from spaseq.events import Row
-from spaseq.sources.jsonld import parse_jsonld
+from spaseq.limits import Limits
+from spaseq.nesting import check_json
+from spaseq.sources.jsonld import quads_of
 
 _TOGETHER: Final = 256
 
 
-def load_context(path: Path) -> str:
+def load_context(path: Path, limits: Limits) -> str:
     """The context of a JSON-LD file, as JSON. Raises SourceError; nothing is fetched from the network."""
     try:
-        document = json.loads(path.read_bytes())
+        data = path.read_bytes()
+        check_json(data, limits)
+        document = json.loads(data)
     except OSError as error:
         raise SourceError(f"context {path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
@@ -35,7 +39,7 @@ def load_context(path: Path) -> str:
         raise SourceError(f"context {path} refers to {remote}, which is never fetched: write its terms out")
     text = json.dumps(document["@context"])
     try:
-        parse_jsonld(f'{{"@context":{text}}}'.encode())
+        quads_of(f'{{"@context":{text}}}'.encode())
     except ValueError as error:
         raise SourceError(f"context {path} is not a JSON-LD context: {error}") from error
     return text
@@ -55,8 +59,15 @@ def _remote(context: object) -> str | None:
     return next(filter(None, map(_remote, scoped)), None)
 
 
+def terms_of(context: object) -> set[str]:
+    """The terms that a context, as JSON, defines at its top."""
+    if isinstance(context, list):
+        return set().union(*map(terms_of, context))
+    return {key for key in context if not key.startswith("@")} if isinstance(context, dict) else set()
+
+
 def lift(objects: Sequence[str], context: str) -> Iterator[list[Row] | ValueError]:
-    """The triples of each row, given as JSON objects, or why it has none."""
+    """The triples of each row, given as JSON objects (not nested too deeply), or why it has none."""
     for start in range(0, len(objects), _TOGETHER):
         group = objects[start : start + _TOGETHER]
         try:
@@ -77,7 +88,7 @@ def _graphs(group: Sequence[str], context: str) -> list[list[Row]]:
     nodes = ",".join(f'{{"@id":"row:{number}","@graph":[{row}]}}' for number, row in enumerate(group))
     graphs: dict[object, list[Row]] = {NamedNode(f"row:{number}"): [] for number in range(len(group))}
     document = f'{{"@context":{context},"@graph":[{nodes}]}}'
-    for s, p, o, graph in parse_jsonld(document.encode()):
+    for s, p, o, graph in quads_of(document.encode()):
         if graph not in graphs:
             raise ValueError("a row cannot have a @graph of its own")
         graphs[graph].append((s, p, o))

@@ -11,6 +11,7 @@ from pyoxigraph import NamedNode
 
 from spaseq.errors import SourceError
 from spaseq.events import EventBatch, concatenate
+from spaseq.limits import Limits
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks
 from spaseq.sources._lift import load_context
@@ -31,12 +32,14 @@ def open_source(
     options: SourceOptions | None = None,
     *,
     on_bad: Callable[[BadEvent], None],
+    limits: Limits | None = None,
 ) -> Iterator[EventBatch]:
     """The events of a source, in order of arrival (or of time, if so asked), in batches as they come.
 
-    ``location``: a path, ``-`` for standard input, or an open binary file. What cannot be an event goes
-    to ``on_bad``, and reading continues. Raises SourceError if the source cannot be read at all: at once
-    for a missing file, an unknown format or a wrong option, at the first batch otherwise.
+    ``location``: a path, ``-`` for standard input, or an open binary file. What cannot be an event, or is
+    over one of the ``limits``, goes to ``on_bad``, and reading continues. Raises SourceError if the source
+    cannot be read at all: at once for a missing file, an unknown format or a wrong option, at the first
+    batch otherwise.
     """
     options = options or SourceOptions()
     name = str(location if isinstance(location, (str, Path)) else getattr(location, "name", "the open file"))
@@ -44,7 +47,7 @@ def open_source(
     check_options(name, form, options)
     if isinstance(location, (str, Path)):
         check_location(location)
-    sink = EventSink(stream, dictionary, options, on_bad)
+    sink = EventSink(stream, dictionary, options, on_bad, limits or Limits())
     batches = _batches(_reader(name, form, _until_broken(read_blocks(location), sink), sink, options), sink)
     return _sorted(batches) if sink.is_whole else batches
 
@@ -94,7 +97,7 @@ def _reader(
     if form in ("csv", "ndjson"):
         if options.context is None:
             raise SourceError(f"{name}: rows need the JSON-LD context that lifts them: add ?context=FILE")
-        lifter = Lifter(load_context(options.context), sink)
+        lifter = Lifter(load_context(options.context, sink.limits), sink)
         if form == "csv":
             return read_csv(blocks, sink, lifter, options)
         return read_ndjson(blocks, sink, lifter)

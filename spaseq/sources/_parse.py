@@ -6,6 +6,9 @@ from typing import Final
 
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, RdfFormat, parse
 
+from spaseq.limits import Limits
+from spaseq.nesting import NestingError, check_triple_terms
+
 FORMATS: Final = {
     "trig": RdfFormat.TRIG,
     "ttl": RdfFormat.TURTLE,
@@ -27,7 +30,8 @@ class PieceError(Exception):
 class Pieces:
     """Parses pieces of one document: prefixes and the base carry over, labels of blank nodes too."""
 
-    def __init__(self, form: str) -> None:
+    def __init__(self, form: str, limits: Limits) -> None:
+        self._limits = limits
         self._format = FORMATS[form]
         self._has_prologue = form not in ("nq", "nt")
         self._prologue = b""
@@ -36,6 +40,10 @@ class Pieces:
 
     def parse(self, text: bytes, *, keep: bool = True) -> list[Quad]:
         """The quads of a piece. Raises PieceError, and then keeps its prefixes only if told so."""
+        try:
+            check_triple_terms(text, self._limits)
+        except NestingError as error:
+            raise PieceError(error.line, str(error)) from None
         parser = parse(self._prologue + text, format=self._format, base_iri=self._base)
         try:
             quads = list(parser)

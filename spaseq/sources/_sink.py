@@ -11,6 +11,7 @@ from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, Triple
 
 from spaseq.errors import SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Row
+from spaseq.limits import Limits
 from spaseq.sources._options import SourceOptions
 from spaseq.sources.times import read_time
 from spaseq.terms import Dictionary, Term
@@ -44,8 +45,10 @@ class EventSink:
         dictionary: Dictionary,
         options: SourceOptions,
         on_bad: Callable[[BadEvent], None],
+        limits: Limits,
     ) -> None:
         self.is_whole = options.order == "time"
+        self.limits = limits
         self._stream = stream
         self.dictionary = dictionary
         self._on_bad = on_bad
@@ -87,6 +90,7 @@ class EventSink:
             clock, value = self._time(rows, graph, times)
             if clock is not self._on(clock):
                 raise ValueError(f"its time is in {clock}, but the stream's first one was in {self._clock}")
+            check_terms(rows, self.limits)
             assert self._builder is not None
             self._builder.add(value, self._n, rows, graph)
         except ValueError as error:
@@ -143,6 +147,20 @@ class EventSink:
                 stacklevel=2,
             )
         return first.clock, first.value
+
+
+def check_terms(rows: Iterable[Triple | Row], limits: Limits) -> None:
+    """Raise ValueError for a triple with a term that is longer than ``limits.term_bytes``."""
+    most = limits.term_bytes
+    if most is None:
+        return
+    for row in rows:
+        for term in row:
+            if isinstance(term, Triple):
+                continue
+            size = len(term.value)
+            if 4 * size > most and len(term.value.encode()) > most:
+                raise ValueError(limits.beyond("term_bytes", f"a term that begins with {term.value[:40]!r}"))
 
 
 def add_dataset(sink: EventSink, quads: Iterable[Quad], position: str, problem: str = "") -> None:

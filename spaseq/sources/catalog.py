@@ -16,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 
 from spaseq.errors import SourceError
+from spaseq.limits import Limits
+from spaseq.nesting import NestingError, check_triple_terms
 from spaseq.sources._options import SourceOptions, read_option
 from spaseq.terms import Term
 from spaseq.values import RDF
@@ -60,7 +62,9 @@ def load_catalog(path: str | Path) -> dict[NamedNode, CatalogEntry]:
     description: _Description = defaultdict(list)
     streams: list[NamedNode] = []
     try:
-        for s, p, o, _ in parse(path=path, format=RdfFormat.TURTLE, base_iri=path.absolute().as_uri()):
+        text = path.read_bytes()
+        check_triple_terms(text, Limits())
+        for s, p, o, _ in parse(text, format=RdfFormat.TURTLE, base_iri=path.absolute().as_uri()):
             if not isinstance(s, NamedNode | BlankNode) or not isinstance(o, NamedNode | BlankNode | Literal):
                 continue
             description[s, p.value].append(o)
@@ -70,6 +74,8 @@ def load_catalog(path: str | Path) -> dict[NamedNode, CatalogEntry]:
         raise SourceError(f"the catalogue {path} cannot be read: {error.strerror or error}") from error
     except SyntaxError as error:
         raise SourceError(f"the catalogue {path} is not Turtle: {error.msg}") from error
+    except NestingError as error:
+        raise SourceError(f"the catalogue {path}: {error}") from None
     try:
         return {stream: _entry(stream, description) for stream in streams}
     except SourceError as error:

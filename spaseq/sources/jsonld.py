@@ -6,18 +6,65 @@ is better written with one document a line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
 
 from pyoxigraph import Quad, RdfFormat, parse
 
+from spaseq.limits import Limits
+from spaseq.nesting import check_json
 from spaseq.sources._assemble import GraphAssembler
 from spaseq.sources._bytes import whole_lines
 from spaseq.sources._parse import reason_of
 from spaseq.sources._sink import EventSink, add_dataset
 
+#: So many names are shown.
+_FEW: Final = 5
 
-def parse_jsonld(text: bytes) -> list[Quad]:
-    """The quads of a document. Raises ValueError with the reason; remote contexts are never fetched."""
+
+def parse_jsonld(text: bytes, limits: Limits) -> list[Quad]:
+    """The quads of a document; ValueError, with the reason, if it is none, too deep, or comes to nothing.
+
+    What its context does not define, JSON-LD leaves out.
+    """
+    check_json(text, limits)
+    quads = quads_of(text)
+    if not quads:
+        keys = _keys(json.loads(text))
+        if keys:
+            raise ValueError(f"nothing of it becomes RDF: no @context defines {shortened(keys)}")
+    return quads
+
+
+def shortened(names: Iterable[str]) -> str:
+    """The first few of some names, for a message.
+
+    >>> shortened("abcdefg")
+    'a, b, c, d, e, …'
+    """
+    first = [*islice(names, _FEW + 1)]
+    return ", ".join([*first[:_FEW], "…"] if len(first) > _FEW else first)
+
+
+def _keys(value: object) -> dict[str, None]:
+    """The names of a document that are no keywords, and not in a context."""
+    found: dict[str, None] = {}
+    if isinstance(value, dict):
+        found.update(dict.fromkeys(key for key in value if not key.startswith("@")))
+        value = [part for key, part in value.items() if key != "@context"]
+    if isinstance(value, list):
+        for part in value:
+            found.update(_keys(part))
+    return found
+
+
+def quads_of(text: bytes) -> list[Quad]:
+    """What the processor makes of a document; ValueError, with the reason, if that is nothing.
+
+    Remote contexts are never fetched.
+    """
     try:
         return list(parse(text, format=RdfFormat.JSON_LD))
     except SyntaxError as error:
@@ -32,7 +79,7 @@ def read_document(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
     text = b"".join(blocks)
     assembler = GraphAssembler(sink)
     try:
-        assembler.quads(parse_jsonld(text))
+        assembler.quads(parse_jsonld(text, sink.limits))
     except ValueError as error:
         sink.bad("byte 0", str(error), text.decode(errors="replace"))
     assembler.close()
@@ -47,7 +94,7 @@ def read_documents(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
                 continue
             position = f"line {number}"
             try:
-                quads = parse_jsonld(line)
+                quads = parse_jsonld(line, sink.limits)
             except ValueError as error:
                 sink.bad(position, str(error), line.decode(errors="replace"))
             else:

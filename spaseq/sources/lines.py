@@ -59,7 +59,7 @@ def _read(
     *,
     fast: bool,
 ) -> Iterator[None]:
-    pieces = Pieces(form)
+    pieces = Pieces(form, sink.limits)
     reader: FastLines | None = None
     size = 0
 

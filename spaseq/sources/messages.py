@@ -15,6 +15,7 @@ from typing import Final
 
 from pyoxigraph import Quad
 
+from spaseq.limits import Limits
 from spaseq.sources._bytes import LONGEST
 from spaseq.sources._parse import PieceError, Pieces
 from spaseq.sources._sink import EventSink, add_dataset
@@ -70,9 +71,9 @@ def peek(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     return head, chain([head] if head else [], blocks)
 
 
-def split_messages(form: str, blocks: Iterator[bytes]) -> Iterator[list[Message]]:
+def split_messages(form: str, blocks: Iterator[bytes], limits: Limits) -> Iterator[list[Message]]:
     """The messages that each block completes; empty ones too, but none after a trailing delimiter."""
-    splitter = _Splitter(form)
+    splitter = _Splitter(form, limits)
     for block in blocks:
         yield splitter.feed(block)
     yield splitter.end()
@@ -80,7 +81,7 @@ def split_messages(form: str, blocks: Iterator[bytes]) -> Iterator[list[Message]
 
 def read_messages(form: str, blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
     """Messages to events (``add_dataset``); pause after each block."""
-    for messages in split_messages(form, blocks):
+    for messages in split_messages(form, blocks, sink.limits):
         for message in messages:
             position = f"message {message.number}"
             if message.error:
@@ -91,8 +92,8 @@ def read_messages(form: str, blocks: Iterator[bytes], sink: EventSink) -> Iterat
 
 
 class _Splitter:
-    def __init__(self, form: str) -> None:
-        self._pieces = Pieces(form)
+    def __init__(self, form: str, limits: Limits) -> None:
+        self._pieces = Pieces(form, limits)
         self._is_lines = form in ("nq", "nt")
         self._text = b""
         self._announced: bool | None = None

@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyoxigraph import Literal
 
+from spaseq.nesting import check_json
 from spaseq.sources._bytes import whole_lines
-from spaseq.sources._lift import lift
+from spaseq.sources._lift import lift, terms_of
 from spaseq.sources._options import SourceOptions
 from spaseq.sources._sink import EventSink
 from spaseq.sources._template import DECIMAL, Group, Number, Value
+from spaseq.sources.jsonld import shortened
 
 if TYPE_CHECKING:
     from spaseq.sources._columns import FastRows
@@ -91,8 +93,14 @@ class Lifter:
                 for _, predicate, term in found:
                     if isinstance(term, Literal) and "E" in term.value and term.datatype == DECIMAL:
                         self._sink.warn_of_decimals(predicate)
-                problem = "" if found else f"the context lifts nothing of this row: {raw}"
+                problem = "" if found else self._lost(rows.json(number))
                 self._sink.add(found, None, (), f"line {line}", problem)
+
+    def _lost(self, row: str) -> str:
+        """Why nothing came of a row, which is a JSON object."""
+        keys = shortened(json.loads(row)) or "no cell with a value"
+        terms = shortened(sorted(terms_of(json.loads(self._context))))
+        return f"the context lifts nothing of this row: it has {keys}, and the context defines {terms}"
 
 
 def read_ndjson(blocks: Iterator[bytes], sink: EventSink, lifter: Lifter) -> Iterator[None]:
@@ -120,6 +128,7 @@ def _ndjson_rows(first: int, text: bytes, sink: EventSink) -> _Rows:
             raw = line.decode().strip()
             if not raw:
                 continue
+            check_json(line, sink.limits)
             keys, values = _object(raw)
         except ValueError as error:
             sink.bad(f"line {number}", str(error), line.decode(errors="replace").strip())

@@ -86,7 +86,7 @@ def read_turtle(
 
 class _Statements:
     def __init__(self, form: str, sink: EventSink, assembler: GraphAssembler | TripleGroups) -> None:
-        self._pieces = Pieces(form)
+        self._pieces = Pieces(form, sink.limits)
         self._sink = sink
         self._assembler = assembler
         self._text = b""

@@ -18,6 +18,7 @@ from spaseq.events import Ids
 from spaseq.gpm.solutions import Solutions
 from spaseq.language.scope import variables
 from spaseq.language.syntax import Graph
+from spaseq.limits import Limits
 from spaseq.sources._fast import Quads
 from spaseq.spark._asking import NO_GRAPH
 from spaseq.spark._background import asked_once
@@ -91,7 +92,7 @@ def entered(terms: pa.Array | pa.ChunkedArray, dictionary: Dictionary) -> Ids:
     coded = terms.dictionary_encode()
     lines = "".join(f"<x:x> <x:x> {text} .\n" for text in coded.dictionary.to_pylist()).encode()
     with dictionary.lock:
-        quads = Quads("nt", dictionary)
+        quads = Quads("nt", dictionary, Limits(term_bytes=None))
         if quads.read(lines) and quads.count == len(coded.dictionary):
             ids = quads.rows[2, : quads.count]
         else:

@@ -13,6 +13,7 @@ from pyoxigraph import BlankNode, NamedNode, RdfFormat, parse
 from spaseq._terms_kernel import KIND, LABEL
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
 from spaseq.gpm.solutions import group_codes
+from spaseq.limits import Limits
 from spaseq.sources import BadEvent
 from spaseq.sources._fast import Quads
 from spaseq.spark._lines import letter_line, letter_of_line
@@ -62,7 +63,7 @@ def _quickly(rows: pa.RecordBatch, dictionary: Dictionary) -> EventBatch | None:
     lines = [p if p.endswith(b"\n") else p + b"\n" for p in payloads]
     ends = np.cumsum([len(line) for line in lines], dtype=np.int64)
     with dictionary.lock:
-        quads = Quads("nt", dictionary)
+        quads = Quads("nt", dictionary, Limits())
         if not quads.read(b"".join(lines)):
             return None
         s, p, o, _, starts, _ = quads.rows[:, : quads.count]

@@ -300,8 +300,9 @@ def test_groups_say_where_too() -> None:
 
 @pytest.mark.parametrize("inner", ["{" * 2000 + "}" * 2000, "FILTER(" + " || ".join(["?x"] * 5000) + ")"])
 def test_nesting_has_an_end(inner: str) -> None:
-    with pytest.raises(QuerySyntaxError, match="nested too deeply"):
+    with pytest.raises(QuerySyntaxError, match=r"nested (too|more than 100)") as caught:
         prepare(body(inner))
+    assert len(str(caught.value)) < 500, "only the part of a long line that the caret stands in"
 
 
 def test_long_queries_are_not_deep() -> None:

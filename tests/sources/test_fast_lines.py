@@ -15,7 +15,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, beyond_rdf11
+from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions, _assemble, _delivered, lines
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._fast import FastLines, Quads
@@ -42,7 +43,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
 def _quads(text: bytes, form: str = "nq") -> list[str] | None:
     """The quads of the fast path, as N-Quads; None if it leaves the text to the slow one."""
     dictionary = Dictionary()
-    quads = Quads(form, dictionary)
+    quads = Quads(form, dictionary, Limits())
     if not quads.read(text):
         return None
     term = dictionary.term
@@ -61,7 +62,7 @@ def _expected(text: bytes, form: str = "nq") -> list[str] | None:
         quads = list(ox.parse(text, format=ox.RdfFormat.N_QUADS if form == "nq" else ox.RdfFormat.N_TRIPLES))
     except SyntaxError:
         return None
-    if any(isinstance(quad.object, ox.Triple) for quad in quads):
+    if any(beyond_rdf11(quad.object) for quad in quads):
         return None
     return [str(quad) for quad in quads]
 
@@ -70,7 +71,7 @@ def _plain(text: bytes) -> list[int]:
     """The lines of a text that the kernel takes itself."""
     found = []
     for number, line in enumerate(text.splitlines(keepends=True)):
-        quads = Quads("nq", Dictionary())
+        quads = Quads("nq", Dictionary(), Limits())
         judged: list[object] = []
         quads._judge = lambda *_, judged=judged: bool(judged.append(None))  # type: ignore[method-assign]
         if quads.read(line) and quads.count:
@@ -229,7 +230,7 @@ def test_a_term_that_is_known_is_taken_as_it_is() -> None:
     known = dictionary.intern(ox.NamedNode("http://é.org/"))
     text = ox.Literal("word", language="en-latn-gb")
     other = dictionary.intern(text)
-    quads = Quads("nq", dictionary)
+    quads = Quads("nq", dictionary, Limits())
     quads._judge = lambda *_: False  # type: ignore[method-assign]
     assert quads.read('<http://é.org/> <http://é.org/> "word"@en-Latn-GB .\n'.encode())
     assert quads.rows[:4, 0].tolist() == [known, known, other, UNBOUND]
@@ -285,7 +286,7 @@ def test_byte_soup(form: str) -> None:
         assert found == expected or (found is None and lone), text
     dictionary = Dictionary()
     for text in soups:
-        quads, alone = Quads(form, dictionary), Quads(form, Dictionary())
+        quads, alone = Quads(form, dictionary, Limits()), Quads(form, Dictionary(), Limits())
         assert quads.read(text) == alone.read(text), text
         assert quads.count == alone.count
 
@@ -301,7 +302,7 @@ def _run(
     """Events, bad events and warnings of one path."""
     bad: list[BadEvent] = []
     batches: list[EventBatch] = []
-    sink = EventSink(STREAM, Dictionary(), options, bad.append)
+    sink = EventSink(STREAM, Dictionary(), options, bad.append, Limits())
     assembler = TripleGroups(sink, options.triples) if options.triples else GraphAssembler(sink)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from spaseq.errors import SourceError, SpaseqWarning
 from spaseq.events import Row
+from spaseq.limits import Limits
 from spaseq.sources import _columns, _lift, _template, rows
 from spaseq.sources._lift import load_context
 from tests.conftest import examples
@@ -216,7 +217,7 @@ def test_as_the_processor_says(form: str, folder: Path, data: st.DataObject) -> 
     context.write_text(json.dumps({"@context": data.draw(contexts())}))
     text = data.draw(table() if form == "csv" else ndjson())
     try:
-        load_context(context)
+        load_context(context, Limits())
     except SourceError:
         reject()
     fast, slow = (_read(text, form, context, small) for small in (1, 1 << 60))

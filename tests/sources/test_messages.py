@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spaseq.limits import Limits
 from spaseq.sources import write_messages
 from spaseq.sources.messages import Message, split_messages
 
@@ -22,7 +23,7 @@ _SYNTAX = {"turtle": "ttl", "nquads": "nq", "trig": "trig", "ntriples": "nt"}
 
 
 def split(form: str, text: bytes, size: int) -> list[Message]:
-    return [message for group in split_messages(form, pieces(text, size)) for message in group]
+    return [message for group in split_messages(form, pieces(text, size), Limits()) for message in group]
 
 
 def _terms(quad: ox.Quad) -> list[str]:
@@ -118,7 +119,7 @@ def test_a_message_is_delivered_with_its_delimiter() -> None:
     parts = [VERSION.encode(), b"<s:s> <p:p> <o:1> .\n", b"MESSAGE\n", b"<s:s> <p:p> <o:2> .\n"]
     pipe = Trickle(parts)
     given: list[int] = []
-    for group in split_messages("nq", iter(pipe.read, b"")):
+    for group in split_messages("nq", iter(pipe.read, b""), Limits()):
         given += [pipe.given] * len(group)
     assert given == [3, 4]
 

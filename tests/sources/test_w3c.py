@@ -8,6 +8,7 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
+from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._sink import EventSink
 from spaseq.sources.lines import read_lines
@@ -46,7 +47,7 @@ class _Recorder:
 
 def _read(form: str, text: bytes, size: int) -> tuple[list[ox.Quad], list[BadEvent]]:
     recorder, bad = _Recorder(), list[BadEvent]()
-    sink = EventSink(STREAM, Dictionary(), SourceOptions(), bad.append)
+    sink = EventSink(STREAM, Dictionary(), SourceOptions(), bad.append, Limits())
     reader = read_lines if form in ("nq", "nt") else read_turtle
     for _ in reader(form, pieces(text, size), sink, recorder):
         pass

@@ -1,0 +1,162 @@
+"""How deep a text is nested: told before a parser that recurses gets it.
+
+pyoxigraph's triple terms hold each other, and are freed, compared and written by recursion, as are the values
+of JSON-LD: text that is nested deep enough overflows the stack of the process. So whoever hands over text
+asks here first. What is nested in Turtle without a triple term (collections, blank nodes, annotations) needs
+no stack there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import IO, Final
+
+import numpy as np
+from pyoxigraph import RdfFormat
+
+from spaseq.limits import Limits
+
+_OPENS: Final = b"<<"
+_ENTITY: Final = b"<!ENTITY"
+
+#: An entity that is no danger: each reference to it is replaced by so much text.
+_PLAIN_ENTITY: Final = re.compile(
+    rb"""<!ENTITY \s+ [^\s%&"'<>]+ \s+ (?: "[^"&%<]{0,256}" | '[^'&%<]{0,256}' ) \s* >""",
+    re.VERBOSE,
+)
+
+#: What opens and closes a triple term or a reification, and what may hold such bytes and mean nothing by it.
+_TOKEN: Final = re.compile(
+    rb"""(?s:
+      (?P<open> << ) | (?P<close> >> )
+    | <[^\x00-\x20<>"{}|^`]*+>
+    | \"{3} (?: [^"\\] | \\. | "(?!"") )*+ \"{3} | '{3} (?: [^'\\] | \\. | '(?!'') )*+ '{3}
+    | " (?: [^"\\\r\n] | \\. )*+ " | ' (?: [^'\\\r\n] | \\. )*+ '
+    | \#[^\r\n]*+
+    | \\.
+    )""",
+    re.VERBOSE,
+)
+
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+
+
+class NestingError(ValueError):
+    """A text is nested deeper than it may be, or could become much longer than it is; from which line on."""
+
+    def __init__(self, reason: str, line: int = 1) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+def check_triple_terms(text: bytes, limits: Limits) -> None:
+    """Raise NestingError for N-Quads, Turtle or TriG whose triple terms are nested beyond ``limits.depth``.
+
+    >>> check_triple_terms(b"<a:> <b:> <<( <a:> <b:> <<( <a:> <b:> <c:> )>> )>> .", Limits(depth=2))
+    >>> check_triple_terms(b"<a:> <b:> <<( <a:> <b:> <<( <a:> <b:> <c:> )>> )>> .", Limits(depth=1))
+    Traceback (most recent call last):
+    spaseq.nesting.NestingError: a triple term in a triple term … is over the limit depth=1: \
+Limits(depth=…), or --limit depth=…, moves it
+    """
+    most = limits.depth
+    if most is None or text.count(_OPENS) <= most:
+        return
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        if token["open"]:
+            depth += 1
+            if depth > most:
+                reason = limits.beyond("depth", "a triple term in a triple term …")
+                raise NestingError(reason, 1 + text.count(b"\n", 0, token.start()))
+        elif token["close"]:
+            depth = max(0, depth - 1)
+
+
+def check_json(text: bytes, limits: Limits) -> None:
+    """Raise NestingError for JSON whose arrays and objects are nested beyond ``limits.depth``.
+
+    >>> check_json(b'{"a": [1, "[[["]}', Limits(depth=2))
+    >>> check_json(b'{"a": [{}]}', Limits(depth=2))
+    Traceback (most recent call last):
+    spaseq.nesting.NestingError: JSON of depth 3 is over the limit depth=2: \
+Limits(depth=…), or --limit depth=…, moves it
+    """
+    most = limits.depth
+    if most is None or text.count(b"[") + text.count(b"{") <= most:
+        return
+    data = np.frombuffer(_STRING.sub(b'""', text), dtype=np.uint8)
+    depth = int(np.cumsum(_STEPS[data], dtype=np.int64).max(initial=0))
+    if depth > most:
+        raise NestingError(limits.beyond("depth", f"JSON of depth {depth}"))
+
+
+_STEPS: Final = np.zeros(256, dtype=np.int8)
+_STEPS[list(b"[{")] = 1
+_STEPS[list(b"]}")] = -1
+
+
+def check_entities(text: bytes) -> None:
+    """Raise NestingError for RDF/XML with an entity that could grow: only short plain text may be one.
+
+    >>> check_entities(b'<!DOCTYPE x [<!ENTITY e "http://example.org/">]>')
+    >>> check_entities(b'<!DOCTYPE x [<!ENTITY e "&f;&f;">]>')
+    Traceback (most recent call last):
+    spaseq.nesting.NestingError: its DTD has an entity that is not short plain text: write it out in the text
+    """
+    if text.count(_ENTITY) != len(_PLAIN_ENTITY.findall(text)):
+        raise NestingError(
+            "its DTD has an entity that is not short plain text: write it out where it is used"
+        )
+
+
+def check_document(text: bytes, form: RdfFormat, limits: Limits) -> None:
+    """Raise NestingError for a document of this format that its parser must not get."""
+    if form == RdfFormat.RDF_XML:
+        check_entities(text)
+    elif form in (RdfFormat.JSON_LD, RdfFormat.STREAMING_JSON_LD):
+        check_json(text, limits)
+    else:
+        check_triple_terms(text, limits)
+
+
+class Guarded:
+    """An open file, for a parser: ``read`` raises NestingError before the parser gets what it must not.
+
+    ``again`` gives all of it once more. It is asked only where there are so many signs of nesting that the
+    text must be looked at from its beginning.
+    """
+
+    def __init__(self, stream: IO[bytes], again: Callable[[], bytes], form: RdfFormat) -> None:
+        self._stream = stream
+        self._again = again
+        self._form = form
+        self._signs, self._few = _SIGNS.get(form, (_OPENS,)), 0 if form == RdfFormat.RDF_XML else _FEW
+        self._seen = 0
+        self._end = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """What the file gives."""
+        block = self._stream.read(size)
+        if self._seen <= self._few:
+            text = self._end + block
+            self._seen += sum(map(text.count, self._signs))
+            self._end = text[1 - len(self._signs[0]) :] if len(self._signs[0]) > 1 else b""
+            if self._seen > self._few:
+                check_document(self._again(), self._form, _DEFAULT)
+        return block
+
+
+def whole(start: Callable[[], IO[bytes]]) -> bytes:
+    """All bytes of what ``start`` opens."""
+    with start() as stream:
+        return stream.read()
+
+
+_DEFAULT: Final = Limits()
+_FEW: Final = _DEFAULT.depth or 0
+_SIGNS: Final = {
+    RdfFormat.RDF_XML: (_ENTITY,),
+    RdfFormat.JSON_LD: (b"[", b"{"),
+    RdfFormat.STREAMING_JSON_LD: (b"[", b"{"),
+}
