@@ -8,6 +8,7 @@ cannot be read; with ``--strict`` a bad or late event); 2 when the query or the 
 from __future__ import annotations
 
 import json
+import time
 from datetime import timedelta
 from enum import StrEnum
 from importlib.metadata import version
@@ -17,12 +18,14 @@ from typing import Annotated
 import typer
 
 from spaseq.cli.arguments import (
+    LimitOptions,
     OutputFile,
     RunEngine,
     UsageError,
     check_evaluator,
     duration,
     knowledge,
+    limits,
     stream_sources,
 )
 from spaseq.cli.console import reporting, warn
@@ -109,6 +112,10 @@ def run(
             help="A stream silent for so long no longer holds the others back.",
         ),
     ] = None,
+    wall_clock: Annotated[
+        bool,
+        typer.Option("--wall-clock", help="With --idle: the time of silent streams goes on with the clock."),
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad or late event.")] = False,
     dead_letters: Annotated[
         Path | None,
@@ -126,6 +133,7 @@ def run(
         str | None,
         typer.Option(metavar="NAME", help="What finds the matches, instead of what explain says."),
     ] = None,
+    limit: LimitOptions = None,
 ) -> None:
     """Run a query over streams and write the matches as they are found.
 
@@ -149,6 +157,7 @@ def run(
       header, delimiter   for csv
 
     Durations are numbers with ms, s, m, h or d; on a stream of ticks a second is one tick.
+    Limits are partial-matches, query-bytes, pending-matches, held-events, term-bytes and depth.
     Evaluators are parameterized, enumeration, lazy, tree, kernel, runs and reference: all find the same.
     SELECT and ASK go into table, json, xml, csv, tsv, ndjson; CONSTRUCT into trig, nquads, ndjson.
     Exit status: 0, 1 if the run failed, 2 if the query or the command line is wrong, 143 after SIGTERM.
@@ -161,6 +170,7 @@ def run(
         from spaseq.cli.run import Report, deliver, output
         from spaseq.engine import Source
         from spaseq.engine import run as start
+        from spaseq.engine.rejects import DeadLetterFile
         from spaseq.gpm.kb import KnowledgeBase
         from spaseq.sources.catalog import load_catalog
 
@@ -202,15 +212,20 @@ def run(
         else:
             if checkpoint is not None:
                 raise UsageError("--checkpoint is for --engine spark")
+            if wall_clock and idle is None:
+                raise UsageError("--wall-clock moves the time of idle streams on: say --idle DURATION, too")
+            report.letters = None if dead_letters is None else DeadLetterFile(dead_letters)
             matches = start(
                 prepared,
                 given,
                 graphs,
                 lateness=lateness,
                 idle=idle,
+                wall_clock=time.monotonic if wall_clock else None,
                 strict=strict,
-                dead_letters=dead_letters or report.refuse,
+                dead_letters=report.refuse,
                 evaluator=evaluator,
+                limits=limits(limit or ()),
                 progress=report.progress,
             )
         with output(out, cursor) as file:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -15,6 +16,7 @@ from pyoxigraph import NamedNode
 from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.language.hints import nearest
 from spaseq.language.syntax import Query
+from spaseq.limits import Limits
 from spaseq.sources import SourceOptions, parse_source
 from spaseq.sources.catalog import CatalogEntry
 
@@ -27,6 +29,14 @@ _UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hou
 
 OutputFile = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here, not to standard output.")
+]
+
+LimitOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=NUMBER",
+        help="Move a limit on what may be kept, such as partial-matches=5M, query-bytes=4Gi, depth=none.",
+    ),
 ]
 
 
@@ -99,6 +109,14 @@ def duration(text: str) -> timedelta:
         return timedelta(**{_UNITS[found[2]]: float(found[1])})
     except OverflowError:
         raise typer.BadParameter(f"{text!r} is too long a duration") from None
+
+
+def limits(assignments: Iterable[str]) -> Limits:
+    """The values of ``--limit``."""
+    try:
+        return reduce(Limits.updated, assignments, Limits())
+    except EngineError as error:
+        raise UsageError(f"--limit {error}") from None
 
 
 def knowledge(assignments: Iterable[str]) -> dict[str, Path]:

@@ -16,6 +16,7 @@ import typer
 from spaseq.cli.console import Interrupts, StatusLine, Terminated, say, warnings_on_stderr
 from spaseq.cli.cursor import Cursor
 from spaseq.engine import Progress
+from spaseq.engine.rejects import DeadLetterFile
 from spaseq.results import ResultWriter
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent
@@ -33,9 +34,13 @@ class _ReaderGoneError(Exception):
 
 @dataclass(slots=True)
 class Report:
-    """What a run says on standard error: its progress, and in the end which events it had to refuse."""
+    """What a run says on standard error: its progress, and in the end which events it had to refuse.
+
+    ``dead_letters`` is where these go; ``letters`` the same, open, unless somebody else writes it.
+    """
 
     dead_letters: Path | None
+    letters: DeadLetterFile | None = None
     status: StatusLine = field(default_factory=StatusLine)
     last: Progress | None = None
     refused: list[BadEvent] = field(default_factory=list)
@@ -46,13 +51,17 @@ class Report:
         self.status.show(progress)
 
     def refuse(self, event: BadEvent) -> None:
-        """Called by the engine with every bad or late event; the first few are kept."""
-        if len(self.refused) < _REASONS:
+        """Called by the engine with every bad or late event; the first few are kept if there is no file."""
+        if self.letters is not None:
+            self.letters(event)
+        elif len(self.refused) < _REASONS:
             self.refused.append(event)
 
     def close(self) -> None:
         """The last figures, on a terminal."""
         self.status.close(self.last)
+        if self.letters is not None:
+            self.letters.close()
 
     def summarise(self) -> None:
         """The bad and late events, if there were any."""

@@ -45,9 +45,6 @@ from spaseq.terms import Dictionary
 #: So many new terms are not worth looking for old ones.
 _SWEEP_AFTER: Final = 100_000
 
-#: What an engine does if nobody says more.
-_USUAL: Final = Limits()
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -95,7 +92,7 @@ class Engine:
         strict: bool = False,
         dead_letters: DeadLetters | str | Path | None = None,
         evaluator: str | None = None,
-        limits: Limits = _USUAL,
+        limits: Limits = Limits(),
     ) -> None:
         self._lateness = duration_given("lateness", lateness)
         self._idle = None if idle is None else duration_given("idle", idle)

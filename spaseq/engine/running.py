@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,11 +13,12 @@ from typing import IO
 
 from spaseq.engine.engine import Engine, Source
 from spaseq.engine.rejects import DeadLetters
-from spaseq.errors import SourceError
+from spaseq.errors import EngineError, SourceError
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
+from spaseq.limits import Limits
 from spaseq.results.match import Match
 from spaseq.sources import SourceOptions, parse_source
 
@@ -51,9 +53,11 @@ def run(
     *,
     lateness: timedelta = timedelta(0),
     idle: timedelta | None = None,
+    wall_clock: Callable[[], float] | None = None,
     strict: bool = False,
     dead_letters: DeadLetters | str | Path | None = None,
     evaluator: str | None = None,
+    limits: Limits = Limits(),
     progress: Callable[[Progress], None] | None = None,
 ) -> Generator[Match, None, None]:
     """The matches of a query over streams that are read to their end, as they are found.
@@ -65,7 +69,14 @@ def run(
     """
     prepared = prepare(query) if isinstance(query, str) else query
     engine = Engine(
-        kb, lateness=lateness, idle=idle, strict=strict, dead_letters=dead_letters, evaluator=evaluator
+        kb,
+        lateness=lateness,
+        idle=idle,
+        wall_clock=wall_clock,
+        strict=strict,
+        dead_letters=dead_letters,
+        evaluator=evaluator,
+        limits=limits,
     )
     handle = engine.register(prepared)
     steps = engine.pull(*_sources(prepared, streams))
@@ -89,7 +100,8 @@ def run(
             yield from handle.matches()
         except KeyboardInterrupt:
             # What was found before Ctrl-C is not lost with the batch that it interrupted.
-            yield from handle.matches()
+            with suppress(EngineError):  # which says that the query was interrupted
+                yield from handle.matches()
             raise
         finally:
             engine.abandon()
