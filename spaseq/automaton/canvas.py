@@ -11,6 +11,8 @@ CHARACTER: Final = 7.9
 """The width of a character of 13 px monospace text."""
 LINE: Final = 16.0
 """The height of a line of text."""
+LOOP_HALF: Final = 30.0
+"""Half of the width of a loop."""
 _MARGIN: Final = 24.0
 
 _STYLE: Final = """<defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" \
@@ -67,9 +69,9 @@ def document(title: str, arrows: Sequence[Drawn], places: Sequence[Drawn]) -> st
 def loop(place: Point, top: float, lines: Sequence[str]) -> Drawn:
     """An arrow from a place to itself, above it: ``top`` is half of the place's height."""
     x, y = place
-    away = f"{x - 30:.1f} {y - top - 42:.1f} {x + 30:.1f} {y - top - 42:.1f}"
+    away = f"{x - LOOP_HALF:.1f} {y - top - 42:.1f} {x + LOOP_HALF:.1f} {y - top - 42:.1f}"
     path = f"M{x - 11:.1f} {y - top + 3:.1f}C{away} {x + 11:.1f} {y - top + 3:.1f}"
-    return labelled(path, lines, (x, y - top - 38), (x - 30, y - top - 32, x + 30, y))
+    return labelled(path, lines, (x, y - top - 38), (x - LOOP_HALF, y - top - 32, x + LOOP_HALF, y))
 
 
 def labelled(path: str, lines: Sequence[str], bottom: Point, box: Box) -> Drawn:

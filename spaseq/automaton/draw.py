@@ -13,7 +13,7 @@ from typing import Any, Final
 import networkx as nx
 
 from spaseq.automaton.canvas import CHARACTER, LINE, Drawn, Point, document
-from spaseq.automaton.layered import Place
+from spaseq.automaton.layered import Place, width
 from spaseq.automaton.nfa import NFA
 from spaseq.automaton.pattern import AnyOrder
 from spaseq.automaton.routes import arrows
@@ -66,11 +66,7 @@ def svg(nfa: NFA) -> str:
     labels = _labels(nfa)
     layer = _layers(labels, nfa.size)
     endings = _endings(nfa)
-    below = {state: LINE + 4 for state, text in endings.items() if text}
-    places = [
-        Place(layer[state], _RADIUS, _RADIUS, circle=True, below=below.get(state, 0.0))
-        for state in range(nfa.size)
-    ]
+    places = [_place(layer[state], endings.get(state)) for state in range(nfa.size)]
     centres, drawn = arrows(places, labels)
     states = [_state(state, centre, endings.get(state)) for state, centre in enumerate(centres)]
     return document(show(nfa.root), drawn, states)
@@ -111,6 +107,11 @@ def _layers(labels: Mapping[tuple[int, int], list[str]], size: int) -> dict[int,
         for follower in graph.successors(state):
             layer[follower] = max(layer[follower], layer[state] + 1)
     return layer
+
+
+def _place(layer: int, end: str | None) -> Place:
+    below, under = (LINE + 4, width([end]) / 2) if end else (0.0, 0.0)
+    return Place(layer, _RADIUS, _RADIUS, circle=True, below=below, under=under)
 
 
 def _state(state: int, place: Point, end: str | None) -> Drawn:

@@ -37,13 +37,17 @@ _SWEEPS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A box or a circle: its layer, half of its width, half of its height, and what is written below it."""
+    """A box or a circle: its layer, half of its width, half of its height; what is written below it.
+
+    ``below`` is the height of that text, and ``under`` half of its width.
+    """
 
     layer: int
     half: float
     tall: float
     circle: bool = False
     below: float = 0.0
+    under: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +65,15 @@ class Layers:
     ``chains``: for each arrow but loops, the items from left to right that it passes: its places, and between
     them one for each layer that it skips. ``meeting``: the arrows on the left (False) and the right of each
     place. ``y``: the middle of each item. ``left``, ``right``: where each layer begins and ends. Arrows are
-    level for ``after`` a layer and for ``before`` the next, so that there is room for their labels.
+    level for ``after`` a layer and for ``before`` the next, so that there is room for their labels; with
+    ``room`` there is more than a usual drawing needs.
     """
 
-    def __init__(self, places: Sequence[Place], labels: Mapping[Pair, Sequence[str]]) -> None:
+    def __init__(self, places: Sequence[Place], labels: Mapping[Pair, Sequence[str]], room: int = 0) -> None:
         self.places = places
         self._labels = labels
+        self._row = _ROW * (1 + room / 2)
+        self._curve = _CURVE * (1 + room)
         self._items = [self._item(i) for i in range(len(places))]
         self.chains = {(a, b): self._chain(a, b) for a, b in labels if a != b}
         self._links = [
@@ -187,7 +194,7 @@ class Layers:
         items = [self._items[i] for i in layer]
         begin = [0.0]
         for upper, lower in pairwise(items):
-            begin.append(begin[-1] + upper.below + _ROW + lower.above)
+            begin.append(begin[-1] + upper.below + self._row + lower.above)
         blocks: list[tuple[float, int]] = []
         for wish, offset in zip(wished, begin, strict=True):
             mean, count = wish - offset, 1
@@ -217,13 +224,17 @@ class Layers:
             max((2 * self.places[i].half for i in layer if i < len(self.places)), default=0.0)
             for layer in self._order
         ]
-        needed = [_CURVE] * len(wide)
+        needed = [self._curve] * len(wide)
+        # What is written above or below places may be wider than their layers.
+        over = [0.0] * len(wide)
+        for i, place in enumerate(self.places):
+            half = max(place.under, width(self._labels.get((i, i), ())) / 2)
+            over[place.layer] = max(over[place.layer], half - wide[place.layer] / 2)
+        for layer, (one, other) in enumerate(pairwise(over)):
+            needed[layer] = max(needed[layer], one + other + _BESIDE)
         for pair, lines in self._labels.items():
             layer = min(map(self.layer, pair))
-            if pair[0] == pair[1]:
-                for side in {max(layer - 1, 0), layer}:
-                    needed[side] = max(needed[side], width(lines) / 2 - self.places[pair[0]].half)
-            elif not self.quiet(pair):
+            if pair[0] != pair[1] and not self.quiet(pair):
                 level = self.after[layer] + self.before[layer]
                 needed[layer] = max(needed[layer], width(lines) + 2 * _BESIDE - level)
         for a, b in self._links:
@@ -238,4 +249,4 @@ class Layers:
 
 def width(lines: Sequence[str]) -> float:
     """The width of a label."""
-    return max(map(len, lines)) * CHARACTER
+    return max(map(len, lines), default=0) * CHARACTER

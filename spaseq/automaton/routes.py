@@ -1,7 +1,8 @@
 """The arrows of a layered drawing, and their labels.
 
 Arrows leave and reach places at the sides, are curves in the gaps between layers, and level where they pass
-a layer, in a row of their own: none is behind a place. A label is put where on its arrow least is in its way.
+a layer, in a row of their own: none is behind a place. A label is put where on its arrow nothing is in its
+way: no place, no other label, no arrow's head. If that is nowhere, everything is drawn again with more room.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import Final, TypeAlias
 
-from spaseq.automaton.canvas import LINE, Box, Drawn, Point, labelled, loop
+from spaseq.automaton.canvas import LINE, LOOP_HALF, Box, Drawn, Point, labelled, loop
 from spaseq.automaton.layered import LOOP, Layers, Pair, Place, width
 
 #: A cubic Bézier curve.
@@ -22,23 +23,43 @@ _PORT: Final = 11.0
 _LEAST_PORT: Final = 5.0
 #: What an arrow leaves free in front of a place.
 _AWAY: Final = 3.0
+#: How much room the head of an arrow takes.
+_HEAD_LENGTH: Final = 11.0
+_HEAD_HALF: Final = 5.0
 #: Between a label and the place it is beside: the head of an arrow.
 _HEAD: Final = 17.0
-#: Where on a curve labels may be, the best first.
+#: Where on a curve labels should be, the best first, and where they may be.
 _TRIED: Final = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8)
+_POSSIBLE: Final = tuple(k / 24 for k in range(1, 24))
 _SAMPLES: Final = 12
+#: How often more room is tried.
+_ROOMS: Final = 24
 
 
 def arrows(places: Sequence[Place], labels: Mapping[Pair, Sequence[str]]) -> tuple[list[Point], list[Drawn]]:
     """The centres of places, and an arrow with its lines of labels for each pair of them."""
-    layers = Layers(places, labels)
+    best: tuple[float, list[Point], list[Drawn]] | None = None
+    for room in range(_ROOMS):
+        found = _arrows(Layers(places, labels, room), labels)
+        if best is None or found[0] < best[0]:
+            best = found
+        if not best[0]:
+            break
+    assert best is not None
+    return best[1:]
+
+
+def _arrows(layers: Layers, labels: Mapping[Pair, Sequence[str]]) -> tuple[float, list[Point], list[Drawn]]:
+    """How much labels hide, and what is drawn."""
+    places = layers.places
     ports = _ports(layers)
     routes = {pair: _route(layers, pair, ports) for pair in layers.chains}
     centres = [layers.centre(i) for i in range(len(places))]
-    taken = [_box(place, centre) for place, centre in zip(places, centres, strict=True)]
+    taken = [box for place, centre in zip(places, centres, strict=True) for box in _boxes(place, centre)]
     taken += [_loop_box(places[a], centres[a], labels[a, b]) for a, b in labels if a == b]
+    taken += [_head(layers, pair, route) for pair, route in routes.items()]
     samples = {pair: _sampled(route) for pair, route in routes.items()}
-    drawn = []
+    hidden, drawn = 0.0, []
     for (a, b), lines in labels.items():
         if a == b:
             drawn.append(loop(centres[a], places[a].tall, lines))
@@ -46,11 +67,12 @@ def arrows(places: Sequence[Place], labels: Mapping[Pair, Sequence[str]]) -> tup
         route = routes[a, b]
         others = [point for pair, points in samples.items() if pair != (a, b) for point in points]
         box = _free(_ends(layers, (a, b), route, lines), route, lines, taken, others)
+        hidden += _covered(box, taken)
         taken.append(box)
         path = _path(route if a == layers.chains[a, b][0] else _reversed(route))
         bottom = ((box[0] + box[2]) / 2, box[3] - 3)
         drawn.append(labelled(path, lines, bottom, _bounds(samples[a, b])))
-    return centres, drawn
+    return hidden, centres, drawn
 
 
 def _ports(layers: Layers) -> dict[tuple[Pair, int], float]:
@@ -166,9 +188,17 @@ def _free(
     """The box of a label, where it covers as little as can be of boxes, then of other arrows."""
     half, tall = width(lines) / 2, LINE * len(lines) / 2
     turns = [curve for curve in route if curve[0] != curve[1]]
-    points = [*first, *(_at(curve, t) for t in _TRIED for curve in turns)]
-    boxes = [(x - half, y - tall, x + half, y + tall) for x, y in points]
-    return min(boxes, key=lambda box: (_covered(box, taken), sum(_inside(point, box) for point in others)))
+
+    def least(points: Iterable[Point]) -> tuple[float, int, Box]:
+        """How much is covered of boxes, how many points of other arrows, and by which label."""
+        boxes = [(x - half, y - tall, x + half, y + tall) for x, y in points]
+        found = [(_covered(box, taken), sum(_inside(point, box) for point in others), box) for box in boxes]
+        return min(found, key=lambda cover: cover[:2])
+
+    best = least([*first, *(_at(curve, t) for t in _TRIED for curve in turns)])
+    if best[0]:
+        best = min(best, least([_at(curve, t) for curve in route for t in _POSSIBLE]))
+    return best[2]
 
 
 def _covered(box: Box, taken: Iterable[Box]) -> float:
@@ -183,12 +213,24 @@ def _inside(point: Point, box: Box) -> bool:
     return box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3]
 
 
-def _box(place: Place, centre: Point) -> Box:
+def _boxes(place: Place, centre: Point) -> list[Box]:
+    """A place, and what is written below it."""
     x, y = centre
-    return x - place.half, y - place.tall, x + place.half, y + place.tall + place.below
+    bottom = y + place.tall
+    box = (x - place.half, y - place.tall, x + place.half, bottom)
+    return [box, (x - place.under, bottom, x + place.under, bottom + place.below)]
+
+
+def _head(layers: Layers, pair: Pair, route: Sequence[_Curve]) -> Box:
+    """The head of an arrow, which is level there."""
+    begins = pair[0] == layers.chains[pair][0]
+    x, y = route[-1][3] if begins else route[0][0]
+    place = layers.centre(pair[1])[0]
+    away = _HEAD_LENGTH if x > place else -_HEAD_LENGTH
+    return min(x, x + away), y - _HEAD_HALF, max(x, x + away), y + _HEAD_HALF
 
 
 def _loop_box(place: Place, centre: Point, lines: Sequence[str]) -> Box:
-    half = width(lines) / 2
+    half = max(LOOP_HALF, width(lines) / 2)
     x, top = centre[0], centre[1] - place.tall
     return x - half, top - LOOP - LINE * len(lines), x + half, top
