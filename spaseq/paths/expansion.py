@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Final
 
 from spaseq.paths._kernel import Flags, Nodes
 from spaseq.paths.expression import Step
+from spaseq.paths.memory import Memory
 from spaseq.paths.moves import Move, Tests
 
 if TYPE_CHECKING:
     from spaseq.paths.knowledge import KnowledgeGraph
     from spaseq.paths.product import Product
 
-#: So many expansions are kept; then all are forgotten.
-_KEPT: Final = 1 << 14
+#: So many edges taken are kept; then all are forgotten.
+_KEPT: Final = 1 << 20
+
+#: What an edge takes that was taken.
+_TAKEN_BYTES: Final = 200
 
 #: (predicate, forward, node reached, states)
 Taken = tuple[int, bool, int, int]
@@ -51,18 +55,22 @@ class _Reader:
 class Expansion:
     """Takes edges by the moves of an automaton; it can end from the places with a ``distance``."""
 
-    def __init__(self, graph: KnowledgeGraph, product: Product, distance: Nodes) -> None:
+    def __init__(self, graph: KnowledgeGraph, product: Product, distance: Nodes, memory: Memory) -> None:
         self._graph = graph
+        self._memory = memory
+        self._room = min(_KEPT, memory.left // (2 * _TAKEN_BYTES))
         self._product = product
         self._distance = distance
         self._readers: dict[int, tuple[_Reader, ...]] = {}
         self._kept: dict[tuple[int, int], list[Taken]] = {}
+        self._count = 0
         self.accepting = sum(1 << state for state in product.automaton.accepting)
         self.initial = sum(1 << state for state in product.automaton.initial)
 
     def forget(self) -> None:
         """The distances have changed."""
         self._kept.clear()
+        self._count = 0
 
     def useful(self, node: int, states: int) -> int:
         """Those states from which the end can be reached from this node."""
@@ -82,16 +90,20 @@ class Expansion:
         key = (node, states)
         taken = self._kept.get(key)
         if taken is None:
-            if len(self._kept) >= _KEPT:
-                self._kept.clear()
-            taken = self._kept[key] = list(self._take(node, states))
+            taken = list(self._take(node, states))
+            if self._count > self._room:
+                self.forget()
+            self._count += 1 + len(taken)
+            self._kept[key] = taken
         return taken
 
     def _take(self, node: int, states: int) -> Iterator[Taken]:
-        relations = self._graph.relations
+        relations = self._product.relations
         found: dict[tuple[int, bool, int], int] = {}
         for reader in self._reading(states):
             low, high = relations.pointers[reader.row, node : node + 2].tolist()
+            if high - low > self._room:
+                self._memory.take(_TAKEN_BYTES * (high - low), f"the {high - low:,} edges of a node")
             for other in relations.targets[low:high].tolist():
                 reached = reader.free
                 for guard in reader.guarded:
@@ -128,7 +140,8 @@ class Expansion:
                     free |= 1 << move.target
                 else:
                     guarded.append(_Guarded(before, after, 1 << move.target))
-            row = self._graph.relations.single(self._graph.ox_predicate(predicate), inverse)
+            step = Step((self._graph.ox_predicate(predicate),), inverse=inverse)
+            row = self._product.relations.step(step, self._memory)
             yield _Reader(row, predicate, inverse, free, tuple(guarded))
 
     def _predicates(self, step: Step) -> list[int]:
@@ -137,7 +150,7 @@ class Expansion:
         return [p for p in range(self._graph.predicates) if p not in given] if step.negated else sorted(given)
 
     def _flags(self, tests: Tests) -> Flags | None:
-        return self._graph.relations.passing(tests) if tests else None
+        return self._product.relations.passing(tests) if tests else None
 
 
 def bits(states: int) -> Iterator[int]:

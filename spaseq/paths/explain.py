@@ -125,7 +125,7 @@ def _middle(compiled: Compiled, path: str, graph: KnowledgeGraph) -> tuple[tuple
     cut = rare_cut(product, min(_first(path, graph)))
     if cut is None:
         return None
-    relations = {graph.relations.row(move.relation): move.relation for move in product.automaton.moves}
+    relations = {product.relations.row(move.relation): move.relation for move in product.automaton.moves}
     steps = (show(relations[row].step, compiled.expression.prefixes) for _, row, _ in cut.moves)
     return tuple(dict.fromkeys(steps)), cut.edges
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -15,13 +15,15 @@ from pyoxigraph import Literal as OxLiteral
 from spaseq.interop import RdflibTerm, to_rdflib
 from spaseq.language.hints import nearest
 from spaseq.language.printer import print_term
+from spaseq.limits import Limits
 from spaseq.paths._kernel import Flags, Ids, Nodes
 from spaseq.paths.compile import Compiled, compile_path
 from spaseq.paths.expression import Expression, NodeTest, read, show
 from spaseq.paths.given import read_term
 from spaseq.paths.loading import Loaded, Source, load_triples
+from spaseq.paths.memory import Memory
 from spaseq.paths.moves import Moves, moves
-from spaseq.paths.pairs import Pairs, find_pairs
+from spaseq.paths.pairs import Pairs, find_batches, find_pairs
 from spaseq.paths.parser import parse
 from spaseq.paths.product import Product
 from spaseq.paths.relations import Edges, Relations
@@ -53,7 +55,10 @@ class KnowledgeGraph:
     ['urn:b', 'urn:c']
     """
 
-    def __init__(self, loaded: Loaded, prefixes: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, loaded: Loaded, prefixes: Mapping[str, str] | None = None, limits: Limits | None = None
+    ) -> None:
+        self.limits = limits or Limits()
         self.prefixes: dict[str, str] = {**loaded.prefixes, **(prefixes or {})}
         self._dictionary = loaded.dictionary
         limit = loaded.dictionary.limit
@@ -68,7 +73,7 @@ class KnowledgeGraph:
         )
         self._relations: Relations | None = None
         self._lock = threading.Lock()
-        self.workspaces = Workspaces(len(self._node_ids))
+        self.workspaces = Workspaces(len(self._node_ids), self.limits)
         self._shown = self._nothing_shown()
         self.compile = lru_cache(_KEPT)(self._compile)
         self._product = lru_cache(_KEPT)(self._bind)
@@ -159,6 +164,12 @@ class KnowledgeGraph:
         _not_negative("limit", limit)
         return find_pairs(self, expression, sources, targets, limit)
 
+    def batches(
+        self, expression: str | Expression, sources: Any = None, targets: Any = None
+    ) -> Iterator[Pairs]:
+        """The same pairs in batches, as they are found, however many: ``spaseq.paths.pairs.find_batches``."""
+        return find_batches(self, expression, sources, targets)
+
     def paths(
         self,
         expression: str | Expression,
@@ -205,15 +216,23 @@ class KnowledgeGraph:
     @property
     def relations(self) -> Relations:
         """The edges as CSR arrays, a row per relation."""
-        if self._relations is None:
+        relations = self._relations
+        if relations is None or self._is_too_large(relations):
             with self._lock:
-                if self._relations is None:
-                    self._relations = Relations(
+                relations = self._relations
+                if relations is None or self._is_too_large(relations):
+                    relations = self._relations = Relations(
                         self._edges,
                         lambda predicate: self._find(predicate, self._predicate_of),
                         lambda node: self._find(node, self._node_of),
                     )
-        return self._relations
+                    self._product.cache_clear()  # what is being asked keeps its own
+        return relations
+
+    def _is_too_large(self, relations: Relations) -> bool:
+        """Whether what queries have added to the edges is better forgotten."""
+        most = self.limits.query_bytes
+        return most is not None and relations.added > most
 
     def _compile(self, expression: str | Expression) -> Compiled:
         """The automaton of an expression, with the graph's prefixes. Kept."""
@@ -229,7 +248,12 @@ class KnowledgeGraph:
 
     def _bind(self, expression: str | Expression, backwards: bool) -> Product:
         found: Moves = moves(self.compile(expression))
-        return Product(self.relations, found.reversed() if backwards else found, self.nodes)
+        found = found.reversed() if backwards else found
+        return Product(self.relations, found, self.nodes, self.memory(expression))
+
+    def memory(self, query: str | Expression) -> Memory:
+        """What a query may take of memory."""
+        return Memory(self.limits, query)
 
     def _no_node(self, number: int) -> KeyError:
         return KeyError(f"the graph has no node {number}: it has {self.nodes:,}, from 0 on")
@@ -269,18 +293,20 @@ class KnowledgeGraph:
         return np.array(list(found), dtype=np.int64), strange
 
 
-def load(source: Source, prefixes: Mapping[str, str] | None = None) -> KnowledgeGraph:
+def load(
+    source: Source, prefixes: Mapping[str, str] | None = None, *, limits: Limits | None = None
+) -> KnowledgeGraph:
     """The graph of a file, an rdflib graph, a table of three columns, or an iterable of triples.
 
     A file is of any RDF format that its extension tells, ``.gz`` and ``.zst`` are unpacked; a dataset counts
     as the union of its graphs. The prefixes of a file or an rdflib graph may be used in expressions, beside
     the ones given. Tables are pandas' and pyarrow's. Terms in them, and in triples, are rdflib's or
     pyoxigraph's, or text: N-Triples, absolute IRIs, and for objects anything else, which is a plain
-    literal.
+    literal. A query that takes more memory than ``limits.query_bytes`` (1 GiB) ends with a LimitError.
 
     Raises KnowledgeError for what cannot be read, with file and line, or the number of the triple.
     """
-    return KnowledgeGraph(load_triples(source), prefixes)
+    return KnowledgeGraph(load_triples(source), prefixes, limits)
 
 
 def print_name(predicate: NamedNode, prefixes: Mapping[str, str]) -> str:

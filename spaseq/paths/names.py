@@ -42,7 +42,8 @@ class Names:
     def __init__(self, graph: KnowledgeGraph) -> None:
         self._graph = graph
         used = [iri for iri in _LABELS if graph.predicate_number(iri) is not None]
-        self._rows = [graph.relations.single(iri, inverse=False) for iri in used]
+        self._relations = graph.relations
+        self._rows = [self._relations.single(iri, inverse=False) for iri in used]
         self._nodes: dict[int, str] = {}
         self._predicates: dict[int, str] = {}
         self._called: dict[str, list[NamedNode]] | None = None
@@ -129,7 +130,7 @@ class Names:
         return [_local(iri.value) for iri in iris]
 
     def _label(self, node: int) -> str | None:
-        relations = self._graph.relations
+        relations = self._relations
         for row in self._rows:
             low, high = relations.pointers[row, node : node + 2].tolist()
             found = [self._graph.ox_term(other) for other in relations.targets[low:high].tolist()]

@@ -20,10 +20,11 @@ import numpy as np
 
 from spaseq.interop import RdflibTerm, to_rdflib
 from spaseq.paths._kernel import Flags, Ids, Nodes
+from spaseq.paths.asked import Asked
 from spaseq.paths.cut import Cut
 from spaseq.paths.expression import Expression
 from spaseq.paths.middle import EVERYWHERE, Marks, mark
-from spaseq.paths.product import Product
+from spaseq.paths.product import Given, Product
 from spaseq.paths.reach import Search
 from spaseq.paths.workspace import Workspace
 from spaseq.terms import Term
@@ -130,8 +131,9 @@ class PairsPlan(NamedTuple):
 
 def plan_pairs(graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any) -> PairsPlan:
     """How to find the pairs of an expression; see ``find_pairs``."""
-    with graph.workspaces.borrow() as workspace:
-        return _plan(graph, expression, sources, targets, workspace)._replace(marks=None)
+    with graph.workspaces.borrow(graph.memory(expression)) as workspace:
+        asked = _asked(graph, expression, sources, targets)
+        return _plan(graph, expression, asked, workspace)._replace(marks=None)
 
 
 def find_pairs(
@@ -142,35 +144,73 @@ def find_pairs(
     ``sources`` and ``targets`` are terms, one or several, or None for all. Raises QuerySyntaxError and
     QueryMeaningError with the place in the expression.
     """
-    with graph.workspaces.borrow() as workspace:
-        plan = _plan(graph, expression, sources, targets, workspace)
-        search = _search(plan, workspace, limit)
-    begins, offsets, others = plan.begins, search.offsets, search.found
+    asked = _asked(graph, expression, sources, targets)
+    with graph.workspaces.borrow(graph.memory(expression)) as workspace:
+        plan = _plan(graph, expression, asked, workspace)
+        found = _search(plan, workspace).run(limit)
+    begins, offsets, others = plan.begins, found.offsets, found.found
     if plan.strangers:
-        alone = np.arange(graph.nodes, graph.nodes + len(plan.strangers), dtype=np.int64)
-        begins = np.concatenate([begins, alone])
-        offsets = np.concatenate([offsets, offsets[-1] + 1 + np.arange(len(alone))])
-        others = np.concatenate([others, alone.astype(np.int32)])
+        alone = _strangers(graph, plan)
+        begins = np.concatenate([begins, alone.begins])
+        offsets = np.concatenate([offsets, offsets[-1] + alone.offsets[1:]])
+        others = np.concatenate([others, alone.others])
     truncated = limit is not None and len(others) > limit
     if truncated:
         others, offsets = others[:limit], np.minimum(offsets, limit or 0)
     return Pairs(graph, begins, offsets, others, plan.backwards, truncated, plan.strangers)
 
 
-def _search(plan: PairsPlan, workspace: Workspace, limit: int | None) -> Search:
+def find_batches(
+    graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any
+) -> Iterator[Pairs]:
+    """The pairs of ``find_pairs``, some 2^16 at a time, as they are found: memory holds no more of them."""
+    asked = _asked(graph, expression, sources, targets)
+
+    def found() -> Iterator[Pairs]:
+        with graph.workspaces.borrow(graph.memory(expression)) as workspace:
+            plan = _plan(graph, expression, asked, workspace)
+            for part in _search(plan, workspace).parts():
+                begins = part.begins.astype(np.int64)
+                yield Pairs(graph, begins, part.offsets, part.found, plan.backwards, False, ())
+        if plan.strangers:
+            yield _strangers(graph, plan)
+
+    return Asked(found())
+
+
+def _strangers(graph: KnowledgeGraph, plan: PairsPlan) -> Pairs:
+    """Terms that are no nodes, each with itself."""
+    count = len(plan.strangers)
+    alone = np.arange(graph.nodes, graph.nodes + count, dtype=np.int64)
+    offsets = np.arange(count + 1, dtype=np.int64)
+    return Pairs(graph, alone, offsets, alone.astype(np.int32), plan.backwards, False, plan.strangers)
+
+
+def _search(plan: PairsPlan, workspace: Workspace) -> Search:
     wanted = _ALL if plan.ends is None else workspace.want(plan.ends)
     inside = EVERYWHERE if plan.marks is None else plan.marks.inside
-    search = Search(plan.product.arrays(), workspace, plan.begins.astype(np.int32), wanted, limit, inside)
-    search.run()
-    return search
+    return Search(plan.product.arrays(), workspace, plan.begins.astype(np.int32), wanted, inside)
 
 
-def _plan(
-    graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any, workspace: Workspace
-) -> PairsPlan:
+class _Asked(NamedTuple):
+    """The product, and the ends that are given (None: all nodes)."""
+
+    forward: Product
+    given: Given | None
+    wanted: Given | None
+
+
+def _asked(graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any) -> _Asked:
     forward = graph.product(expression)
     given = None if sources is None else graph.numbers(sources)
     wanted = None if targets is None else graph.numbers(targets)
+    return _Asked(forward, given, wanted)
+
+
+def _plan(
+    graph: KnowledgeGraph, expression: str | Expression, asked: _Asked, workspace: Workspace
+) -> PairsPlan:
+    forward, given, wanted = asked
     strangers = forward.strangers(given, wanted) if forward.anywhere else ()
     starts = None if given is None else given[0]
     ends = None if wanted is None else wanted[0]

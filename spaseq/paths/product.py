@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from spaseq.paths._kernel import Flags, Ids, Nodes, count_edges
 from spaseq.paths.cut import Cut, cheapest_cut
+from spaseq.paths.memory import Memory
 from spaseq.paths.moves import Moves
 from spaseq.paths.relations import Pointers, Relations
 from spaseq.terms import Term
@@ -46,9 +47,9 @@ class Product:
     a path of no edges is an answer; of length 0 where none is. ``anywhere``: it is one at any node.
     """
 
-    def __init__(self, relations: Relations, found: Moves, nodes: int) -> None:
+    def __init__(self, relations: Relations, found: Moves, nodes: int, memory: Memory) -> None:
         self.relations = relations
-        rows = [relations.row(move.relation) for move in found.moves]
+        rows = [relations.row(move.relation, memory) for move in found.moves]
         if not all(map(relations.size, rows)):
             found = found.only(
                 move for move, row in zip(found.moves, rows, strict=True) if relations.size(row)

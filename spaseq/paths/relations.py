@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +12,13 @@ from pyoxigraph import NamedNode
 
 from spaseq.paths._kernel import Flags, Ids, Nodes, point, sort_by
 from spaseq.paths.expression import Condition, Step
+from spaseq.paths.memory import Memory
 from spaseq.paths.moves import Relation, Tests
 from spaseq.terms import Term
 
 Pointers = npt.NDArray[np.int64]
+
+_POINTER_BYTES: Final = 8
 
 
 def sort_edges(*keys: tuple[Nodes, int]) -> Ids:
@@ -68,11 +72,18 @@ class Relations:
         backwards = sort_edges((edges.p, edges.predicates), (edges.o, edges.nodes), (edges.s, edges.nodes))
         self._heads = edges.o[backwards]  # the objects, by which the backward rows are sorted
         self._targets = np.concatenate([edges.o, edges.s[backwards]])
-        self._used = len(self._targets)
+        self._own = self._used = len(self._targets)
+        self._row_bytes = _POINTER_BYTES * (edges.nodes + 1)
         self._pointers: Pointers = np.empty((4, edges.nodes + 1), dtype=np.int64)
         self._rows: dict[Relation, int] = {}
         self._sizes: dict[int, int] = {}
         self._passing: dict[Condition, Flags] = {}
+
+    @property
+    def added(self) -> int:
+        """How many bytes were added to the edges by what was asked for."""
+        targets = self._targets.itemsize * (len(self._targets) - self._own)
+        return self._row_bytes * len(self._pointers) + targets + self._edges.nodes * len(self._passing)
 
     @property
     def pointers(self) -> Pointers:
@@ -84,23 +95,25 @@ class Relations:
         """The nodes that edges lead to, row after row."""
         return self._targets
 
-    def row(self, relation: Relation) -> int:
-        """The number of a relation's row."""
+    def row(self, relation: Relation, memory: Memory | None = None) -> int:
+        """The number of a relation's row; if it must be made, ``memory`` of a query is taken for it."""
         row = self._rows.get(relation)
         if row is None:
             with self._lock:
                 row = self._rows.get(relation)
                 if row is None:
+                    if memory is not None:
+                        memory.take(self._row_bytes, f"the index of {len(self._rows) + 1:,} relations")
                     row = self._rows[relation] = self._add(relation)
         return row
 
-    def single(self, predicate: NamedNode, inverse: bool) -> int:
+    def single(self, predicate: NamedNode, inverse: bool, memory: Memory | None = None) -> int:
         """The number of the row of one predicate's edges."""
-        return self.step(Step((predicate,), inverse=inverse))
+        return self.step(Step((predicate,), inverse=inverse), memory)
 
-    def step(self, step: Step) -> int:
+    def step(self, step: Step, memory: Memory | None = None) -> int:
         """The number of the row of a step between any nodes."""
-        return self.row(Relation(step, frozenset(), frozenset()))
+        return self.row(Relation(step, frozenset(), frozenset()), memory)
 
     def size(self, row: int) -> int:
         """How many edges a row has."""

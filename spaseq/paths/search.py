@@ -16,19 +16,19 @@ lies between them, as for pairs.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from spaseq.errors import SpaseqError
 from spaseq.paths._kernel import Ids, Nodes, distances
+from spaseq.paths.asked import Asked
 from spaseq.paths.expansion import Expansion, Taken
 from spaseq.paths.expression import Expression
+from spaseq.paths.memory import Memory
 from spaseq.paths.middle import EVERYWHERE, mark
 from spaseq.paths.modes import Choice, Mode, check_finite, read_mode
 from spaseq.paths.pairs import both, cheaper_end, rare_cut
@@ -40,31 +40,22 @@ if TYPE_CHECKING:
     from spaseq.paths.knowledge import KnowledgeGraph
 
 
-class Paths(Iterator[Path]):
-    """Paths, one after the other, for one thread or several: each path comes once.
+#: What a node takes on the path that is looked at, and a path in the making, with all that belongs to it.
+_NODE_BYTES: Final = 400
+_TRACE_BYTES: Final = 500
+
+
+class Paths(Asked[Path]):
+    """Paths, one after the other, for one thread or several: each comes once.
 
     ``truncated``, once it is exhausted: there are more than ``max_paths``. A search that an exception has
     broken off cannot go on: to ask for more is a SpaseqError.
     """
 
     def __init__(self, found: Iterator[Path], max_paths: int | None) -> None:
-        self._found = found
+        super().__init__(found)
         self._left = max_paths
-        self._lock = threading.RLock()
-        self._broken: str | None = None
         self.truncated = False
-
-    def __next__(self) -> Path:
-        with self._lock:
-            if self._broken is not None:  # or the search would seem to have come to its end
-                raise SpaseqError(f"{self._broken} broke off this search for paths: ask for them anew")
-            try:
-                return self._next()
-            except StopIteration:
-                raise
-            except BaseException as error:
-                self._broken = type(error).__name__
-                raise
 
     def _next(self) -> Path:
         path = next(self._found)
@@ -94,7 +85,7 @@ def find_paths(
     WALK with ``*``, ``+`` or ``{n,}``.
     """
     choice = read_mode(mode, shortest)
-    compiled = graph.compile(expression)
+    compiled, memory = graph.compile(expression), graph.memory(expression)
     check_finite(compiled.expression, choice)
     forward, backward = graph.product(expression), graph.product(expression, backwards=True)
     given = None if sources is None else graph.numbers(sources)
@@ -104,11 +95,11 @@ def find_paths(
 
     def chained() -> Iterator[Path]:
         yield from strange
-        with _between(graph, expression, begins, ends) as between:
+        with _between(graph, expression, memory, begins, ends) as between:
             if choice.everything:
-                yield from _all(graph, forward, backward, between, choice.mode)
+                yield from _all(graph, forward, backward, memory, between, choice.mode)
             else:
-                yield from _shortest(graph, forward, backward, between, choice)
+                yield from _shortest(graph, forward, backward, memory, between, choice)
 
     return Paths(chained(), max_paths)
 
@@ -123,7 +114,11 @@ class _Between(NamedTuple):
 
 @contextmanager
 def _between(
-    graph: KnowledgeGraph, expression: str | Expression, begins: Ids | None, ends: Ids | None
+    graph: KnowledgeGraph,
+    expression: str | Expression,
+    memory: Memory,
+    begins: Ids | None,
+    ends: Ids | None,
 ) -> Iterator[_Between]:
     """The ends given, or fewer if there is a rare step in the middle. The places are a workspace's."""
     cost, _ = cheaper_end(graph, expression, begins, ends)
@@ -132,7 +127,7 @@ def _between(
     if cut is None:
         yield _Between(begins, ends, EVERYWHERE)
         return
-    with graph.workspaces.borrow() as workspace:
+    with graph.workspaces.borrow(memory) as workspace:
         marks = mark(forward, backward, cut, workspace)
         yield _Between(both(begins, marks.sources), both(ends, marks.targets), marks.inside)
 
@@ -141,21 +136,21 @@ def _between(
 
 
 def _all(
-    graph: KnowledgeGraph, forward: Product, backward: Product, between: _Between, mode: Mode
+    graph: KnowledgeGraph, forward: Product, backward: Product, memory: Memory, between: _Between, mode: Mode
 ) -> Iterator[Path]:
     begins, ends, inside = between
-    with graph.workspaces.borrow() as one, graph.workspaces.borrow() as other:
+    with graph.workspaces.borrow(memory) as one, graph.workspaces.borrow(memory) as other:
         ahead, behind = _Distances(graph, forward, one), _Distances(graph, backward, other)
         if begins is not None:
             ahead.measure(begins, inside)
             inside = ahead.distance
         behind.measure(backward.candidates() if ends is None else ends, inside)
         wanted = None if ends is None else frozenset(ends.tolist())
-        expansion = Expansion(graph, forward, behind.distance)
+        expansion = Expansion(graph, forward, behind.distance, memory)
         for source in _able(forward, behind.distance, forward.candidates() if begins is None else begins):
             if len(forward.empty) and forward.empty[source] and (wanted is None or source in wanted):
                 yield Path(graph, (source,), (), ())
-            yield from _from(graph, expansion, source, wanted, mode)
+            yield from _from(graph, expansion, source, wanted, mode, memory)
 
 
 def _able(product: Product, distance: Nodes, nodes: Ids) -> list[int]:
@@ -168,22 +163,33 @@ def _able(product: Product, distance: Nodes, nodes: Ids) -> list[int]:
 
 
 def _from(
-    graph: KnowledgeGraph, expansion: Expansion, source: int, wanted: frozenset[int] | None, mode: Mode
+    graph: KnowledgeGraph,
+    expansion: Expansion,
+    source: int,
+    wanted: frozenset[int] | None,
+    mode: Mode,
+    memory: Memory,
 ) -> Iterator[Path]:
     """All paths with edges from one node."""
     nodes, predicates, ahead = [source], list[int](), list[bool]()
-    states = expansion.useful(source, expansion.initial)
+    states, tried = expansion.useful(source, expansion.initial), 0
     visited, edges = {source}, set[tuple[int, int, int]]()
-    waiting = [iter(expansion.take(source, states) if states else ())]
-    while waiting:
-        taken = next(waiting[-1], None)
-        if taken is None:
-            waiting.pop()
-            if predicates:
-                edges.discard(_edge(nodes[-2], predicates.pop(), ahead.pop(), nodes[-1]))
-                visited.discard(nodes.pop())
+    # The states at each node before the last, and how many edges were tried from there. Not the edges: at
+    # each place of the path there are as many as a node has.
+    before: list[tuple[int, int]] = []
+    longest = memory.left // _NODE_BYTES
+    taken = expansion.take(source, states)
+    while True:
+        if tried == len(taken):
+            if not before:
+                return
+            edges.discard(_edge(nodes[-2], predicates.pop(), ahead.pop(), nodes[-1]))
+            visited.discard(nodes.pop())
+            states, tried = before.pop()
+            taken = expansion.take(nodes[-1], states)
             continue
-        predicate, forward, node, states = taken
+        predicate, forward, node, reached = taken[tried]
+        tried += 1
         closes = False
         if mode is Mode.TRAIL:
             if _edge(nodes[-1], predicate, forward, node) in edges:
@@ -192,7 +198,7 @@ def _from(
             closes = mode is Mode.SIMPLE and node == source
             if not closes:
                 continue
-        if states & expansion.accepting and (wanted is None or node in wanted):
+        if reached & expansion.accepting and (wanted is None or node in wanted):
             yield Path(graph, (*nodes, node), (*predicates, predicate), (*ahead, forward))
         if closes:
             continue
@@ -200,10 +206,14 @@ def _from(
             edges.add(_edge(nodes[-1], predicate, forward, node))
         elif mode is not Mode.WALK:
             visited.add(node)
+        if len(nodes) > longest:
+            raise memory.error(len(nodes) * _NODE_BYTES, f"a path of {len(nodes):,} edges")
         nodes.append(node)
         predicates.append(predicate)
         ahead.append(forward)
-        waiting.append(iter(expansion.take(node, states)))
+        before.append((states, tried))
+        states, tried = reached, 0
+        taken = expansion.take(node, states)
 
 
 def _edge(before: int, predicate: int, forward: bool, after: int) -> tuple[int, int, int]:
@@ -214,7 +224,12 @@ def _edge(before: int, predicate: int, forward: bool, after: int) -> tuple[int, 
 
 
 def _shortest(
-    graph: KnowledgeGraph, forward: Product, backward: Product, between: _Between, choice: Choice
+    graph: KnowledgeGraph,
+    forward: Product,
+    backward: Product,
+    memory: Memory,
+    between: _Between,
+    choice: Choice,
 ) -> Iterator[Path]:
     """From each node of one end a breadth-first search, then from what it has reached the paths back."""
     begins, ends, inside = between
@@ -222,16 +237,16 @@ def _shortest(
     if turned:
         forward, backward, begins, ends = backward, forward, ends, begins
     wanted = None if ends is None else frozenset(ends.tolist())
-    with graph.workspaces.borrow() as workspace:
+    with graph.workspaces.borrow(memory) as workspace:
         measured = _Distances(graph, forward, workspace)
-        expansion = Expansion(graph, backward, measured.distance)
+        expansion = Expansion(graph, backward, measured.distance, memory)
         for root in (forward.candidates() if begins is None else begins).tolist():
             measured.measure(np.array([root]), inside)
             expansion.forget()
             for node in measured.ended(root):
                 if wanted is None or node in wanted:
                     empty = node == root and bool(len(forward.empty)) and bool(forward.empty[root])
-                    for path in _best_first(graph, expansion, node, root, empty, choice):
+                    for path in _best_first(graph, expansion, node, root, empty, choice, memory):
                         yield path if turned else _reversed(path)
 
 
@@ -265,7 +280,13 @@ class _Trace:
 
 
 def _best_first(
-    graph: KnowledgeGraph, expansion: Expansion, start: int, end: int, empty: bool, choice: Choice
+    graph: KnowledgeGraph,
+    expansion: Expansion,
+    start: int,
+    end: int,
+    empty: bool,
+    choice: Choice,
+    memory: Memory,
 ) -> Iterator[Path]:
     """The shortest paths between two nodes, in the direction of the expansion, by length."""
     left = 1 if choice.count is None else choice.count
@@ -280,7 +301,10 @@ def _best_first(
     waiting = [(0, 0, next(number), _Trace(start, states, None, 0, True), False)]
     wanted = left
     lengths: list[int] = []  # of the shortest complete ones so far, negative: what is longer is of no use
+    most = memory.left // _TRACE_BYTES
     while waiting:
+        if len(waiting) + len(lengths) > most:
+            raise memory.error(len(waiting) * _TRACE_BYTES, f"{len(waiting):,} paths in the making")
         _, _, _, trace, complete = heappop(waiting)
         if complete:
             yield trace.path(graph)

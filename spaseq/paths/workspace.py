@@ -11,7 +11,9 @@ from typing import Final
 
 import numpy as np
 
+from spaseq.limits import Limits
 from spaseq.paths._kernel import Flags, Ids, Masks, Nodes
+from spaseq.paths.memory import Memory
 
 _LAST_STAMP: Final = 2**31 - 1
 
@@ -24,11 +26,29 @@ _SPARE: Final = 8
 _NO_NODES: Final[Ids] = np.zeros(0, dtype=np.int64)
 
 
-class Workspace:
-    """The arrays of one search at a time; ``clear`` makes them as they were."""
+#: What memory is for.
+_PLACES: Final = "the places of a search"
+_MASKS: Final = "the masks of a search"
+_MARKS: Final = "the marks of a search"
 
-    def __init__(self, nodes: int) -> None:
+#: Bytes for each place that a search with masks needs, beside those of the masks themselves.
+_MASKED: Final = 17
+
+#: The part of the memory left that masks may take.
+_FOR_MASKS: Final = 0.75
+
+
+class Workspace:
+    """The arrays of one search at a time; ``clear`` makes them as they were.
+
+    What a search needs of them is counted as its ``memory``, whether they are there already or not: it must
+    not depend on what was asked before how much a query can do.
+    """
+
+    def __init__(self, nodes: int, memory: Memory) -> None:
         self._nodes = nodes
+        self._needed: dict[str, int] = {}
+        self.memory = memory
         self._stamp = 0
         self._wanted = _NO_NODES
         self._marked = 0
@@ -46,6 +66,16 @@ class Workspace:
         self.known: Flags = np.zeros(nodes, dtype=np.bool_)
         self.touched: Ids = np.zeros(0, dtype=np.int64)
 
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+
+    def begin(self, memory: Memory) -> None:
+        """For a query, whose memory this is."""
+        self.memory = memory
+        self._needed = {}
+
     def want(self, nodes: Ids) -> Flags:
         """Flags of these nodes, until the workspace is cleared. To be called once before."""
         self._wanted = nodes
@@ -55,6 +85,7 @@ class Workspace:
     def stamps(self, states: int, count: int) -> int:
         """Makes room for so many states and as many searches one by one; returns the stamp to start from."""
         places = states * self._nodes
+        self._need(_PLACES, 12 * places)
         if len(self.seen) < places:
             self.seen = np.zeros(places, dtype=np.int32)
         if self._stamp + count > _LAST_STAMP:
@@ -68,6 +99,7 @@ class Workspace:
     def masks(self, states: int, words: int) -> None:
         """Makes room for a search with masks of so many words; all of them are 0 between searches."""
         places = states * self._nodes
+        self._need(_MASKS, (_MASKED + 16 * words) * places + 8 * words * self._nodes)
         if len(self.visited) < words * places:
             self.visited, self.pending = np.zeros((2, words * places), dtype=np.uint64)
         if len(self.waiting) < places:
@@ -77,9 +109,16 @@ class Workspace:
             self.reached = np.zeros(words * self._nodes, dtype=np.uint64)
         self._queue(places + states + 1)
 
+    def words(self, states: int, most: int) -> int:
+        """Of how many words masks may be, at most; 0: there is no memory for any."""
+        places = states * self._nodes
+        spare = int((self.memory.left + self._needed.get(_MASKS, 0)) * _FOR_MASKS)
+        return max(0, min(most, (spare - _MASKED * places) // max(1, 16 * places + 8 * self._nodes)))
+
     def marks(self, states: int) -> tuple[Nodes, Ids]:
         """Room to mark places: ``inside`` is -1 everywhere, and for a list of those that are marked."""
         places = states * self._nodes
+        self._need(_MARKS, 12 * places)
         if len(self.inside) < places:
             self.inside = np.full(places, -1, dtype=np.int32)
             self.marked = np.empty(places, dtype=np.int64)
@@ -102,6 +141,12 @@ class Workspace:
         if self._marked:
             self.unmark()
 
+    def _need(self, what: str, size: int) -> None:
+        more = size - self._needed.get(what, 0)
+        if more > 0:
+            self.memory.take(more, what)
+            self._needed[what] = size
+
     def _queue(self, size: int) -> None:
         if len(self.queue) < size:
             self.queue = np.empty(size, dtype=np.int64)
@@ -110,29 +155,36 @@ class Workspace:
 class Workspaces:
     """The workspaces of a graph. Several threads may borrow some; nobody else has the same one meanwhile."""
 
-    def __init__(self, nodes: int) -> None:
+    def __init__(self, nodes: int, limits: Limits) -> None:
         self._nodes = nodes
+        self._most = limits.query_bytes
         self._spare: list[Workspace] = []
 
-    def borrow(self) -> Borrowed:
+    def borrow(self, memory: Memory) -> Borrowed:
         """A workspace for a ``with`` block: it comes back only from one that ends in order."""
-        return Borrowed(self)
+        return Borrowed(self, memory)
 
     # Without a lock: a list is popped from and appended to in one step, and what a generator has borrowed may
     # come back while garbage is collected, in whatever a thread is doing.
 
-    def take(self) -> Workspace:
-        """One that is clean."""
+    def take(self, memory: Memory) -> Workspace:
+        """One that is clean, for a query."""
         try:
-            return self._spare.pop()
+            workspace = self._spare.pop()
         except IndexError:
-            return Workspace(self._nodes)
+            return Workspace(self._nodes, memory)
+        workspace.begin(memory)
+        return workspace
 
     def give(self, workspace: Workspace) -> None:
         """Take back what a search has ended with in order."""
         workspace.clear()
-        if len(self._spare) < _SPARE:
+        if not self._spare or (len(self._spare) < _SPARE and self._is_small(workspace)):
             self._spare.append(workspace)
+
+    def _is_small(self, workspace: Workspace) -> bool:
+        """Whether there may be several of them without any use."""
+        return self._most is None or _SPARE * workspace.size <= self._most
 
 
 class Borrowed:
@@ -141,11 +193,12 @@ class Borrowed:
     After an exception it is dropped. That a generator is closed is none: it was waiting to be asked for more.
     """
 
-    def __init__(self, owner: Workspaces) -> None:
+    def __init__(self, owner: Workspaces, memory: Memory) -> None:
         self._owner = owner
+        self._memory = memory
 
     def __enter__(self) -> Workspace:
-        self._workspace = self._owner.take()
+        self._workspace = self._owner.take(self._memory)
         return self._workspace
 
     def __exit__(

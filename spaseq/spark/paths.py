@@ -12,9 +12,11 @@ import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 
+from spaseq.limits import Limits
 from spaseq.paths._kernel import Flags
 from spaseq.paths.expression import Expression
 from spaseq.paths.knowledge import KnowledgeGraph
+from spaseq.paths.memory import Memory
 from spaseq.paths.pairs import plan_pairs
 from spaseq.paths.product import Arrays
 from spaseq.paths.reach import Search
@@ -32,12 +34,14 @@ _ROWS: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class _Shipped:
-    """A query as executors get it: the arrays of its product, what is wanted, and the nodes' terms."""
+    """A query as executors get it: its product, what is wanted, the nodes' terms, its text and limits."""
 
     arrays: Arrays
     wanted: Flags
     backwards: bool
     terms: pa.Array
+    text: str
+    limits: Limits
 
 
 def path_pairs(
@@ -54,7 +58,8 @@ def path_pairs(
     """
     plan = plan_pairs(graph, expression, sources, targets)
     terms = pa.array([str(graph.ox_term(node)) for node in range(graph.nodes)], pa.string())
-    shipped = _Shipped(plan.product.arrays(alone=True), plan.wanted, plan.backwards, terms)
+    arrays = plan.product.arrays(alone=True)
+    shipped = _Shipped(arrays, plan.wanted, plan.backwards, terms, str(expression), graph.limits)
     held = spark.sparkContext.broadcast(pickle.dumps(shipped))
     tasks = 4 * spark.sparkContext.defaultParallelism
     size = max(_LEAST, -(-len(plan.begins) // tasks))
@@ -68,7 +73,7 @@ def path_pairs(
 def _search(held: Broadcast[bytes]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         query: _Shipped = pickle.loads(held.value)
-        workspace = Workspace(len(query.terms))
+        workspace = Workspace(len(query.terms), Memory(query.limits, query.text))
         for batch in batches:
             for chunk in batch.column("nodes").to_pylist():
                 yield from _pairs(query, workspace, np.frombuffer(chunk, dtype=np.int32))
@@ -77,11 +82,10 @@ def _search(held: Broadcast[bytes]) -> Callable[[Iterable[pa.RecordBatch]], Iter
 
 
 def _pairs(query: _Shipped, workspace: Workspace, begins: Any) -> Iterator[pa.RecordBatch]:
-    found = Search(query.arrays, workspace, begins, query.wanted, None)
-    found.run()
-    ones, others = np.repeat(begins, np.diff(found.offsets)), found.found
-    for i in range(0, len(others), _ROWS):
-        columns = [query.terms.take(pa.array(part[i : i + _ROWS])) for part in (ones, others)]
-        if query.backwards:
-            columns.reverse()
-        yield pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+    for found in Search(query.arrays, workspace, begins, query.wanted).parts():
+        ones, others = np.repeat(found.begins, np.diff(found.offsets)), found.found
+        for i in range(0, len(others), _ROWS):
+            columns = [query.terms.take(pa.array(part[i : i + _ROWS])) for part in (ones, others)]
+            if query.backwards:
+                columns.reverse()
+            yield pa.RecordBatch.from_arrays(columns, schema=_ARROW)

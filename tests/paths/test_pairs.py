@@ -14,9 +14,11 @@ from pyoxigraph import NamedNode, Quad, QuerySolutions, Store
 import spaseq
 from spaseq.errors import QueryMeaningError
 from spaseq.interop import from_rdflib
+from spaseq.limits import Limits
 from spaseq.paths import KnowledgeGraph, Pairs, knowledge, load, pairs, reach, workspace
 from spaseq.paths.explain import explain
 from spaseq.paths.expression import Expression, Path
+from spaseq.paths.memory import Memory
 from spaseq.paths.parser import parse
 from spaseq.terms import Term
 from tests.paths.gmark import as_sparql
@@ -112,14 +114,14 @@ def test_in_chunks_on_copied_arrays(
         patch.setattr(pairs, "_WORTH", 1)
         patch.setattr(pairs, "_RARER", rarer)
         plan = pairs.plan_pairs(graph, Expression(path, {}, parse("<urn:x>").source), sources, targets)
-    arrays, room = plan.product.arrays(alone=True), workspace.Workspace(graph.nodes)
+    room = workspace.Workspace(graph.nodes, Memory(Limits(), "a path"))
+    arrays = plan.product.arrays(alone=True)
     found: Found = {(term, term) for term in plan.strangers}
     for begin in range(0, len(plan.begins), 2):
         chunk = plan.begins[begin : begin + 2].astype(np.int32)
-        search = reach.Search(arrays, room, chunk, plan.wanted, None)
-        search.run()
-        ones = np.repeat(chunk, np.diff(search.offsets)).tolist()
-        for one, other in zip(ones, search.found.tolist(), strict=True):
+        part = reach.Search(arrays, room, chunk, plan.wanted).run()
+        ones = np.repeat(chunk, np.diff(part.offsets)).tolist()
+        for one, other in zip(ones, part.found.tolist(), strict=True):
             pair = graph.ox_term(one), graph.ox_term(other)
             found.add(pair[::-1] if plan.backwards else pair)
     assert found == expected(triples, path, sources, targets)
