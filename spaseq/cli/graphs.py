@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from spaseq.cli.arguments import OutputFile, PathsEngine, PathsFormat, RetrieveFormat, UsageError
+from spaseq.cli.arguments import (
+    LimitOptions,
+    OutputFile,
+    PathsEngine,
+    PathsFormat,
+    RetrieveFormat,
+    UsageError,
+    limits,
+)
 from spaseq.cli.console import reporting
 
 
@@ -45,6 +53,7 @@ def paths(
     format_: Annotated[
         PathsFormat | None, typer.Option("-f", "--format", help="How answers are written.")
     ] = None,
+    limit: LimitOptions = None,
     out: OutputFile = None,
 ) -> None:
     """Ask a graph which nodes a path joins, or for the paths.
@@ -75,7 +84,9 @@ def paths(
         elif graph is None:
             raise UsageError("no graph: name its file with -g FILE")
         else:
-            answer_paths(path, graph, sources, targets, mode, shortest, most, engine, format_, out)
+            answer_paths(
+                path, graph, limits(limit or ()), sources, targets, mode, shortest, most, engine, format_, out
+            )
 
 
 def retrieve(
@@ -115,6 +126,7 @@ def retrieve(
         RetrieveFormat,
         typer.Option("-f", "--format", help="text: triples by their labels; table: scores, too."),
     ] = RetrieveFormat.TEXT,
+    limit: LimitOptions = None,
     out: OutputFile = None,
 ) -> None:
     """Find what a graph says about a topic, along relation paths, for a language model to read.
@@ -141,6 +153,7 @@ def retrieve(
         if not topics:
             raise UsageError("no topic: say where paths begin with --topic TERM")
         budget = Budget(paths=budget_paths, tokens=budget_tokens)
+        bounds = limits(limit or ())
         answer_retrieve(
-            expressions or [], file, graph, topics, question, k, budget, mode, returning, format_, out
+            expressions or [], file, graph, bounds, topics, question, k, budget, mode, returning, format_, out
         )

@@ -17,6 +17,7 @@ from spaseq.cli.run import output, silence_stdout
 from spaseq.interop import from_rdflib, to_rdflib
 from spaseq.language.hints import WELL_KNOWN
 from spaseq.language.printer import print_term
+from spaseq.limits import Limits
 from spaseq.paths import KnowledgeGraph, Path, drawing, load, to_networkx
 from spaseq.paths.explain import explain
 from spaseq.paths.given import read_term
@@ -55,6 +56,7 @@ def explain_path(path: str, graph: FilePath | None, form: PathsFormat | None, ou
 def answer_paths(
     path: str,
     graph: FilePath,
+    limits: Limits,
     sources: list[str] | None,
     targets: list[str] | None,
     mode: str | None,
@@ -64,7 +66,10 @@ def answer_paths(
     form: PathsFormat | None,
     out: FilePath | None,
 ) -> None:
-    """The pairs that a path joins; with a mode, or the shortest asked for, the paths."""
+    """The pairs that a path joins; with a mode, or the shortest asked for, the paths.
+
+    Each is written as it is found: there may be more than memory holds, and the reader may have enough.
+    """
     chosen = form or PathsFormat.TABLE
     if chosen in _DRAWINGS and chosen not in _OF_EDGES:
         raise UsageError(f"-f {chosen} is for --explain: answers are table, ndjson, csv, nquads or svg")
@@ -75,7 +80,7 @@ def answer_paths(
         raise UsageError(f"--engine {engine} finds pairs: leave --mode and --shortest out")
     if chosen is PathsFormat.SVG and most is None:
         most = _IN_A_PICTURE
-    found = load(graph)
+    found = load(graph, limits=limits)
     for warning in found.check(path, sources, targets):
         warn(warning)
     if wants_paths:
@@ -87,9 +92,9 @@ def answer_paths(
         truncated = most is not None and len(rows) > most
         write(_shown_pairs(found, rows[:most], chosen), out)
     else:
-        pairs = found.pairs(path, sources, targets, most)
-        write(_shown_pairs(found, pairs, chosen), out)
-        truncated = pairs.truncated
+        pairs = chain.from_iterable(found.batches(path, sources, targets))
+        write(_shown_pairs(found, islice(pairs, most), chosen), out)
+        truncated = most is not None and next(pairs, None) is not None
     if truncated:
         say(f"there are more than {most:,}")
 

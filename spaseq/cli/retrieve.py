@@ -14,6 +14,7 @@ from spaseq.cli.paths import table, write
 from spaseq.errors import RetrievalError
 from spaseq.interop import from_rdflib
 from spaseq.language.printer import print_term
+from spaseq.limits import Limits
 from spaseq.paths import Budget, Retrieval, drawing, load, retrieve, to_networkx
 
 #: How a list of relation names begins, without a weight or with one; a path expression never does.
@@ -24,6 +25,7 @@ def answer_retrieve(
     written: Sequence[str],
     file: str | None,
     graph: Path,
+    limits: Limits,
     topics: list[str],
     question: str | None,
     k: int,
@@ -37,7 +39,7 @@ def answer_retrieve(
     expressions = [_read(text) for text in written] + (_from_file(file) if file else [])
     if not expressions:
         raise UsageError("no expressions: give some, or a file of them with --expressions FILE")
-    known = load(graph)
+    known = load(graph, limits=limits)
     try:
         found = retrieve(
             known, expressions, topics, k, budget=budget, question=question, mode=mode, returning=returning

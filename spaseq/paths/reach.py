@@ -48,6 +48,9 @@ _MASK_COST: Final = 2
 #: From so many nodes found on, they are given away where they are wanted in parts.
 _PART: Final = 1 << 16
 
+#: So many times larger is a part than the one before.
+_MORE: Final = 16
+
 #: Bytes for each place that finding components takes.
 _COMPONENT_BYTES: Final = 56
 
@@ -115,8 +118,10 @@ class Search:
         A node where searches begin stands in several parts if there are so many from a batch of them.
         """
         self._in_parts = True
+        enough = 1  # the first ones come at once
         for _ in self._steps():
-            if self._apart or self._offsets[self._done] >= _PART:
+            if self._apart or self._offsets[self._done] >= enough:
+                enough = min(_PART, _MORE * enough)
                 yield from self._taken()
         yield from self._taken()
 
