@@ -77,6 +77,8 @@ def _unit(node: Node) -> str:
 def _item(node: Node) -> str:
     if isinstance(node, Either) and len(node.operands) == 1:
         return _item(node.operands[0])
+    if isinstance(node, Either) and len(node.operands) == 2 and Empty in map(type, node.operands):
+        return show(node)  # with a sign behind it, as the grammar has it
     return f"({show(node)})" if isinstance(node, Chain | Both | Either) else show(node)
 
 

@@ -55,6 +55,9 @@ def reporting() -> Iterator[None]:
     except (SpaseqError, OSError) as error:
         complain(error)
         raise typer.Exit(1) from None
+    except MemoryError as error:
+        say(f"{typer.style('error:', fg='red')} there is no more memory{f': {error}' if str(error) else ''}")
+        raise typer.Exit(1) from None
 
 
 class StatusLine:

@@ -72,7 +72,7 @@ def parse_group(text: str, filename: str = "<pattern>") -> s.Group:
 def _build(
     source: Source, start: _Start, prefixes: Mapping[str, str] | None = None, base: str | None = None
 ) -> Any:
-    _check_nesting(source)
+    check_nesting(source)
     lark = _lark()
     try:
         tree = lark.parse(source.expanded, start=start)
@@ -91,7 +91,7 @@ def _build(
     raise source.error(QuerySyntaxError, _TOO_DEEP, 0)
 
 
-def _check_nesting(source: Source) -> None:
+def check_nesting(source: Source) -> None:
     """Raise QuerySyntaxError, with its place, for a bracket within more than ``_DEPTH`` others."""
     text = source.expanded
     if sum(map(text.count, "([{")) <= _DEPTH:

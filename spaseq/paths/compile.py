@@ -65,7 +65,10 @@ def compile_path(expression: Expression) -> Compiled:
     (3, 4)
     """
     places = _Places(expression)
-    whole = places.add(expression.root)
+    try:
+        whole = places.add(expression.root)
+    except RecursionError:
+        raise expression.source.error(QueryMeaningError, "this path is nested too deeply", 0) from None
     return Compiled(expression, merge(places.automaton(whole)))
 
 

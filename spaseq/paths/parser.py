@@ -32,6 +32,7 @@ from pyoxigraph import NamedNode
 from spaseq.errors import QuerySyntaxError
 from spaseq.language.diagnosis import diagnose
 from spaseq.language.expressions import ExpressionBuilder
+from spaseq.language.parser import check_nesting
 from spaseq.language.patterns import RDF_TYPE
 from spaseq.language.source import Source
 from spaseq.paths.expression import (
@@ -69,6 +70,7 @@ def parse(text: str, prefixes: Mapping[str, str] | None = None, filename: str = 
     '(:a/^:b){2,3}|!(:c)|!(^:d)'
     """
     source = Source(text, filename)
+    check_nesting(source)
     known = dict(prefixes or {})
     root = read_quickly(source, known)
     if root is None:

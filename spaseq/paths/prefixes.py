@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from spaseq.paths._kernel import Ids, Nodes
 from spaseq.paths.expression import Expression
+from spaseq.paths.memory import Memory
 from spaseq.paths.modes import Mode
 from spaseq.paths.moves import Move, Tests
 from spaseq.paths.path import Path
@@ -29,6 +30,11 @@ Flags = npt.NDArray[np.bool_]
 
 #: A state of each automaton that can be in one, by the automaton's number.
 _States = frozenset[tuple[int, int]]
+
+#: What a piece takes, a path while it is looked at, and one that is kept.
+_PIECE_BYTES: Final = 64
+_PATH_BYTES: Final = 160
+_COLUMN_BYTES: Final = 32
 
 #: Before the first node of the tree.
 _NOTHING: Final = -1
@@ -160,6 +166,7 @@ def walk(
     *,
     returning: bool = False,
     most: int | None = None,
+    memory: Memory | None = None,
 ) -> Walks:
     """All paths of some expressions from some nodes, with all that they begin with.
 
@@ -168,8 +175,9 @@ def walk(
 
     ``most`` bounds the number of paths, prefixes included. Paths of one length may use half of what is
     left, so that there are always some longer ones; where there are more, as many are taken, evenly spread.
+    Raises LimitError if they take more than there is of ``memory``.
     """
-    tree = _Tree(prefixes, topics)
+    tree = _Tree(prefixes, topics, memory or prefixes.graph.memory("walking together"))
     begin = 0
     while begin < tree.size:
         end = tree.size
@@ -182,8 +190,9 @@ def walk(
 class _Tree:
     """The columns of ``Walks`` as they grow, a length of paths at a time."""
 
-    def __init__(self, prefixes: Prefixes, topics: Ids) -> None:
+    def __init__(self, prefixes: Prefixes, topics: Ids, memory: Memory) -> None:
         self._prefixes = prefixes
+        self._memory = memory
         self._relations = prefixes.graph.relations
         none = np.zeros(len(topics), dtype=np.int32)
         begins = topics.astype(np.int32)
@@ -209,10 +218,15 @@ class _Tree:
             numbers = numbers[node[begin:end] != topic[begin:end]]
         readings = _Table(self._prefixes, np.unique(state[numbers]).tolist())
         # A piece: the edges that one path may go on with by one reading.
+        pieces = _PIECE_BYTES * readings.count(state[numbers])
+        self._memory.take(pieces, "the ways that paths may go on")
         path, reading = readings.pieces(numbers, state[numbers])
         passing = self._passing(readings.before, reading, node[path])
         path, reading = path[passing], reading[passing]
         low, high = self._rows(readings, reading, node[path])
+        most = int((high - low).sum())
+        more = _PATH_BYTES * (most if room is None else min(most, room))
+        self._memory.take(more, "more paths")
         taken, piece = self._choose(low, high, room)
         path, reading, reached = path[piece], reading[piece], self._relations.targets[taken]
         allowed = self._passing(readings.after, reading, reached)
@@ -229,11 +243,13 @@ class _Tree:
             np.concatenate([state, readings.target[reading]]),
         )
         self._depth += 1
+        self._memory.give(pieces + more)
+        self._memory.take(_COLUMN_BYTES * (self.size - end), f"{self.size:,} paths")
 
     def _rows(self, readings: _Table, reading: Ids, node: Nodes) -> tuple[Ids, Ids]:
         """Where the edges of pieces begin and end among all targets."""
         rows = [
-            self._relations.single(self._prefixes.graph.ox_predicate(p), inverse)
+            self._relations.single(self._prefixes.graph.ox_predicate(p), inverse, self._memory)
             for p, inverse in zip(readings.predicate.tolist(), readings.inverse.tolist(), strict=True)
         ]
         row = np.array(rows, dtype=np.int64)[reading]
@@ -304,6 +320,10 @@ class _Table:
         self.target = np.array([target for _, _, target in rows], dtype=np.int32)
         self.before = [reading.before for _, reading, _ in rows]
         self.after = [reading.after for _, reading, _ in rows]
+
+    def count(self, states: Nodes) -> int:
+        """How many pieces there are of paths in these states."""
+        return int(self._count[states].sum())
 
     def pieces(self, paths: Ids, states: Nodes) -> tuple[Ids, Ids]:
         """Each path with each reading of its state."""

@@ -56,6 +56,10 @@ if TYPE_CHECKING:
 Relations: TypeAlias = "Sequence[str] | str | Expression"
 Weighted: TypeAlias = "Relations | tuple[Relations, float]"
 
+#: What ranking takes for a path, and for the vector of its text.
+_RANKED_BYTES: Final = 2_000
+_VECTOR_BYTES: Final = 4_096
+
 #: Scores that differ by less are equal: what is left of it depends on the machine.
 _DIGITS: Final = 9
 
@@ -201,7 +205,7 @@ def retrieve(
     ``budget.tokens`` tokens: a path with more than are left is passed over.
 
     Raises RetrievalError for a budget or vectors that cannot be used, QueryMeaningError for a
-    mode that is none.
+    mode that is none, LimitError for more memory than ``graph.limits`` lets a query take.
     """
     budget = budget or Budget()
     choice = read_mode(mode)
@@ -212,13 +216,17 @@ def retrieve(
     names = Names(graph)
     usable, rejected, warnings = _read(graph, names, expressions, choice.mode)
     topics, strangers = graph.numbers(topic)
+    memory = graph.memory(f"retrieve by {len(usable):,} expressions from {len(topics):,} topics")
     walks = walk(
         Prefixes(graph, [used.expression for used in usable]),
         topics,
         choice.mode,
         returning=returning,
         most=budget.paths,
+        memory=memory,
     )
+    complete = len(walks.complete())
+    memory.take(complete * (_RANKED_BYTES + _VECTOR_BYTES * (question is not None)), f"{complete:,} paths")
     candidates = _rank(walks, usable, names, question, embed or hashed_words)
     chosen, tokens = _within(candidates, k, budget, names)
     return Retrieval(

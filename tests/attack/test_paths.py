@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import shlex
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -13,8 +15,9 @@ from typing import Any
 
 import pytest
 
+import spaseq
 import spaseq.paths
-from spaseq.errors import SpaseqError
+from spaseq.errors import QueryError, SpaseqError
 from spaseq.paths import KnowledgeGraph, Path, load, pairs, reach
 from tests.attack.faults import Faults, InjectedError, at_line, interrupted_after, patch_calls
 
@@ -293,3 +296,165 @@ def test_a_search_that_was_broken_off_does_not_seem_to_have_ended(monkeypatch: p
     monkeypatch.undo()
     with pytest.raises(SpaseqError, match="TypeError broke off this search"):
         next(search)
+
+
+# --- limits
+
+
+def star(rays: int, limit: int | None = None) -> KnowledgeGraph:
+    """Through its middle, each of so many nodes leads to each of as many others; and ``EDGES``."""
+    middle = [(f"urn:s{i}", "urn:a", "urn:m") for i in range(rays)]
+    rest = [("urn:m", "urn:a", f"urn:t{i}") for i in range(rays)]
+    return load([*middle, *rest, *EDGES], {"": "urn:"}, limits=spaseq.Limits(query_bytes=limit))
+
+
+#: Queries, and what they take more memory for than they may.
+GREEDY: dict[str, tuple[Query, int]] = {
+    "pairs": (lambda graph: graph.pairs(":a/:a"), 1 << 21),
+    "the places of a search": (lambda graph: graph.pairs(":a{300}", ":s0"), 1 << 20),
+    "the marks of a search": (lambda graph: list(graph.paths(":a{300}", ":s0", mode="TRAIL")), 1 << 20),
+    "paths in the making": (
+        lambda graph: Counter(map(len, graph.paths("(:a|:b|^:b)+", ":0", ":4", shortest=9_000))),
+        1 << 19,
+    ),
+    "the 900 edges of a node": (lambda graph: next(graph.paths(":a{2}", ":s0", mode="TRAIL")), 200_000),
+    "the index of": (lambda graph: graph.pairs(":a/(!:b|[:a]/:a)"), 1 << 15),
+    "901 paths": (lambda graph: spaseq.paths.retrieve(graph, [":a{1,2}"], ":s0", question="t7"), 1 << 21),
+    "more paths": (lambda graph: spaseq.paths.retrieve(graph, [":a{1,2}"], ":s0"), 100_000),
+}
+
+
+@pytest.mark.parametrize("what", GREEDY)
+def test_a_query_that_takes_too_much_memory(what: str) -> None:
+    """Its error says what for, how much, and what to do; the graph answers all the same."""
+    ask, limit = GREEDY[what]
+    free, graph = star(900), star(900, limit)
+    wanted = [ask(free), *map(len, free.batches(":a/:a", ":s7"))]
+    for _ in range(2):
+        with pytest.raises(spaseq.LimitError) as raised:
+            ask(graph)
+        assert raised.value.limit == "query_bytes"
+        message = str(raised.value)
+        assert what in message
+        assert (
+            f"is over the limit query_bytes={limit}: Limits(query_bytes=…), or --limit query-bytes="
+            in message
+        )
+        assert ":a" in message or "retrieve by 1 expressions from 1 topics" in message  # the query
+        if limit > 1 << 17:
+            assert [len(batch) for batch in graph.batches(":a/:a", ":s7")] == wanted[1:]
+
+
+def test_rooms_are_no_larger_than_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the first sources have many answers, and one might think that all will."""
+    many = [(f"urn:{i}", "urn:a", f"urn:t{k}") for i in range(70) for k in range(1_500)]
+    few = [(f"urn:{i}", "urn:a", f"urn:t{i % 1_500}") for i in range(70, 6_000)]
+    graph, asked = load(many + few, {"": "urn:"}), [0]
+    numpy = reach.np
+
+    class Noted:
+        """numpy, the sizes noted of what is asked for."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(numpy, name)
+
+        def empty(self, shape: Any, dtype: Any) -> Any:
+            array = numpy.empty(shape, dtype)
+            asked.append(array.nbytes)
+            return array
+
+    monkeypatch.setattr(reach, "np", Noted())
+    monkeypatch.setattr(reach, "_TRIED", 0)
+    found = graph.pairs(":a")
+    assert len(found) == len(many) + len(few)
+    assert max(asked) <= 2 * found.others.nbytes
+
+
+def test_an_index_is_forgotten_when_it_grows_too_large() -> None:
+    graph = load(EDGES, {"": "urn:"}, limits=spaseq.Limits(query_bytes=1 << 14))
+    fresh = small()
+    for number in range(200):
+        text = f":a/(:b|!:x{number})/[:a]/:a"
+        assert found_pairs(text)(graph) == found_pairs(text)(fresh)
+    assert graph.relations.added < 1 << 15 < fresh.relations.added
+
+
+# --- texts
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("(" * 10_000 + ":a" + ")" * 10_000, "<path>:1:101: nested more than 100 deep"),
+        ("(" * 10_000 + ":a" + ")+" * 10_000, "<path>:1:101: nested more than 100 deep"),
+        ("(:a|" * 10_000 + ":a" + ")" * 10_000, "<path>:1:401: nested more than 100 deep"),
+        ("^(" * 10_000 + ":a", "nested more than 100 deep"),
+        (":a{1,99999999999999999999}", "99,999,999,999,999,999,999 steps, more than 4,096"),
+        (":a{99999999999999999999,}", "99,999,999,999,999,999,999 steps, more than 4,096"),
+        (":a{" + "9" * 5_000 + "}", "cannot be repeated so often"),
+        ("/".join([":a"] * 20_000), "20,000 steps, more than 4,096"),
+    ],
+    ids=str,
+)
+def test_texts_that_ask_too_much(text: str, message: str) -> None:
+    graph = small()
+    for ask in (graph.pairs, graph.paths, graph.check, graph.batches):
+        with pytest.raises(QueryError) as raised:
+            ask(text)
+        assert message in str(raised.value)
+    rejected = spaseq.paths.retrieve(graph, [text, ":a"], ":0").rejected
+    assert [message in one.reason for one in rejected] == [True]
+
+
+def test_as_deep_as_may_be() -> None:
+    text = "(:a/:b|(" * 50 + ":a" + ")+)" * 50
+    assert found_pairs(text)(small()) == found_pairs(f"(:a/:b|:a)+|{text}")(small())
+
+
+# --- the command line
+
+
+def run(graph: str, *arguments: str, reader: str = "cat") -> tuple[str, str, int]:
+    """``spaseq paths … | reader``: what came through, standard error, the status of spaseq."""
+    command = shlex.join(
+        [sys.executable, "-c", "from spaseq.cli import main; main()", *arguments, "-g", graph]
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | {reader}; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.stdout, done.stderr, done.returncode
+
+
+@pytest.fixture(scope="module")
+def kb(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A star of 4,000,000 pairs."""
+    path = tmp_path_factory.mktemp("graphs") / "star.nt"
+    lines = [f"<urn:s{i}> <urn:a> <urn:m> .\n<urn:m> <urn:a> <urn:t{i}> .\n" for i in range(2_000)]
+    path.write_text("".join(lines))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("-f", "csv"), ("-f", "ndjson"), ("--mode", "TRAIL"), ("--max", "1000000")],
+    ids=" ".join,
+)
+def test_a_reader_that_has_enough(kb: str, options: tuple[str, ...]) -> None:
+    """As ``| head``: it gets its lines from a query that would take more memory than it may."""
+    out, err, status = run(kb, "paths", "<urn:a>+", *options, "--limit", "query-bytes=1Mi", reader="head -3")
+    assert (len(out.splitlines()), status) == (3, 0)
+    assert err in ("", "there are more than 1,000,000\n")
+
+
+def test_limits_on_the_command_line(kb: str) -> None:
+    few = ("--limit", "query-bytes=64k")
+    out, err, status = run(kb, "paths", "<urn:a>{300}", *few)
+    assert (out, status) == ("", 1)
+    assert err.startswith("error: ")
+    assert "--limit query-bytes=…, moves it" in err
+    assert len(err.splitlines()) == 1
+    out, err, status = run(kb, "retrieve", "<urn:a>{1,2}", "--topic", "urn:s1", *few)
+    assert (out, status, "--limit query-bytes=" in err) == ("", 1, True)
+    out, err, status = run(kb, "paths", "<urn:a>", "--limit", "query-byte=7")
+    assert (out, status, "is no limit" in err) == ("", 2, True)
