@@ -42,6 +42,13 @@ def answers(graph: KnowledgeGraph, path: Path, *given: object) -> Found:
     return set(rows)
 
 
+def in_batches(graph: KnowledgeGraph, path: Path, *given: object) -> list[tuple[Term, Term]]:
+    """The pairs of all batches, in order: none may come twice."""
+    found = list(graph.batches(Expression(path, {}, parse("<urn:x>").source), *given))
+    assert all(found)
+    return sorted(((from_rdflib(s), from_rdflib(t)) for some in found for s, t in some), key=str)
+
+
 def expected(
     triples: frozenset[Triple], path: Path, sources: list[NamedNode] | None, targets: list[NamedNode] | None
 ) -> Found:
@@ -78,6 +85,9 @@ def test_many_sources_together_and_one_by_one(
             patch.setattr(reach, "_WORDS", 2)
             patch.setattr(reach, "_AT_ONCE", 2)
             assert answers(graph, path, None, targets) == wanted
+            for part in (1 << 16, 3):
+                patch.setattr(reach, "_PART", part)
+                assert in_batches(graph, path, None, targets) == sorted(wanted, key=str)
 
 
 @given(graphs(), paths, ends, ends, st.sampled_from(WAYS))
@@ -98,6 +108,7 @@ def test_from_the_middle(
         graph = load(triples)
         for _ in range(2):  # what was marked is unmarked for the next one
             assert answers(graph, path, sources, targets) == wanted
+            assert in_batches(graph, path, sources, targets) == sorted(wanted, key=str)
 
 
 @given(graphs(), paths, ends, ends, st.sampled_from([0, 1 << 40]))
