@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +33,9 @@ from spaseq.language import syntax
 
 if TYPE_CHECKING:
     from spaseq.rdf.service import Service
+
+#: rdflib's parser is for one thread at a time.
+PARSER: Final = threading.Lock()
 
 SCHEME: Final = "urn:x-spaseq:"
 
@@ -155,13 +159,15 @@ def _translated(given: Mapping[str, Any], what: object, translate: _Translate) -
 
 
 def _query(text: str, base: str | None, names: Mapping[str, Any]) -> Query:
-    parsed = parseQuery(text)
+    with PARSER:
+        parsed = parseQuery(text)
     _tell(parsed[1], translatePrologue(parsed[0], base, names))
     return translateQuery(parsed, base, names)
 
 
 def _update(text: str, base: str | None, names: Mapping[str, Any]) -> Update:
-    parsed = parseUpdate(text)
+    with PARSER:
+        parsed = parseUpdate(text)
     prologue: Prologue | None = None
     for said, request in zip(parsed.prologue or (), parsed.request or (), strict=False):
         prologue = translatePrologue(said, base, names, prologue)

@@ -33,7 +33,7 @@ from spaseq.interop import from_rdflib
 from spaseq.language import prepare
 from spaseq.language.syntax import Construct, Query, Select
 from spaseq.rdf._quads import Quad, QuadStore, Triple
-from spaseq.rdf.asking import SCHEME, SERVICES
+from spaseq.rdf.asking import PARSER, SCHEME, SERVICES
 from spaseq.rdf.description import about_choices, about_match, about_query
 from spaseq.rdf.window import Recent
 from spaseq.results._columns import columns
@@ -48,10 +48,6 @@ _HERE: Final = URIRef("urn:x-spaseq:rows")
 
 #: How many blocks a service keeps translated.
 _BLOCKS: Final = 16
-
-# What services keep, and their blocks, which rdflib changes while it evaluates them, belong to one thread at
-# a time. One lock for all services, since a block may ask another one; who has it never waits for an engine.
-_LOCK: Final = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +81,8 @@ class Service:
         self._graph = Graph(store=self._store, identifier=self.iri)
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
         self.recent = Recent(query.window)
+        # Of what it keeps, and of its blocks, which rdflib changes while it evaluates them.
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         """How many matches it keeps now."""
@@ -115,7 +113,7 @@ class Service:
         if isinstance(self.query.form, Select):
             rows = [{Variable(v): term for v, term in row.items()} for row in match.bindings]
         kept = _Kept([row | {_MATCH: node} for row in rows], quads)
-        with _LOCK:
+        with self._lock:
             self._store.put(quads)
             self._kept.append(kept)
             if len(self._kept) > self.keep:
@@ -124,8 +122,13 @@ class Service:
             self.on_match(match)
 
     def ask(self, part: CompValue, ctx: QueryContext) -> list[Mapping[Variable, Node]]:
-        """The solutions of the block of a SERVICE that can go with what ``ctx`` has bound."""
-        with _LOCK:
+        """The solutions of the block of a SERVICE that can go with what ``ctx`` has bound.
+
+        If the query has failed, so that its matches are not all, raises why, unless SILENT.
+        """
+        if self.handle is not None and self.handle.error is not None and not part.silent:
+            raise self.handle.error
+        with self._lock:
             block = self._block(part)
             seen = {*self.variables, _MATCH} - block.hidden
             known = {v: ctx[v] for v in seen if ctx[v] is not None}
@@ -186,11 +189,12 @@ def register(
     if SERVICES.setdefault(name, service) is not service:  # in one step: another thread may want the name
         raise EngineError(f"there is a service {name!r} already: close it first, or take another name")
     try:
-        service.handle = engine.register(prepared, on_match=service.add)
+        with engine.turn.lock:  # so that the window has what the query has
+            service.handle = engine.register(prepared, on_match=service.add)
+            service.handle.follow(service.recent.add)
     except BaseException:
         del SERVICES[name]
         raise
-    service.handle.follow(service.recent.add)
     return service
 
 
@@ -251,7 +255,8 @@ def _translated(part: CompValue, variables: Sequence[Variable]) -> _Block:
     columns_ = (*variables, _MATCH)
     names = " ".join(variable.n3() for variable in columns_)
     line = " ".join(_HERE.n3() for _ in columns_)
-    parsed = parseQuery(f"SELECT * {{ VALUES ({names}) {{ ({line}) }} }}")
+    with PARSER:
+        parsed = parseQuery(f"SELECT * {{ VALUES ({names}) {{ ({line}) }} }}")
     subselect = given.name == "SubSelect"
     more = [CompValue("GroupOrUnionGraphPattern", graph=[given])] if subselect else given.part or []
     parsed[1].where.part.extend(more)

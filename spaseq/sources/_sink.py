@@ -137,7 +137,8 @@ class EventSink:
             raise ValueError(f"no time: nothing says {self.predicate} (option time= names another predicate)")
         first = found[0]
         if any(other[:2] != first[:2] for other in found):
-            raise ValueError("it has two different times: " + " and ".join(map(str, times or found)))
+            values = sorted({str(time.clock.show(time.value)) for time in found})
+            raise ValueError("it has two different times: " + " and ".join(values))
         if first.doubtful and not self.has_warned:
             self.has_warned = True
             warnings.warn(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from pyoxigraph import Quad, RdfFormat, parse
+from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, parse
 
 from spaseq.limits import Limits
 from spaseq.nesting import check_json
@@ -79,11 +79,27 @@ def read_document(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
     text = b"".join(blocks)
     assembler = GraphAssembler(sink)
     try:
-        assembler.quads(parse_jsonld(text, sink.limits))
+        assembler.quads(_with_default(parse_jsonld(text, sink.limits), sink.predicate))
     except ValueError as error:
         sink.bad("byte 0", str(error), text.decode(errors="replace"))
     assembler.close()
     yield
+
+
+def _with_default(quads: list[Quad], time: NamedNode | None) -> list[Quad]:
+    """The quads, those of the default graph in it.
+
+    rdflib writes a dataset's default graph without a name beside the others, which in JSON-LD makes it one
+    more graph, named by a blank node. It is known by what it says: the times of others.
+    """
+    names = {quad.graph_name for quad in quads}
+    unnamed = {
+        quad.graph_name
+        for quad in quads
+        if isinstance(quad.graph_name, BlankNode) and quad.predicate == time
+        if quad.subject in names and quad.subject != quad.graph_name
+    }
+    return [Quad(*quad.triple) if quad.graph_name in unnamed else quad for quad in quads]
 
 
 def read_documents(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
