@@ -55,6 +55,11 @@ class Limits:
         """The same, to be raised."""
         return LimitError(self.beyond(name, what), limit=name)
 
+    def check_text(self, length: int) -> None:
+        """Raises ``LimitError`` if a computed text is to have so many characters, and that is too many."""
+        if self.term_bytes is not None and length > self.term_bytes:
+            raise self.error("term_bytes", f"computing a text of {length} characters")
+
     def updated(self, assignment: str) -> Limits:
         """With one limit moved, as on the command line: ``partial-matches=5M``, ``query-bytes=none``.
 
@@ -72,6 +77,27 @@ class Limits:
 
 #: None of them: for hosts that bound what they run themselves, as Spark does.
 UNLIMITED: Final = Limits(None, None, None, None, None, None)
+
+
+class Budget:
+    """What one query keeps, against its ``limits``; each part of its memory says how large it is."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._sizes: dict[str, int] = {}
+
+    def partial(self, count: int) -> None:
+        """So many partial matches are kept. Raises ``LimitError``."""
+        most = self.limits.partial_matches
+        if most is not None and count > most:
+            raise self.limits.error("partial_matches", f"keeping {count} partial matches")
+
+    def takes(self, part: str, size: int) -> None:
+        """A part of the memory has, or is to have, so many bytes. Raises ``LimitError``."""
+        self._sizes[part] = size
+        most = self.limits.query_bytes
+        if most is not None and (total := sum(self._sizes.values())) > most:
+            raise self.limits.error("query_bytes", f"keeping {total} bytes for partial matches")
 
 
 def _number(text: str, assignment: str) -> int | None:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from pyoxigraph import BlankNode, Literal, NamedNode
 
+from spaseq.limits import UNLIMITED, Limits
 from spaseq.values import DECIMAL, DOUBLE, EXACT_ORDER, IS_DOUBLE, NO_NUMBER, Value, decode
 
 Term = NamedNode | BlankNode | Literal
@@ -59,7 +60,9 @@ class Dictionary:
     <NamedNode value=http://example.org/a>
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = UNLIMITED) -> None:
+        """``limits``: those of terms that are computed."""
+        self.limits = limits
         self.lock = threading.RLock()
         # All terms; once there is a table, those that were seen as Python objects.
         self._ids: dict[Term, int] = {}

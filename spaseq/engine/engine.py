@@ -104,7 +104,7 @@ class Engine:
         self._limits = limits
         self.turn = Turn()
         self._rejects = Rejects(dead_letters, strict, self.turn)
-        self._dictionary = Dictionary()
+        self._dictionary = Dictionary(limits)
         self._sharing = Sharing()
         self._flow = Flow(self._dictionary, self._sharing, self._rejects, limits)
         # What is still to be done, in order: callbacks add to it while it is worked on.

@@ -114,8 +114,8 @@ class Handle:
         self._coming = chain(self._coming, matches)
         if all_at_once or self._on_match is not None:
             self._finish()
-        else:
-            self._look(_AT_ONCE)
+        elif len(self._found) < _AT_ONCE:
+            self._look(_AT_ONCE - len(self._found))
 
     def deliver(self) -> None:
         """Gives the callback what it did not get because it raised something."""

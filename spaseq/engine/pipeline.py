@@ -165,7 +165,7 @@ class Pipeline:
         self._matcher = by_columns(self._chosen, self.pattern, self._dictionary, self._context, window)
         if self._matcher is None:
             make = by_events(self._chosen, self.pattern, self._context, window)
-            self._matcher = Matcher(self.pattern, window, make)
+            self._matcher = Matcher(self.pattern, window, make, self._context.budget)
         return self._matcher
 
     def _matches(self, found: Iterable[tuple[Key, Found]]) -> Iterator[Match]:

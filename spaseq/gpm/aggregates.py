@@ -65,6 +65,7 @@ def aggregate_ids(node: Aggregate, ids: Sequence[int], complete: bool, dictionar
         case "GROUP_CONCAT":
             separator = " " if node.separator is None else node.separator
             texts = [FUNCTIONS["STR"](dictionary.value(identifier)).data for identifier in ids]
+            dictionary.limits.check_text(sum(map(len, texts)) + len(separator) * len(texts))
             return dictionary.intern(Value(STRING, separator.join(texts)).term)
     zero = Value(INTEGER, 0)
     total = reduce(lambda a, b: arithmetic("+", a, b), map(dictionary.value, ids), zero)

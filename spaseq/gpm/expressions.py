@@ -194,7 +194,10 @@ class _Compiler:
             case Constant(term):
                 constant = decode(term)
                 return lambda solution: constant  # noqa: ARG005 # the shape of all closures
-            case Binary("+" | "-" | "*" | "/" as operator, left, right):
+            case Binary("*", left, right):
+                first, second = self.value(left), self.value(right)
+                return self._bounded(lambda solution: arithmetic("*", first(solution), second(solution)))
+            case Binary("+" | "-" | "/" as operator, left, right):
                 first, second = self.value(left), self.value(right)
                 return lambda solution: arithmetic(operator, first(solution), second(solution))
             case Unary("-", operand):
@@ -210,6 +213,10 @@ class _Compiler:
             case Call("BOUND", _) | Binary() | Unary() | In() | Exists():
                 holds = self.test(expression)
                 return lambda solution: boolean(holds(solution))
+            case Call("CONCAT" | "ENCODE_FOR_URI" as name, arguments):
+                return self._bounded(self._apply(FUNCTIONS[name], arguments))
+            case Call("REPLACE", arguments):
+                return self._bounded(self._apply(self._replace, arguments))
             case Call(name, arguments):
                 return self._apply(FUNCTIONS[name], arguments)
             case FunctionCall(function, arguments):
@@ -223,6 +230,26 @@ class _Compiler:
             return lambda solution: function(single(solution))
         compiled = [self.value(argument) for argument in arguments]
         return lambda solution: function(*[argument(solution) for argument in compiled])
+
+    def _replace(self, text: Value, pattern: Value, replacement: Value, *flags: Value) -> Value:
+        # At most so often: asked before, since one call can make terabytes of two megabytes.
+        self._dictionary.limits.check_text((len(text.text) + 1) * len(replacement.text) >> 10)
+        replaced: Value = FUNCTIONS["REPLACE"](text, pattern, replacement, *flags)
+        return replaced
+
+    def _bounded(self, evaluate: _Evaluate) -> _Evaluate:
+        """A text, or integer, that is longer than what it is made of, and may be too long."""
+        check = self._dictionary.limits.check_text
+
+        def bounded(solution: Solution) -> Value:
+            value = evaluate(solution)
+            if isinstance(value.data, str):
+                check(len(value.data))
+            elif isinstance(value.data, int):
+                check(value.data.bit_length() >> 2)  # at most so many digits
+            return value
+
+        return bounded
 
     @staticmethod
     def _number(evaluate: _Evaluate) -> _Evaluate:

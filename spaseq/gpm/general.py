@@ -148,4 +148,6 @@ def _ask(
         custom_functions=writer.functions,
     )
     assert isinstance(answers, QuerySolutions)
-    return [tuple(identify(answer[name]) for name in names) for answer in answers]
+    rows = [tuple(identify(answer[name]) for name in names) for answer in answers]
+    writer.check()
+    return rows

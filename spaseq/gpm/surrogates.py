@@ -91,6 +91,7 @@ class Writer:
         self._graphs = graphs
         self._blank: dict[BlankNode, str] = {}
         self._names = 0
+        self._raised: BaseException | None = None
         self.functions: dict[NamedNode, Function] = {}
 
     # --- patterns -----------------------------------------------------------------------------
@@ -361,6 +362,20 @@ class Writer:
         return identify(term) if isinstance(term, NamedNode) else self._dictionary.intern(term)
 
     def _register(self, function: Function) -> NamedNode:
+        def guarded(*terms: Term) -> Term | Triple | None:
+            # To Oxigraph, whatever is raised is SPARQL's error.
+            if self._raised is None:
+                try:
+                    return function(*terms)
+                except BaseException as error:
+                    self._raised = error
+            return None
+
         name = NamedNode(f"f:{len(self.functions)}")
-        self.functions[name] = function
+        self.functions[name] = guarded
         return name
+
+    def check(self) -> None:
+        """Raises what was raised inside a function, other than SPARQL's errors."""
+        if self._raised is not None:
+            raise self._raised

@@ -16,7 +16,7 @@ from spaseq.gpm.expressions import ExpressionError, compile_filter
 from spaseq.language import scope
 from spaseq.language.rewrite import substitute
 from spaseq.language.syntax import Aggregate, Expression, Filter, Group, Prev, Var
-from spaseq.limits import UNLIMITED, Limits
+from spaseq.limits import UNLIMITED, Budget, Limits
 from spaseq.matching.model import Occurrence, Row, Solution
 from spaseq.terms import Dictionary
 
@@ -42,7 +42,7 @@ class _Condition:
 
 
 class Context:
-    """The operations on rows for one query. ``limits`` bound what its evaluator may keep."""
+    """The operations on rows for one query. ``budget`` is what its evaluator may keep."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Context:
         exists: Exists,
         limits: Limits = UNLIMITED,
     ) -> None:
-        self.limits = limits
+        self.budget = Budget(limits)
         self._pattern = pattern
         self._dictionary = dictionary
         self._kleenes = {n.id: n for n in walk(pattern.root) if isinstance(n, Kleene)}

@@ -7,14 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cmp_to_key
 from operator import attrgetter
+from typing import Final
 
 from spaseq.automaton.pattern import SequencePattern, may_trail
 from spaseq.events import Stamp
 from spaseq.language.syntax import Consume, Emit
+from spaseq.limits import UNLIMITED, Budget
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution
 
 #: The values of the PARTITION BY variables, as term ids; empty without PARTITION BY.
 Key = tuple[int, ...]
+
+#: About how many bytes a partition takes, without what it keeps of events.
+_PARTITION: Final = 4_096
 
 
 @dataclass(slots=True)
@@ -23,15 +28,25 @@ class _Partition:
     newest: Occurrence
     # Matches that EMIT cannot judge yet, since more with the same last event may come.
     held: list[Found]
+    # What its evaluator keeps, as last counted.
+    kept: tuple[int, int] = (0, 0)
 
 
 class Matcher:
     """Routes occurrences to the evaluators of their partitions and selects among the matches found.
 
-    ``make`` builds an evaluator for one partition.
+    ``make`` builds an evaluator for one partition; ``budget`` is what all may keep together.
     """
 
-    def __init__(self, pattern: SequencePattern, bounds: Bounds, make: Callable[[], Evaluator]) -> None:
+    def __init__(
+        self,
+        pattern: SequencePattern,
+        bounds: Bounds,
+        make: Callable[[], Evaluator],
+        budget: Budget | None = None,
+    ) -> None:
+        self._budget = budget or Budget(UNLIMITED)
+        self._partial = self._size = 0
         query = pattern.query
         self._variables = tuple(v.name for v in query.partition)
         self._emit = query.emit
@@ -56,6 +71,7 @@ class Matcher:
         for key, seen in self._split(occurrence):
             partition = self._partition(key, seen)
             found = partition.evaluator.push(seen)
+            self._count(partition, partition.evaluator.kept)
             if found:
                 yield from self._deliver(key, partition, found, self._hold)
 
@@ -84,6 +100,14 @@ class Matcher:
             partition.evaluator.drop()
             partition.held.clear()
 
+    def _count(self, partition: _Partition, kept: tuple[int, int]) -> None:
+        """A partition keeps so many partial matches, and bytes, now."""
+        self._partial += kept[0] - partition.kept[0]
+        self._size += kept[1] - partition.kept[1]
+        partition.kept = kept
+        self._budget.partial(self._partial + len(partition.held))
+        self._budget.takes("partitions", self._size + _PARTITION * len(self._partitions))
+
     @property
     def _hold(self) -> bool:
         return self._trails and self._emit is not Emit.ALL
@@ -105,6 +129,7 @@ class Matcher:
             if self._bounds.closing(partition.newest) > at:
                 break
             del self._partitions[key]
+            self._count(partition, (0, 0))
 
     def _deliver(
         self, key: Key, partition: _Partition, found: Sequence[Found], hold: bool

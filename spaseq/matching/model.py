@@ -209,6 +209,11 @@ class Evaluator(Protocol):
     event it needs or, if it waits for the end of its window, by the ``advance`` that ends it.
     """
 
+    @property
+    def kept(self) -> tuple[int, int]:
+        """How many partial matches it keeps, and about how many bytes they take."""
+        ...
+
     def push(self, occurrence: Occurrence) -> Sequence[Found]:
         """Takes the next event."""
         ...

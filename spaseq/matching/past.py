@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.solutions import Solutions
+from spaseq.limits import Budget
 from spaseq.matching.host import Key
 from spaseq.matching.model import Occurrence, Solution
 
@@ -37,6 +38,13 @@ class Chunk:
     def __post_init__(self) -> None:
         self.batch.dictionary.hold(self)
 
+    @property
+    def size(self) -> int:
+        """How many bytes the columns take, those of other queries' GPMs left out."""
+        batch = self.batch
+        rows = sum(len(table) * (len(table.columns) + 1) for table in self.solutions)
+        return 8 * (3 * len(batch.s) + 5 * len(batch) + rows)
+
     def span(self, g: int, index: int) -> range:
         """The rows of a GPM in an event."""
         if self.rows is not None:
@@ -59,7 +67,9 @@ class Chunk:
 class Past:
     """Batches, from the oldest that a run may hold on."""
 
-    def __init__(self, gpms: Sequence[str], keys: Sequence[str]) -> None:
+    def __init__(self, gpms: Sequence[str], keys: Sequence[str], budget: Budget) -> None:
+        self._budget = budget
+        self._size = 0
         self._number = {name: g for g, name in enumerate(gpms)}
         self._keys = keys
         self._chunks: dict[int, Chunk] = {}
@@ -73,13 +83,15 @@ class Past:
     def add(self, chunk: Chunk, oldest: int) -> None:
         """One batch more; those that end before ``oldest`` on the window's axis go."""
         while self._gone < len(self._starts) and self._chunks[self._starts[self._gone]].last < oldest:
-            del self._chunks[self._starts[self._gone]]
+            self._size -= self._chunks.pop(self._starts[self._gone]).size
             self._gone += 1
         if self._gone > _SLACK and 2 * self._gone > len(self._starts):
             del self._starts[: self._gone]
             self._gone = 0
         self._chunks[chunk.start] = chunk
         self._starts.append(chunk.start)
+        self._size += chunk.size
+        self._budget.takes("events", self._size)
         self._seen.clear()
 
     def chunks(self, positions: Ints) -> list[Chunk]:

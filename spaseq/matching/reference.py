@@ -115,6 +115,11 @@ class Reference:
         self._seen: dict[object, int] = {}
         self._dropped = -1
 
+    @property
+    def kept(self) -> tuple[int, int]:
+        """See ``Evaluator.kept``; nothing is kept but events and what waits."""
+        return len(self._waiting), 0
+
     def drop(self) -> None:
         """See ``Evaluator.drop``. The events stay: negations at a match's beginning must see them."""
         self._waiting = []

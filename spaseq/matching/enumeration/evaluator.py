@@ -53,11 +53,12 @@ class Enumeration(Immediate):
         self._partition = len(query.partition)
         self._emit = query.emit
         self._bounds = bounds
+        self._budget = context.budget
         self._single = len(set(pattern.streams)) == 1
-        self._past = Past(self._gpms, self._keys[: self._partition])
+        self._past = Past(self._gpms, self._keys[: self._partition], context.budget)
         automaton = Automaton(Program(compile_pattern(pattern)), self._gpms)
         self._replay = Replay(automaton, context, self._past, self._keys, self._partition)
-        self._memory = Memory(automaton, len(self._gpms), len(self._keys), bounds.reach)
+        self._memory = Memory(automaton, len(self._gpms), len(self._keys), bounds.reach, context.budget)
         self._memory.counters[lay.SINGLE] = self._single
         self._memory.counters[lay.CONSUME] = query.consume is Consume.ANY
         dictionary.hold(self)
@@ -184,11 +185,17 @@ class Enumeration(Immediate):
         if self._emit is Emit.ALL:
             return found
         if self._emit is Emit.MAX:
-            return select(self._emit, list(found))
+            return select(self._emit, list(self._counted(found)))
         best: list[Found] = []
         for match in found:
             best = select(self._emit, [*best, match])
         return best
+
+    def _counted(self, found: Iterable[Found]) -> Iterator[Found]:
+        """The same, as long as they are not too many to be kept."""
+        for count, match in enumerate(found, 1):
+            self._budget.partial(count)
+            yield match
 
 
 class _Columns(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from spaseq.limits import Budget
 from spaseq.matching.enumeration import _kernel_layout as lay
 from spaseq.matching.enumeration._kernel_partitions import move_partitions
 from spaseq.matching.enumeration._kernel_walk import enumerate_matches
@@ -24,7 +25,8 @@ _MOST_MATCHES: Final = 1 << 16
 class Memory:
     """All partial matches of a query: see ``_kernel_layout`` for what the arrays hold."""
 
-    def __init__(self, automaton: Automaton, labels: int, keys: int, limit: int) -> None:
+    def __init__(self, automaton: Automaton, labels: int, keys: int, limit: int, budget: Budget) -> None:
+        self._budget = budget
         self.automaton = automaton
         self.counters = np.zeros(lay.COUNTERS, dtype=np.int64)
         c = self.counters
@@ -59,6 +61,7 @@ class Memory:
         """Makes more of what the kernel wants more of, while nothing found waits to be enumerated."""
         c = self.counters
         if c[lay.WANTS] == lay.MORE_KEYS:
+            self._budget.takes("seen", 2 * self.seen.nbytes)
             (self.seen,) = lay.arrays((2 * len(self.seen), self.seen.shape[1]))
             return
         old, most_list = self.parts, int(c[lay.MOST_LIST])
@@ -71,12 +74,14 @@ class Memory:
 
     def more_nodes(self) -> None:
         """A ring twice as large."""
+        self._budget.takes("nodes", 2 * self.nodes.nbytes)
         # Each node is in both halves then: where its number leads now, and where nothing asks for it.
         self.nodes = np.concatenate([self.nodes, self.nodes])
         self.counters[lay.MASK] = len(self.nodes) - 1
 
     def more_found(self) -> None:
         """Room for twice as many roots."""
+        self._budget.takes("found", 2 * self.found.nbytes)
         self.found = np.concatenate([self.found, np.zeros_like(self.found)])
 
     def make_partitions(self, least: int) -> None:
@@ -100,6 +105,7 @@ class Memory:
     def _arrays(self, size: int, active: int, most_list: int) -> tuple[lay.Ints, lay.Ints, lay.Ints]:
         words, entry = _entry(active, most_list)
         width = int(lay.WAITING + self.counters[lay.LABELS] * words + active * entry)
+        self._budget.takes("partitions", 8 * size * (width + 3))
         parts, table, work = lay.arrays((size, width), (1 << (2 * size).bit_length(),), (width,))
         return parts, table, work
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import NO_SOLUTIONS, Solutions
+from spaseq.limits import Budget
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel.numbers import Numbers
 from spaseq.matching.past import Chunk, Past
@@ -35,12 +36,13 @@ class Columns:
         gpms: Sequence[str],
         read: Sequence[tuple[int, str]],
         constants: Sequence[int],
+        budget: Budget,
     ) -> None:
         self._gpms = gpms
         self._read = read
         self._single = len(set(pattern.streams)) == 1
         self._streams: dict[int, int] = {}
-        self.past = Past(gpms, tuple(variable.name for variable in pattern.query.partition))
+        self.past = Past(gpms, tuple(variable.name for variable in pattern.query.partition), budget)
         self.numbers = Numbers(dictionary)
         self._constants = np.array(constants, dtype=np.int64)
         self.numbers.cover(self._constants)

@@ -50,7 +50,7 @@ class Kernel:
         self._tables = self._compiled.tables
         self._tables[v.LIMIT] = bounds.reach
         c = self._compiled
-        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants)
+        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants, context.budget)
         past = self._columns.past
         self._exact = Exact(c, context, past, bounds)
         self._replay = Replay(c, context, past)
@@ -58,7 +58,8 @@ class Kernel:
         self._trails = bool(self._tables[v.TRAILS])
         self._open = Open(bounds.reach)
         self._certain = Certain(c, self._replay, bounds.reach)
-        self._memory = memory(self._compiled, _START)
+        self._budget = context.budget
+        self._memory = memory(self._compiled, _START, self._budget)
         self._start = 0
 
     def process(
@@ -193,12 +194,13 @@ class Kernel:
         nowhere = np.zeros(0, dtype=np.int64)
         now = axis, time, ids.numbers, ids.codes
         live, remembered = k.sweep(tables, old.ints, old.floats, nowhere, old.floats, *now)
+        self._budget.partial(live + decided)
         waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
         nodes = 2 * (int(old.ints[mem.LIVE_NODES]) + decided * max(1, int(tables[v.MOST_PARTS])))
         found = decided * int(tables[v.MOST_ACCEPTS])
         entries = 2 * (remembered + int(old.ints[mem.WANTED]))
         room = Room(*map(max, Room(waits, nodes, found, entries), _START))
-        new = memory(self._compiled, room, old)
+        new = memory(self._compiled, room, self._budget, old)
         k.sweep(tables, old.ints, old.floats, new.ints, new.floats, *now)
         self._memory = new
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.limits import Budget
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel import _kernel_values as v
@@ -38,6 +39,7 @@ class Memory:
 
     ints: Ints
     floats: Floats
+    budget: Budget
 
     def begin(self) -> None:
         """A new batch begins."""
@@ -54,12 +56,16 @@ class Memory:
             decisions = 2 * int(max(decisions, m[mem.DECIDED], m[mem.ASKED]))
         answers = m[m[mem.ANSWERS] : m[mem.ANSWERS] + m[mem.ANSWERED]].copy()
         end = _place_scratch(m, size, most_keys, decisions)
+        self.budget.takes("runs", 8 * (end + len(self.floats)))
         self.ints = np.concatenate([m[:size], np.zeros(end - size, dtype=np.int64)])
         self.ints[self.ints[mem.ANSWERS] : self.ints[mem.ANSWERS] + len(answers)] = answers
 
 
-def memory(compiled: Compiled, room: Room, like: Memory | None = None) -> Memory:
-    """An empty memory with so much space; the progress of ``like`` is taken over."""
+def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None = None) -> Memory:
+    """An empty memory with so much space; the progress of ``like`` is taken over.
+
+    Raises ``LimitError``, and makes nothing, if that is beyond the budget.
+    """
     tables = compiled.tables
     width = mem.KEY + int(tables[v.N_KEYS])
     negates = tables[v.CHAINS] < tables[v.CHAINS_END]
@@ -88,8 +94,10 @@ def memory(compiled: Compiled, room: Room, like: Memory | None = None) -> Memory
     if like is not None:
         most_keys, decisions = int(like.ints[mem.MOST_KEYS]), int(like.ints[mem.MOST_DECISIONS])
     start = mem.HEADER + sum(sizes.values())
+    size = start + sum(_scratch_sizes(most_keys, decisions, width).values())
+    budget.takes("runs", 8 * (size + compiled.sums * (waits + 2)))
     # All at once: what is not used is not even touched.
-    m = np.zeros(start + sum(_scratch_sizes(most_keys, decisions, width).values()), dtype=np.int64)
+    m = np.zeros(size, dtype=np.int64)
     at = mem.HEADER
     for section, size in sizes.items():
         m[section] = at
@@ -124,7 +132,7 @@ def memory(compiled: Compiled, room: Room, like: Memory | None = None) -> Memory
         for place in (mem.EVENT, mem.EVENT_KEY, mem.SERIAL, mem.ENTERED):
             m[place] = like.ints[place]
     _place_scratch(m, start, most_keys, decisions)
-    return Memory(m, f)
+    return Memory(m, f, budget)
 
 
 def _scratch_sizes(keys: int, decisions: int, partition_width: int) -> dict[int, int]:

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.limits import Budget
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.lazy import _kernel as k
 from spaseq.matching.lazy import _kernel_layout as lay
@@ -26,7 +27,8 @@ _WAITS: Final = 1 << 6
 class Memory:
     """The buffers, their index, and the search in progress: see ``_kernel_layout``."""
 
-    def __init__(self, compiled: Compiled, limit: int, single: bool) -> None:
+    def __init__(self, compiled: Compiled, limit: int, single: bool, budget: Budget) -> None:
+        self._budget = budget
         self._tables = compiled.tables
         self._gpms = len(compiled.gpms)
         self._stride = lay.VALUES + compiled.values + 2 * lay.INDEX_LIMIT
@@ -127,13 +129,16 @@ class Memory:
                 self.size,
                 axis - int(self.counters[lay.LIMIT]),
             )
+            self._budget.partial(self.waiting)
             room = len(self.waits) // self.size // len(self.lists)
             if 2 * int(self.lists.max()) > room:
+                self._budget.takes("waits", 2 * (self.waits.nbytes + self.spans.nbytes))
                 self.waits, self.spans = (
                     np.concatenate([some, np.zeros_like(some)], axis=1).ravel()
                     for some in (all_.reshape(len(self.lists), -1) for all_ in (self.waits, self.spans))
                 )
         elif status == lay.DEEPER:
+            self._budget.takes("frames", 2 * (self.frames.nbytes + self.sums.nbytes))
             self.frames = np.concatenate([self.frames, np.zeros_like(self.frames)])
             self.sums = np.concatenate([self.sums, np.zeros(len(self.frames) // self.width * self.floats)])
 
@@ -144,6 +149,7 @@ class Memory:
 
     def more_found(self) -> None:
         """Makes more room for what is found."""
+        self._budget.takes("found", 2 * (self.found.nbytes + self.choices.nbytes))
         self.found = np.concatenate([self.found, np.zeros_like(self.found)])
         self.choices = np.concatenate([self.choices, np.zeros_like(self.choices)])
 
@@ -172,6 +178,7 @@ class Memory:
             rings[g, lay.R_MASK] = size - 1
         ends = np.cumsum(rings[:, lay.R_MASK] + 1)
         rings[:, lay.R_BASE] = ends - rings[:, lay.R_MASK] - 1
+        self._budget.takes("rows", 8 * int(ends[-1]) * (self._stride + self._ordered))
         rows = np.zeros((int(ends[-1]), self._stride), dtype=np.int64)
         ordered = np.zeros(len(rows) * self._ordered)
         for before, now in zip(old, rings, strict=True):
@@ -192,6 +199,7 @@ class Memory:
         entries = self.index.reshape(-1, lay.E_SIZE)
         live = int((entries[:, lay.E_COUNT] > 0).sum()) + lay.INDEX_LIMIT * wanted
         size = max(_ENTRIES, 1 << (4 * live).bit_length())
+        self._budget.takes("index", 8 * size * lay.E_SIZE)
         self.index = np.zeros(size * lay.E_SIZE, dtype=np.int64)
         self._measure()
         k.reindex(

@@ -77,6 +77,11 @@ class Ordered:
         self._now = self._resume = _ALWAYS
         self._machine.start(Run(), self._context.start)
 
+    @property
+    def kept(self) -> tuple[int, int]:
+        """See ``Evaluator.kept``."""
+        return self._machine.waiting, self._machine.size
+
     def push(self, occurrence: Occurrence) -> list[Found]:
         """See ``Evaluator.push``."""
         found = []

@@ -46,10 +46,10 @@ class Parameterized(Immediate):
         self._gpms = tuple(pattern.gpms)
         # Of each place of the sequence, the number and name of its GPM.
         self._places = [(self._gpms.index(atom.gpm), atom.gpm) for atom in self._compiled.atoms]
-        self._past = Past(self._gpms, self._keys)
+        self._past = Past(self._gpms, self._keys, context.budget)
         self._values = Values(dictionary)
         width = k.HEADER + self._size * (self._compiled.program.tracks + 2)
-        self._partitions = Partitions(width, bool(self._keys))
+        self._partitions = Partitions(width, bool(self._keys), context.budget)
         self._found = np.zeros((_ROOM, self._size + 2), dtype=np.int64)
         self._stops = np.zeros(self._size + 2, dtype=np.int64)
         dictionary.hold(self)

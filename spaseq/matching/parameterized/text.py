@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from spaseq.gpm.solutions import Mask, Solutions, group_codes
+from spaseq.limits import Budget
 from spaseq.matching.host import Key
 from spaseq.matching.parameterized._kernel import Ints
 from spaseq.matching.parameterized.query import RELEVANT, Compiled
@@ -121,7 +122,8 @@ def _symbols(size: int, keys: Sequence[str], tables: Sequence[Solutions]) -> tup
 class Partitions:
     """The texts of partitions by their keys, as rows of the kernel's state."""
 
-    def __init__(self, width: int, partitioned: bool) -> None:
+    def __init__(self, width: int, partitioned: bool, budget: Budget) -> None:
+        self._budget = budget
         self.state = np.zeros((1, width), dtype=np.int64)
         self.keys: list[Key] = [] if partitioned else [()]
         self._numbers: dict[Key, int] = {}
@@ -156,6 +158,7 @@ class Partitions:
         missing = len(self.keys) - len(self.state)
         if missing > 0:
             room = max(missing, len(self.state))
+            self._budget.takes("partitions", 8 * (len(self.state) + room) * self.state.shape[1])
             self.state = np.concatenate([self.state, np.zeros((room, self.state.shape[1]), dtype=np.int64)])
         return np.array(numbers, dtype=np.int64)
 

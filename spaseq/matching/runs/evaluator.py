@@ -31,6 +31,11 @@ class Runs:
         self._waiting: list[tuple[int, int, _Waiting]] = []
         self._machine.start(Run(), context.start)
 
+    @property
+    def kept(self) -> tuple[int, int]:
+        """See ``Evaluator.kept``."""
+        return self._machine.waiting + len(self._waiting), self._machine.size
+
     def push(self, occurrence: Occurrence) -> list[Found]:
         """See ``Evaluator.push``."""
         opening = self._bounds.opening(occurrence, occurrence)

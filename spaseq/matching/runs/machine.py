@@ -75,6 +75,8 @@ class Machine:
         # Per first event, by position: what ends when no window holds that event any more. (Taking the
         # first item of a plain dict passes over all that were deleted there.)
         self._families: OrderedDict[int, tuple[Occurrence, dict[int, Member]]] = OrderedDict()
+        #: How many runs wait, and about how many bytes they take.
+        self.waiting = self.size = 0
 
     def start(self, run: Run, rows: Rows) -> None:
         """Sets a run at the beginning of the automaton."""
@@ -131,6 +133,10 @@ class Machine:
                 family[1].pop(wait.number, None)
 
     def _discard(self, wait: Wait) -> None:
+        if wait.size:
+            self.waiting -= 1
+            self.size -= wait.size
+            wait.size = 0
         self._neighbours.pop(wait.number, None)
         self._barred.pop(wait.number, None)
         self._indices[id(wait.gate)].discard(wait)
@@ -240,6 +246,9 @@ class Machine:
             self._neighbours[wait.number] = wait
         else:
             self._indices[id(gate)].add(wait)
+        self.waiting += 1
+        self.size += wait.weigh()
+        self.context.budget.partial(self.waiting)
         self.remember(wait.number, run, wait)
         for way, begun_run, begun_rows in wait.begun:
             if way.operands:

@@ -20,6 +20,11 @@ History = tuple["History", Choice] | None
 
 _SEVERAL: Final = -1
 
+#: About how many bytes a waiting run takes, one of its rows, and a variable or iteration there.
+_WAIT: Final = 900
+_ROW: Final = 300
+_ITEM: Final = 50
+
 
 class Frontier(NamedTuple):
     """The end of a match so far: what every further event must follow. ``stream`` -1: of several."""
@@ -164,7 +169,7 @@ class Wait:
     (later ones are no further hindrance).
     """
 
-    __slots__ = ("begun", "blockers", "gate", "number", "rows", "run")
+    __slots__ = ("begun", "blockers", "gate", "number", "rows", "run", "size")
 
     def __init__(self, number: int, gate: Gate, run: Run, rows: Rows) -> None:
         self.number = number
@@ -174,6 +179,16 @@ class Wait:
         self.blockers: list[tuple[Stamp, ...]] = []
         # Per way, the run and its Ω behind the operator.
         self.begun: list[tuple[Way, Run, Rows]] = []
+        # About how many bytes all that takes; 0 once it waits no longer.
+        self.size = 0
+
+    def weigh(self) -> int:
+        """Finds ``size``, as it is when the run begins to wait."""
+        rows = (row for _, _, rows in self.begun for row in rows)
+        self.size = _WAIT + sum(
+            _ROW + _ITEM * len(row.binding) + _ITEM * sum(map(len, row.iterations.values())) for row in rows
+        )
+        return self.size
 
     def bars(self, stamps: Sequence[Stamp]) -> bool:
         """Whether these events come too late: something in between must not be skipped."""
