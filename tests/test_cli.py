@@ -344,9 +344,12 @@ def test_a_source_is_sorted_when_asked(here: Path) -> None:
 
 def test_only_the_first_reasons_are_shown(here: Path) -> None:
     (here / "bad.nq").write_text("no quad\n" * 20)
-    lines = run("-s", "S1=bad.nq").stderr.splitlines()
+    result = run("-s", "S1=bad.nq")
+    lines = result.stderr.splitlines()
     assert lines[0] == "20 bad and 0 late events were left out"
-    assert (len(lines), lines[-1]) == (7, "  … (--dead-letters FILE keeps them all)")
+    assert (len(lines), lines[-2]) == (8, "  … (--dead-letters FILE keeps them all)")
+    assert lines[-1].startswith("error: nothing of <http://example.org/s> could be read: all 20 events")
+    assert result.exit_code == 1
 
 
 def test_dead_letters_are_kept_in_a_file(here: Path) -> None:

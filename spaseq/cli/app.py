@@ -28,7 +28,7 @@ from spaseq.cli.arguments import (
     limits,
     stream_sources,
 )
-from spaseq.cli.console import reporting, warn
+from spaseq.cli.console import reporting, standard_output, warn, whole_streams
 from spaseq.cli.graphs import paths, retrieve
 from spaseq.errors import FormatError
 from spaseq.language import prepare
@@ -170,7 +170,6 @@ def run(
         from spaseq.cli.run import Report, deliver, output
         from spaseq.engine import Source
         from spaseq.engine import run as start
-        from spaseq.engine.rejects import DeadLetterFile
         from spaseq.gpm.kb import KnowledgeBase
         from spaseq.sources.catalog import load_catalog
 
@@ -186,7 +185,7 @@ def run(
             raise UsageError(f"-f {error}") from None
         if evaluator is not None:
             check_evaluator(evaluator, prepared, engine)
-        report = Report(dead_letters)
+        report = Report(dead_letters, strict)
         given = {iri: Source(iri, location, options) for iri, (location, options) in sources.items()}
         cursor = None
         if engine is RunEngine.SPARK:
@@ -206,7 +205,7 @@ def run(
                 lateness=lateness,
                 idle=idle,
                 strict=strict,
-                dead_letters=dead_letters or report.refuse,
+                dead_letters=report.refuse,
                 progress=report.progress,
             )
         else:
@@ -214,7 +213,6 @@ def run(
                 raise UsageError("--checkpoint is for --engine spark")
             if wall_clock and idle is None:
                 raise UsageError("--wall-clock moves the time of idle streams on: say --idle DURATION, too")
-            report.letters = None if dead_letters is None else DeadLetterFile(dead_letters)
             matches = start(
                 prepared,
                 given,
@@ -266,6 +264,7 @@ def explain(
     with reporting():
         text = _explained(_read(query), format_)
         if out is None:
+            standard_output()
             typer.echo(text)
         else:
             out.write_text(f"{text}\n", encoding="utf-8")
@@ -277,6 +276,7 @@ app.command()(retrieve)
 
 def main() -> None:
     """The entry point of the ``spaseq`` command."""
+    whole_streams()
     app()
 
 

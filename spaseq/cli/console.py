@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Final, Self, TextIO
+from typing import IO, TYPE_CHECKING, Final, Self, TextIO
 
 import typer
 from rich.console import Console
@@ -20,7 +20,7 @@ from rich.segment import ControlType
 
 from spaseq.cli.arguments import UsageError
 from spaseq.errors import QueryError, SpaseqError, SpaseqWarning
-from spaseq.results._base import show_time
+from spaseq.results._base import harmless, show_time
 
 if TYPE_CHECKING:
     from spaseq.engine import Progress
@@ -29,19 +29,45 @@ if TYPE_CHECKING:
 _AGAIN: Final = 0.05
 
 
-def say(text: str) -> None:
-    """A message on standard error."""
-    typer.echo(text, err=True)
+def say(text: str, kind: str = "") -> None:
+    """A message on standard error; what it cites cannot steer a terminal."""
+    typer.echo(f"{kind}{harmless(text)}", err=True)
 
 
 def warn(text: str) -> None:
     """A warning on standard error."""
-    say(f"{typer.style('warning:', fg='yellow')} {text}")
+    say(text, f"{typer.style('warning:', fg='yellow')} ")
 
 
 def complain(error: BaseException) -> None:
     """An error on standard error; one in a query says itself where it is."""
-    say(str(error) if isinstance(error, QueryError) else f"{typer.style('error:', fg='red')} {error}")
+    say(str(error), "" if isinstance(error, QueryError) else f"{typer.style('error:', fg='red')} ")
+
+
+def whole_streams() -> None:
+    """Where standard input, output or error is closed (``>&-``), let it be nowhere.
+
+    Else the next file that is opened takes its place, and gets what others write there.
+    """
+    for number, mode in enumerate((os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, mode)  # the lowest number that is free: this one
+            assert opened == number
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # as long as the process lives
+
+
+def standard_output() -> IO[bytes]:
+    """Standard output, as bytes; ClosedError if there is none."""
+    if sys.stdout is None:
+        raise ClosedError("standard output is closed: nowhere to write to (-o FILE writes to a file)")
+    return sys.stdout.buffer
+
+
+class ClosedError(SpaseqError):
+    """A standard stream that is needed is closed."""
 
 
 @contextmanager

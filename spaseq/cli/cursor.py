@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from spaseq.cli.arguments import UsageError
+from spaseq.errors import FormatError
 from spaseq.results import Format, ResultWriter
 from spaseq.results.match import Match
 
@@ -101,7 +102,11 @@ class NotedWriter(ResultWriter):
 
     def match(self, match: Match) -> None:
         """Write one match, and note it."""
-        self._writer.match(match)
+        try:
+            self._writer.match(match)
+        except FormatError:
+            self._cursor.passed()
+            raise
         self._cursor.wrote(self._out)
 
     def close(self) -> None:

@@ -67,6 +67,8 @@ def _read(text: str) -> Any:
 
 def _from_file(file: str) -> list[Any]:
     """The expressions of a file of JSON, ``-`` for standard input."""
+    if file == "-" and sys.stdin is None:
+        raise UsageError("--expressions -: standard input is closed")
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except UnicodeDecodeError:

@@ -7,17 +7,25 @@ import signal
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
 import typer
 
-from spaseq.cli.console import Interrupts, StatusLine, Terminated, say, warnings_on_stderr
+from spaseq.cli.console import (
+    Interrupts,
+    StatusLine,
+    Terminated,
+    say,
+    standard_output,
+    warnings_on_stderr,
+)
 from spaseq.cli.cursor import Cursor
 from spaseq.engine import Progress
 from spaseq.engine.rejects import DeadLetterFile
+from spaseq.errors import FormatError, SourceError
 from spaseq.results import ResultWriter
+from spaseq.results._json import line_of
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent
 
@@ -32,18 +40,22 @@ class _ReaderGoneError(Exception):
     """Nobody reads the results any more, as after ``| head``."""
 
 
-@dataclass(slots=True)
 class Report:
-    """What a run says on standard error: its progress, and in the end which events it had to refuse.
+    """What a run says on standard error: its progress, and in the end what it had to leave out.
 
-    ``dead_letters`` is where these go; ``letters`` the same, open, unless somebody else writes it.
+    That is bad and late events, and matches that the format of the results cannot hold. ``dead_letters`` is
+    the file that keeps them all.
     """
 
-    dead_letters: Path | None
-    letters: DeadLetterFile | None = None
-    status: StatusLine = field(default_factory=StatusLine)
-    last: Progress | None = None
-    refused: list[BadEvent] = field(default_factory=list)
+    def __init__(self, dead_letters: Path | None, strict: bool) -> None:
+        self.status = StatusLine()
+        self.last: Progress | None = None
+        self._strict = strict
+        self._path = dead_letters
+        self._file = DeadLetterFile(dead_letters) if dead_letters is not None else None
+        self._shown: list[BadEvent] = []
+        self._matches = 0
+        self._unwritten = 0
 
     def progress(self, progress: Progress) -> None:
         """Called by the engine every now and then, and at the end."""
@@ -51,29 +63,53 @@ class Report:
         self.status.show(progress)
 
     def refuse(self, event: BadEvent) -> None:
-        """Called by the engine with every bad or late event; the first few are kept if there is no file."""
-        if self.letters is not None:
-            self.letters(event)
-        elif len(self.refused) < _REASONS:
-            self.refused.append(event)
+        """Called by the engine with every bad or late event."""
+        if len(self._shown) < _REASONS:
+            self._shown.append(event)
+        if self._file is not None:
+            self._file(event)
+
+    def write(self, match: Match, results: ResultWriter) -> None:
+        """Write a match; one that the format cannot hold is refused, and with ``--strict`` the end."""
+        self.status.clear()
+        self._matches += 1
+        try:
+            results.match(match)
+        except FormatError as error:
+            if self._strict:
+                raise
+            self._unwritten += 1
+            streams = " ".join(stream.iri.value for stream in match.query.streams)
+            self.refuse(BadEvent(streams, f"match {self._matches}", str(error), line_of(match)))
 
     def close(self) -> None:
         """The last figures, on a terminal."""
         self.status.close(self.last)
-        if self.letters is not None:
-            self.letters.close()
+        if self._file is not None:
+            self._file.close()
+
+    @property
+    def is_barren(self) -> bool:
+        """Whether all that was read was bad."""
+        return self.last is not None and self.last.bad > 0 and not self.last.events
 
     def summarise(self) -> None:
-        """The bad and late events, if there were any."""
-        if self.last is None or not (self.last.bad or self.last.late):
+        """What was left out, if anything was."""
+        bad, late = (self.last.bad, self.last.late) if self.last is not None else (0, 0)
+        left = []
+        if bad or late:
+            left.append(f"{bad} bad and {late} late events")
+        if self._unwritten:
+            left.append(f"{self._unwritten} of {self._matches} matches, which the format cannot hold,")
+        if not left:
             return
-        where = f" (in {self.dead_letters})" if self.dead_letters else ""
-        say(f"{self.last.bad} bad and {self.last.late} late events were left out{where}")
-        for event in self.refused:
+        where = f" (in {self._path})" if self._path else ""
+        say(f"{' and '.join(left)} were left out{where}")
+        for event in self._shown:
             say(f"  {event.stream}, {event.position}: {event.reason}")
-        if self.refused and self.last.bad + self.last.late > len(self.refused):
+        if not self._path and bad + late + self._unwritten > len(self._shown):
             say("  … (--dead-letters FILE keeps them all)")
-        if self.last.late:
+        if late:
             say("  late events count with --lateness; a source's option order=time sorts what has an end")
 
 
@@ -89,6 +125,10 @@ def deliver(matches: Generator[Match, None, None], results: ResultWriter, report
             _write(matches, results, report)
         except _ReaderGoneError:
             silence_stdout()
+        except SourceError:
+            report.close()
+            report.summarise()
+            raise
         except Terminated:
             status = TERMINATED
         except KeyboardInterrupt:
@@ -96,6 +136,8 @@ def deliver(matches: Generator[Match, None, None], results: ResultWriter, report
         finally:
             report.close()
     report.summarise()
+    if not status and report.is_barren:
+        status = 1
     if status:
         raise typer.Exit(status)
 
@@ -106,8 +148,7 @@ def _write(matches: Generator[Match, None, None], results: ResultWriter, report:
             with closing(matches):
                 for match in matches:
                     with interrupts.held(), _reader_gone():
-                        report.status.clear()
-                        results.match(match)
+                        report.write(match, results)
         finally:
             with interrupts.held(), _reader_gone():
                 report.status.clear()
@@ -118,7 +159,7 @@ def _write(matches: Generator[Match, None, None], results: ResultWriter, report:
 def output(path: Path | None, cursor: Cursor | None = None) -> Iterator[IO[bytes]]:
     """The file of ``-o``, or standard output; a file that ``cursor`` is in is gone on with."""
     if path is None:
-        yield sys.stdout.buffer
+        yield standard_output()
     else:
         opened = path.open("wb") if cursor is None else cursor.open(path)
         with suppress(BrokenPipeError), opened as file:  # closing a pipe that broke fails again

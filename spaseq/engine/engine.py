@@ -30,7 +30,7 @@ from spaseq.engine.pull import IDLE, WallClock, in_turn, with_idle
 from spaseq.engine.registered import Registered
 from spaseq.engine.rejects import DeadLetters, Rejects, warn
 from spaseq.engine.turn import Turn
-from spaseq.errors import EngineError
+from spaseq.errors import EngineError, SourceError
 from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
@@ -270,6 +270,15 @@ class Engine:
     def events(self) -> int:
         """How many events arrived, late ones included."""
         return self._flow.events
+
+    def check_read(self) -> None:
+        """Raises ``SourceError`` if there is a stream of which all events were malformed."""
+        for stream, (count, letter) in self._rejects.first_bad().items():
+            if not self._flow.arrived(self._dictionary.pin(ox.NamedNode(stream))):
+                many = f"all {count} events are malformed, first" if count > 1 else "its only event,"
+                raise SourceError(
+                    f"nothing of <{stream}> could be read: {many} {letter.position}: {letter.reason}"
+                )
 
     @property
     def bad(self) -> int:

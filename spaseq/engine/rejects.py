@@ -54,6 +54,7 @@ class Rejects:
         self._turn = turn
         self._lock = threading.RLock()
         self._counts: Counter[tuple[str, str]] = Counter()
+        self._first: dict[str, BadEvent] = {}
         self._is_heard = callable(sink)
         self._where = "engine.rejected has the newest"
         if sink is None:
@@ -90,6 +91,11 @@ class Rejects:
         if self._strict:
             raise LateEventError(letter.reason, stream=letter.stream, position=letter.position)
 
+    def first_bad(self) -> dict[str, tuple[int, BadEvent]]:
+        """Of each stream that had malformed events, how many, and the first one."""
+        with self._lock:
+            return {stream: (self._counts[stream, "bad"], letter) for stream, letter in self._first.items()}
+
     def close(self) -> None:
         """Closes the file of dead letters, if there is one."""
         if isinstance(self._pass_on, DeadLetterFile):
@@ -111,6 +117,8 @@ class Rejects:
         with self._lock:
             self._counts[letter.stream, kind] += 1
             is_first = self._counts[letter.stream, kind] == 1
+            if is_first and kind == "bad":
+                self._first[letter.stream] = letter
             with self._turn.aside():
                 self._pass_on(letter)
         if is_first and not self._strict and not self._is_heard:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -65,7 +66,8 @@ def run(
     ``streams``: for each stream of the query, by its name there or its IRI, where to read it. ``kb``:
     background graphs by IRI. ``progress`` is called a few times a second, and at the end. The other
     parameters are ``Engine``'s. Raises ``QueryError``, ``KnowledgeError`` and ``SourceError`` at once,
-    before the first match is asked for.
+    before the first match is asked for; and ``SourceError`` in the end, after the last match, if all events
+    of a stream were malformed.
     """
     prepared = prepare(query) if isinstance(query, str) else query
     engine = Engine(
@@ -89,15 +91,20 @@ def run(
             )
 
     def matches() -> Generator[Match, None, None]:
+        report()
         reported = time.monotonic()
         try:
             for _ in steps:
-                yield from handle.matches()
-                if time.monotonic() - reported >= _REPORT_EVERY:
-                    reported = time.monotonic()
-                    report()
+                for match in chain(handle.matches(), [None]):  # one batch may take long to be matched
+                    if match is not None:
+                        yield match
+                    if time.monotonic() - reported >= _REPORT_EVERY:
+                        reported = time.monotonic()
+                        report()
             engine.close()
             yield from handle.matches()
+            if not handle.done:
+                engine.check_read()
         except KeyboardInterrupt:
             # What was found before Ctrl-C is not lost with the batch that it interrupted.
             with suppress(EngineError):  # which says that the query was interrupted

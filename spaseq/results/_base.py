@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from datetime import datetime
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Final, Self
 
 from spaseq.language.syntax import Ask, Query
 
@@ -14,15 +15,19 @@ if TYPE_CHECKING:
 
 
 class ResultWriter(ABC):
-    """Writes matches as they come, each with one write and flush; ``close`` ends the document."""
+    """Writes matches as they come, each with one write and flush; ``close`` ends the document.
+
+    On a terminal, characters that would steer it are written as escapes.
+    """
 
     def __init__(self, query: Query, out: IO[bytes]) -> None:
         self.query = query
         self._out = out
+        self._terminal = out.isatty()
 
     @abstractmethod
     def match(self, match: Match) -> None:
-        """Write one match."""
+        """Write one match. Raises FormatError, and writes nothing, if it has what the format cannot hold."""
 
     @abstractmethod
     def close(self) -> None:
@@ -40,8 +45,12 @@ class ResultWriter(ABC):
         self.close()
 
     def _write(self, text: str) -> None:
-        self._out.write(text.encode())
+        self._out.write((self._harmless(text) if self._terminal else text).encode())
         self._out.flush()
+
+    def _harmless(self, text: str) -> str:
+        """What is written to a terminal."""
+        return harmless(text)
 
 
 class RowWriter(ResultWriter):
@@ -88,6 +97,19 @@ class RowWriter(ResultWriter):
     def _tail(self) -> str:
         """What stands after the rows."""
         return ""
+
+
+#: What steers a terminal or disturbs a line: controls but line feeds and tabs, separators, directions.
+DISTURBING: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]|\r(?!\n)")
+
+
+def harmless(text: str) -> str:
+    r"""Text for a terminal: what would steer it is written as N-Triples and JSON escape it.
+
+    >>> print(harmless("\a\x1b[31m"))
+    \u0007\u001B[31m
+    """
+    return DISTURBING.sub(lambda c: f"\\u{ord(c[0]):04X}", text)
 
 
 def show_time(time: datetime | int) -> str | int:

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 from rdflib.term import BNode, Literal, Node, URIRef
 
 from spaseq.errors import FormatError
-from spaseq.results._base import RowWriter
+from spaseq.results._base import DISTURBING, RowWriter
 from spaseq.results._columns import columns
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ class XmlWriter(RowWriter):
             cells = (f"<binding name={quoteattr(n)}>{_term(term)}</binding>" for n, term in row.items())
             lines.append(f"<result>{''.join(cells)}</result>\n")
         return "".join(lines)
+
+    def _harmless(self, text: str) -> str:
+        return DISTURBING.sub(lambda c: f"&#x{ord(c[0]):X};", text)
 
     def _tail(self) -> str:
         return "</results>\n</sparql>\n"

@@ -130,6 +130,11 @@ class Match:
             value = self.__dict__[name] = self._read(name)
             return value
 
+    def __repr__(self) -> str:
+        chosen = " ".join(f"{name}×{len(events)}" for name, events in self.events.items() if events)
+        of = "".join(f" ?{name}={term.n3()}" for name, term in self.partition.items())
+        return f"<Match {self.start} to {self.end}{of}: {chosen}, {len(self.bindings)} rows>"
+
     def graph(self) -> rdflib.Graph:
         """The graph of CONSTRUCT; TypeError if the query has another form."""
         from spaseq.language.syntax import Construct

@@ -55,6 +55,8 @@ def read_blocks(location: str | Path | IO[bytes]) -> Iterator[bytes]:
     if not isinstance(location, (str, Path)):
         yield from _plain(location, str(getattr(location, "name", location)))
     elif str(location) == "-":
+        if sys.stdin is None:
+            raise SourceError("standard input is closed: there is nothing to read")
         # Unbuffered: a thread that waits inside the buffer holds its lock, and Python then dies at exit.
         yield from _plain(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer), "standard input")
     else:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import numpy as np
-from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, Triple
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
 from spaseq.errors import SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Row
 from spaseq.limits import Limits
 from spaseq.sources._options import SourceOptions
-from spaseq.sources.times import read_time
+from spaseq.sources.times import MOMENTS, read_time
 from spaseq.terms import Dictionary, Term
 
 Name = NamedNode | BlankNode
@@ -49,6 +50,8 @@ class EventSink:
     ) -> None:
         self.is_whole = options.order == "time"
         self.limits = limits
+        #: What else may be wrong when an event is, as a format's reader sees it.
+        self.hint = ""
         self._stream = stream
         self.dictionary = dictionary
         self._on_bad = on_bad
@@ -94,7 +97,7 @@ class EventSink:
             assert self._builder is not None
             self._builder.add(value, self._n, rows, graph)
         except ValueError as error:
-            self.bad(position, str(error), _nquads(rows, graph, times, self.predicate))
+            self.bad(position, f"{error}{self.hint}", _nquads(rows, graph, times, self.predicate))
         else:
             self._n += 1
 
@@ -134,7 +137,7 @@ class EventSink:
             return Clock.TICKS, self._n
         found = [read_time(term) for term in times or self.times_inside(rows, graph)]
         if not found:
-            raise ValueError(f"no time: nothing says {self.predicate} (option time= names another predicate)")
+            raise ValueError(f"no time: nothing says {self.predicate} ({_instead(rows)})")
         first = found[0]
         if any(other[:2] != first[:2] for other in found):
             values = sorted({str(time.clock.show(time.value)) for time in found})
@@ -148,6 +151,14 @@ class EventSink:
                 stacklevel=2,
             )
         return first.clock, first.value
+
+
+def _instead(rows: Iterable[Row]) -> str:
+    """What to do about a time that is missing: a predicate that says one, if there is one."""
+    for _, predicate, term in rows:
+        if isinstance(predicate, NamedNode) and isinstance(term, Literal) and term.datatype.value in MOMENTS:
+            return f"its {predicate} is one: time={quote(predicate.value)}"
+    return "option time= names another predicate, time=arrival takes none"
 
 
 def check_terms(rows: Iterable[Triple | Row], limits: Limits) -> None:

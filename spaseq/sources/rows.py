@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import quote
 
 from pyoxigraph import Literal
 
@@ -164,6 +166,10 @@ def read_csv(
     reader.close()
 
 
+#: What is a value rather than the name of a column: a number, or what begins like a date.
+_VALUE: Final = re.compile(r"\s*[-+]?\.?\d.*")
+
+
 class _Csv:
     """Lines → records → rows. Of a record whose quotes are open, the lines that have come are held."""
 
@@ -181,7 +187,7 @@ class _Csv:
         is_new = not self._header and not self._held
         if is_new and lines[:1].strip() and '"' not in lines and "\r" not in lines:
             head, _, lines = lines.partition("\n")
-            self._header = tuple(head.split(self._delimiter))
+            self._name(head.split(self._delimiter))
             first += 1
             if not lines:
                 return
@@ -190,6 +196,17 @@ class _Csv:
             self._lifter.lift(rows)
         else:
             self._take(self._plain(first, lines) or self._records(first, lines))
+
+    def _name(self, cells: Iterable[str]) -> None:
+        """The names of the columns, from the first line."""
+        self._header = tuple(cells)
+        names = shortened(self._header)
+        other = next((d for d in ",;\t|" if d != self._delimiter and d in names), None)
+        if len(self._header) == 1 and other is not None:
+            hint = f"delimiter={quote(other, safe='')}"
+            self._sink.hint = f" (is {hint} missing? There is one column, {names!r})"
+        elif any(_VALUE.fullmatch(name) for name in self._header):
+            self._sink.hint = f" (is header= missing? The first line names the columns, and it is {names})"
 
     def close(self) -> None:
         """The input ended."""
@@ -260,7 +277,7 @@ class _Csv:
 
     def _take(self, records: _Records) -> None:
         if not self._header:
-            self._header = next(map(tuple, filter(None, records.cells)), ())
+            self._name(next(filter(None, records.cells), ()))
             records = _without(records, {records.cells.index([*self._header])} if self._header else ())
         header = self._header
         if any(len(cells) != len(header) for cells in records.cells):
@@ -268,7 +285,7 @@ class _Csv:
             for n in wrong:
                 if records.cells[n]:
                     reason = f"{len(records.cells[n])} cells, but there are {len(header)} columns"
-                    self._sink.bad(f"line {records.lines[n]}", reason, records.raws[n])
+                    self._sink.bad(f"line {records.lines[n]}", reason + self._sink.hint, records.raws[n])
             records = _without(records, set(wrong))
 
         def as_json(number: int) -> str:

@@ -20,8 +20,10 @@ _INTEGERS: Final = frozenset(
         "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte",
     )
 )  # fmt: skip
+_STRING: Final = XSD + "string"
 _DATE: Final = XSD + "date"
-_MOMENTS: Final = frozenset((XSD + "dateTime", XSD + "dateTimeStamp", _DATE))
+#: The datatypes of instants.
+MOMENTS: Final = frozenset((XSD + "dateTime", XSD + "dateTimeStamp", _DATE))
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _ZONE: Final = r"(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?"
@@ -58,12 +60,13 @@ def read_time(term: Term) -> Time:
         raise ValueError(f"its time is not a literal: {term}")
     datatype = term.datatype.value
     text = term.value.strip(_SPACE)
-    if datatype in _INTEGERS or datatype in _MOMENTS:
+    if datatype in _INTEGERS or datatype in MOMENTS:
         if _INTEGER.fullmatch(text):
-            return Time(Clock.TICKS, _tick(text), doubtful=datatype in _MOMENTS)
-        if datatype in _MOMENTS:
+            return Time(Clock.TICKS, _tick(text), doubtful=datatype in MOMENTS)
+        if datatype in MOMENTS:
             return Time(Clock.INSTANTS, _instant(text, _DATE_FORM if datatype == _DATE else _DATETIME_FORM))
-    raise ValueError(f"its time is neither an xsd:dateTime, an xsd:date nor an integer: {term}")
+    hint = "" if datatype != _STRING else '; a JSON-LD context says so by {"@type": "xsd:dateTime"}'
+    raise ValueError(f"its time is neither an xsd:dateTime, an xsd:date nor an integer: {term}{hint}")
 
 
 def _tick(text: str) -> int:
@@ -75,7 +78,8 @@ def _tick(text: str) -> int:
 def _instant(text: str, form: re.Pattern[str]) -> int:
     found = form.fullmatch(text)
     if found is None:
-        raise ValueError(f"its time is ill-formed: {text[:60]!r}")
+        shown = "2008-02-01" if form is _DATE_FORM else "2008-02-01T09:13:00Z"
+        raise ValueError(f"its time is ill-formed: {text[:60]!r}; it is written like {shown}")
     part = found.groupdict()
     if len(part["year"]) > 4 or part["year"] == "0000":
         raise ValueError(f"its time is outside the years 1 to 9999: {text[:60]!r}")

@@ -43,7 +43,7 @@ def test_numbers_and_times_stand_bare_and_text_in_quotes() -> None:
         Literal("2026-01-02T00:00:00Z", datatype=XSD.dateTime, normalize=False),
         Literal("7"),
         Literal("7", datatype=URIRef(EX + "unit")),
-    ) == ["01", "2026-01-02T00:00:00Z", '"7"', f'"7"^^<{EX}unit>']
+    ) == ["01", "2026-01-02T00:00:00Z", '"7"', '"7"^^ex:unit']
 
 
 @pytest.mark.parametrize("character", ["\x1b", "\x07", "\x9b", "\u202e", "\u2028", "\u0085", "\n", "\r"])
