@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import numba
+
+from spaseq._kept import KernelCache
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -37,11 +40,9 @@ def kernel(function: _Function) -> _Function:
 
     Numba itself would take what it kept as long as the kernel's own file is the same, whatever its parts.
     """
-    try:
-        compiled = _compiled(function, cache=True)
-        compiled._cache._cache_file._source_stamp = _STAMP
-    except (RuntimeError, AttributeError):  # no place to write to, or another Numba: compile in every process
-        compiled = _compiled(function)
+    compiled = _compiled(function)
+    with suppress(RuntimeError, AttributeError):  # another Numba, or no file: compile in every process
+        compiled._cache = KernelCache(function, _STAMP)
     return cast(_Function, compiled)
 
 

@@ -1,0 +1,81 @@
+"""Compiled kernels are kept where that is possible, and read from wherever they are."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MODULE = """
+from spaseq._jit import kernel
+
+@kernel
+def twice(a):
+    for i in range(len(a)):
+        a[i] *= 2
+
+@kernel
+def thrice(a):
+    for i in range(len(a)):
+        a[i] *= 3
+"""
+
+#: No place can be written to: that is how numba asks.
+READ_ONLY = """
+import tempfile
+def refuse(*arguments, **options): raise PermissionError("read-only")
+tempfile.TemporaryFile = refuse
+"""
+
+PROGRAM = """
+import numpy as np, warnings
+from m_kernel import thrice, twice
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    a = np.ones(2)
+    twice(a), thrice(a), twice(a)
+print(a.tolist(), sum(twice.stats.cache_hits.values()), len(told), *(w.category.__name__ for w in told))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "m_kernel.py").write_text(MODULE)
+    return tmp_path
+
+
+def execute(folder: Path, head: str = "", **changes: str) -> str:
+    names = ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    done = subprocess.run(
+        [sys.executable, "-c", head + PROGRAM],
+        cwd=folder,
+        env=environment | {"PYTHONPATH": str(folder), "HOME": "/proc/nowhere"} | changes,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_in_a_read_only_installation_they_are_loaded(folder: Path) -> None:
+    assert execute(folder) == "[12.0, 12.0] 0 0"
+    assert execute(folder) == "[12.0, 12.0] 1 0"
+    assert execute(folder, READ_ONLY) == "[12.0, 12.0] 1 0"
+
+
+def test_without_any_place_they_are_compiled_and_one_line_says_so(folder: Path) -> None:
+    assert execute(folder, READ_ONLY) == "[12.0, 12.0] 0 1 SpaseqWarning"
+    assert not [*folder.rglob("*.nbi")]
+
+
+def test_what_stands_beside_the_source_is_loaded_by_who_writes_elsewhere(
+    folder: Path, tmp_path: Path
+) -> None:
+    assert execute(folder) == "[12.0, 12.0] 0 0"
+    elsewhere = str(tmp_path / "elsewhere")
+    assert execute(folder, NUMBA_CACHE_DIR=elsewhere) == "[12.0, 12.0] 1 0"
