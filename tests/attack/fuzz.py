@@ -40,7 +40,7 @@ EVENTS: Final = 6
 _WORDS: Final = r"""
     <<( )>> << >> ' ''' " \ \u0000 \uD800 @ar--rtl @en ^^ . # { } [ ] ( ) , ; : _:b < > <x> <urn:é> -1 null
     MESSAGE @message VERSION"1.2-messages" PREFIX @base<> "@context": "@graph": "@id": 1e999 NaN {"@list":[1]}
-    <!ENTITY"e"> &e; &#0; <![CDATA[ ]]> <!-- --> SEQ( FILTER( GRAPH 2026-01-02T03:04:05Z 24:00:00 999999999999999
+    <!ENTITY"e"> &e; &#0; <![CDATA[ ]]> <!-- --> SEQ( FILTER( GRAPH 2026-01-02T03:04:05Z 24:00:00 99999999999
 """
 
 TOKENS: Final = [
