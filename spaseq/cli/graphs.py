@@ -18,6 +18,11 @@ from spaseq.cli.arguments import (
 )
 from spaseq.cli.console import reporting
 
+GraphFormat = Annotated[
+    str | None,
+    typer.Option(metavar="FORMAT", help="The format of the graph's file: nt, ttl, …; else by its extension."),
+]
+
 
 def paths(
     path: Annotated[
@@ -26,6 +31,7 @@ def paths(
     graph: Annotated[
         Path | None, typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format.")
     ] = None,
+    graph_format: GraphFormat = None,
     sources: Annotated[
         list[str] | None,
         typer.Option("--from", metavar="TERM", help="Where paths begin; any node if not given."),
@@ -80,12 +86,23 @@ def paths(
         from spaseq.cli.paths import answer_paths, explain_path
 
         if explained:
-            explain_path(path, graph, format_, out)
+            explain_path(path, graph, graph_format, format_, out)
         elif graph is None:
             raise UsageError("no graph: name its file with -g FILE")
         else:
             answer_paths(
-                path, graph, limits(limit or ()), sources, targets, mode, shortest, most, engine, format_, out
+                path,
+                graph,
+                graph_format,
+                limits(limit or ()),
+                sources,
+                targets,
+                mode,
+                shortest,
+                most,
+                engine,
+                format_,
+                out,
             )
 
 
@@ -97,6 +114,7 @@ def retrieve(
     graph: Annotated[
         Path | None, typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format.")
     ] = None,
+    graph_format: GraphFormat = None,
     topics: Annotated[
         list[str] | None, typer.Option("--topic", metavar="TERM", help="Where paths begin; one or several.")
     ] = None,
@@ -155,5 +173,17 @@ def retrieve(
         budget = Budget(paths=budget_paths, tokens=budget_tokens)
         bounds = limits(limit or ())
         answer_retrieve(
-            expressions or [], file, graph, bounds, topics, question, k, budget, mode, returning, format_, out
+            expressions or [],
+            file,
+            graph,
+            graph_format,
+            bounds,
+            topics,
+            question,
+            k,
+            budget,
+            mode,
+            returning,
+            format_,
+            out,
         )

@@ -38,12 +38,18 @@ _OF_EDGES: Final = (PathsFormat.NQUADS, PathsFormat.SVG)
 _IN_A_PICTURE: Final = 50
 
 
-def explain_path(path: str, graph: FilePath | None, form: PathsFormat | None, out: FilePath | None) -> None:
+def explain_path(
+    path: str,
+    graph: FilePath | None,
+    graph_format: str | None,
+    form: PathsFormat | None,
+    out: FilePath | None,
+) -> None:
     """The automaton of an expression, in words or drawn."""
     chosen = form or PathsFormat.TEXT
     if chosen not in _DRAWINGS:
         raise UsageError(f"-f {chosen} is for answers: with --explain use {', '.join(_DRAWINGS)}")
-    explanation = explain(path, load(graph) if graph else None, WELL_KNOWN)
+    explanation = explain(path, load(graph, format=graph_format) if graph else None, WELL_KNOWN)
     text = {
         PathsFormat.TEXT: lambda: f"{explanation}\n",
         PathsFormat.DOT: lambda: draw.dot(explanation.nfa),
@@ -56,6 +62,7 @@ def explain_path(path: str, graph: FilePath | None, form: PathsFormat | None, ou
 def answer_paths(
     path: str,
     graph: FilePath,
+    graph_format: str | None,
     limits: Limits,
     sources: list[str] | None,
     targets: list[str] | None,
@@ -80,7 +87,7 @@ def answer_paths(
         raise UsageError(f"--engine {engine} finds pairs: leave --mode and --shortest out")
     if chosen is PathsFormat.SVG and most is None:
         most = _IN_A_PICTURE
-    found = load(graph, limits=limits)
+    found = load(graph, format=graph_format, limits=limits)
     for warning in found.check(path, sources, targets):
         warn(warning)
     if wants_paths:

@@ -25,6 +25,7 @@ def answer_retrieve(
     written: Sequence[str],
     file: str | None,
     graph: Path,
+    graph_format: str | None,
     limits: Limits,
     topics: list[str],
     question: str | None,
@@ -39,7 +40,7 @@ def answer_retrieve(
     expressions = [_read(text) for text in written] + (_from_file(file) if file else [])
     if not expressions:
         raise UsageError("no expressions: give some, or a file of them with --expressions FILE")
-    known = load(graph, limits=limits)
+    known = load(graph, format=graph_format, limits=limits)
     try:
         found = retrieve(
             known, expressions, topics, k, budget=budget, question=question, mode=mode, returning=returning

@@ -88,7 +88,7 @@ def explain(
     sequence   SEQ(<urn:p>+[,])
     automaton  2 states, 2 edges
         0 → 1  <urn:p>
-        1 → 1  , <urn:p>
+        1 → 1  <urn:p>
         1 ends a path
     length     unbounded: all walks cannot be asked for, but all trails
     """

@@ -136,10 +136,23 @@ def steps(path: Path) -> tuple[Step, ...]:
     return tuple(symbol for symbol in read(path) if isinstance(symbol, Step))
 
 
+def takes_edges(path: Path) -> bool:
+    """Whether an expression can be met by a path that has edges: ``:a{0}`` and node tests cannot."""
+    match path:
+        case Step():
+            return True
+        case NodeTest():
+            return False
+        case Sequence(parts) | Alternative(parts):
+            return any(map(takes_edges, parts))
+        case Repeat(part, maximum=maximum):
+            return maximum != 0 and takes_edges(part)
+
+
 def endless(path: Path) -> Repeat | None:
     """The first repetition without a bound that can take edges: what makes paths of any length."""
     match path:
-        case Repeat(maximum=None) if steps(path):
+        case Repeat(part, maximum=None) if takes_edges(part):
             return path
         case Repeat(part, maximum=maximum):
             return endless(part) if maximum != 0 else None

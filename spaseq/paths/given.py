@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from pyoxigraph import BlankNode, Literal, NamedNode
@@ -14,6 +15,14 @@ from spaseq.language.source import Source
 from spaseq.paths.loading import term
 from spaseq.paths.parser import parse_term
 from spaseq.terms import Term
+
+#: With these, a text is an IRI; with others it is one only in <…>, since it may be a name whose prefix nobody
+#: has declared.
+_SCHEME: Final = re.compile(
+    "about|ark|arn|cid|data|did|doi|file|ftp|geo|hdl|https?|info|ipfs|ipns|isbn|ldap|mailto|mid|news|ni|oid"
+    "|sip|sms|tag|tel|urn|uuid|wss?|xmpp",
+    re.IGNORECASE,
+)
 
 _PREFIX: Final = re.compile(r"(?:[^\W\d_][\w.-]*)?")
 
@@ -32,22 +41,23 @@ def read_term(value: Any, prefixes: Mapping[str, str]) -> Term:
         return term(value)
     if value.startswith("_:"):
         return BlankNode(value[2:])
-    name, colon, _ = value.partition(":")
+    name, colon, rest = value.partition(":")
     if value.startswith(("<", '"', "'", "+", "-")) or not colon or name in prefixes:
         return parse_term(value, prefixes)
-    try:
-        return term(value)
-    except ValueError:
-        raise _no_iri(value, name, prefixes) from None
+    if _SCHEME.fullmatch(name) or rest.startswith("//"):
+        with suppress(ValueError):
+            return term(value)
+    raise _no_iri(value, name, prefixes)
 
 
 def _no_iri(text: str, name: str, prefixes: Mapping[str, str]) -> QueryMeaningError:
     """What to say of a text with a colon that is no IRI."""
     source = Source(text, "<term>")
-    if not _PREFIX.fullmatch(name):
+    if _SCHEME.fullmatch(name) or not _PREFIX.fullmatch(name):
         return source.error(QueryMeaningError, "this is not an IRI", 0)
     alike = nearest(name, prefixes)
     known = ", ".join(f"{prefix}:" for prefix in sorted(prefixes))
-    hint = f"the graph declares {known}" if known else "the graph declares no prefixes: write the whole IRI"
+    hint = f"the graph declares {known}" if known else "the graph declares no prefixes"
+    hint = f"{hint}; an IRI is written <{text}>" if name and " " not in text else hint
     hint = f"did you mean '{alike}:'?" if alike else hint
     return source.error(QueryMeaningError, f"the prefix '{name}:' is not declared", 0, hint)

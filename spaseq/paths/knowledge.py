@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
@@ -75,6 +76,7 @@ class KnowledgeGraph:
         self._lock = threading.Lock()
         self.workspaces = Workspaces(len(self._node_ids), self.limits)
         self._shown = self._nothing_shown()
+        self._asked: dict[Any, int] = {}  # nodes by the terms that they were asked for by
         self.compile = lru_cache(_KEPT)(self._compile)
         self._product = lru_cache(_KEPT)(self._bind)
 
@@ -256,7 +258,10 @@ class KnowledgeGraph:
         return Memory(self.limits, query)
 
     def _no_node(self, number: int) -> KeyError:
-        return KeyError(f"the graph has no node {number}: it has {self.nodes:,}, from 0 on")
+        return KeyError(
+            f"the graph has no node {number}: numbers are those of nodes, here all below {self.nodes:,}; "
+            f"the literal is written as text, '{number}' for the integer, '\"{number}\"' for the string"
+        )
 
     def numbers(self, values: Any) -> tuple[Ids, tuple[Term, ...]]:
         """Terms, or one term, as distinct numbers of nodes; and those that are no nodes of the graph."""
@@ -269,21 +274,31 @@ class KnowledgeGraph:
             return ids, ()
         if isinstance(values, _ONE) or not isinstance(values, Iterable):
             values = [values]
+        elif not isinstance(values, list | tuple):
+            values = list(values)
+        with suppress(TypeError):  # what is no term may be no key either
+            ready = [*map(self._asked.get, values)]
+            if None not in ready:
+                return np.array([*dict.fromkeys(ready)], dtype=np.int64), ()
+        return self._looked_up(values)
+
+    def _looked_up(self, values: Sequence[Any]) -> tuple[Ids, tuple[Term, ...]]:
         found: dict[int, None] = {}
         given: list[Term] = []
+        keys: list[Any] = []
         for value in values:
-            if isinstance(value, _TERMS):
-                given.append(value)
-            elif isinstance(value, _NUMBERS) and not isinstance(value, bool):
+            if isinstance(value, _NUMBERS) and not isinstance(value, bool):
                 if not 0 <= value < self.nodes:
                     raise self._no_node(int(value))
                 found[int(value)] = None
             else:
-                given.append(self._as_term(value))
+                given.append(value if isinstance(value, _TERMS) else self._as_term(value))
+                keys.append(value)
         ids = np.array(list(map(self._dictionary.find, given)), dtype=np.int64)
         ids[ids >= len(self._node_of)] = UNBOUND
         numbers = self._node_of[ids].tolist()
         found.update(dict.fromkeys(numbers))
+        self._remember(keys, numbers)
         strange: tuple[Term, ...] = ()
         if -1 in found:
             del found[-1]
@@ -292,21 +307,34 @@ class KnowledgeGraph:
             )
         return np.array(list(found), dtype=np.int64), strange
 
+    def _remember(self, keys: Iterable[Any], numbers: Iterable[int]) -> None:
+        """Terms that are nodes, but no texts, which mean what prefixes say."""
+        if len(self._asked) > _MOST_SHOWN:
+            self._asked.clear()
+        for key, number in zip(keys, numbers, strict=True):
+            if number >= 0 and type(key) is not str:
+                self._asked[key] = number
+
 
 def load(
-    source: Source, prefixes: Mapping[str, str] | None = None, *, limits: Limits | None = None
+    source: Source,
+    prefixes: Mapping[str, str] | None = None,
+    *,
+    format: str | None = None,  # noqa: A002  # as everybody calls it
+    limits: Limits | None = None,
 ) -> KnowledgeGraph:
     """The graph of a file, an rdflib graph, a table of three columns, or an iterable of triples.
 
-    A file is of any RDF format that its extension tells, ``.gz`` and ``.zst`` are unpacked; a dataset counts
-    as the union of its graphs. The prefixes of a file or an rdflib graph may be used in expressions, beside
-    the ones given. Tables are pandas' and pyarrow's. Terms in them, and in triples, are rdflib's or
-    pyoxigraph's, or text: N-Triples, absolute IRIs, and for objects anything else, which is a plain
-    literal. A query that takes more memory than ``limits.query_bytes`` (1 GiB) ends with a LimitError.
+    A file is of any RDF format that its extension tells, or ``format`` in its place (``"ttl"``); ``.gz`` and
+    ``.zst`` are unpacked; a dataset counts as the union of its graphs. The prefixes of a file or an rdflib
+    graph may be used in expressions, beside the ones given. Tables are pandas' and pyarrow's. Terms in them,
+    and in triples, are rdflib's or pyoxigraph's, or text: N-Triples, absolute IRIs, and for objects anything
+    else, which is a plain literal. A query that takes more memory than ``limits.query_bytes`` (1 GiB) ends
+    with a LimitError.
 
     Raises KnowledgeError for what cannot be read, with file and line, or the number of the triple.
     """
-    return KnowledgeGraph(load_triples(source), prefixes, limits)
+    return KnowledgeGraph(load_triples(source, format), prefixes, limits)
 
 
 def print_name(predicate: NamedNode, prefixes: Mapping[str, str]) -> str:

@@ -36,6 +36,7 @@ Source: TypeAlias = "str | PathLike[str] | rdflib.Graph | Iterable[tuple[Any, An
 
 _LINES: Final = {"nt": "nt", "ntriples": "nt", "nq": "nq", "nquads": "nq"}
 _OTHERS: Final = {"xml": RdfFormat.RDF_XML, "owl": RdfFormat.RDF_XML}
+_EXTENSIONS: Final = ("nt", "nq", "ttl", "trig", "n3", "rdf", "jsonld")
 _BASE: Final = re.compile(rb"\s*@?(?:base|prefix|version)\b", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 _QUOTED: Final = re.compile(r"<[^\s<>]*>|_:\S+|\".*\"(?:@[A-Za-z0-9-]+|\^\^<[^\s<>]*>)?", re.DOTALL)
@@ -54,10 +55,15 @@ class Loaded:
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
 
-def load_triples(source: Source) -> Loaded:
-    """The triples of a source; KnowledgeError for what cannot be read, with file and line."""
+def load_triples(source: Source, form: str | None = None) -> Loaded:
+    """The triples of a source; KnowledgeError for what cannot be read, with file and line.
+
+    ``form`` is the extension that the name of a file should have.
+    """
     if isinstance(source, str | PathLike):
-        return _file(Path(fspath(source)))
+        return _file(Path(fspath(source)), form)
+    if form is not None:
+        raise KnowledgeError(f"format={form!r} is for files: the source is {type(source).__name__}")
     if hasattr(source, "namespaces") and hasattr(source, "triples"):
         return _rdflib(source)
     if hasattr(source, "column_names") or hasattr(source, "columns"):
@@ -68,25 +74,31 @@ def load_triples(source: Source) -> Loaded:
 # --- files
 
 
-def _file(path: Path) -> Loaded:
+def _file(path: Path, form: str | None) -> Loaded:
     suffixes = [suffix[1:].lower() for suffix in path.suffixes]
     packing = suffixes.pop() if suffixes and suffixes[-1] in ("gz", "zst") else None
-    extension = suffixes[-1] if suffixes else ""
+    extension = form.removeprefix(".").lower() if form else suffixes[-1] if suffixes else ""
     try:
         if extension in _LINES and _is_worth_it(path) and _is_plain(path):
             found = _lines(path, _LINES[extension])
             if found is not None:
                 return found
-        form = _OTHERS.get(extension) or RdfFormat.from_extension(_LINES.get(extension, extension))
+        syntax = _OTHERS.get(extension) or RdfFormat.from_extension(_LINES.get(extension, extension))
         if extension in _LINES and not _is_plain(path):
-            form = RdfFormat.TURTLE  # gMark calls such files .ntriples
-        if form is None:
-            raise KnowledgeError(f"{path}: no RDF format has the extension {extension!r}")
-        return _parsed(partial(unpacked, path, packing), form, path)
+            syntax = RdfFormat.TURTLE  # gMark calls such files .ntriples
+        if syntax is None:
+            raise KnowledgeError(_no_format(path, extension, form))
+        return _parsed(partial(unpacked, path, packing), syntax, path)
     except SourceError as error:
         raise KnowledgeError(str(error)) from error
     except (OSError, BrokenBytesError, zstandard.ZstdError, EOFError) as error:
         raise KnowledgeError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _no_format(path: Path, extension: str, form: str | None) -> str:
+    """What to say of a file whose format is not known: what it is called, or said to be, is none."""
+    wrong = f"no RDF format has the extension {extension!r}" if form is None else f"{form!r} is no RDF format"
+    return f"{path}: {wrong}: say which it is by format=, or --graph-format, of {', '.join(_EXTENSIONS)}"
 
 
 def _is_worth_it(path: Path) -> bool:

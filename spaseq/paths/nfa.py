@@ -40,7 +40,7 @@ def as_nfa(expression: Expression, states: States, symbols: Mapping[str, Symbol]
             source,
             target,
             (),
-            Predicate(frozenset([GRAPH]), s.Strategy.STRICT if source else None, read[symbol], (), ()),
+            Predicate(frozenset([GRAPH]), None, read[symbol], (), ()),
             (),
         )
         for source, symbol, target in states.edges

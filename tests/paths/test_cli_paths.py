@@ -75,7 +75,7 @@ def test_paths(kb: str, tmp_path: Path) -> None:
 
 def test_explained(kb: str) -> None:
     result = spaseq(":knows+/:nam", "-g", kb, "--explain")
-    assert "    1 → 1  , :knows" in result.stdout.splitlines()
+    assert "    1 → 1  :knows" in result.stdout.splitlines()
     assert "no edge has the predicate :nam: did you mean :name?" in result.stdout
     for form, start in (("dot", "digraph"), ("svg", "<svg"), ("json", "{")):
         result = spaseq("foaf:knows+", "--explain", "-f", form)
@@ -112,3 +112,21 @@ def test_wrong_calls(arguments: tuple[str, ...], message: str, kb: str) -> None:
 def test_a_graph_that_cannot_be_read(tmp_path: Path) -> None:
     result = spaseq(":knows", "-g", str(tmp_path / "nothing.ttl"))
     assert (result.exit_code, "No such file" in result.stderr) == (1, True)
+
+
+def test_a_graph_whose_name_does_not_say_its_format(tmp_path: Path) -> None:
+    path = tmp_path / "kb.dat"
+    path.write_text(KB)
+    result = spaseq(":year", "-g", str(path))
+    assert (result.exit_code, "--graph-format" in result.stderr) == (1, True)
+    result = spaseq(":year", "-g", str(path), "--graph-format", "ttl", "-f", "csv")
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 2)
+    result = spaseq(":year", "-g", str(path), "--graph-format", "ttl", "--explain")
+    assert "step       :year: 1 edge" in result.stdout.splitlines()
+
+
+def test_an_undeclared_prefix(kb: str) -> None:
+    result = spaseq(":knows*", "-g", kb, "--from", "ex:kismet")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "the prefix 'ex:' is not declared" in result.stderr
+    assert "an IRI is written <ex:kismet>" in result.stderr

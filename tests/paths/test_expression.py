@@ -129,6 +129,9 @@ def test_errors_point_at_their_place(text: str, place: int, message: str, hint: 
         ("([:a])*", None),
         ("(:a{2,}){3}", ":a{2,}"),
         ("(:a*){0}", None),
+        ("(:a{0})*", None),
+        ("(:a{0}|[:a]/(:b*){0})+", None),
+        ("(:a{0}|:b)*", "(:a{0}|:b)*"),
     ],
 )
 def test_endless_paths(text: str, culprit: str | None) -> None:

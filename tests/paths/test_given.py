@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import rdflib
 from pyoxigraph import BlankNode, Literal, NamedNode
 from rdflib import URIRef
 
 from spaseq.errors import QueryError, QueryMeaningError
+from spaseq.paths import load
 from spaseq.paths.given import read_term
 
 PREFIXES = {"": "http://example.org/", "schema": "http://schema.org/"}
@@ -19,6 +22,8 @@ PREFIXES = {"": "http://example.org/", "schema": "http://schema.org/"}
         ("schema:name", NamedNode("http://schema.org/name")),
         ("<urn:x>", NamedNode("urn:x")),
         ("urn:x", NamedNode("urn:x")),
+        ("x-mine://host/a", NamedNode("x-mine://host/a")),
+        ("<ex:kismet>", NamedNode("ex:kismet")),
         (URIRef("urn:x"), NamedNode("urn:x")),
         ('"a"@en', Literal("a", language="en")),
         ("_:b", BlankNode("b")),
@@ -32,8 +37,16 @@ def test_terms(given: object, term: object) -> None:
     ("text", "prefixes", "message", "hint"),
     [
         (":a", {"s": "urn:s:", "t": "urn:t:"}, "prefix ':' is not declared", "the graph declares s:, t:"),
-        (":a", {}, "prefix ':' is not declared", "the graph declares no prefixes: write the whole IRI"),
+        (":a", {}, "prefix ':' is not declared", "the graph declares no prefixes"),
+        (
+            "ex:kismet",
+            {"s": "urn:s:"},
+            "prefix 'ex:' is not declared",
+            "the graph declares s:; an IRI is written <ex:kismet>",
+        ),
         ("scema:a b", PREFIXES, "prefix 'scema:' is not declared", "did you mean 'schema:'?"),
+        ("scema:a", PREFIXES, "prefix 'scema:' is not declared", "did you mean 'schema:'?"),
+        ("http://a b", PREFIXES, "this is not an IRI", None),
         ("1 a:b", PREFIXES, "this is not an IRI", None),
     ],
 )
@@ -47,3 +60,28 @@ def test_texts_that_are_none(text: str, prefixes: dict[str, str], message: str, 
 def test_a_name_without_a_prefix() -> None:
     with pytest.raises(QueryError, match="found 'alice'"):
         read_term("alice", PREFIXES)
+
+
+def test_numbers_are_those_of_nodes() -> None:
+    graph = load([("urn:a", "urn:year", Literal("1944"))])
+    assert [len(graph.pairs("<urn:year>", targets=given)) for given in ([1], '"1944"', "1944")] == [1, 1, 0]
+    with pytest.raises(KeyError) as raised:
+        graph.pairs("<urn:year>", targets=[1944])
+    assert "numbers are those of nodes, here all below 2" in raised.value.args[0]
+    assert """written as text, '1944' for the integer, '"1944"' for the string""" in raised.value.args[0]
+
+
+def test_terms_are_known_when_they_are_given_again() -> None:
+    """Whatever they are, in whatever company; texts mean what prefixes say."""
+    terms = [URIRef("urn:a"), NamedNode("urn:b"), rdflib.Literal("a", lang="en"), rdflib.BNode("b")]
+    graph = load([("urn:a", "urn:p", "urn:b"), (BlankNode("b"), "urn:p", Literal("a", language="en"))])
+    stranger = rdflib.Literal("a")
+    for _ in range(3):
+        for given in (terms, [*terms, stranger], ["urn:a", *terms[::-1]], [*terms, *terms], [1, *terms]):
+            wanted = {graph.node(term) if not isinstance(term, int) else term for term in given}
+            numbers, strange = graph.numbers(iter(given))
+            assert set(numbers.tolist()) == wanted - {None}
+            assert len(numbers) == len(wanted - {None})
+            assert list(strange) == [Literal("a")] * (stranger in given)
+    assert graph.numbers([])[0].tolist() == []
+    assert graph.numbers({})[0].dtype == np.int64

@@ -130,3 +130,27 @@ def test_what_is_no_triple() -> None:
         load([("urn:a", "urn:p", None)])
     with pytest.raises(KnowledgeError, match="three columns, not 2"):
         load(pyarrow.table({"s": ["urn:a"], "p": ["urn:b"]}))
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        (
+            None,
+            "no RDF format has the extension 'dat': say which it is by format=, or --graph-format, of nt,",
+        ),
+        ("turtel", "'turtel' is no RDF format: say which it is by format="),
+    ],
+)
+def test_a_file_whose_format_nobody_says(form: str | None, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "kb.dat"
+    path.write_text("<urn:a> <urn:p> <urn:b>, <urn:c> .")
+    with pytest.raises(KnowledgeError) as raised:
+        load(path, format=form)
+    assert message in str(raised.value)
+    assert len(load(path, format="ttl")) == len(load(path, format=".TTL")) == 2
+
+
+def test_a_format_is_for_files() -> None:
+    with pytest.raises(KnowledgeError, match="format='nt' is for files: the source is list"):
+        load([("urn:a", "urn:p", "urn:b")], format="nt")
