@@ -19,6 +19,9 @@ SpaseqWarning                  what is probably not meant, and how it was unders
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 __all__ = [
     "BadEventError",
     "EngineError",
@@ -153,3 +156,11 @@ class EngineError(SpaseqError):
 
 class SpaseqWarning(UserWarning):
     """Something that is probably not meant; the message says how it was understood."""
+
+
+def warn(message: str) -> None:
+    """A ``SpaseqWarning`` at the line that called into this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spaseq":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, SpaseqWarning, stacklevel=level)

@@ -31,7 +31,7 @@ from spaseq.cli.arguments import (
 from spaseq.cli.console import reporting, standard_output, warn, whole_streams
 from spaseq.cli.graphs import paths, retrieve
 from spaseq.errors import FormatError
-from spaseq.language import prepare
+from spaseq.language import checked
 from spaseq.language.syntax import Query
 from spaseq.results import Format, check_format, writer
 
@@ -287,7 +287,7 @@ def _read(path: Path) -> Query:
         raise UsageError(f"the query {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"the query {path} is not UTF-8 text") from None
-    return prepare(text, str(path))
+    return checked(text, str(path))
 
 
 def _explained(query: Query, form: Explanation) -> str:

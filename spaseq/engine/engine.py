@@ -28,9 +28,9 @@ from spaseq.engine.handle import Handle
 from spaseq.engine.pipeline import Pipeline
 from spaseq.engine.pull import IDLE, WallClock, in_turn, with_idle
 from spaseq.engine.registered import Registered
-from spaseq.engine.rejects import DeadLetters, Rejects, warn
+from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
-from spaseq.errors import EngineError, SourceError
+from spaseq.errors import EngineError, SourceError, warn
 from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from spaseq.engine.handle import Handle
 from spaseq.engine.registered import Registered, producers_first
-from spaseq.engine.rejects import Rejects, letter_of, warn
+from spaseq.engine.rejects import Rejects, letter_of
+from spaseq.errors import warn
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
-import warnings
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import asdict
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from spaseq.engine.turn import Turn
-from spaseq.errors import BadEventError, LateEventError, SpaseqWarning
+from spaseq.errors import BadEventError, LateEventError, warn
 from spaseq.events import EventBatch
 from spaseq.sources import BadEvent
 from spaseq.terms import UNBOUND
@@ -126,14 +124,6 @@ class Rejects:
                 f"<{letter.stream}>, {letter.position}: a {kind} event is left out: {letter.reason} "
                 f"({self._where}; further ones are counted)"
             )
-
-
-def warn(message: str) -> None:
-    """A ``SpaseqWarning`` at the line that called into this package."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spaseq":
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, SpaseqWarning, stacklevel=level)
 
 
 def letter_of(batch: EventBatch, index: int, reason: str) -> BadEvent:

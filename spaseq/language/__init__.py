@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spaseq.errors import warn
 from spaseq.language.checks import check
 from spaseq.language.parser import parse
 from spaseq.language.syntax import Query
 
-__all__ = ["prepare"]
+__all__ = ["checked", "prepare"]
 
 
 def prepare(text: str, filename: str = "<query>") -> Query:
-    """Parse and check a query; its ``warnings`` are what the checks found and let pass.
+    """Parse and check a query; what the checks found and let pass is raised as ``SpaseqWarning``s.
 
     Raises QuerySyntaxError or QueryMeaningError, with the place, what was expected, and a hint.
     """
+    query = checked(text, filename)
+    for message in query.warnings:
+        warn(message)
+    return query
+
+
+def checked(text: str, filename: str = "<query>") -> Query:
+    """The same without a word: its ``warnings`` are what was found."""
     query = parse(text, filename)
     return replace(query, warnings=check(query))

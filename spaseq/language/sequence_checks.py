@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from spaseq.language import syntax as s
 from spaseq.language.findings import Findings
 from spaseq.language.hints import nearest
+from spaseq.language.printer import print_sequence
+from spaseq.language.reach import ends, matches_nothing
 from spaseq.language.scope import parts, references
 
 
@@ -38,6 +40,13 @@ def check_sequence(query: s.Query, findings: Findings) -> None:
             case s.Ref() | s.Disjunction() | s.Bounded():
                 pass
     _skip(query, findings)
+    if query.window.kind is s.WindowKind.TUMBLING:
+        for negation in ends(query.sequence):
+            findings.warn(
+                f"{print_sequence(negation)} looks as far as its window does, and TUMBLING windows begin and "
+                "end anywhere; say SLIDING",
+                negation.span,
+            )
     if matches_nothing(query.sequence):
         hint = "a match needs an event: at least one GPM that is neither optional nor negated"
         raise findings.error(
@@ -50,27 +59,6 @@ def inside(seq: s.Seq) -> Iterator[s.Seq]:
     yield seq
     for part in parts(seq):
         yield from inside(part)
-
-
-def matches_nothing(seq: s.Seq) -> bool:
-    """Whether ``seq`` has a match without any event.
-
-    >>> matches_nothing(s.Disjunction((s.Ref("A"), s.Not(s.Ref("B")))))
-    True
-    """
-    match seq:
-        case s.Ref():
-            return False
-        case s.Not():
-            return True
-        case s.Repeat(element, minimum):
-            return minimum == 0 or matches_nothing(element)
-        case s.Disjunction(operands):
-            return any(map(matches_nothing, operands))
-        case s.Bounded(element):
-            return matches_nothing(element)
-        case s.Sequence() | s.Conjunction() | s.All():
-            return all(map(matches_nothing, parts(seq)))
 
 
 def _empty(seq: s.Seq) -> s.Seq:
@@ -160,6 +148,7 @@ def _simultaneous(operand: s.Seq, findings: Findings) -> None:
 def _vacuous(node: s.Sequence, findings: Findings) -> None:
     around = zip(node.operators, node.elements[1:-1], node.operators[1:], strict=False)
     for before, element, after in around:
+        element = element.element if isinstance(element, s.Bounded) else element
         if isinstance(element, s.Not) and before == after == s.Strategy.STRICT:
             findings.warn(
                 "this negation says nothing: between two ',' no event can stand anyway; use ';'", element.span

@@ -9,6 +9,7 @@ from spaseq.language import syntax as s
 from spaseq.language.findings import Findings
 from spaseq.language.hints import nearest
 from spaseq.language.printer import print_sequence
+from spaseq.language.reach import Reached, needed, reached
 from spaseq.language.scope import (
     gpm_certain,
     gpm_variables,
@@ -58,6 +59,32 @@ class VariableChecks:
             self._filter(condition.condition, None)
             self._no_event(condition.condition)
         self._modifiers(computed)
+        self._reach()
+
+    def _reach(self) -> None:
+        """Warn of filters that ask for values which are never there before them."""
+        places: dict[str, list[Reached]] = {}
+        for place in reached(self._query, self._bound):
+            places.setdefault(place[0].name, []).append(place)
+        for gpm in self._query.gpms:
+            here = places.get(gpm.name, [])
+            if not here:
+                continue
+            known = self._bound[gpm.name].union(*(before for *_, before in here))
+            for element in gpm.pattern.elements:
+                if isinstance(element, s.Filter):
+                    for name in sorted((needed(element.condition) & self._visible) - known):
+                        self._never(gpm, element, name, negated=all(negated for _, negated, _ in here))
+
+    def _never(self, gpm: s.Gpm, condition: s.Filter, name: str, negated: bool) -> None:
+        found = (p for p in plain_variables(condition.condition) if p.name == name)
+        binder = next(g.name for g in self._query.gpms if name in self._bound[g.name] and g.name != gpm.name)
+        span = next((variable.span for variable in found), condition.span)
+        if negated:
+            message = f"?{name} is bound only after what follows !{gpm.name}, by {binder}: it bars nothing"
+        else:
+            message = f"?{name} is bound only after {gpm.name}, by {binder}: this filter never holds"
+        self._findings.warn(f"{message}; ask it in {binder}, or in WHERE", span)
 
     def _of(self, names: Iterable[str]) -> frozenset[str]:
         return _NONE.union(*(self._bound[name] for name in names))
@@ -158,9 +185,9 @@ class VariableChecks:
                 if gpm.name in self._positive and variable.name not in gpm_certain(gpm):
                     how = "does not always bind" if variable.name in gpm_variables(gpm) else "does not bind"
                     hint = "every GPM outside a negation must tell which partition its events belong to"
-                    raise self._findings.error(
-                        f"GPM {gpm.name} {how} the partition variable {variable}", variable.span, hint
-                    )
+                    place = self._findings.word(gpm.name, gpm.span, after="GPM")
+                    message = f"GPM {gpm.name} {how} the partition variable {variable}"
+                    raise self._findings.error(message, place, hint)
 
     # --- inside a GPM
 
@@ -266,24 +293,15 @@ class VariableChecks:
                     )
 
     def _aggregate(self, aggregate: s.Aggregate) -> None:
-        found = [part for part in walk(aggregate) if isinstance(part, s.Var)]
-        if any(part.name in kleene.own for part in found for kleene in self._kleenes):
-            return
-        if not found:
+        if not any(isinstance(part, s.Var) for part in walk(aggregate)):
             hint = "count a variable of the repeated GPM: COUNT(?v)"
             raise self._findings.error(f"{aggregate.name} of no group variable", aggregate.span, hint)
-        hint = "aggregates range over the iterations of a Kleene, whose variables no other element has"
-        raise self._findings.error(
-            f"{found[0]} is no group variable: {aggregate.name} has nothing to range over",
-            found[0].span,
-            hint,
-        )
 
     def _prev(self, prev: s.Prev, gpm: s.Gpm) -> None:
         name = prev.variable.name
         owners = [kleene for kleene in self._kleenes if name in kleene.own]
         if not owners:
-            hint = "PREV takes a variable that only one repeated element binds, as in A+ or (A ; B)*"
+            hint = "PREV takes a variable that each iteration of A+ or (A ; B)+ binds, and nothing else does"
             raise self._findings.error(f"{prev.variable} is no group variable", prev.variable.span, hint)
         if not any(gpm.name in kleene.gpms for kleene in owners):
             inner = print_sequence(owners[-1].node)

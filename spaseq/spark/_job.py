@@ -11,7 +11,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom, Both, Chain, Either, Kleene, SequencePattern, walk
 from spaseq.events import Clock
 from spaseq.gpm.walk import exists_in
-from spaseq.language import prepare
+from spaseq.language import checked
 from spaseq.language.syntax import UNITS, Ask, Query, Strategy
 
 #: The bucket of a query that runs as one group, and of what belongs to no partition.
@@ -72,7 +72,7 @@ class Job:
 @lru_cache(maxsize=32)
 def query_of(text: str) -> Query:
     """The query of a text, prepared once in each process."""
-    return prepare(text)
+    return checked(text)
 
 
 @lru_cache(maxsize=32)

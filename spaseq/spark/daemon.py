@@ -36,14 +36,14 @@ def main() -> None:
 def exercise() -> list[str]:
     """Runs a small query through all stages, so that their compiled code is loaded; its matches."""
     from spaseq.events import Clock
-    from spaseq.language import prepare
+    from spaseq.language import checked
     from spaseq.sources import SourceOptions
     from spaseq.spark._blocks import options_text, read_row
     from spaseq.spark._bucket import Bucket
     from spaseq.spark._job import Job
     from spaseq.spark._stateless import Stateless
 
-    job = Job(str(prepare(_QUERY)), Clock.TICKS, None, (0,))
+    job = Job(str(checked(_QUERY)), Clock.TICKS, None, (0,))
     time = "<http://www.w3.org/ns/prov#generatedAtTime>"
     integer = "<http://www.w3.org/2001/XMLSchema#integer>"
     lines = (

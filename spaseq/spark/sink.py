@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from spaseq.errors import EngineError
-from spaseq.language import prepare
+from spaseq.language import checked, prepare
 from spaseq.language.syntax import Query
 from spaseq.spark._forms import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark._lines import BAD, LATE, MATCH
@@ -125,7 +125,7 @@ class AnswersWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
 
     @property
     def _query(self) -> Query:
-        return prepare(self._text)
+        return checked(self._text)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """What a task does."""

@@ -22,7 +22,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.errors import QueryError, SpaseqWarning
 from spaseq.events import Stamp
-from spaseq.language import prepare
+from spaseq.language import checked
 from spaseq.language import syntax as s
 from spaseq.language.printer import print_sequence
 from spaseq.language.scope import references
@@ -426,7 +426,7 @@ def pattern_of(text: str) -> SequencePattern:
     with warnings.catch_warnings():
         # Vacuous negations and unread streams are part of random queries.
         warnings.simplefilter("ignore", SpaseqWarning)
-        return normalise(prepare(text))
+        return normalise(checked(text))
 
 
 def _gpm(
@@ -442,7 +442,7 @@ def _gpm(
 def _parsed(sequence: str) -> s.Seq:
     names = sorted(set(re.findall(r"\b[A-Z]\b", sequence)))
     gpms = " ".join(f"DEFINE GPM {name} ON S {{}}" for name in names)
-    return prepare(f"ASK WITHIN 1 SECONDS FROM STREAM S <urn:s> {{ SEQ({sequence}) {gpms} }}").sequence
+    return checked(f"ASK WITHIN 1 SECONDS FROM STREAM S <urn:s> {{ SEQ({sequence}) {gpms} }}").sequence
 
 
 def _kleenes(sequence: s.Seq, bound: dict[str, tuple[str, ...]], count: Counter[str]) -> list[_Kleene]:
