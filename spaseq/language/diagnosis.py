@@ -13,6 +13,7 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from spaseq.errors import QuerySyntaxError
+from spaseq.language.habits import FOLLOWS, habit
 from spaseq.language.hints import nearest
 from spaseq.language.source import Source
 
@@ -66,7 +67,7 @@ _NAMES: Final = {
 }
 
 #: A sign that is not SPARQL's, by the two characters around the place of the failure, and SPARQL's own.
-_SLIPS: Final = {"=>": ">=", "=<": "<=", "==": "=", "<>": "!=", "!==": "!=", "->": ";"}
+_SLIPS: Final = {"=>": ">=", "=<": "<=", "==": "=", "<>": "!=", "!==": "!="}
 
 _BRACKETS: Final = {"{": "}", "(": ")", "[": "]"}
 
@@ -81,7 +82,8 @@ def diagnose(lark: Lark, source: Source, start: str) -> QuerySyntaxError:
     accepted = _accepted(lark, tokens, start)
     if failure is None:
         return _at_the_end(source, tokens, accepted)
-    return _broken_token(source, failure, accepted) or _unexpected(lark, source, failure, accepted)
+    broken = _broken_token(source, failure, accepted)
+    return broken or _unexpected(lark, source, failure, accepted, tokens)
 
 
 def _read(lark: Lark, text: str, start: str) -> tuple[list[Token], int | None]:
@@ -153,14 +155,17 @@ def _broken_token(source: Source, failure: int, accepted: set[str]) -> QuerySynt
     return None
 
 
-def _unexpected(lark: Lark, source: Source, failure: int, accepted: set[str]) -> QuerySyntaxError:
+def _unexpected(
+    lark: Lark, source: Source, failure: int, accepted: set[str], tokens: list[Token]
+) -> QuerySyntaxError:
     text = source.expanded
     match = _FOUND.match(text, failure)
     found = match[0] if match else text[failure]
     words = _keywords(accepted) | (_functions(lark) if "BUILTIN" in accepted else set())
-    meant = nearest(found, words) if found.isidentifier() else None
+    known = habit(text, failure, accepted, tokens)
+    meant = nearest(found, words) if found.isidentifier() and known is None else None
     guess = f"did you mean {meant}?" if meant else None
-    hint = guess or _slip(text, failure, accepted) or _missing(found, accepted)
+    hint = known or guess or _slip(text, failure, accepted) or _missing(found, accepted)
     if meant in _keywords(accepted):
         closing = [f"'{b}'" for name, b in (("RBRACE", "}"), ("RPAR", ")")) if name in accepted]
         expected = [*closing, meant]
@@ -196,6 +201,8 @@ def _missing(found: str, accepted: set[str]) -> str | None:
         return "patterns stand in GPMs: DEFINE GPM A ON S { … }"
     if found == "[" and "_AMPERSAND" in accepted:
         return "[,] [;] [:] say how a Kleene goes on: they follow +, *, or {n,m}"
+    if found.isidentifier() and "_AMPERSAND" in accepted:
+        return f"say how {found} follows: {FOLLOWS}"
     return None
 
 

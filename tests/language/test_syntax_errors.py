@@ -49,11 +49,15 @@ UNEXPECTED = [
     (body("BIND(?x + 1 ‸?y)"), "expected an operator or AS, found '?y'", None),
     (body("VALUES ?x ‸(1 2)"), "expected '{', found '('", None),
     (body("GRAPH ‸{ ?x :p ?y }"), "expected an IRI or a variable, found '{'", None),
-    (asked("WHERE { SEQ(A ‸B) DEFINE GPM A ON S {} }"), "expected ')' or an operator, found 'B'", None),
+    (
+        asked("WHERE { SEQ(A ‸B) DEFINE GPM A ON S {} }"),
+        "expected ')' or an operator, found 'B'",
+        "say how B follows: A ; B is the next B after A, A , B the event right after it, A : B any later one",
+    ),
     (
         asked("WHERE { SEQ(A ‸-> B) DEFINE GPM A ON S {} }"),
         "expected ')' or an operator, found '-'",
-        "write ; for ->",
+        "write ; for ->: A ; B is the next B after A, A , B the event right after it, A : B any later one",
     ),
     (asked("WHERE { SEQ(A;‸) DEFINE GPM A ON S {} }"), "expected '(', '!', ALL or a name, found ')'", None),
     (
@@ -84,7 +88,11 @@ UNEXPECTED = [
         "a query says how long a match may take: WITHIN 10 SECONDS, before FROM STREAM",
     ),
     ("ASK WITHIN ‸ten SECONDS", "expected a number, found 'ten'", None),
-    ("ASK WITHIN 5 ‸FROM STREAM S <urn:s>", "expected a unit such as SECONDS, found 'FROM'", None),
+    (
+        "ASK WITHIN 5 ‸FROM STREAM S <urn:s>",
+        "expected a unit such as SECONDS, found 'FROM'",
+        "the units are MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS, DAYS and EVENTS",
+    ),
     (
         "ASK WITHIN 5 SECONDS\n‸WHERE { }",
         "expected FROM, PARTITION, SLIDING or TUMBLING, found 'WHERE'",
@@ -98,6 +106,50 @@ def test_unexpected(marked: str, message: str, hint: str | None) -> None:
     problem = syntax_error(marked)
     assert problem.msg == message
     assert problem.hint == hint
+
+
+AFTERWARDS = "follows the '}' of WHERE, before GROUP BY, ORDER BY and LIMIT"
+NO_MEDIAN = "the aggregates are COUNT, SUM, AVG, MIN, MAX, FIRST, LAST, SAMPLE and GROUP_CONCAT"
+IN_PARENTHESES = "an expression and its name stand in parentheses: (SUM(?v) AS ?name)"
+
+#: What those write who know another language, and what it is called here.
+HABITS = [
+    (one("A ‸AND A"), "A & B match at the same time, ALL(A, B) in any order"),
+    (one("A &‸& A"), "A & B match at the same time, ALL(A, B) in any order"),
+    (one("A ‸or A"), "write A | B: the one or the other"),
+    (one("A |‸| A"), "write A | B: the one or the other"),
+    (one("PERMUTE‸(A, A)"), "write ALL(A, B): one match of each, in any order"),
+    (one("NOT ‸A"), "write !A: no such event"),
+    (one("A ‸WITHN 5 SECONDS"), "did you mean WITHIN?"),
+    (one("A{‸,2}"), "write {0,n}: from none to n"),
+    (one("A WITHIN 5 ‸MIN"), "write MINUTES"),
+    (one("A").replace("10 SECONDS", "10‸s"), "write SECONDS"),
+    (
+        one("A").replace("10 SECONDS", "10 ‸FORTNIGHTS"),
+        "the units are MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS, DAYS and EVENTS",
+    ),
+    (
+        body("FILTER(?x > ‸NEXT(?x))"),
+        "a filter looks back, never ahead: write it in the later GPM, PREV(?v) is the value before",
+    ),
+    (body("FILTER(?x > ‸MEDIAN(?x))"), NO_MEDIAN),
+    (one("A").replace("*", "(‸median(?x) AS ?m)"), NO_MEDIAN),
+    (one("A").replace("*", "‸SUM(?x) AS ?s"), IN_PARENTHESES),
+    (one("A").replace("*", "?x ‸SUM(?y)"), IN_PARENTHESES),
+    (body("FILTER(SUM ‸?x > 3)"), "write SUM(?v)"),
+    (body("FILTER(‸A.price > 3)"), "variables stand alone: each GPM binds its own, as in FILTER(?price > 3)"),
+    (one("A ‸AFTER MATCH SKIP TO A"), f"AFTER MATCH SKIP {AFTERWARDS}"),
+    (asked("‸AFTER MATCH SKIP TO A { SEQ(A) DEFINE GPM A ON S {} }"), f"AFTER MATCH SKIP {AFTERWARDS}"),
+    (one("A").replace(" }\n", " ‸AFTER MATCH SKIP TO A }"), f"AFTER MATCH SKIP {AFTERWARDS}"),
+    (one("A") + "LIMIT 3 ‸AFTER MATCH SKIP TO A", f"AFTER MATCH SKIP {AFTERWARDS}"),
+    (one("A") + "AFTER MATCH SKIP PAST LAST ‸ROW", "write EVENT for ROW"),
+    (one("A") + "LIMIT 3 ‸EMIT MAX", f"EMIT {AFTERWARDS}"),
+]
+
+
+@pytest.mark.parametrize(("marked", "hint"), HABITS)
+def test_habits_of_others(marked: str, hint: str) -> None:
+    assert syntax_error(marked).hint == hint
 
 
 def test_a_long_list_of_what_was_expected_is_cut() -> None:
