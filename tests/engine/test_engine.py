@@ -57,7 +57,7 @@ def test_a_trailing_negation_is_delivered_when_time_passes_its_window() -> None:
 
 def test_close_ends_every_window() -> None:
     engine = spaseq.Engine()
-    handle = engine.register(query("A ; !B"))
+    handle = engine.register(query("A ; !B", "10 SECONDS SLIDING"))
     for letter in letters("a1 x2"):
         push(engine, letter)
     assert drained(handle) == []
@@ -69,7 +69,7 @@ def test_close_ends_every_window() -> None:
 
 def test_leaving_a_with_block_by_an_error_delivers_nothing_more() -> None:
     engine = spaseq.Engine()
-    handle = engine.register(query("A ; !B"))
+    handle = engine.register(query("A ; !B", "10 SECONDS SLIDING"))
     push(engine, letters("a1")[0])
     with pytest.raises(RuntimeError), engine:
         raise RuntimeError

@@ -6,6 +6,7 @@ import pytest
 
 import spaseq
 from spaseq.engine import engine as engine_module
+from spaseq.language import checked
 from tests.streams import NS, letters, query
 
 KB = {NS + "kb": f"<{NS}x> <{NS}big> true . <{NS}y> <{NS}big> false ."}
@@ -28,7 +29,7 @@ EVENTS = " ".join(f"a{i}/x b{i + 1}/y c{i + 2}/x" for i in range(1, 31, 3))
 def answers(text: str, evaluator: str) -> list[object]:
     """What a query finds, its matches held until the end."""
     engine = spaseq.Engine(kb=KB, evaluator=evaluator)
-    handle = engine.register(text)
+    handle = engine.register(checked(text))
     for letter in letters(EVENTS):
         engine.push(NS + "S", letter.turtle, letter.time, name=f"{NS}{letter.name}")
     engine.close()
