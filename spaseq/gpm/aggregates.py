@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from spaseq.gpm.comparison import arithmetic, sort_key
@@ -15,33 +15,46 @@ from spaseq.values import INTEGER, STRING, Value
 
 def aggregate(
     node: Aggregate,
-    solutions: Sequence[Solution],
+    iterations: Sequence[Sequence[Solution]],
     dictionary: Dictionary,
     exists: ExistsCallback | None = None,
 ) -> int:
-    """The id of an aggregate's value over ``solutions``, in their order.
+    """The id of an aggregate's value over solutions, iteration by iteration.
 
     COUNT, SAMPLE, FIRST and LAST pass over solutions in which the argument has no value; for the
-    others that is an error, as in SPARQL. Raises ``ExpressionError`` where there is no value.
+    others that is an error, as in SPARQL. FIRST and LAST take the values of one iteration in the order of
+    ORDER BY. Raises ``ExpressionError`` where there is no value.
 
     >>> from spaseq.language.syntax import Var
     >>> d = Dictionary()
-    >>> d.term(aggregate(Aggregate("COUNT", Var("x")), [{"x": 1}, {}], d)).value
+    >>> d.term(aggregate(Aggregate("COUNT", Var("x")), [[{"x": 1}, {}]], d)).value
     '1'
     """
     if node.argument is None:
+        solutions = [solution for iteration in iterations for solution in iteration]
         rows = [frozenset(solution.items()) for solution in solutions] if node.distinct else solutions
         count = len(set(rows)) if node.distinct else len(rows)
         return dictionary.intern(Value(INTEGER, count).term)
     evaluate = compile_value(node.argument, dictionary, exists)
     found: list[int] = []
     complete = True
-    for solution in solutions:
-        try:
-            found.append(evaluate(solution))
-        except ExpressionError:
-            complete = False
+    for iteration in iterations:
+        values: list[int] = []
+        for solution in iteration:
+            try:
+                values.append(evaluate(solution))
+            except ExpressionError:
+                complete = False
+        found += in_order(values, dictionary) if node.name in ("FIRST", "LAST") else values
     return aggregate_ids(node, found, complete, dictionary)
+
+
+def in_order(ids: Iterable[int | None], dictionary: Dictionary) -> list[int]:
+    """Ids of terms in the order of ORDER BY, without None."""
+    bound = [identifier for identifier in ids if identifier is not None]
+    if len(bound) < 2:
+        return bound
+    return sorted(bound, key=lambda identifier: sort_key(dictionary.value(identifier)))
 
 
 def aggregate_ids(node: Aggregate, ids: Sequence[int], complete: bool, dictionary: Dictionary) -> int:
@@ -52,9 +65,9 @@ def aggregate_ids(node: Aggregate, ids: Sequence[int], complete: bool, dictionar
         case "COUNT":
             return dictionary.intern(Value(INTEGER, len(ids)).term)
         case "SAMPLE" | "FIRST":
-            return _one(ids, 0)
+            return _one(ids, node.offset)
         case "LAST":
-            return _one(ids, -1)
+            return _one(ids, -1 - node.offset)
     if not complete:
         raise ExpressionError(f"{node.name} of an expression without a value")
     match node.name:
@@ -75,6 +88,7 @@ def aggregate_ids(node: Aggregate, ids: Sequence[int], complete: bool, dictionar
 
 
 def _one(ids: Sequence[int], position: int) -> int:
-    if not ids:
-        raise ExpressionError("an aggregate over nothing")
-    return ids[position]
+    try:
+        return ids[position]
+    except IndexError:
+        raise ExpressionError("an aggregate over too little") from None

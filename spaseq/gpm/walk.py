@@ -23,8 +23,7 @@ from spaseq.language.syntax import (
     Union,
 )
 
-#: Functions of which two calls may differ.
-VOLATILE: Final = frozenset({"RAND", "UUID", "STRUUID", "BNODE", "NOW"})
+_VOLATILE: Final = frozenset({"RAND", "UUID", "STRUUID", "BNODE", "NOW"})
 
 
 def exists_in(expression: Expression) -> list[Exists]:
@@ -34,7 +33,7 @@ def exists_in(expression: Expression) -> list[Exists]:
 
 def volatile(expression: Expression) -> bool:
     """Whether two evaluations on the same solution may differ."""
-    return any(isinstance(inner, Call) and inner.name in VOLATILE for inner in walk(expression))
+    return any(isinstance(inner, Call) and inner.name in _VOLATILE for inner in walk(expression))
 
 
 def children(pattern: Pattern) -> Iterator[Pattern]:

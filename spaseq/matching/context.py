@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import AnyOrder, Atom, Both, Kleene, SequencePattern, walk
-from spaseq.gpm.aggregates import aggregate
+from spaseq.events import Stamp
+from spaseq.gpm.aggregates import aggregate, in_order
+from spaseq.gpm.early import errs_for_want_of
 from spaseq.gpm.expressions import ExpressionError, compile_filter
 from spaseq.language import scope
 from spaseq.language.rewrite import substitute
@@ -22,6 +24,9 @@ from spaseq.terms import Dictionary
 
 Rows = tuple[Row, ...]
 
+#: The place of an event among all: simultaneous ones stand in the order of their streams' IRIs.
+Order = tuple[int, int, int]
+
 #: Whether a graph pattern, under a solution, has an answer in an event's graph.
 Exists = Callable[[str, Occurrence, Group, Solution], bool]
 
@@ -31,14 +36,17 @@ class _Condition:
     """A correlated filter, ready to be asked of a row.
 
     ``summaries`` are its aggregates and ``previous`` its PREVs, each under the name of the variable
-    that stands for it in ``test``. ``needs`` are the plain variables it mentions.
+    that stands for it in ``test``; an aggregate comes with the group variable that says what it ranges over.
+    ``needs`` are the variables with one value that it mentions, ``summarised`` those group variables.
+    ``early``: whether an error comes only from the absence of certain PREVs.
     """
 
     test: Callable[[Solution], bool]
-    summaries: tuple[tuple[str, Aggregate, int | None], ...]
-    previous: tuple[tuple[str, str, int | None], ...]
+    early: Callable[[Solution, frozenset[str]], bool]
+    summaries: tuple[tuple[str, Aggregate, str | None], ...]
+    previous: tuple[tuple[str, Prev], ...]
     needs: frozenset[str]
-    summarised: frozenset[int]
+    summarised: frozenset[str]
 
 
 class Context:
@@ -72,11 +80,25 @@ class Context:
                 self._conditions[node.id, True] = tuple(self._condition(f) for f in node.loose)
         self._where = tuple(self._condition(f) for f in pattern.where)
         streams = sorted(set(pattern.streams), key=lambda iri: iri.value)
-        self._ranks = {dictionary.intern(iri): rank for rank, iri in enumerate(streams)}
+        self._ranks = {dictionary.pin(iri): rank for rank, iri in enumerate(streams)}
 
     def rank(self, stream: int) -> int:
         """The place of a stream of the query, given by its id, in the order of their IRIs."""
         return self._ranks.get(stream, stream)
+
+    def order(self, stamp: Stamp) -> Order:
+        """The place of an event among all."""
+        return stamp.time, self.rank(stamp.stream), stamp.n
+
+    @property
+    def streams(self) -> tuple[int, ...]:
+        """The ids of the query's streams, in the order of their IRIs."""
+        return tuple(self._ranks)
+
+    def speaks_of(self, gpm: str) -> frozenset[str]:
+        """The variables that a GPM binds, and those of its filters."""
+        part = self._pattern.gpms[gpm]
+        return part.variables.union(*(scope.mentioned(f.condition) for f in part.correlated))
 
     @property
     def start(self) -> Rows:
@@ -134,6 +156,29 @@ class Context:
         """The rows that are in every one of these results."""
         keys = [{_key(row) for row in rows} for rows in results[1:]]
         return tuple(row for row in results[0] if all(_key(row) in known for known in keys))
+
+    def around(self, before: Rows, after: Rows, ended: Sequence[int], free: frozenset[str]) -> Rows:
+        """Ω of what stands before a place and after it: the context of a negation there.
+
+        ``ended``: the Kleenes of which an iteration that was in progress at the place has ended since: their
+        variables mean that iteration. ``free`` are variables that the negation does not share.
+        """
+        gone = {inner for kleene in ended for inner in (kleene, *self._inside[kleene])}
+        own = frozenset().union(*(self._kleenes[kleene].own for kleene in ended))
+        stale = gone | {_past(kleene) for kleene in gone}
+        out = []
+        for row in before:
+            for later in after:
+                if any(a != b for a, b in zip(row.origin, later.origin, strict=False)):
+                    continue
+                others = {v: t for v, t in later.binding.items() if v not in own}
+                binding = _merge(row.binding, others)
+                if binding is None:
+                    continue
+                joined = {v: t for v, t in binding.items() if v not in free}
+                history = {k: i for k, i in later.iterations.items() if k not in stale}
+                out.append(Row(joined, {**history, **row.iterations}, row.origin))
+        return tuple(out)
 
     def mark(self, rows: Rows) -> Rows:
         """Tells rows apart by their origin, so that what is made from them can be put together."""
@@ -209,48 +254,67 @@ class Context:
 
         Returns a term id; raises ``ExpressionError`` where SPARQL's aggregate has no value.
         """
-        kleene = self._kleene_of(scope.mentioned(node.argument) if node.argument is not None else frozenset())
-        if kleene is None:
-            return aggregate(node, [row.binding for row in rows], self._dictionary)
-        histories: dict[object, list[Solution]] = {}
+        name = self._group_variable(node)
+        rows = list(rows)
+        if name is None or not any(self._kleene_of(name, row, ()) is not None for row in rows):
+            return aggregate(node, [[row.binding for row in rows]], self._dictionary)
+        histories: dict[object, list[Sequence[Solution]]] = {}
         for row in rows:
-            history = _frozen({kleene: row.iterations.get(kleene, ())})
+            kleene = self._kleene_of(name, row, ())
+            history = () if kleene is None else _frozen({kleene: row.iterations.get(kleene, ())})
             histories.setdefault(history, self._range(row, kleene, ()))
-        return aggregate(node, [s for solutions in histories.values() for s in solutions], self._dictionary)
+        iterations = [iteration for history in histories.values() for iteration in history]
+        return aggregate(node, iterations, self._dictionary)
 
     # --- filters ------------------------------------------------------------------------------
 
     def _condition(self, item: Filter) -> _Condition:
         """Compiles a filter, its aggregates and PREVs taken out and replaced by variables."""
-        summaries: list[tuple[str, Aggregate, int | None]] = []
-        previous: list[tuple[str, str, int | None]] = []
+        summaries: list[tuple[str, Aggregate, str | None]] = []
+        previous: list[tuple[str, Prev]] = []
 
         def take_out(node: Expression) -> Expression | None:
             if isinstance(node, Aggregate):
-                argument = node.argument
-                used = scope.mentioned(argument) if argument is not None else frozenset()
                 name = f" {len(summaries)}aggregate"
-                summaries.append((name, node, self._kleene_of(used)))
+                summaries.append((name, node, self._group_variable(node)))
                 return Var(name)
             if isinstance(node, Prev):
                 name = f" {len(previous)}previous"
-                previous.append((name, node.variable.name, self._pattern.group_of.get(node.variable.name)))
+                previous.append((name, node))
                 return Var(name)
             return None
 
         plain = substitute(item.condition, take_out)
-        names = {name for name, *_ in summaries} | {name for name, *_ in previous}
+        names = {name for name, *_ in summaries} | {name for name, _ in previous}
+        single = {
+            name
+            for _, node, group in summaries
+            if group is None and node.argument is not None
+            for name in scope.mentioned(node.argument)
+        }
         return _Condition(
             test=compile_filter(plain, self._dictionary, self._ask),
+            early=errs_for_want_of(plain, self._dictionary, self._ask),
             summaries=tuple(summaries),
             previous=tuple(previous),
-            needs=scope.mentioned(plain) - names,
-            summarised=frozenset(k for _, _, k in summaries if k is not None),
+            needs=(scope.mentioned(plain) - names) | single,
+            summarised=frozenset(group for _, _, group in summaries if group is not None),
         )
 
-    def _kleene_of(self, variables: frozenset[str]) -> int | None:
-        found = [self._pattern.group_of[v] for v in variables if v in self._pattern.group_of]
-        return max(found) if found else None
+    def _group_variable(self, node: Aggregate) -> str | None:
+        """The variable that says what an aggregate ranges over: that of the innermost Kleene."""
+        owners = self._pattern.owners
+        used = scope.mentioned(node.argument) if node.argument is not None else frozenset()
+        return max((v for v in used if v in owners), key=lambda v: (owners[v][-1], v), default=None)
+
+    def _kleene_of(self, name: str, row: Row, inside: tuple[int, ...]) -> int | None:
+        """The Kleene whose iterations a group variable means here: one in progress, or one that has ended.
+
+        A variable may belong to several, one in each alternative.
+        """
+        owners = self._pattern.owners.get(name, ())
+        here = [kleene for kleene in owners if kleene in inside]
+        return here[-1] if here else next((k for k in owners if k in row.iterations), None)
 
     def _ask(self, pattern: Group, solution: Solution) -> bool:
         if self._asked is None:
@@ -275,46 +339,58 @@ class Context:
         if not condition.summaries and not condition.previous:
             return condition.test(row.binding)
         binding = dict(row.binding)
-        for name, variable, kleene in condition.previous:
+        early = set()
+        for name, node in condition.previous:
+            kleene = self._kleene_of(node.variable.name, row, inside)
             completed = row.iterations.get(kleene, ()) if kleene is not None else ()
-            if not completed:
-                return True  # PREV's filters apply from the second iteration on
-            values = [s[variable] for s in completed[-1] if variable in s]
+            if len(completed) < node.offset:
+                early.add(name)
+                continue
+            values = in_order([s.get(node.variable.name) for s in completed[-node.offset]], self._dictionary)
             if values:
                 binding[name] = values[-1]
-        for name, node, kleene in condition.summaries:
-            solutions = [row.binding] if kleene is None else self._range(row, kleene, inside)
+        for name, summary, group in condition.summaries:
+            kleene = None if group is None else self._kleene_of(group, row, inside)
+            iterations = [[row.binding]] if kleene is None else self._range(row, kleene, inside)
             try:
-                binding[name] = aggregate(node, solutions, self._dictionary)
+                binding[name] = aggregate(summary, iterations, self._dictionary)
             except ExpressionError:
                 continue  # stays unbound: the filter sees an error
-        return condition.test(binding)
+        return condition.test(binding) or (bool(early) and condition.early(binding, frozenset(early)))
 
-    def _range(self, row: Row, kleene: int, inside: tuple[int, ...]) -> list[Solution]:
+    def _range(self, row: Row, kleene: int | None, inside: tuple[int, ...]) -> list[Sequence[Solution]]:
         """The solutions an aggregate ranges over: all iterations so far, with the one in progress."""
+        if kleene is None:
+            return [[row.binding]]
         own = self._kleenes[kleene].own
         shared = {v: t for v, t in row.binding.items() if v not in own}
-        done: list[Solution] = [
-            {**shared, **s} for iteration in row.iterations.get(kleene, ()) for s in iteration
+        done: list[Sequence[Solution]] = [
+            [{**shared, **s} for s in iteration] for iteration in row.iterations.get(kleene, ())
         ]
-        return [*done, row.binding] if kleene in inside else done
+        return [*done, [row.binding]] if kleene in inside else done
 
     def _settle(self, rows: Rows, inside: tuple[int, ...]) -> Rows:
         """Applies each filter of WHERE whose variables are all bound, outside of their Kleenes."""
         if not self._where:
             return rows
-        group_of = self._pattern.group_of
         return tuple(
             row
             for row in rows
-            if all(
-                not c.needs <= row.binding.keys()
-                or any(group_of.get(v) in inside for v in c.needs)
-                or not all(k in row.iterations and k not in inside for k in c.summarised)
-                or self._holds((c,), row, inside)
-                for c in self._where
-            )
+            if all(not self._due(c, row, inside) or self._holds((c,), row, inside) for c in self._where)
         )
+
+    def _due(self, condition: _Condition, row: Row, inside: tuple[int, ...]) -> bool:
+        """Whether all that a filter of WHERE asks for is there."""
+        if not condition.needs <= row.binding.keys():
+            return False
+        owners = self._pattern.owners
+        if any(kleene in inside for v in condition.needs for kleene in owners.get(v, ())):
+            return False
+        for v in condition.summarised:
+            kleene = self._kleene_of(v, row, inside)
+            if kleene in inside or (kleene is None and v not in row.binding):
+                return False
+        return True
 
     def _canonical(self, solutions: list[Solution]) -> tuple[Solution, ...]:
         """An iteration's solutions in an order that does not depend on how they were found."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from itertools import permutations
 
 import pytest
 import rdflib
@@ -79,15 +78,7 @@ TRUE, FALSE = xsd("true", "boolean"), xsd("false", "boolean")
         ('"2024-01-01T00:00:00"^^xsd:dateTime < "2024-01-03T00:00:00Z"^^xsd:dateTime', True),
         ('"2024-01-01"^^xsd:date < "2024-01-02"^^xsd:date', True),
         ('"PT1H"^^xsd:dayTimeDuration < "PT61M"^^xsd:dayTimeDuration', True),
-        ('"PT60S"^^xsd:duration = "PT1M"^^xsd:dayTimeDuration', True),
-        *(
-            (f'{left} + {right} = "2024-03-01T01:00:00Z"^^xsd:dateTime', True)
-            for left, right in permutations(
-                ('"2024-02-28T23:00:00Z"^^xsd:dateTime', '"P1DT2H"^^xsd:dayTimeDuration')
-            )
-        ),
-        ('"2024-01-02"^^xsd:date + "-P1D"^^xsd:dayTimeDuration = "2024-01-01"^^xsd:date', True),
-        ('"2024-01-31"^^xsd:date + "P1M"^^xsd:duration = "2024-02-29"^^xsd:date', True),
+        ('"12:00:00"^^xsd:time = "12:00:00"^^xsd:time', True),
         ('"x"^^e:t = "x"^^e:t', True),
         ("2 IN (1, 2, 1/0)", True),
         ("2 NOT IN (1, 3)", True),
@@ -112,8 +103,6 @@ def test_comparisons(text: str, expected: bool) -> None:
         "1.0/0.0",
         '-"a"',
         '+"a"',
-        '"2024-01-01T00:00:00Z"^^xsd:dateTime + 1',
-        '"2024-01-01T00:00:00Z"^^xsd:dateTime + "2024-01-01T00:00:00Z"^^xsd:dateTime',
         '1 + "1"',
         "?unbound = 1",
         "IF(1/0, 1, 2)",
@@ -306,7 +295,7 @@ def _aggregate(node: Aggregate, terms: list[Term | None]) -> Term | None:
     dictionary = Dictionary()
     rows = [{} if term is None else {"v": dictionary.intern(term)} for term in terms]
     try:
-        return dictionary.term(aggregate(node, rows, dictionary))
+        return dictionary.term(aggregate(node, [[row] for row in rows], dictionary))
     except ExpressionError:
         return None
 
@@ -337,6 +326,19 @@ ONE, TWO, HALF = Literal(1), Literal(2), xsd("0.5", "decimal")
 )
 def test_aggregates(name: str, terms: list[Term | None], expected: Term | None) -> None:
     assert _aggregate(Aggregate(name, Var("v")), terms) == expected
+
+
+def test_values_of_one_iteration_stand_in_order() -> None:
+    dictionary = Dictionary()
+    two, one, half = ({"v": dictionary.intern(term)} for term in (TWO, ONE, HALF))
+    iterations = [[two, half], [two, one, {}]]
+    found = [
+        dictionary.term(aggregate(Aggregate(name, Var("v"), offset=offset), iterations, dictionary))
+        for name, offset in [("FIRST", 0), ("FIRST", 1), ("FIRST", 2), ("LAST", 0), ("LAST", 1)]
+    ]
+    assert found == [HALF, TWO, ONE, TWO, ONE]
+    with pytest.raises(ExpressionError):
+        aggregate(Aggregate("LAST", Var("v"), offset=4), iterations, dictionary)
 
 
 def test_distinct_aggregates() -> None:

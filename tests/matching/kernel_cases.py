@@ -19,7 +19,7 @@ from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Row
 from spaseq.matching.reference import Reference
 from spaseq.matching.runs.evaluator import Runs
 from spaseq.terms import Dictionary
-from tests.matching.random_sequences import Query, Sample, Step, exists
+from tests.matching.random_sequences import STREAMS, Query, Sample, Step, exists
 
 #: What each step yields, and last what the end of time does: matches as comparable values, in order.
 Yields = list[list[object]]
@@ -66,7 +66,7 @@ def difference(sample: Sample, evaluate: Callable[[Sample], Yields], expected: Y
         found = evaluate(sample)
     except Exception as error:  # a crash is a difference, too
         return f"{type(error).__name__}: {error}"
-    if evaluate is not by_runs and any(step.sweep for step in sample.steps):
+    if evaluate is by_kernel and any(step.sweep for step in sample.steps):
         # Partitions are delivered in the order of ids, which are other ones.
         found, expected = ([sorted(step, key=_key) for step in steps] for steps in (found, expected))
     for i, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
@@ -170,9 +170,8 @@ class _OtherIds(_SameIds):
     def __init__(self, query: Query) -> None:
         self._known = query.dictionary
         self.dictionary = Dictionary()
-        for stream in (1, 2, 3):
-            # Their ids are those of the sample.
-            assert self.dictionary.pin(Literal(f"stream {stream}")) == stream
+        # Their ids are those of the sample.
+        assert [self.dictionary.pin(stream) for stream in STREAMS] == [1, 2, 3]
         self.context = Context(query.pattern, self.dictionary, exists)
         self._others = 0
 

@@ -10,7 +10,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, Found, Occurrence, distinct
 from spaseq.matching.past import Past
-from spaseq.matching.reference import Entry, Events, Gap, Partial, Search, found_of
+from spaseq.matching.reference import Events, Partial, Search, found_of
 
 #: The events of a match: positions, and the GPMs that they were chosen as, in order.
 Path = Sequence[tuple[int, str]]
@@ -33,10 +33,10 @@ class Exact:
     def match(self, path: Path, key: Key) -> Found | None:
         """The match of these events, in all the ways in which they are one; None if they are none."""
         chosen = [self._chosen(position, gpm, key) for position, gpm in path]
-        told = _Told(self._pattern, self._context, self._bounds, chosen, self._around(chosen, key))
-        told.in_order = self._in_order
+        told = _Told(self._pattern, self._context, self._bounds, self._around(chosen, key))
+        told.chosen = chosen if self._in_order else None
         found = distinct(
-            found_of(m) for m in told.partials() if len(m.events) == len(path) and not told.broken(m)
+            found_of(m) for m in told.partials(chosen) if len(m.events) == len(path) and not told.broken(m)
         )
         return found[0] if found else None
 
@@ -66,21 +66,14 @@ class Exact:
 
 
 class _Told(Search):
-    """A search that knows which events to choose; what must not be is looked for among those ``around``."""
+    """A search that knows which events to choose; what must not be is looked for among all events."""
 
-    in_order = False
+    #: The events to choose, one after the other, if that is their order.
+    chosen: Events | None = None
 
-    def __init__(
-        self, pattern: SequencePattern, context: Context, bounds: Bounds, chosen: Events, around: Events
-    ) -> None:
-        super().__init__(pattern, context, bounds, chosen)
-        self._around = Search(pattern, context, bounds, around)
-
-    def _atom(self, node: Atom, m: Partial, entry: Entry) -> Iterator[Partial]:
-        next_one = len(m.events)
-        for found in super()._atom(node, m, entry):
-            if not self.in_order or found.events[-1][1] is self._events[next_one]:
-                yield found
-
-    def _occurs(self, negation: Absent, after: Events, gap: Gap, m: Partial) -> bool:
-        return self._around._occurs(negation, after, gap, m)
+    def _atom(self, node: Atom, m: Partial) -> Iterator[Partial]:
+        if self.chosen is None or m.pool is not self.chosen:
+            yield from super()._atom(node, m)
+        elif len(m.events) < len(self.chosen):
+            one = self.chosen[len(m.events)]
+            yield from (replace(found, pool=m.pool) for found in super()._atom(node, replace(m, pool=[one])))

@@ -1,0 +1,12 @@
+"""The slow, executable form of the semantics page: the judge of every other evaluator.
+
+``matches`` reads a finite list of events and enumerates, element by element, every choice of events
+that section 4 allows, asking each condition by looking at all events. Nothing is indexed, nothing
+is remembered between two questions. ``Reference`` wraps it as an evaluator that can be pushed to.
+"""
+
+from spaseq.matching.reference.evaluator import Reference, matches
+from spaseq.matching.reference.partial import Entry, Events, Partial
+from spaseq.matching.reference.search import Search, found_of
+
+__all__ = ["Entry", "Events", "Partial", "Reference", "Search", "found_of", "matches"]

@@ -1,0 +1,111 @@
+"""The reference as an evaluator: searches its whole window again at every event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.matching.context import Context
+from spaseq.matching.model import Bounds, Found, Occurrence, distinct
+from spaseq.matching.reference.partial import Events, Partial
+from spaseq.matching.reference.prospects import Prospects, horizon
+from spaseq.matching.reference.search import Search, found_of
+from spaseq.matching.reference.skipping import Skipping
+
+
+def matches(pattern: SequencePattern, context: Context, bounds: Bounds, events: Events) -> list[Found]:
+    """All matches among ``events``, given in processing order, each once; in order of their last event.
+
+    Includes those that wait for the end of their window: all windows are taken as ended.
+    """
+    search = Search(pattern, context, bounds, events)
+    partials = [m for m in search.partials() if not search.broken(m)]
+    if pattern.query.skip is not None:
+        partials = Skipping(pattern.query.skip, context).settle(partials)
+    found = distinct(map(found_of, partials))
+    return sorted(found, key=lambda match: match.last.position)
+
+
+class Reference:
+    """Searches its whole window again at every event, and each time that more of the time has passed."""
+
+    def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
+        self._pattern, self._context, self._bounds = pattern, context, bounds
+        self._events: list[Occurrence] = []
+        self._waiting: list[Partial] = []
+        self._seen: dict[object, int] = {}
+        self._dropped = -1
+        skip = pattern.query.skip
+        self._ended: int | None = None
+        self._skipping = None if skip is None else Skipping(skip, context)
+
+    @property
+    def kept(self) -> tuple[int, int]:
+        """See ``Evaluator.kept``; nothing is kept but events and what waits."""
+        return len(self._waiting), 0
+
+    def drop(self) -> None:
+        """See ``Evaluator.drop``. The events stay: negations at a match's beginning must see them."""
+        self._waiting = []
+        self._dropped = self._events[-1].position if self._events else -1
+
+    def push(self, occurrence: Occurrence) -> list[Found]:
+        """See ``Evaluator.push``."""
+        self._forget(occurrence)
+        self._events.append(occurrence)
+        if self._skipping is not None:
+            return self._preferred(self._bounds.measure(occurrence) - 1)
+        search = Search(self._pattern, self._context, self._bounds, self._events)
+        for m in search.partials():
+            if occurrence in m.chosen and found_of(m).first.position > self._dropped:
+                self._waiting.append(m)
+        return self._settle(self._bounds.measure(occurrence) - 1)
+
+    def advance(self, at: int) -> list[Found]:
+        """See ``Evaluator.advance``."""
+        if not self._events:
+            return []
+        return self._settle(at) if self._skipping is None else self._preferred(at)
+
+    def _settle(self, at: int) -> list[Found]:
+        """The waiting matches that nothing can withdraw any more, now that all up to ``at`` is there."""
+        search = Prospects(self._pattern, self._context, self._bounds, self._events, self._horizon(at))
+        self._waiting = [m for m in self._waiting if not search.broken(m)]
+        certain = [m for m in self._waiting if not search.open(m)]
+        self._waiting = [m for m in self._waiting if m not in certain]
+        return self._emit(certain)
+
+    def _preferred(self, at: int) -> list[Found]:
+        """The preferred matches that are certain, now that all up to ``at`` is there."""
+        assert self._skipping is not None
+        search = Prospects(self._pattern, self._context, self._bounds, self._events, self._horizon(at))
+        complete = [m for m in search.partials() if self._begins_now(m) and not search.broken(m)]
+        open_ = [m for m in complete if search.open(m)]
+        open_ += [m for m in search.prospects() if self._begins_now(m)]
+        self._ended = at
+        return [found_of(m) for m in self._skipping.settle(complete, open_)]
+
+    def _begins_now(self, m: Partial) -> bool:
+        """Whether a match's window was still open when the preferred ones were last looked for."""
+        first = min(m.chosen, key=lambda event: (event.time, event.position))
+        return self._ended is None or self._bounds.closing(first) > self._ended
+
+    def _horizon(self, at: int) -> Events:
+        return horizon(self._context, self._bounds, self._events[-1], at)
+
+    def _emit(self, partials: Iterable[Partial]) -> list[Found]:
+        new = [found for found in distinct(map(found_of, partials)) if found.chosen not in self._seen]
+        self._seen.update((found.chosen, self._bounds.closing(found.first)) for found in new)
+        return sorted(new, key=lambda found: found.last.position)
+
+    def _forget(self, now: Occurrence) -> None:
+        """Drops events that no match can see any more."""
+        at = self._bounds.measure(now)
+        oldest = self._bounds.opening(now, now)
+        for m in self._waiting:
+            first = found_of(m)
+            oldest = min(oldest, self._bounds.opening(first.first, first.last))
+        if self._skipping is not None and self._bounds.sliding:
+            oldest -= self._bounds.size  # what a preferred match that still waits may look at
+        self._events = [e for e in self._events if self._bounds.measure(e) >= oldest]
+        self._seen = {chosen: closing for chosen, closing in self._seen.items() if closing >= at}
