@@ -87,6 +87,7 @@ _DATETIME: Final = re.compile(
     _DATE + r"T(?:([01]\d|2[0-3]):([0-5]\d):([0-5]\d(?:\.\d+)?)|(24):(00):(00(?:\.0+)?))" + _ZONE, re.ASCII
 )
 _LONG_INTEGER: Final = 4000  # int() and str() refuse longer ones (CVE-2020-10735); Decimal does not
+_LARGE: Final = 10**_LONG_INTEGER
 
 
 class Moment(NamedTuple):
@@ -263,7 +264,7 @@ def _encode(kind: int, data: Any) -> Literal:
 def _canonical(kind: int, data: Any) -> str:
     """The canonical lexical form of XSD 1.1: ``12``, ``1.5``, ``1.5E10``."""
     if kind == INTEGER:
-        return str(data) if abs(data) < 10**_LONG_INTEGER else format(Decimal(data), "f")
+        return str(data) if abs(data) < _LARGE else format(Decimal(data), "f")
     if kind == DECIMAL:
         return plain(data)
     if math.isnan(data):

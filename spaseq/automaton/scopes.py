@@ -196,12 +196,12 @@ def _numbered(root: Node) -> Node:
         nonlocal count
         identity = count
         count += 1
-        return _rebuilt(replace(node, id=identity), number)
+        return rebuilt(replace(node, id=identity), number)
 
     return number(root)
 
 
-def _rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
+def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
     """The node with all parts directly inside it changed."""
     match node:
         case Atom() | Empty():
@@ -237,7 +237,7 @@ class _Owners:
                 node = replace(node, own=self._own[node.id])
             elif isinstance(node, Absent) and node.id in exempt:
                 node = replace(node, free=self._own[exempt[node.id]])
-            return _rebuilt(node, change)
+            return rebuilt(node, change)
 
         return change(self._root)
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any, Final
 
+from pyoxigraph import Literal
+
 from spaseq.gpm.delegated import ExpressionError, delegated
 from spaseq.values import (
     BLANK,
@@ -30,6 +32,7 @@ from spaseq.values import (
     UNKNOWN,
     Moment,
     Value,
+    decode,
     single,
 )
 
@@ -167,6 +170,12 @@ def negative(value: Value) -> Value:
 def arithmetic(symbol: str, a: Value, b: Value) -> Value:
     """``a + b`` and so on: exact for integers and decimals, but for ``/`` (18 digits and more)."""
     if a.kind > DOUBLE or b.kind > DOUBLE:
+        if symbol == "+":
+            if a.kind == TEMPORAL and b.kind in (DATETIME, DATE):
+                a, b = b, a
+            if a.kind in (DATETIME, DATE) and b.kind == TEMPORAL:
+                # Oxigraph knows how to subtract durations of moments, and not how to add them.
+                return delegated("{} - {}", a, _opposite(b))
         if {a.kind, b.kind} & {DATETIME, DATE, TEMPORAL}:
             return delegated(f"{{}} {symbol} {{}}", a, b)
         raise ExpressionError(f"no {symbol} for {a} and {b}")
@@ -177,6 +186,12 @@ def arithmetic(symbol: str, a: Value, b: Value) -> Value:
         return Value(kind, _DECIMAL[symbol](x, y))
     result = _ratio(x, y) if symbol == "/" else _PLAIN[symbol](x, y)
     return Value(kind, single(result) if kind == FLOAT else result)
+
+
+def _opposite(duration: Value) -> Value:
+    text, term = duration.text, duration.term
+    assert isinstance(term, Literal)
+    return decode(Literal(text[1:] if text.startswith("-") else f"-{text}", datatype=term.datatype))
 
 
 _PLAIN: Final[dict[str, Callable[[Any, Any], Any]]] = {

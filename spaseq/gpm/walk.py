@@ -23,7 +23,8 @@ from spaseq.language.syntax import (
     Union,
 )
 
-_VOLATILE: Final = frozenset({"RAND", "UUID", "STRUUID", "BNODE", "NOW"})
+#: Functions of which two calls may differ.
+VOLATILE: Final = frozenset({"RAND", "UUID", "STRUUID", "BNODE", "NOW"})
 
 
 def exists_in(expression: Expression) -> list[Exists]:
@@ -33,7 +34,7 @@ def exists_in(expression: Expression) -> list[Exists]:
 
 def volatile(expression: Expression) -> bool:
     """Whether two evaluations on the same solution may differ."""
-    return any(isinstance(inner, Call) and inner.name in _VOLATILE for inner in walk(expression))
+    return any(isinstance(inner, Call) and inner.name in VOLATILE for inner in walk(expression))
 
 
 def children(pattern: Pattern) -> Iterator[Pattern]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -21,6 +21,7 @@ from spaseq.language.syntax import (
     Filter,
     Not,
     Prev,
+    Query,
     Ref,
     Repeat,
     Select,
@@ -87,6 +88,16 @@ def features(pattern: SequencePattern) -> Iterator[tuple[Feature, Obstacle]]:
             case _:
                 continue
         yield Feature.STEPS, Obstacle(Feature.STEPS, print_expression(expression), expression.span)
+
+
+def in_text(obstacle: Obstacle, query: Query) -> Obstacle:
+    """An obstacle in the words of the query's text, if it is known where in it that stands."""
+    span = obstacle.span
+    return (
+        obstacle
+        if span is None
+        else replace(obstacle, here=" ".join(query.text[span.start : span.end].split()))
+    )
 
 
 def in_words(obstacles: Iterable[Obstacle]) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -26,7 +26,8 @@ _SLACK: Final = 64
 class Chunk:
     """A batch. ``last`` is its end on the axis; ``rows[g]`` where the rows of GPM g begin in each event.
 
-    Without ``rows``, they are looked for. Its solutions' terms are kept as long as it is referenced.
+    Without ``rows``, they are looked for. ``derived`` are further columns of its solutions, by GPM and name.
+    Its terms are kept as long as it is referenced.
     """
 
     start: int
@@ -34,6 +35,7 @@ class Chunk:
     solutions: tuple[Solutions, ...]
     last: int
     rows: Ints | None = None
+    derived: Mapping[tuple[int, str], Ints] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.batch.dictionary.hold(self)
@@ -43,6 +45,7 @@ class Chunk:
         """How many bytes the columns take, those of other queries' GPMs left out."""
         batch = self.batch
         rows = sum(len(table) * (len(table.columns) + 1) for table in self.solutions)
+        rows += sum(map(len, self.derived.values()))
         return 8 * (3 * len(batch.s) + 5 * len(batch) + rows)
 
     def span(self, g: int, index: int) -> range:
@@ -56,7 +59,8 @@ class Chunk:
 
     def live_ids(self) -> Iterable[Ints]:
         """The ids in the solutions, some of which may be in no event."""
-        return [column for table in self.solutions for column in table.columns.values()]
+        solutions = [column for table in self.solutions for column in table.columns.values()]
+        return [*solutions, *self.derived.values()]
 
     def row(self, g: int, i: int) -> dict[str, int]:
         """A solution, without what is unbound."""

@@ -27,6 +27,15 @@ _BATCH = 8_192
 _DECIMAL = NamedNode("http://www.w3.org/2001/XMLSchema#decimal")
 _WINDOWS = (100, 1_000, 10_000, 100_000)
 _COMPANIES = 100
+#: Of two events; the last one of strings, which are looked up by their values.
+_CONDITIONS = (
+    "?p1 > 99",
+    "?p1 > 99 || ?p2 > 99.5",
+    "COALESCE(?p1 - ?p2, 0) > 97 || IF(?p1 < 1, ?p2, ?p1) > 99.5",
+    "<http://www.w3.org/2005/xpath-functions/math#sqrt>(?p1 * ?p1 + ?p2 * ?p2) > 135",
+    'STRLEN(STR(?p1)) < STRLEN(STR(?p2)) && REGEX(STR(?p2), "^99.9")',
+    'STRSTARTS(STR(?p2), CONCAT(STR(?p1), "0"))',
+)
 
 
 class _Trades:
@@ -109,7 +118,7 @@ def _median(runs: int, trades: _Trades, query: str, size: int) -> tuple[float, i
 
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
-    """Strict V shapes, windows of growing length, Kleene closures."""
+    """Strict V shapes, windows of growing length, Kleene closures, conditions of any kind."""
     rng = np.random.default_rng(7)
     count, runs = (200_000, 1) if quick else (500_000, 3)
     v_shape = ("", "FILTER(?p2 < ?p1)", "FILTER(?p3 > ?p1)")
@@ -141,3 +150,15 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
     trades = _Trades(_climbing(rng, count))
     rate, matches = _median(runs, trades, _query("A , B+[,] , C", v_shape, True), 10_000)
     yield Measurement("kernel", "A , B+[,] , C", None, "", {"events": rate}, {"matches": float(matches)})
+    trades, plain = _Trades(rng.integers(1, 10_000, count)), 0.0
+    for condition in _CONDITIONS:
+        rate, matches = _median(runs, trades, _query("A , B", ("", f"FILTER({condition})"), True), 10_000)
+        plain = plain or rate
+        yield Measurement(
+            "kernel",
+            f"A , B, {condition}",
+            rate / plain,
+            _CONDITIONS[0],
+            {"events": rate},
+            {"matches": float(matches)},
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from itertools import permutations
 
 import pytest
 import rdflib
@@ -78,7 +79,15 @@ TRUE, FALSE = xsd("true", "boolean"), xsd("false", "boolean")
         ('"2024-01-01T00:00:00"^^xsd:dateTime < "2024-01-03T00:00:00Z"^^xsd:dateTime', True),
         ('"2024-01-01"^^xsd:date < "2024-01-02"^^xsd:date', True),
         ('"PT1H"^^xsd:dayTimeDuration < "PT61M"^^xsd:dayTimeDuration', True),
-        ('"12:00:00"^^xsd:time = "12:00:00"^^xsd:time', True),
+        ('"PT60S"^^xsd:duration = "PT1M"^^xsd:dayTimeDuration', True),
+        *(
+            (f'{left} + {right} = "2024-03-01T01:00:00Z"^^xsd:dateTime', True)
+            for left, right in permutations(
+                ('"2024-02-28T23:00:00Z"^^xsd:dateTime', '"P1DT2H"^^xsd:dayTimeDuration')
+            )
+        ),
+        ('"2024-01-02"^^xsd:date + "-P1D"^^xsd:dayTimeDuration = "2024-01-01"^^xsd:date', True),
+        ('"2024-01-31"^^xsd:date + "P1M"^^xsd:duration = "2024-02-29"^^xsd:date', True),
         ('"x"^^e:t = "x"^^e:t', True),
         ("2 IN (1, 2, 1/0)", True),
         ("2 NOT IN (1, 3)", True),
@@ -103,6 +112,8 @@ def test_comparisons(text: str, expected: bool) -> None:
         "1.0/0.0",
         '-"a"',
         '+"a"',
+        '"2024-01-01T00:00:00Z"^^xsd:dateTime + 1',
+        '"2024-01-01T00:00:00Z"^^xsd:dateTime + "2024-01-01T00:00:00Z"^^xsd:dateTime',
         '1 + "1"',
         "?unbound = 1",
         "IF(1/0, 1, 2)",

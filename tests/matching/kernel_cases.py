@@ -66,7 +66,7 @@ def difference(sample: Sample, evaluate: Callable[[Sample], Yields], expected: Y
         found = evaluate(sample)
     except Exception as error:  # a crash is a difference, too
         return f"{type(error).__name__}: {error}"
-    if evaluate is by_kernel and any(step.sweep for step in sample.steps):
+    if evaluate is not by_runs and any(step.sweep for step in sample.steps):
         # Partitions are delivered in the order of ids, which are other ones.
         found, expected = ([sorted(step, key=_key) for step in steps] for steps in (found, expected))
     for i, (ours, theirs) in enumerate(zip(found, expected, strict=True)):

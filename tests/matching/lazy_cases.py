@@ -67,11 +67,11 @@ class _Sequences:
         return self._used[-1]
 
 
-def random_lazy_query(rng: random.Random) -> Query:
-    """A query that the lazy evaluator runs, of at most six names."""
+def random_lazy_query(rng: random.Random, rich: bool = False) -> Query:
+    """A query that the lazy evaluator runs, of at most six names; see ``random_query`` for ``rich``."""
     while True:
         some = (_Sequences(rng).whole() for _ in range(30))
         few = [one for one in some if sum(map(str.isupper, one.replace("ALL", ""))) <= 6]
-        query = random_query(rng, sequences=few)
+        query = random_query(rng, sequences=few, rich=rich)
         if fits(query.pattern) is None:
             return query

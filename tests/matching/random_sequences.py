@@ -36,6 +36,8 @@ from spaseq.matching.runs.program import Program
 from spaseq.terms import Dictionary, Term
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
+_MATH = "http://www.w3.org/2005/xpath-functions/math#"
+_WKT = "http://www.opengis.net/ont/geosparql#wktLiteral"
 
 
 def _typed(lexical: str, datatype: str) -> Literal:
@@ -72,13 +74,26 @@ TIMES: list[Term] = [
     *(_typed(day, "date") for day in ("2020-01-01", "2020-01-01Z", "2020-01-02")),
     Literal(5),
 ]
+#: Durations, some of them equal, and the instants between which they lie.
+DURATIONS: list[Term] = [
+    *(_typed(length, "dayTimeDuration") for length in ("PT1.5S", "PT0S", "P1D", "PT24H", "-PT7200S")),
+    *(_typed(length, "duration") for length in ("PT1.5S", "P1M")),
+    *TIMES[:6],
+    Literal(2),
+]
+#: Points, and what is none.
+PLACES: list[Term] = [
+    Literal(text, datatype=NamedNode(_WKT))
+    for text in ("POINT(0 0)", "POINT(1 0)", "POINT(1 0.0)", "POINT(180 0)", "POINT(0 1)", "POINT(0 91)")
+] + [Literal(1)]
 
 
 @dataclass(frozen=True)
 class Query:
     """A random query: its GPMs' types and streams, and the variables that they bind besides their value.
 
-    Those of ``sometimes`` stand in an OPTIONAL. What all samples of a query share is made once.
+    Those of ``sometimes`` stand in an OPTIONAL. What all samples of a query share is made once. Of a ``rich``
+    one, filters are of all that expressions can be.
     """
 
     text: str
@@ -87,6 +102,7 @@ class Query:
     streams: dict[str, tuple[int, ...]]
     binds: dict[str, tuple[str, ...]]
     sometimes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    rich: bool = False
 
     @cached_property
     def dictionary(self) -> Dictionary:
@@ -275,7 +291,8 @@ class _Kleene:
 class _Conditions:
     """Filters that the static checks allow: they know what is visible, and which are group variables.
 
-    ``summing``: how often an operand is an aggregate of a group variable, if there are any.
+    ``summing``: how often an operand is an aggregate of a group variable, if there are any. ``rich``: most
+    conditions are any expressions.
     """
 
     rng: random.Random
@@ -285,6 +302,7 @@ class _Conditions:
     kleenes: list[_Kleene]
     summing: float
     constants: Sequence[str]
+    rich: bool = False
     groups: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -292,6 +310,8 @@ class _Conditions:
 
     def condition(self, gpm: str | None) -> str:
         """A condition in a GPM, or in WHERE."""
+        if self.rich and self.rng.random() < 0.8:
+            return self._truth(gpm, self.rng.choice([1, 2, 2, 3]))
         kind = self.rng.random()
         if kind < 0.06 and gpm is not None:
             # Alone: what else errs beside it does so in the reference's way only.
@@ -315,6 +335,78 @@ class _Conditions:
         if kind < 0.28 and gpm is not None:
             return f"EXISTS {{ [] :q ?{self._variable(gpm)} }}"
         return self._comparison(gpm)
+
+    def _truth(self, gpm: str | None, depth: int) -> str:
+        """Any expression that is often a boolean."""
+        rng = self.rng
+
+        def truth() -> str:
+            return self._truth(gpm, depth - 1)
+
+        def value() -> str:
+            return self._value(gpm, depth - 1)
+
+        if depth <= 0:
+            return f"{value()} {rng.choice(['<', '>', '<=', '>=', '=', '!='])} {value()}"
+        kind = rng.random()
+        if kind < 0.5:
+            return f"({truth()} {rng.choice(['||', '||', '&&'])} {truth()})"
+        if kind < 0.56:
+            return f"!({truth()})"
+        if kind < 0.62:
+            return f"BOUND(?{self._variable(gpm)})"
+        if kind < 0.68:
+            return f"({value()} {rng.choice(['IN', 'NOT IN'])} ({value()}, {value()}))"
+        if kind < 0.74:
+            text = f"STR({value()})"
+            test = f"{rng.choice(['CONTAINS', 'STRSTARTS'])}({text}, STR({value()}))"
+            return rng.choice([f'REGEX({text}, "[12]")', test])
+        if kind < 0.78:
+            return rng.choice([f"sameTerm({value()}, {value()})", f"isNumeric({value()})"])
+        if kind < 0.83:
+            return f"COALESCE({truth()}, {truth()})"
+        if kind < 0.88:
+            return f"IF({truth()}, {truth()}, {truth()})"
+        if kind < 0.92:
+            return value()
+        if kind < 0.96:
+            point = f"{rng.choice(['?' + self._variable(gpm), value()])}"
+            metre = "<http://www.opengis.net/def/uom/OGC/1.0/metre>"
+            other = rng.choice([value(), f'"POINT(1 0)"^^<{_WKT}>', f"?{self._variable(gpm)}"])
+            distance = f"<http://www.opengis.net/def/function/geosparql/distance>({point}, {other}, {metre})"
+            return f"{distance} < {rng.choice([120000, 111000, 1])}"
+        return f"{value()} - {value()} {rng.choice(['<', '>', '='])} {value()}"
+
+    def _value(self, gpm: str | None, depth: int) -> str:
+        """Any expression that is often a number."""
+        rng = self.rng
+
+        def value() -> str:
+            return self._value(gpm, depth - 1)
+
+        kind = rng.random()
+        if depth <= 0 or kind < 0.25:
+            return self._operand(gpm)
+        if kind < 0.4:
+            return f"({value()} {rng.choice('+-*/')} {value()})"
+        if kind < 0.48:
+            return f"{rng.choice(['ABS', 'ABS', 'CEIL', 'ROUND', '-', '+', 'STR', 'STRLEN'])}({value()})"
+        if kind < 0.55:
+            return f"STRLEN(STR({value()}))"
+        if kind < 0.65:
+            name = rng.choice(["sqrt", "sqrt", "sin", "exp", "log", "tan", "acos", "atan"])
+            return f"<{_MATH}{name}>({value()})"
+        if kind < 0.7:
+            return f"<{_MATH}{rng.choice(['pow', 'atan2'])}>({value()}, {value()})"
+        if kind < 0.78:
+            return f"<{_XSD}{rng.choice(['double', 'integer', 'string', 'boolean'])}>({value()})"
+        if kind < 0.85:
+            return f"COALESCE({value()}, {value()})"
+        if kind < 0.92:
+            return f"IF({self._truth(gpm, depth - 1)}, {value()}, {value()})"
+        if kind < 0.95:
+            return f"CONCAT(STR({value()}), STR({value()}))"
+        return rng.choice(['"PT1.5S"^^<' + _XSD + "dayTimeDuration>", "true", f"<{_MATH}pi>()"])
 
     def ordering(self, gpm: str) -> str:
         """A condition that a heap of runs can wait for."""
@@ -340,7 +432,7 @@ class _Conditions:
         if groups and rng.random() < self.summing:
             function = rng.choice(["MIN", "MAX", "SUM", "COUNT", "COUNT", "AVG", "FIRST", "LAST", "LAST"])
             argument = f"?{rng.choice(groups)}"
-            if rng.random() < 0.1:
+            if rng.random() < (0.3 if self.rich else 0.1):
                 argument = rng.choice([f"DISTINCT {argument}", f"{argument} + 1", f"{argument} - ?{name}"])
             return f"{function}({argument})"
         if kind < 0.24:
@@ -363,6 +455,15 @@ class _Conditions:
         return self.rng.choices(names, weights)[0]
 
 
+_CONSTANTS = ('"2"', '"x"', '"2020-01-01T00:00:00Z"^^<' + _XSD + "dateTime>", ":x")
+
+
+def random_condition(rng: random.Random, names: Sequence[str]) -> str:
+    """Any expression over some variables, which often is a boolean; without aggregates, PREV and EXISTS."""
+    conditions = _Conditions(rng, {}, frozenset(), tuple(names), [], 0.0, _CONSTANTS, rich=True)
+    return conditions.condition(None)
+
+
 # --- queries --------------------------------------------------------------------------------------
 
 
@@ -375,16 +476,17 @@ def random_query(
     alls: bool = True,
     joined: str | None = None,
     kernel: bool = False,
+    rich: bool = False,
 ) -> Query:
     """A query that passes the static checks.
 
     ``sequences``: its SEQ is one of these. ``joined``: the GPMs that bind ``?k``, if they are not random.
-    ``kernel``: its tables can hold the query.
+    ``kernel``: its tables can hold the query. ``rich``: filters are of all that expressions can be.
     """
     while True:
         seq = rng.choice(sequences) if sequences else None
         try:
-            query = _draw(rng, seq, most, depth, alls, joined)
+            query = _draw(rng, seq, most, depth, alls, joined, rich)
         except QueryError:
             continue
         if any(features(query.pattern)):
@@ -394,7 +496,13 @@ def random_query(
 
 
 def _draw(
-    rng: random.Random, given: str | None, most: int, depth: int, alls: bool, joined: str | None
+    rng: random.Random,
+    given: str | None,
+    most: int,
+    depth: int,
+    alls: bool,
+    joined: str | None,
+    rich: bool,
 ) -> Query:
     sequence = _parsed(given) if given else _Sequences(rng, most, alls).whole(depth)
     count = Counter(ref.name for ref, _ in references(sequence))
@@ -429,9 +537,10 @@ def _draw(
         tuple(sorted({variable for name in positive for variable in bound[name]})),
         _kleenes(sequence, bound, count),
         rng.choice([0.1, 0.2, 0.5]),
-        ['"2"', '"x"', '"2020-01-01T00:00:00Z"^^<' + _XSD + "dateTime>", ":x"],
+        _CONSTANTS,
+        rich,
     )
-    filtered = rng.choice([0.1, 0.3, 0.6])
+    filtered = rng.choice([0.4, 0.8] if rich else [0.1, 0.3, 0.6])
     gpms = []
     for name in names:
         filters = [conditions.condition(name)] if rng.random() < filtered else []
@@ -450,7 +559,7 @@ def _draw(
         f"{''.join(f'FILTER({condition}) ' for condition in where)}}} "
         f"{end}{' CONSUME ANY' * (rng.random() < 0.12)}"
     )
-    return Query(text, pattern_of(text), types, reads, binds, sometimes)
+    return Query(text, pattern_of(text), types, reads, binds, sometimes, rich)
 
 
 def pattern_of(text: str) -> SequencePattern:
@@ -503,6 +612,8 @@ def random_sample(rng: random.Random, query: Query, size: int, *, steps: bool = 
         numbers = sorted(rng.sample(odd, 4)) + plain[1:3]
     elif rng.random() < 0.1:
         numbers = sorted(rng.sample(times, 5))
+    if query.rich and rng.random() < 0.3:
+        numbers = [dictionary.intern(term) for term in rng.choice([DURATIONS, PLACES])]
     rows_of = rng.choice([[1], [1], [1, 2], [1, 1, 2, 3]])
     apart = rng.random() < 0.3  # the GPMs of an event see solutions of their own
     freely = rng.random() < 0.3  # an event is for any GPMs, not for those of one type

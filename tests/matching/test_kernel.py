@@ -170,8 +170,19 @@ def test_forgotten_ids_mean_nothing_to_runs() -> None:
     [
         (
             "A ; B",
-            "FILTER(REGEX(STR(?b), STR(?a)))",
-            "filters between GPMs compare arithmetic; here REGEX(STR(?b), STR(?a)) (1:186)",
+            "FILTER(?b = ?a || NOT EXISTS { ?a :v ?b })",
+            "no filter between GPMs asks EXISTS; here NOT EXISTS { ?a :v ?b } (1:197)",
+        ),
+        (
+            "A ; B",
+            "FILTER(COALESCE(?a, RAND()) < ?b)",
+            "no filter between GPMs asks NOW, RAND, UUID, STRUUID or BNODE; here RAND() (1:199)",
+        ),
+        (
+            "A ; B+",
+            "FILTER(SUM(STRLEN(?b) + STRLEN(?a)) < 9)",
+            "aggregates between GPMs are COUNT, SUM, AVG, MIN, MAX, FIRST or LAST, without DISTINCT, "
+            "of a variable or of what one GPM surely binds; here SUM(STRLEN(?b) + STRLEN(?a)) (1:187)",
         ),
         (
             "A ; (B+)+",

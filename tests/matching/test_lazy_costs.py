@@ -10,6 +10,7 @@ from pyoxigraph import Literal
 
 from spaseq.events import Stamp
 from spaseq.matching.context import Context
+from spaseq.matching.kernel.derived import split
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy import memory
 from spaseq.matching.lazy.demands import demands
@@ -138,19 +139,19 @@ def test_an_operand_of_all_is_found_by_itself_first() -> None:
 def test_tables_decide_what_operands_of_all_ask_of_each_other() -> None:
     pattern = pattern_of(text("ALL(A, B : C)", ABOVE))
     (plan,) = plans(pattern)
-    assert demands(pattern, plan).exact
+    assert demands(split(pattern), plan).exact
 
 
 def test_what_is_rarest_is_first() -> None:
     (plan,) = plans(pattern := pattern_of(text("A : B : C", ABOVE)))
-    demanded = demands(pattern, plan)
+    demanded = demands(split(pattern), plan)
     assert chain_order(plan, demanded, [100, 100, 1]) == (2, 1, 0)
     assert chain_order(plan, demanded, [1, 100, 90]) == (0, 1, 2)  # B is linked to A, and C is not
     assert chain_order(plan, demanded, [100, 1, 100]) == (1, 0, 2)
     assert is_better((2, 1, 0), (0, 1, 2), [100, 100, 49])
     assert not is_better((2, 1, 0), (0, 1, 2), [100, 100, 50])
     (repeated,) = plans(pattern := pattern_of(text("A : B+[:] : C", ABOVE)))
-    assert chain_order(repeated, demands(pattern, repeated), [1, 1, 1]) == ()
+    assert chain_order(repeated, demands(split(pattern), repeated), [1, 1, 1]) == ()
 
 
 def test_nothing_waits_for_what_is_rare() -> None:

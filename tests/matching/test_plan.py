@@ -107,7 +107,9 @@ FORMS = (
         ("A : B", "FILTER(?a < ?b)", "kernel"),
         ("A | B", "FILTER(?a < ?b)", "kernel"),
         ("A : A : B", "FILTER(?a < ?b)", "lazy"),
-        ("A : A : B", "FILTER(REGEX(STR(?a), STR(?b)))", "runs"),
+        ("A : A : B", "FILTER(REGEX(STR(?a), STR(?b)))", "kernel"),
+        ("A : A : B", "FILTER(STRLEN(STR(?a)) < STRLEN(STR(?b)))", "lazy"),
+        ("A : A : B", "FILTER(EXISTS { ?a :v ?b })", "runs"),
         ("ALL(A, B)", "", "lazy"),
         ("ALL(A, B)", "FILTER(REGEX(STR(?a), STR(?b)))", "runs"),
         ("ALL(A, B : B)", "FILTER(?a < ?b)", "lazy"),
@@ -130,7 +132,7 @@ WHERE {
   DEFINE GPM A ON S { ?a :v ?v }
   DEFINE GPM B ON S { ?b :w ?w
     FILTER(?w > ?v) }
-  DEFINE GPM C ON S { ?c :x ?x FILTER(REGEX(?x, STR(?v))) }
+  DEFINE GPM C ON S { ?c :x ?x FILTER(?x > 1 || EXISTS { ?x :y ?v }) }
 } CONSUME ANY
 """
 
@@ -139,9 +141,9 @@ def test_what_would_change_its_mind() -> None:
     """The words, and that the query gets a better evaluator when they are heeded."""
     text = str(explain(parse(CHANGES)))
     assert "\notherwise  enumeration, if\n    no filter compares events; here FILTER(?w > ?v) (8:5), " in text
-    assert "\n    filters between GPMs compare arithmetic; here REGEX(?x, STR(?v)) (9:39)" in text
+    assert "\n    no filter between GPMs asks EXISTS; here EXISTS { ?x :y ?v } (9:49)" in text
     assert "\n    nothing is consumed; here CONSUME ANY\n" in text
-    tables = CHANGES.replace("REGEX(?x, STR(?v))", "?x > ?v")
+    tables = CHANGES.replace("?x > 1 || EXISTS { ?x :y ?v }", "?x > ?v")
     assert explain(parse(tables)).evaluator == "kernel"
     free = tables.replace("FILTER(?w > ?v)", "").replace("FILTER(?x > ?v)", "")
     plan = explain(parse(free))
@@ -154,6 +156,9 @@ def test_what_would_change_its_mind() -> None:
 
 
 def test_what_keeps_a_query_from_lazy() -> None:
+    asked = str(explain(parse(CHANGES.replace("CONSUME ANY", ""))))
+    demand = "tables hold all conditions, or each candidate is asked them"
+    assert f"    {demand}; here ?x > 1 || EXISTS {{ ?x :y ?v }} (9:39)\n" in asked
     some = str(explain(parse(CHANGES.replace("A : B : C", "ALL(A ; B, C)").replace("CONSUME ANY", ""))))
     assert "\notherwise  lazy, if\n    every operator is ':'; here ';' before B (5:15)\n" in some
     text = str(explain(parse(CHANGES.replace("A : B : C", "ALL(A, B, C)"))))

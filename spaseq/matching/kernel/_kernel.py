@@ -52,6 +52,7 @@ from spaseq.matching.kernel._kernel_memory import (
     GATE,
     IS_PARKED,
     KEYS,
+    KINDS,
     LIVE_BUCKETS,
     LIVE_ENTRIES,
     LIVE_NODES,
@@ -96,6 +97,7 @@ from spaseq.matching.kernel._kernel_values import (
     N_GPMS,
     N_KEYS,
     PARTITION_COLUMNS,
+    WONDERS,
     Codes,
     Floats,
     Ints,
@@ -205,6 +207,8 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
                 m[ENTERED] = 1
             decide(t, m, f, b, numbers, codes, e, key, p)
             m[p + NEWEST] = m[SERIAL]
+            if m[m[KINDS] + WONDERS] > 0:
+                return ASK
             if m[DECIDED] > m[MOST_DECISIONS] or m[ASKED] > m[MOST_DECISIONS]:
                 return DECISIONS_FULL
             if m[ASKED] > m[ANSWERED]:

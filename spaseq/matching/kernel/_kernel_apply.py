@@ -177,7 +177,7 @@ def may(
         return False
     if code == code_end:
         return True
-    return holds(t, code, code_end, m, m[KINDS], f, w, m[w + SUMS], b, 0, numbers, codes) != FALSE
+    return holds(t, code, code_end, m, m[KINDS], f, w, m[w + SUMS], b, 0, numbers, codes) > FALSE
 
 
 @part

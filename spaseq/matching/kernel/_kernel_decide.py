@@ -51,6 +51,7 @@ from spaseq.matching.kernel._kernel_memory import (
     GATE,
     GATES_SEEN,
     HEAD,
+    KINDS,
     LINK,
     MOST_DECISIONS,
     NUMBER,
@@ -81,6 +82,7 @@ from spaseq.matching.kernel._kernel_values import (
     STRING,
     TRUE,
     WOKEN,
+    WONDERS,
     Codes,
     Floats,
     Ints,
@@ -282,6 +284,7 @@ def decide(
 ) -> None:
     m[DECIDED] = 0
     m[ASKED] = 0
+    m[m[KINDS] + WONDERS] = 0
     m[SERIAL] += 1
     for gate in range(t[t[START] + P_GATES], t[t[START] + P_GATES_END], GATE_SIZE):
         for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):

@@ -227,7 +227,7 @@ def look_back(
                         return TRUE, NEVER
                     latest = max(latest, m[x + E_AXIS])
                     break
-                if verdict != FALSE:
+                if verdict > FALSE:
                     unknown = True
             x = m[x + E_LINK]
     return (UNKNOWN if unknown else FALSE), latest

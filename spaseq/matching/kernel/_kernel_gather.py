@@ -113,7 +113,7 @@ def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: 
         unit, y = t[t[c + C_PARTS] + i * J_SIZE + J_UNIT], m[rows + i]
         # A part knows nothing of its siblings, but that it must join with them.
         verdict = judge_row(t, m, f, m, numbers, codes, w, unit, y)
-        if verdict == FALSE:
+        if verdict <= FALSE:
             return FALSE
         if verdict == UNKNOWN:
             unknown = True
@@ -131,7 +131,7 @@ def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: 
             t, t[c + C_CODE], t[c + C_CODE_END], m, m[KINDS], f, trial, m[trial + SUMS], m, 0, numbers, codes
         )
         if verdict != TRUE:
-            return verdict
+            return max(verdict, FALSE)
     return UNKNOWN if unknown else TRUE
 
 

@@ -1,23 +1,27 @@
-"""Conditions as data: a small postfix machine over term ids, and the aggregates of Kleene closures.
-
-Doubles decide where that is exact, and say ``UNKNOWN`` where it is not. Every number on the stack has a
-kind: a term whose double identifies it among such terms (``SHORT``: at most 15 digits) or not (``LONG``); an
-``xsd:double``; the result of exact arithmetic, known up to an error (``CALC``).
-"""
+"""Conditions as data: a small postfix machine over term ids, and the aggregates of Kleene closures."""
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
-
 from spaseq._jit import inlined, part
+from spaseq.gpm._kernel_math import geodesic
+from spaseq.matching.kernel._kernel_arithmetic import (
+    absolute,
+    applied,
+    calculate,
+    compare,
+    either,
+    error_of,
+    kind_of_truth,
+    truth,
+)
+from spaseq.matching.kernel._kernel_memo import look_up
 from spaseq.matching.kernel._kernel_values import (
     A_KIND,
     A_KLEENE,
     A_SIZE,
     A_SLOT,
     A_SUM,
+    ABS,
     ACC_COUNT,
     ACC_FIRST,
     ACC_LAST,
@@ -27,48 +31,51 @@ from spaseq.matching.kernel._kernel_values import (
     ADD,
     AGGREGATE,
     AGGREGATES,
-    AT_MOST,
+    AND,
     AVERAGE,
     B_COLUMNS,
     BEYOND,
+    BOOLEAN,
+    BOUND,
     CALC,
+    CHOOSE,
     CODE_SIZE,
     COMPARE,
     CONSTANT,
     DEEPEST,
+    DISTANCE,
     DIVIDE,
     DOUBLE,
-    EQUAL,
     ERROR,
     FALSE,
-    GREATER,
+    FUNCTION,
+    FUNCTION_2,
     IF_BOUND,
     IF_COMPLETED,
-    LESS,
+    JUMP,
+    KEEP,
     LONG,
     MANY,
     MINUS,
-    MOMENT,
-    MULTIPLY,
     N_KLEENES,
     N_SLOTS,
     NODE,
+    NOT,
     NOTHING,
     ONE,
+    OR,
+    RELATE,
     SHORT,
     SLOTS,
-    STRING,
-    SUBTRACT,
+    TEST,
     TRUE,
-    UNEQUAL,
     UNKNOWN,
+    UNLESS_FALSE,
+    UNLESS_TRUE,
     Codes,
     Floats,
     Ints,
 )
-
-_EPSILON: Final = 2.0**-52
-_WHOLE: Final = 2.0**53
 
 
 @inlined
@@ -78,117 +85,6 @@ def _kind(identifier: int, codes: Codes) -> int:
     if identifier <= 0:
         return NOTHING
     return int(codes[identifier])
-
-
-@inlined
-def _is_whole(x: float) -> bool:
-    return abs(x) <= _WHOLE and x == np.floor(x)
-
-
-@inlined
-def _error(kind: int, x: float, e: float) -> float:
-    """How far ``x`` may be from the exact value."""
-    if kind == CALC:
-        return e
-    if kind == SHORT and _is_whole(x):
-        return 0.0
-    return abs(x) * _EPSILON
-
-
-@part
-def _calculate(
-    op: int, xk: int, x: float, xe: float, yk: int, y: float, ye: float
-) -> tuple[int, float, float]:
-    """Kind, value and error of ``x op y`` (comparison.arithmetic)."""
-    if xk == MOMENT or yk == MOMENT:
-        return BEYOND, 0.0, 0.0
-    if xk == NOTHING or yk == NOTHING or xk >= NODE or yk >= NODE:
-        return NOTHING, 0.0, 0.0
-    if xk == BEYOND or yk == BEYOND:
-        return BEYOND, 0.0, 0.0
-    if op == ADD:
-        z = x + y
-    elif op == SUBTRACT:
-        z = x - y
-    elif op == MULTIPLY:
-        z = x * y
-    else:
-        z = x / y
-    if xk == DOUBLE or yk == DOUBLE:
-        # What is promoted must be the double nearest to the exact value.
-        if (xk == CALC and xe != 0.0) or (yk == CALC and ye != 0.0):
-            return BEYOND, 0.0, 0.0
-        return DOUBLE, z, 0.0
-    a, b = _error(xk, x, xe), _error(yk, y, ye)
-    if op == DIVIDE:
-        if y == 0.0 and b == 0.0:
-            return NOTHING, 0.0, 0.0
-        if abs(y) <= 2.0 * b:
-            return BEYOND, 0.0, 0.0
-        if a == 0.0 and b == 0.0 and _is_whole(z) and z * y == x:
-            return CALC, z, 0.0
-        e = (a + abs(z) * b) / (abs(y) - b) + abs(z) * 4.0 * _EPSILON
-    elif op == MULTIPLY:
-        if a == 0.0 and b == 0.0 and abs(z) <= _WHOLE:
-            return CALC, z, 0.0
-        e = abs(x) * b + abs(y) * a + a * b + abs(z) * _EPSILON
-    else:
-        if a == 0.0 and b == 0.0 and abs(z) <= _WHOLE:
-            return CALC, z, 0.0
-        e = a + b + abs(z) * _EPSILON
-    e = e * (1.0 + 1e-9) + 1e-300
-    if not (abs(z) < 1e300 and e < 1e300):
-        return BEYOND, 0.0, 0.0
-    return CALC, z, e
-
-
-@inlined
-def _ordered(op: int, order: int) -> int:
-    """The comparison of two values that are less (-1), equal (0) or greater (1)."""
-    if op == EQUAL:
-        return TRUE if order == 0 else FALSE
-    if op == UNEQUAL:
-        return TRUE if order != 0 else FALSE
-    if op == LESS:
-        return TRUE if order < 0 else FALSE
-    if op == GREATER:
-        return TRUE if order > 0 else FALSE
-    if op == AT_MOST:
-        return TRUE if order <= 0 else FALSE
-    return TRUE if order >= 0 else FALSE
-
-
-@part
-def _compare(op: int, xk: int, x: float, xe: float, xi: int, yk: int, y: float, ye: float, yi: int) -> int:
-    """``x op y``; an error is FALSE. ``xi``, ``yi``: the ids, 0 if it is no term."""
-    if xk == NOTHING or yk == NOTHING:
-        return FALSE
-    if xk == BEYOND or yk == BEYOND:
-        return UNKNOWN
-    if xk == MOMENT or yk == MOMENT:
-        if xk != yk:
-            return UNKNOWN
-        return _ordered(op, -1 if x < y else (1 if x > y else 0))
-    if xk >= NODE or yk >= NODE:
-        if op > UNEQUAL:
-            return UNKNOWN if xk == STRING and yk == STRING else FALSE
-        return _ordered(op, 0 if xi == yi else 1)
-    order = -1 if x < y else (1 if x > y else 0)
-    if xk == DOUBLE or yk == DOUBLE:
-        if x != x or y != y:
-            return TRUE if op == UNEQUAL else FALSE
-        rounded = (xk == CALC and xe != 0.0) or (yk == CALC and ye != 0.0)
-        if rounded and abs(x - y) <= 2.0 * (xe + ye) + abs(x) * _EPSILON:
-            return UNKNOWN
-        return _ordered(op, order)
-    if xk != CALC and yk != CALC:
-        if order != 0 or (xk == SHORT and yk == SHORT) or xi == yi:
-            return _ordered(op, order)
-        return UNKNOWN
-    a, b = _error(xk, x, xe), _error(yk, y, ye)
-    if (a != 0.0 or b != 0.0) and abs(x - y) <= (a + b) * (1.0 + 1e-9):
-        return UNKNOWN
-    return _ordered(op, order)
 
 
 @part
@@ -243,7 +139,7 @@ def _summed(
 ) -> tuple[int, float, float]:
     kind = _kind(current, codes)
     y = numbers[current] if kind >= SHORT else 0.0
-    return _calculate(ADD, k, x, e, kind, y, 0.0)
+    return calculate(ADD, k, x, e, kind, y, 0.0)
 
 
 @part
@@ -298,12 +194,73 @@ def _aggregated(
     return k, known, (numbers[known] if k >= SHORT else 0.0), 0.0
 
 
+@inlined
+def _set(m: Ints, f: Floats, kinds: int, at: int, kind: int, identifier: int, x: float, e: float) -> None:
+    """Writes a value to a place of the stack."""
+    m[kinds + at] = kind
+    m[kinds + DEEPEST + at] = identifier
+    f[1 + at] = x
+    f[1 + DEEPEST + at] = e
+
+
+@inlined
+def _truth(m: Ints, f: Floats, kinds: int, at: int) -> int:
+    return truth(m[kinds + at], f[1 + at], f[1 + DEEPEST + at])
+
+
+@part
+def _compared(m: Ints, f: Floats, kinds: int, at: int, op: int) -> int:
+    """The comparison of two values of the stack, the first at ``at``."""
+    return compare(
+        op,
+        m[kinds + at], f[1 + at], f[1 + DEEPEST + at], m[kinds + DEEPEST + at],
+        m[kinds + at + 1], f[2 + at], f[2 + DEEPEST + at], m[kinds + DEEPEST + at + 1],
+    )  # fmt: skip
+
+
+@part
+def _computed(m: Ints, f: Floats, kinds: int, at: int, op: int, a: int) -> None:
+    """Replaces two values of the stack, or one, by what an instruction makes of them."""
+    xk, x, xe = m[kinds + at], f[1 + at], f[1 + DEEPEST + at]
+    yk, y, ye = SHORT, 0.0, 0.0
+    if op <= DIVIDE or op in (AVERAGE, FUNCTION_2):
+        yk, y, ye = m[kinds + at + 1], f[2 + at], f[2 + DEEPEST + at]
+    if op == AVERAGE and xk == CALC and yk == CALC and y == 0.0:
+        kind, z, e = CALC, 0.0, 0.0
+    elif op in (FUNCTION, FUNCTION_2):
+        kind, z, e = applied(a, xk, x, xe, yk, y, ye)
+    elif op == ABS:
+        kind, z, e = absolute(xk, x, xe)
+    elif op == MINUS:
+        kind, z, e = xk, -x, error_of(xk, x, xe)
+        if xk >= NODE:
+            kind = NOTHING
+        elif xk in (SHORT, LONG):
+            kind = CALC
+    else:
+        kind, z, e = calculate(DIVIDE if op == AVERAGE else op, xk, x, xe, yk, y, ye)
+    _set(m, f, kinds, at, kind, 0, z, e)
+
+
+@part
+def _distance(m: Ints, f: Floats, kinds: int, at: int) -> None:
+    """Replaces two longitudes and latitudes, exact doubles of points, by the metres between them."""
+    kind = DOUBLE
+    for i in range(at, at + 4):
+        if m[kinds + i] != DOUBLE and kind != NOTHING:
+            kind = BEYOND if m[kinds + i] == BEYOND else NOTHING
+    metres = 0.0
+    if kind == DOUBLE:
+        metres = geodesic(f[1 + at], f[2 + at], f[3 + at], f[4 + at])
+    _set(m, f, kinds, at, kind, 0, metres, 0.0)
+
+
 @part
 def holds(
     t: Ints, start: int, end: int, m: Ints, kinds: int, f: Floats, w: int, sums: int, b: Ints, r: int,
     numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
-    """Whether all conditions of a program hold for a run and a row.
+    """Whether all conditions of a program hold for a run and a row; ``ERRED`` if one errs before one fails.
 
     The stack: kinds and ids from ``m[kinds]`` on, numbers and errors in ``f``.
     """
@@ -320,20 +277,17 @@ def holds(
             if op == ONE:
                 kind = CALC if identifier != MANY else BEYOND
                 x = 1.0 if identifier > 0 else 0.0
-            m[kinds + top] = kind
-            m[kinds + DEEPEST + top] = identifier
-            f[1 + top] = x
-            f[1 + DEEPEST + top] = 0.0
+            _set(m, f, kinds, top, kind, identifier, x, 0.0)
             top += 1
-        elif op == COMPARE:
-            top -= 2
-            verdict = _compare(
-                a,
-                m[kinds + top], f[1 + top], f[1 + DEEPEST + top], m[kinds + DEEPEST + top],
-                m[kinds + top + 1], f[2 + top], f[2 + DEEPEST + top], m[kinds + DEEPEST + top + 1],
-            )  # fmt: skip
-            if verdict == FALSE:
-                return FALSE
+        elif op in (COMPARE, TEST):
+            if op == COMPARE:
+                top -= 2
+                verdict = _compared(m, f, kinds, top, a)
+            else:
+                top -= 1
+                verdict = _truth(m, f, kinds, top)
+            if verdict <= FALSE:
+                return verdict
             if verdict == UNKNOWN:
                 unknown = True
         elif op == IF_COMPLETED:
@@ -346,30 +300,57 @@ def holds(
             inside = slot >= 0
             current = _current(m, w, slot, b, column, r) if inside else 0
             kind, identifier, x, e = _aggregated(t, m, f, w, sums, a, inside, current, numbers, codes)
-            m[kinds + top] = kind
-            m[kinds + DEEPEST + top] = identifier
-            f[1 + top] = x
-            f[1 + DEEPEST + top] = e
+            _set(m, f, kinds, top, kind, identifier, x, e)
             top += 1
-        elif op == MINUS:
-            kind, x = m[kinds + top - 1], f[top]
-            m[kinds + DEEPEST + top - 1] = 0
-            f[top] = -x
-            if kind >= NODE:
-                m[kinds + top - 1] = NOTHING
-            elif kind in (SHORT, LONG):
-                f[DEEPEST + top] = _error(kind, x, 0.0)
-                m[kinds + top - 1] = CALC
-        else:
+        elif op <= DIVIDE or op in (AVERAGE, FUNCTION_2):
             top -= 1
-            xk, x, xe = m[kinds + top - 1], f[top], f[DEEPEST + top]
-            yk, y, ye = m[kinds + top], f[1 + top], f[1 + DEEPEST + top]
-            if op == AVERAGE and xk == CALC and yk == CALC and y == 0.0:
-                kind, x, e = CALC, 0.0, 0.0
+            _computed(m, f, kinds, top - 1, op, a)
+        elif op in (MINUS, ABS, FUNCTION):
+            _computed(m, f, kinds, top - 1, op, a)
+        elif op in (RELATE, AND, OR):
+            top -= 2
+            if op == RELATE:
+                verdict = _compared(m, f, kinds, top, a)
             else:
-                kind, x, e = _calculate(DIVIDE if op == AVERAGE else op, xk, x, xe, yk, y, ye)
-            m[kinds + top - 1] = kind
-            m[kinds + DEEPEST + top - 1] = 0
-            f[top] = x
-            f[DEEPEST + top] = e
+                left, right = _truth(m, f, kinds, top), _truth(m, f, kinds, top + 1)
+                verdict = either(left, right, TRUE if op == OR else FALSE)
+            _set(m, f, kinds, top, kind_of_truth(verdict), 0, 1.0 if verdict == TRUE else 0.0, 0.0)
+            top += 1
+        elif op == NOT:
+            verdict = _truth(m, f, kinds, top - 1)
+            _set(m, f, kinds, top - 1, kind_of_truth(verdict), 0, 0.0 if verdict == TRUE else 1.0, 0.0)
+        elif op in (UNLESS_FALSE, UNLESS_TRUE):
+            if _truth(m, f, kinds, top - 1) == (FALSE if op == UNLESS_FALSE else TRUE):
+                m[kinds + top - 1] = BOOLEAN
+                f[top] = 0.0 if op == UNLESS_FALSE else 1.0
+                pc = a
+        elif op == CHOOSE:
+            verdict = _truth(m, f, kinds, top - 1)
+            if verdict in (TRUE, FALSE):
+                top -= 1
+                pc = pc if verdict == TRUE else a
+            else:
+                _set(m, f, kinds, top - 1, kind_of_truth(verdict), 0, 0.0, 0.0)
+                pc = slot
+        elif op == JUMP:
+            pc = a
+        elif op == KEEP:
+            if m[kinds + top - 1] == NOTHING:
+                top -= 1
+            else:
+                pc = a
+        elif op == BOUND:
+            identifier = _current(m, w, slot, b, column, r)
+            kind = BEYOND if identifier == MANY else BOOLEAN
+            _set(m, f, kinds, top, kind, 0, 1.0 if identifier > 0 else 0.0, 0.0)
+            top += 1
+        elif op == DISTANCE:
+            top -= 3
+            _distance(m, f, kinds, top - 1)
+        else:
+            top -= slot
+            identifier = look_up(m, kinds, a, slot, top)
+            kind = _kind(identifier, codes) if identifier != 0 else BEYOND
+            _set(m, f, kinds, top, kind, identifier, numbers[identifier] if kind >= SHORT else 0.0, 0.0)
+            top += 1
     return UNKNOWN if unknown else TRUE

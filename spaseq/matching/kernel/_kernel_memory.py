@@ -122,6 +122,8 @@ ENTERED: Final = 47  # whether the event's rows are among the entries
 GATHERED: Final = 48
 TRIED: Final = 49  # of what is being gathered: events, then rows
 TRIAL: Final = 50  # a wait to try it on
+LEARNT: Final = 51  # answers to questions, and questions: see ``_kernel_memo``
+ASKING: Final = 52
 HEADER: Final = 56
 
 # Columns of entries.

@@ -13,6 +13,8 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
 
+# What a condition is: it holds, fails, cannot be told by the tables, or is an error of SPARQL.
+ERRED: Final = -1
 FALSE: Final = 0
 TRUE: Final = 1
 UNKNOWN: Final = 2
@@ -65,6 +67,14 @@ A_SIZE: Final = 4
 
 #: Places of the stack.
 DEEPEST: Final = 32
+# After kinds and ids stand where answers are kept and one place less than they have, where questions are
+# written, how many there are, and for how many there is room (see ``_kernel_memo``).
+MEMO: Final = 2 * DEEPEST
+MEMO_MASK: Final = MEMO + 1
+WONDERED: Final = MEMO + 2
+WONDERS: Final = MEMO + 3
+MOST_WONDERS: Final = MEMO + 4
+STACK: Final = MEMO + 5
 #: Instead of an id: of several values, or beyond the tables; and: an error.
 MANY: Final = -1
 ERROR: Final = -2
@@ -79,6 +89,8 @@ CALC: Final = 5
 NODE: Final = 6
 STRING: Final = 7
 MOMENT: Final = 8  # a dateTime with a zone, as microseconds
+BOOLEAN: Final = 9  # 0 or 1
+DURATION: Final = 10  # of days and less, as microseconds
 
 # Instructions: the operation, an argument, a variable as its slot and its column in the event, or -1.
 CODE_SIZE: Final = 4
@@ -91,10 +103,26 @@ MULTIPLY: Final = 5
 DIVIDE: Final = 6
 MINUS: Final = 7
 AVERAGE: Final = 8  # of a sum and a count
-COMPARE: Final = 9  # which operator
+COMPARE: Final = 9  # which operator; a condition
 IF_BOUND: Final = 10  # where to go on if the variable is not bound
 IF_COMPLETED: Final = 11  # where to go on if a Kleene (as slot) has no completed iteration
 ONE: Final = 12  # 1 if the variable is bound, else 0
+TEST: Final = 13  # a condition: the effective boolean value
+RELATE: Final = 14  # which operator; a value
+NOT: Final = 15
+AND: Final = 16
+OR: Final = 17
+UNLESS_FALSE: Final = 18  # where to go on if what is there is false, which stays
+UNLESS_TRUE: Final = 19
+CHOOSE: Final = 20  # takes a truth: where to go on if it is false; and, as slot, if it is an error
+JUMP: Final = 21  # where to go on
+KEEP: Final = 22  # where to go on unless what is there is an error, which goes
+BOUND: Final = 23  # whether the variable is bound
+ABS: Final = 24
+FUNCTION: Final = 25  # which one of a number
+FUNCTION_2: Final = 26  # which one of two numbers
+DISTANCE: Final = 27  # of two longitudes and latitudes
+LOOK_UP: Final = 28  # number of the expression; as slot, how many values it is of
 
 # Comparisons.
 EQUAL: Final = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 from typing import Final
@@ -90,13 +90,14 @@ class Check:
 
 
 class Analysis:
-    """Everything about a query that its tables are written from.
+    """Everything about a query that its tables are written from; the variables ``derived`` join nothing.
 
     Raises ``BeyondTables``.
     """
 
-    def __init__(self, pattern: SequencePattern) -> None:
+    def __init__(self, pattern: SequencePattern, derived: Container[str] = ()) -> None:
         self.pattern = pattern
+        self._derived = derived
         self.program = Program(compile_pattern(pattern))
         self.gpms = tuple(pattern.gpms)
         self._inside: dict[int, tuple[int, ...]] = {}
@@ -159,7 +160,8 @@ class Analysis:
     def gate_key(self, gate: Gate) -> list[str]:
         """The variables by which the runs at a gate are found."""
         partition = {variable.name for variable in self.pattern.query.partition}
-        return [name for name in gate.key if name not in partition and name in self.slots][:KEY_LIMIT]
+        names = (name for name in gate.key if name not in partition and name not in self._derived)
+        return [name for name in names if name in self.slots][:KEY_LIMIT]
 
     # --- negations ----------------------------------------------------------------------------
 
@@ -243,8 +245,9 @@ class Analysis:
             for name in self.pattern.gpms[a.gpm].variables - own
         }
         found = {name for name, number in count.items() if number > 1} | repeated
-        # Those of PARTITION BY agree anyway.
-        return found - {variable.name for variable in self.pattern.query.partition}
+        # Those of PARTITION BY agree anyway, and so does what is derived of what is joined.
+        partition = {variable.name for variable in self.pattern.query.partition}
+        return {name for name in found - partition if name not in self._derived}
 
     def joined_by(self, atom: Atom) -> set[str]:
         """The variables of an atom by which its events are joined with a run."""
@@ -258,7 +261,7 @@ class Analysis:
         both = [atom for atom in self._checked() if atom.id in taken]
         names |= {name for atom in both for name in self.pattern.gpms[atom.gpm].variables}
         for step in self._all_steps():
-            if step.op in ("PUSH", "ONE", "IF_BOUND"):
+            if step.op in ("PUSH", "ONE", "BOUND", "IF_BOUND"):
                 names.add(str(step.what))
             elif isinstance(step.what, Accumulator):
                 names.add(step.what.variable)

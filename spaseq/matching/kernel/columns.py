@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
-from spaseq.gpm.solutions import NO_SOLUTIONS, Solutions
+from spaseq.gpm.solutions import NO_SOLUTIONS, Solutions, per_distinct
+from spaseq.language.scope import mentioned
 from spaseq.limits import Budget
 from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.kernel.derived import Derived
 from spaseq.matching.kernel.numbers import Numbers
 from spaseq.matching.past import Chunk, Past
 from spaseq.terms import Dictionary
@@ -25,8 +27,9 @@ Ints = npt.NDArray[np.int64]
 class Columns:
     """The batches that matches may still have events of, and the numbers of the terms that are in them.
 
-    ``read`` are the variables that tables read, each with the place of its GPM in ``gpms``; ``constants``
-    the ids of the terms that tables mention. ``past`` has the batches, ``numbers`` the terms.
+    ``read`` are the variables that tables read, each with the place of its GPM in ``gpms``, some of which
+    are ``derived``; ``constants`` the ids of the terms that tables mention. ``past`` has the batches,
+    ``numbers`` the terms.
     """
 
     def __init__(
@@ -36,9 +39,15 @@ class Columns:
         gpms: Sequence[str],
         read: Sequence[tuple[int, str]],
         constants: Sequence[int],
+        derived: Mapping[str, Derived],
         budget: Budget,
     ) -> None:
         self._gpms = gpms
+        self._derived = [
+            (g, name, sorted(mentioned(derived[name].expression)), derived[name].column(dictionary))
+            for g, name in read
+            if name in derived
+        ]
         self._read = read
         self._single = len(set(pattern.streams)) == 1
         self._streams: dict[int, int] = {}
@@ -61,7 +70,8 @@ class Columns:
         """Takes a batch, and lets those go that end before ``oldest``; ``axis`` is where its events lie."""
         found = (solutions.get(name, NO_SOLUTIONS) for name in self._gpms)
         tables, begins = by_event(found, len(batch))
-        chunk = Chunk(start, batch, tables, int(axis[-1]), begins)
+        more = {(g, name): per_distinct(tables[g], of, compute, {}) for g, name, of, compute in self._derived}
+        chunk = Chunk(start, batch, tables, int(axis[-1]), begins, more)
         self.past.add(chunk, oldest)
         return chunk
 
@@ -86,7 +96,10 @@ class Columns:
         return packed(chunk.start, chunk.batch, self._numbered(chunk.batch), axis, chunk.rows, parts)
 
     def _parts(self, chunk: Chunk) -> list[Ints]:
-        return [chunk.solutions[g].column(name) for g, name in self._read]
+        return [
+            chunk.derived[g, name] if (g, name) in chunk.derived else chunk.solutions[g].column(name)
+            for g, name in self._read
+        ]
 
     def _cover(self, parts: Iterable[Ints]) -> None:
         for column in distinct(parts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -9,17 +10,52 @@ from typing import Final, NamedTuple
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.automaton.pattern import SequencePattern
+from spaseq.gpm.extensions import BINARY, PI, UNARY
+from spaseq.gpm.walk import VOLATILE
 from spaseq.language.printer import print_expression
-from spaseq.language.scope import conjuncts, mentioned, walk
-from spaseq.language.syntax import Aggregate, Binary, Constant, Expression, Filter, Prev, Span, Unary, Var
+from spaseq.language.rewrite import substitute
+from spaseq.language.scope import conjuncts, mentioned, operands, walk
+from spaseq.language.syntax import (
+    Aggregate,
+    Binary,
+    Call,
+    Constant,
+    Exists,
+    Expression,
+    Filter,
+    FunctionCall,
+    In,
+    Prev,
+    Span,
+    Unary,
+    Var,
+)
+from spaseq.matching.kernel._kernel_memo import MEMO_LIMIT
+from spaseq.matching.kernel._kernel_values import DEEPEST
 from spaseq.matching.obstacles import Obstacle
 
 _COMPARISONS: Final = ("=", "!=", "<", ">", "<=", ">=")
 _ARITHMETIC: Final = {"+": "ADD", "-": "SUBTRACT", "*": "MULTIPLY", "/": "DIVIDE"}
-_SIMPLE: Final = ("COUNT", "SUM", "MIN", "MAX", "FIRST", "LAST")
+_LOGIC: Final = {"||": ("UNLESS_TRUE", "OR"), "&&": ("UNLESS_FALSE", "AND")}
+_AGGREGATES: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST")
+_DEMAND: Final = (
+    "aggregates between GPMs are COUNT, SUM, AVG, MIN, MAX, FIRST or LAST, without DISTINCT, "
+    "of a variable or of what one GPM surely binds"
+)
+#: Aggregates whose values do not depend on DISTINCT.
+_DISTINCT: Final = ("MIN", "MAX", "FIRST")
 
-#: The machine's stack has so many places.
-_DEEPEST: Final = 32
+#: The metres between two points, given as two longitudes and latitudes (``derived``); no query names it.
+METRES: Final = "metres between"
+
+#: How many values an instruction leaves on the stack more than it takes, if not one less.
+_GROWS: Final = {
+    **dict.fromkeys(("PUSH", "CONSTANT", "AGGREGATE", "ONE", "BOUND"), 1),
+    **dict.fromkeys(("MINUS", "NOT", "ABS", "FUNCTION", "UNLESS_TRUE", "UNLESS_FALSE"), 0),
+    **dict.fromkeys(("IF_BOUND", "IF_COMPLETED"), 0),
+    "COMPARE": -2,
+    "DISTANCE": -3,
+}
 
 
 class BeyondTables(ValueError):  # noqa: N818  # an answer more than an error
@@ -38,15 +74,23 @@ class Accumulator(NamedTuple):
     variable: str
 
 
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """An expression that is asked once for all values of what it is of; its variables are ``names``."""
+
+    expression: Expression
+    names: tuple[str, ...]
+
+
 class Step(NamedTuple):
     """An instruction. ``what`` depends on ``op``: a variable, term, accumulator, Kleene or operator.
 
     ``inside``: an aggregate takes the iteration in progress, too. ``skip``: how many instructions to pass
-    over if a condition (``IF_…``) does not hold.
+    over, if the instruction says so.
     """
 
     op: str
-    what: str | int | NamedNode | Literal | Accumulator | None = None
+    what: str | int | NamedNode | Literal | Accumulator | Lookup | None = None
     inside: bool = False
     skip: int = 0
 
@@ -63,22 +107,19 @@ class Site:
 
 
 def steps(item: Filter, site: Site, group_of: Mapping[str, int]) -> list[Step]:
-    """A filter as a program.
-
-    Raises ``BeyondTables`` unless it is a conjunction of comparisons of arithmetic.
-    """
+    """A filter as a program. Raises ``BeyondTables`` if the machine cannot run it."""
     expression = item.condition
     previous = [part.variable.name for part in walk(expression) if isinstance(part, Prev)]
     if any(name not in group_of for name in previous):
         return []  # without a Kleene there is never a second iteration
     body: list[Step] = []
-    for comparison in conjuncts(expression):
-        code = list(_comparison(comparison, site, group_of))
-        if _depth(code) > _DEEPEST:
+    for condition in conjuncts(expression):
+        code = list(_Writer(site, group_of).condition(condition))
+        if _depth(code) > DEEPEST:
             raise BeyondTables(
-                f"expressions between GPMs are at most {_DEEPEST} deep",
-                print_expression(comparison),
-                comparison.span,
+                f"expressions between GPMs are at most {DEEPEST} deep",
+                print_expression(condition),
+                condition.span,
             )
         body += code
     guards = [Step("IF_COMPLETED", group_of[name]) for name in dict.fromkeys(previous)]
@@ -94,12 +135,10 @@ def needs(expression: Expression) -> frozenset[str]:
     match expression:
         case Aggregate() | Prev():
             return frozenset()
-        case Binary(_, left, right):
-            return needs(left) | needs(right)
-        case Unary(_, operand):
-            return needs(operand)
-        case _:
+        case Var() | Exists():
             return mentioned(expression)
+        case _:
+            return frozenset[str]().union(*map(needs, operands(expression)))
 
 
 def summarised(expression: Expression, group_of: Mapping[str, int]) -> frozenset[int]:
@@ -116,68 +155,178 @@ def touched(expression: Expression, pattern: SequencePattern) -> frozenset[int]:
     return own | summarised(expression, pattern.group_of)
 
 
-def _comparison(expression: Expression, site: Site, group_of: Mapping[str, int]) -> Iterator[Step]:
-    match expression:
-        case Binary(operator, left, right) if operator in _COMPARISONS:
-            yield from _value(left, site, group_of)
-            yield from _value(right, site, group_of)
-            yield Step("COMPARE", operator)
-        case _:
-            raise _beyond(expression)
+class _Writer:
+    """Writes the conditions of one site."""
 
+    def __init__(self, site: Site, group_of: Mapping[str, int]) -> None:
+        self._site = site
+        self._group_of = group_of
 
-def _value(expression: Expression, site: Site, group_of: Mapping[str, int]) -> Iterator[Step]:
-    match expression:
-        case Var(name):
-            yield Step("PUSH", name)
-        case Constant(term):
-            yield Step("CONSTANT", term)
-        case Unary("-", operand):
-            yield from _value(operand, site, group_of)
-            yield Step("MINUS")
-        case Binary(operator, left, right) if operator in _ARITHMETIC:
-            yield from _value(left, site, group_of)
-            yield from _value(right, site, group_of)
-            yield Step(_ARITHMETIC[operator])
-        case Prev(variable):
-            name = variable.name
-            yield Step("AGGREGATE", Accumulator(group_of[name], "PREVIOUS", name))
-        case Aggregate(function, Var(name), False) if function in (*_SIMPLE, "AVG"):
-            yield from _aggregate(function, name, site, group_of)
-        case _:
-            raise _beyond(expression)
+    def condition(self, expression: Expression) -> Iterator[Step]:
+        """A condition, all of which must hold."""
+        match expression:
+            case Binary(operator, left, right) if operator in _COMPARISONS:
+                yield from self._value(left)
+                yield from self._value(right)
+                yield Step("COMPARE", operator)
+            case _:
+                yield from self._value(expression)
+                yield Step("TEST")
 
+    def _value(self, expression: Expression) -> Iterator[Step]:
+        match expression:
+            case Var(name):
+                yield Step("PUSH", name)
+            case Constant(term):
+                yield Step("CONSTANT", term)
+            case Unary("-", operand):
+                yield from self._value(operand)
+                yield Step("MINUS")
+            case Unary("+", operand):
+                yield from self._value(operand)
+                yield from (Step("MINUS"), Step("MINUS"))
+            case Unary("!", operand):
+                yield from self._value(operand)
+                yield Step("NOT")
+            case Binary(operator, left, right):
+                yield from self._binary(operator, left, right)
+            case In(operand, items, negated) if items:
+                yield from self._in(operand, items)
+                yield from [Step("NOT")] * negated
+            case Prev(variable):
+                name = variable.name
+                yield Step("AGGREGATE", Accumulator(self._group_of[name], "PREVIOUS", name))
+            case Aggregate():
+                yield from self._aggregate(expression)
+            case Exists():
+                raise _beyond("no filter between GPMs asks EXISTS", expression)
+            case Call(name, arguments):
+                yield from self._call(expression, name, arguments)
+            case FunctionCall(function, arguments):
+                yield from self._named(expression, function.value, arguments)
+            case _:
+                yield from self._lookup(expression)
 
-def _aggregate(function: str, name: str, site: Site, group_of: Mapping[str, int]) -> Iterator[Step]:
-    kleene = group_of.get(name)
-    if kleene is None:
-        # Over the one solution that there is.
-        if function == "COUNT":
-            yield Step("ONE", name)
-        elif function in ("SUM", "AVG"):
-            yield from (Step("CONSTANT", Literal(0)), Step("PUSH", name), Step("ADD"))
+    def _binary(self, operator: str, left: Expression, right: Expression) -> Iterator[Step]:
+        yield from self._value(left)
+        second = list(self._value(right))
+        if operator in _LOGIC:
+            unless, combine = _LOGIC[operator]
+            yield Step(unless, skip=len(second) + 1)
+            yield from second
+            yield Step(combine)
+            return
+        yield from second
+        yield Step("RELATE", operator) if operator in _COMPARISONS else Step(_ARITHMETIC[operator])
+
+    def _in(self, operand: Expression, items: tuple[Expression, ...]) -> Iterator[Step]:
+        either: Expression = Binary("=", operand, items[0])
+        for item in items[1:]:
+            either = Binary("||", either, Binary("=", operand, item))
+        return self._value(either)
+
+    def _call(self, call: Expression, name: str, arguments: tuple[Expression, ...]) -> Iterator[Step]:
+        match name, arguments:
+            case "BOUND", (Var(variable),):
+                yield Step("BOUND", variable)
+            case "ABS", (argument,):
+                yield from self._value(argument)
+                yield Step("ABS")
+            case "IF", (condition, then, otherwise):
+                first, second = list(self._value(then)), list(self._value(otherwise))
+                yield from self._value(condition)
+                yield Step("CHOOSE", len(first) + 1 + len(second), skip=len(first) + 1)
+                yield from first
+                yield Step("JUMP", skip=len(second))
+                yield from second
+            case "COALESCE", candidates:
+                codes = [list(self._value(candidate)) for candidate in candidates]
+                for i, code in enumerate(codes):
+                    yield from code
+                    left = sum(len(later) + 1 for later in codes[i + 1 :]) - 1
+                    if left >= 0:
+                        yield Step("KEEP", skip=left)
+            case metres, _ if metres == METRES:
+                for argument in arguments:
+                    yield from self._value(argument)
+                yield Step("DISTANCE")
+            case _ if name in VOLATILE:
+                raise _beyond("no filter between GPMs asks NOW, RAND, UUID, STRUUID or BNODE", call)
+            case _:
+                yield from self._lookup(call)
+
+    def _named(self, call: Expression, iri: str, arguments: tuple[Expression, ...]) -> Iterator[Step]:
+        if iri in UNARY or iri in BINARY:
+            for argument in arguments:
+                yield from self._value(argument)
+            yield Step("FUNCTION", UNARY[iri]) if iri in UNARY else Step("FUNCTION_2", BINARY[iri])
+        elif iri == PI:
+            yield Step("CONSTANT", Literal(math.pi))
         else:
-            yield Step("PUSH", name)
-        return
-    inside = kleene in site.inside
-    for kind in ("SUM", "COUNT") if function == "AVG" else (function,):
-        yield Step("AGGREGATE", Accumulator(kleene, kind, name), inside)
-    if function == "AVG":
-        yield Step("AVERAGE")
+            yield from self._lookup(call)
+
+    def _aggregate(self, node: Aggregate) -> Iterator[Step]:
+        function = node.name
+        if (
+            not isinstance(node.argument, Var)
+            or function not in _AGGREGATES
+            or (node.distinct and function not in _DISTINCT)
+        ):
+            raise _beyond(_DEMAND, node)
+        name = node.argument.name
+        kleene = self._group_of.get(name)
+        if kleene is None:
+            # Over the one solution that there is.
+            if function == "COUNT":
+                yield Step("ONE", name)
+            elif function in ("SUM", "AVG"):
+                yield from (Step("CONSTANT", Literal(0)), Step("PUSH", name), Step("ADD"))
+            else:
+                yield Step("PUSH", name)
+            return
+        inside = kleene in self._site.inside
+        for kind in ("SUM", "COUNT") if function == "AVG" else (function,):
+            yield Step("AGGREGATE", Accumulator(kleene, kind, name), inside)
+        if function == "AVG":
+            yield Step("AVERAGE")
+
+    def _lookup(self, expression: Expression) -> Iterator[Step]:
+        """An expression that the machine does not compute itself: by the values that it is of."""
+        taken: dict[Expression, str] = {}
+
+        def take_out(part: Expression) -> Expression | None:
+            match part:
+                case Var() | Prev():
+                    return Var(taken.setdefault(part, f" {len(taken)}"))
+                case Aggregate("COUNT" | "SUM" | "AVG"):
+                    raise _beyond("functions of COUNT, SUM and AVG are those of mathematics", expression)
+                case Aggregate():
+                    return Var(taken.setdefault(part, f" {len(taken)}"))
+                case Exists():
+                    raise _beyond("no filter between GPMs asks EXISTS", part)
+                case Call(name) if name in VOLATILE:
+                    raise _beyond("no filter between GPMs asks NOW, RAND, UUID, STRUUID or BNODE", part)
+            return None
+
+        asked = substitute(expression, take_out)
+        if len(taken) > MEMO_LIMIT:
+            raise _beyond(f"functions between GPMs are of at most {MEMO_LIMIT} variables", expression)
+        for part in taken:
+            yield from self._value(part)
+        yield Step("LOOK_UP", Lookup(asked, tuple(taken.values())))
 
 
 def _depth(code: list[Step]) -> int:
     depth = deepest = 0
     for step in code:
-        if step.op in ("PUSH", "CONSTANT", "AGGREGATE", "ONE"):
-            depth += 1
-        elif step.op != "MINUS":
-            depth -= 1
+        match step:
+            case Step("LOOK_UP", Lookup(names=names)):
+                depth += 1 - len(names)
+            case _:
+                depth += _GROWS.get(step.op, -1)
         deepest = max(deepest, depth)
     return deepest
 
 
-def _beyond(expression: Expression) -> BeyondTables:
-    return BeyondTables(
-        "filters between GPMs compare arithmetic", print_expression(expression), expression.span
-    )
+def _beyond(demand: str, expression: Expression) -> BeyondTables:
+    return BeyondTables(demand, print_expression(expression), expression.span)

@@ -19,10 +19,12 @@ from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_layout as lay
+from spaseq.matching.kernel import _kernel_memo as memo
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel.columns import Columns
 from spaseq.matching.kernel.exact import Exact
+from spaseq.matching.kernel.lookups import Lookups
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.replay import Path, Replay
@@ -50,7 +52,10 @@ class Kernel:
         self._tables = self._compiled.tables
         self._tables[v.LIMIT] = bounds.reach
         c = self._compiled
-        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants, context.budget)
+        self._columns = Columns(
+            dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, context.budget
+        )
+        self._lookups = Lookups(c.lookups, dictionary)
         past = self._columns.past
         self._exact = Exact(c, context, past, bounds)
         self._replay = Replay(c, context, past)
@@ -75,6 +80,8 @@ class Kernel:
             status = k.run(self._tables, m.ints, m.floats, columns, numbers.numbers, numbers.codes)
             if status == lay.CONSUME:
                 yield from self._consumed(start)
+                continue
+            if status == lay.ASK and self._look_up():
                 continue
             yield from self._found()
             if status == lay.DONE:
@@ -107,6 +114,7 @@ class Kernel:
     def _finish(self, at: int, time: int) -> Iterator[tuple[Key, Found]]:
         """The matches that are due before a place on the window's axis."""
         if self._columns.renew():
+            self._memory.forget_answers()
             self._sweep(at, time, 0)
         self._open.advance(at)
         self._start = 0
@@ -169,6 +177,7 @@ class Kernel:
             self._open.add(axis, batch.time)
         chunk = self._columns.add(batch, start, solutions, axis, self._oldest(int(axis[0])))
         if self._columns.renew():
+            self._memory.forget_answers()
             self._sweep(int(axis[0]), int(batch.time[0]), 0)
         return self._columns.packed(chunk, axis)
 
@@ -205,6 +214,16 @@ class Kernel:
         self._memory = new
 
     # --- questions ------------------------------------------------------------------------------
+
+    def _look_up(self) -> bool:
+        """Tells the kernel the values of expressions that it asks for; whether it does."""
+        questions = self._memory.questions
+        if not len(questions):
+            return False
+        answered = self._lookups.answered(questions)
+        self._columns.numbers.cover(answered[:, memo.ANSWER])
+        self._memory.learn(answered)
+        return True
 
     def _answer(self, start: int) -> None:
         """Decides exactly what the tables could not."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from spaseq.limits import Budget
 from spaseq.matching.kernel import _kernel_layout as lay
+from spaseq.matching.kernel import _kernel_memo as memo
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel.tables import Compiled
@@ -19,6 +20,9 @@ Floats = npt.NDArray[np.float64]
 
 _DECISIONS: Final = 1 << 10
 _KEYS: Final = 8
+_QUESTIONS: Final = 1 << 10
+#: So many answers are kept from batch to batch.
+_ANSWERS: Final = 1 << 20
 
 
 class Room(NamedTuple):
@@ -40,25 +44,80 @@ class Memory:
     ints: Ints
     floats: Floats
     budget: Budget
+    answers: int = 0
 
     def begin(self) -> None:
         """A new batch begins."""
         self.ints[[mem.EVENT, mem.EVENT_KEY, mem.ANSWERED]] = 0
+        if self.answers > _ANSWERS:
+            self.forget_answers()
 
     def grow_scratch(self, keys: bool) -> None:
         """More space for an event's keys, or else for its decisions."""
         m = self.ints
-        size = int(m[mem.TABLE] + m[mem.TABLE_SIZE])
-        most_keys, decisions = int(m[mem.MOST_KEYS]), int(m[mem.MOST_DECISIONS])
+        scratch = _scratch(m)
         if keys:
-            most_keys *= 2
+            scratch = scratch._replace(keys=2 * scratch.keys)
         else:
-            decisions = 2 * int(max(decisions, m[mem.DECIDED], m[mem.ASKED]))
+            decisions = 2 * int(max(scratch.decisions, m[mem.DECIDED], m[mem.ASKED]))
+            scratch = scratch._replace(decisions=decisions)
+        self._place(scratch)
+
+    # --- answers to questions about expressions: see ``_kernel_memo`` ---
+
+    @property
+    def questions(self) -> Ints:
+        """What a kernel wants to know, a row each."""
+        m = self.ints
+        stack = m.item(mem.KINDS)
+        count = min(m.item(stack + v.WONDERS), m.item(stack + v.MOST_WONDERS))
+        at = m.item(mem.ASKING)
+        return m[at : at + count * memo.MEMO_SIZE].reshape(count, memo.MEMO_SIZE)
+
+    def learn(self, answered: Ints) -> None:
+        """Takes questions with their answers."""
+        if not len(answered):
+            return
+        self.answers += len(answered)
+        m = self.ints
+        stack = m.item(mem.KINDS)
+        if 2 * self.answers > m.item(stack + v.MEMO_MASK):
+            self._place(_scratch(m)._replace(memo=_power(4 * self.answers)))
+            m = self.ints
+        memo.learn(m, m.item(mem.LEARNT), m.item(stack + v.MEMO_MASK), answered.ravel())
+
+    def forget_answers(self) -> None:
+        """The ids in answers may mean something else from now on."""
+        at = int(self.ints[mem.LEARNT])
+        self.ints[at : at + _scratch(self.ints).memo * memo.MEMO_SIZE] = 0
+        self.answers = 0
+
+    def known(self) -> Ints:
+        """All answers, with their questions."""
+        at = int(self.ints[mem.LEARNT])
+        table = self.ints[at : at + _scratch(self.ints).memo * memo.MEMO_SIZE].reshape(-1, memo.MEMO_SIZE)
+        found: Ints = table[table[:, memo.ANSWER] != 0]
+        return found
+
+    def _place(self, scratch: _Scratch) -> None:
+        """Makes the scratch space another one, with what is in it that lasts."""
+        m, known = self.ints, self.known()
+        size = int(m[mem.TABLE] + m[mem.TABLE_SIZE])
         answers = m[m[mem.ANSWERS] : m[mem.ANSWERS] + m[mem.ANSWERED]].copy()
-        end = _place_scratch(m, size, most_keys, decisions)
+        end = _place_scratch(m, size, scratch)
         self.budget.takes("runs", 8 * (end + len(self.floats)))
         self.ints = np.concatenate([m[:size], np.zeros(end - size, dtype=np.int64)])
         self.ints[self.ints[mem.ANSWERS] : self.ints[mem.ANSWERS] + len(answers)] = answers
+        if len(known):
+            memo.learn(self.ints, int(self.ints[mem.LEARNT]), scratch.memo - 1, known.ravel())
+
+
+class _Scratch(NamedTuple):
+    """How much room there is in scratch space: keys and decisions of an event, places for answers."""
+
+    keys: int
+    decisions: int
+    memo: int
 
 
 def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None = None) -> Memory:
@@ -83,18 +142,18 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
         mem.PARTITIONS: partitions * width,
         mem.FOUND: found * lay.FOUND_SIZE,
         mem.GATES_SEEN: compiled.gates,
-        mem.KINDS: 2 * v.DEEPEST,
+        mem.KINDS: v.STACK,
         mem.TRIED: 3 * lay.PART_LIMIT,
         mem.PARKED: parked,
         mem.ENTRIES: entries * compiled.entry,
         mem.OFFSETS: len(compiled.offsets),
         mem.TABLE: _power(2 * partitions),
     }
-    most_keys, decisions = _KEYS, _DECISIONS
+    scratch = _Scratch(_KEYS, _DECISIONS, 2 if compiled.lookups else 0)
     if like is not None:
-        most_keys, decisions = int(like.ints[mem.MOST_KEYS]), int(like.ints[mem.MOST_DECISIONS])
+        scratch = _scratch(like.ints)
     start = mem.HEADER + sum(sizes.values())
-    size = start + sum(_scratch_sizes(most_keys, decisions, width).values())
+    size = start + sum(_scratch_sizes(scratch, width).values())
     budget.takes("runs", 8 * (size + compiled.sums * (waits + 2)))
     # All at once: what is not used is not even touched.
     m = np.zeros(size, dtype=np.int64)
@@ -128,31 +187,46 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     f = np.zeros(first + compiled.sums * len(column))
     f[0] = compiled.sums
     f[first + 2 : first + compiled.sums : 3] = v.CALC
+    _place_scratch(m, start, scratch)
+    made = Memory(m, f, budget)
     if like is not None:
         for place in (mem.EVENT, mem.EVENT_KEY, mem.SERIAL, mem.ENTERED):
             m[place] = like.ints[place]
-    _place_scratch(m, start, most_keys, decisions)
-    return Memory(m, f, budget)
+        made.learn(like.known())
+    return made
 
 
-def _scratch_sizes(keys: int, decisions: int, partition_width: int) -> dict[int, int]:
+def _scratch(m: Ints) -> _Scratch:
+    stack = int(m[mem.KINDS])
+    memo_size = int(m[stack + v.MEMO_MASK]) + 1 if m[stack + v.MOST_WONDERS] else 0
+    return _Scratch(int(m[mem.MOST_KEYS]), int(m[mem.MOST_DECISIONS]), memo_size)
+
+
+def _scratch_sizes(scratch: _Scratch, partition_width: int) -> dict[int, int]:
+    keys, decisions, places = scratch
     return {
         mem.KEYS: keys * max(1, partition_width - mem.KEY),
         mem.DECISIONS: decisions * lay.DECISION_SIZE,
         mem.QUESTIONS: decisions * lay.QUESTION_SIZE,
         mem.ANSWERS: decisions,
         mem.GATHERED: (decisions + 1) * lay.GATHERED_SIZE,
+        mem.LEARNT: places * memo.MEMO_SIZE,
+        mem.ASKING: (_QUESTIONS + 1) * memo.MEMO_SIZE if places else 0,
     }
 
 
-def _place_scratch(m: Ints, start: int, keys: int, decisions: int) -> int:
+def _place_scratch(m: Ints, start: int, scratch: _Scratch) -> int:
     """Says in the header that scratch space begins at ``start``; returns where it ends."""
-    m[mem.MOST_KEYS] = keys
-    m[mem.MOST_DECISIONS] = decisions
+    m[mem.MOST_KEYS] = scratch.keys
+    m[mem.MOST_DECISIONS] = scratch.decisions
     at = start
-    for section, size in _scratch_sizes(keys, decisions, int(m[mem.PARTITION_WIDTH])).items():
+    for section, size in _scratch_sizes(scratch, int(m[mem.PARTITION_WIDTH])).items():
         m[section] = at
         at += size
+    stack = int(m[mem.KINDS])
+    m[stack + v.MEMO], m[stack + v.MEMO_MASK] = m[mem.LEARNT], scratch.memo - 1
+    m[stack + v.WONDERED], m[stack + v.WONDERS] = m[mem.ASKING], 0
+    m[stack + v.MOST_WONDERS] = _QUESTIONS if scratch.memo else 0
     return at
 
 

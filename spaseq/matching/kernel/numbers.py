@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from pyoxigraph import Literal, NamedNode
 
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.terms import Dictionary
 from spaseq.values import (
     BLANK,
+    BOOLEAN,
     DATETIME,
     DECIMAL,
     DOUBLE,
@@ -24,6 +27,8 @@ from spaseq.values import (
     IS_DOUBLE,
     NO_NUMBER,
     STRING,
+    TEMPORAL,
+    XSD,
     Value,
 )
 
@@ -34,6 +39,10 @@ _DIGITS: Final = 15
 _UNKNOWN: Final = -1
 _MILLION: Final = Decimal(10**6)
 _WHOLE: Final = 2**53
+_DURATION: Final = re.compile(r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
+
+#: Stands for what has no value. (A term, so that it can stand in a column and in a slot.)
+ERROR: Final = NamedNode("urn:x-spaseq:no-value")
 
 
 class Numbers:
@@ -41,6 +50,7 @@ class Numbers:
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
+        self._error = dictionary.pin(ERROR)
         self.numbers: npt.NDArray[np.float64] = np.zeros(0)
         self.codes: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self._ranks: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
@@ -59,6 +69,7 @@ class Numbers:
         value = self._dictionary.value
         for identifier in np.unique(self._usual(new)).tolist():
             self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
+        self.codes[self._error] = v.NOTHING
 
     def _usual(self, new: Ids) -> Ids:
         """Enters the numbers that the dictionary reads without a Python object; returns the other ids."""
@@ -106,14 +117,36 @@ def _look(value: Value) -> tuple[int, float]:
         case kind if kind == DATETIME and value.data.offset is not None:
             return _moment(value.data.seconds)
         case kind if kind == STRING:
-            return v.STRING, 0.0
+            return v.STRING, float(bool(value.data))
+        case kind if kind == BOOLEAN:
+            return v.BOOLEAN, float(value.data)
+        case kind if kind == TEMPORAL:
+            return _duration(value)
         case _:
             return v.BEYOND, 0.0
 
 
 def _moment(seconds: Decimal) -> tuple[int, float]:
-    """A dateTime with a zone: microseconds, if there are so few of them that a double is exact."""
+    """A dateTime with a zone."""
+    return _micros(v.MOMENT, seconds)
+
+
+def _duration(value: Value) -> tuple[int, float]:
+    """A duration of days and less."""
+    assert isinstance(value.term, Literal)
+    match = _DURATION.fullmatch(value.text)
+    if value.term.datatype.value not in (XSD + "dayTimeDuration", XSD + "duration") or match is None:
+        return v.BEYOND, 0.0
+    sign, *parts = match.groups()
+    seconds = Decimal(0)
+    for length, count in zip((86_400, 3_600, 60, 1), parts, strict=True):
+        seconds = EXACT.add(seconds, EXACT.multiply(Decimal(length), Decimal(count or 0)))
+    return _micros(v.DURATION, -seconds if sign else seconds)
+
+
+def _micros(code: int, seconds: Decimal) -> tuple[int, float]:
+    """Microseconds, if there are so few of them that a double is exact."""
     micros = EXACT.multiply(seconds, _MILLION)
     if abs(micros) < _WHOLE and micros == micros.to_integral_value():
-        return v.MOMENT, float(micros)
+        return code, float(micros)
     return v.BEYOND, 0.0

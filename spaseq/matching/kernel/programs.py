@@ -9,7 +9,7 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.automaton.pattern import Kleene
 from spaseq.matching.kernel import _kernel_values as v
-from spaseq.matching.kernel.conditions import Accumulator, Step
+from spaseq.matching.kernel.conditions import Accumulator, Lookup, Step
 from spaseq.matching.kernel.sections import Reference, Sections
 from spaseq.terms import Term
 
@@ -21,11 +21,14 @@ _COMPARISONS: Final = {
     "<=": v.AT_MOST,
     ">=": v.AT_LEAST,
 }
+#: Instructions that may pass over others.
+_JUMPS: Final = ("IF_BOUND", "IF_COMPLETED", "UNLESS_FALSE", "UNLESS_TRUE", "CHOOSE", "JUMP", "KEEP")
 
 
 class Programs:
-    """Writes them into sections, with numbers for names; ``constants`` are the ids of terms they mention.
+    """Writes them into sections, with numbers for names.
 
+    ``constants`` are the ids of terms that they mention, ``lookups`` the expressions that others answer.
     ``slots`` numbers the variables that are kept of a match, ``kleenes`` are by their ids.
     """
 
@@ -44,6 +47,7 @@ class Programs:
         self._accumulators = accumulators
         self._intern = intern
         self.constants: dict[int, None] = {}
+        self.lookups: dict[Lookup, int] = {}
 
     def kleene(self, identity: int) -> Reference:
         """The row of a Kleene."""
@@ -77,22 +81,29 @@ class Programs:
         rows = []
         for i, step in enumerate(code):
             what: int | Reference = 0
-            slot = place = -1
+            slot: int | Reference = -1
+            place = -1
             match step:
-                case Step("PUSH" | "ONE" | "IF_BOUND", str(name)):
+                case Step("PUSH" | "ONE" | "BOUND" | "IF_BOUND", str(name)):
                     slot, place = self._slots.get(name, -1), column(name)
                 case Step("AGGREGATE", Accumulator() as a):
                     what = self._accumulators.index(a)
                     if step.inside:
                         slot, place = self._slots[a.variable], column(a.variable)
-                case Step("COMPARE", str(operator)):
+                case Step("COMPARE" | "RELATE", str(operator)):
                     what = _COMPARISONS[operator]
+                case Step("FUNCTION" | "FUNCTION_2", int(number)):
+                    what = number
+                case Step("LOOK_UP", Lookup(names=names) as lookup):
+                    what, slot = self.lookups.setdefault(lookup, len(self.lookups)), len(names)
+                case Step("CHOOSE", int(length)):
+                    slot = Reference("code", start + i + 1 + length)
                 case Step("IF_COMPLETED", int(kleene)):
                     slot = self._number[kleene]
                 case Step("CONSTANT", NamedNode() | Literal() as term):
                     what = self._intern(term)
                     self.constants[what] = None
-            if step.op.startswith("IF_"):
+            if step.op in _JUMPS:
                 what = Reference("code", start + i + 1 + step.skip)
             rows.append((getattr(v, step.op), what, slot, place))
         return self._out.rows("code", rows)

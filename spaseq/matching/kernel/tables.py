@@ -6,7 +6,7 @@ named in ``_kernel_layout``; where two columns are a start and an end, they encl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,10 +19,11 @@ from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel._kernel_layout import ANY, NEXT, STRICT
 from spaseq.matching.kernel._kernel_memory import E_VALUES
 from spaseq.matching.kernel.analysis import Analysis, Candidate, Chain
-from spaseq.matching.kernel.conditions import Accumulator, BeyondTables, Site, Step
+from spaseq.matching.kernel.conditions import Accumulator, BeyondTables, Lookup, Site, Step
+from spaseq.matching.kernel.derived import Derived, split
 from spaseq.matching.kernel.programs import Programs
 from spaseq.matching.kernel.sections import Reference, Sections
-from spaseq.matching.obstacles import Obstacle, subsequences
+from spaseq.matching.obstacles import Obstacle, in_text, subsequences
 from spaseq.matching.runs.program import Gate
 from spaseq.terms import Term
 
@@ -36,7 +37,8 @@ class Compiled:
 
     ``columns`` are GPMs and variables; ``width`` and ``sums`` are the integers and floats of a wait. Of the
     rows that negations look back at, ``entry`` are the integers of one, and ``offsets`` says where in it the
-    columns stand. ``ambiguous``: a match that waits may have the events of one that does not.
+    columns stand. ``derived`` are columns that are computed, ``lookups`` the expressions whose values are
+    asked for. ``ambiguous``: a match that waits may have the events of one that does not.
     """
 
     tables: v.Ints
@@ -50,6 +52,8 @@ class Compiled:
     sums: int
     entry: int
     offsets: tuple[int, ...]
+    derived: Mapping[str, Derived]
+    lookups: tuple[Lookup, ...]
     ambiguous: bool
 
 
@@ -62,7 +66,7 @@ def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
         try:
             compile_tables(pattern, lambda _: 1)
         except BeyondTables as reason:
-            yield reason.obstacle
+            yield in_text(reason.obstacle, pattern.query)
 
 
 def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> Compiled:
@@ -75,12 +79,16 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> C
         raise BeyondTables("no match that waits for its window's end is consumed", "CONSUME ANY")
     if len(query.streams) > 60:
         raise BeyondTables("there are at most 60 streams", str(len(query.streams)))
-    return _Writer(Analysis(pattern), intern).compiled()
+    taken = split(pattern)
+    return _Writer(Analysis(taken.pattern, taken.derived), taken.derived, intern).compiled()
 
 
 class _Writer:
-    def __init__(self, analysis: Analysis, intern: Callable[[Term], int]) -> None:
+    def __init__(
+        self, analysis: Analysis, derived: Mapping[str, Derived], intern: Callable[[Term], int]
+    ) -> None:
         self._analysis = analysis
+        self._derived = derived
         self._pattern = analysis.pattern
         self._units = {unit: i for i, unit in enumerate(analysis.codes)}
         self._columns: dict[tuple[int, str], int] = {}
@@ -130,6 +138,8 @@ class _Writer:
             sums=sums,
             entry=E_VALUES + max(map(len, self._remembered.values()), default=0),
             offsets=tuple(offsets.get(i, 0) for i in range(len(self._columns))),
+            derived=self._derived,
+            lookups=tuple(self._programs.lookups),
             ambiguous=analysis.ambiguous,
         )
 

@@ -143,7 +143,7 @@ def meets(
         found = holds(
             t, t[i + D_CODE], t[i + D_CODE_END], m, 0, f, record - SLOTS, sums, m, 0, numbers, codes
         )  # fmt: skip
-        if found == FALSE:
+        if found <= FALSE:
             return FALSE
         if found == UNKNOWN:
             verdict = UNKNOWN
@@ -257,7 +257,7 @@ def absent(
             found = holds(
                 t, t[h + H_CODE], t[h + H_CODE_END], m, 0, f, spare - SLOTS, spare_sums, m, 0, numbers, codes
             )  # fmt: skip
-            if found == FALSE:
+            if found <= FALSE:
                 continue
             if found == TRUE and t[h + H_SURE]:
                 return FALSE

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from spaseq.automaton.pattern import Atom, Both, Node, SequencePattern
+from spaseq.automaton.pattern import Atom, Both, Node
 from spaseq.automaton.pattern import walk as nodes
-from spaseq.language.scope import conjuncts, gpm_certain, mentioned, walk
+from spaseq.language.scope import conjuncts, mentioned, walk
 from spaseq.language.syntax import Aggregate, Expression, Filter, Prev
 from spaseq.matching.kernel.conditions import Accumulator, BeyondTables, Site, Step, needs, steps
+from spaseq.matching.kernel.derived import Split
 from spaseq.matching.lazy.plans import Absence, Items, Plan
 
 
@@ -48,7 +49,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a plan's events must meet. ``exact``: nothing of it is left to ``Context``.
+    """What a plan's events must meet. ``exact``: nothing of it is left to ``Context``, no ``open`` filters.
 
     ``joined`` are the items that have a variable in common, for each that several have.
     """
@@ -56,7 +57,11 @@ class Demands:
     conditions: tuple[Condition, ...]
     checks: tuple[Check, ...]
     joined: tuple[Items, ...]
-    exact: bool
+    open: tuple[Filter, ...]
+
+    @property
+    def exact(self) -> bool:
+        return not self.open
 
 
 class _Open(Exception):  # noqa: N818  # caught here, always
@@ -66,17 +71,19 @@ class _Open(Exception):  # noqa: N818  # caught here, always
 class _Reader:
     """Reads the conditions of one plan."""
 
-    def __init__(self, pattern: SequencePattern, plan: Plan) -> None:
+    def __init__(self, taken: Split, plan: Plan) -> None:
+        pattern = taken.pattern
         self._pattern = pattern
         self._plan = plan
         parts = [pattern.gpms[item.atom.gpm] for item in plan.items]
-        self._certain = [gpm_certain(part.gpm) for part in parts]
+        self._surely = taken.certain
+        self._certain = [taken.certain[part.name] for part in parts]
         self._may = [part.variables for part in parts]
         self._item_of = {item.kleene.id: i for i, item in enumerate(plan.items) if item.kleene is not None}
 
     def read(self) -> Demands:
         conditions: list[Condition] = []
-        exact = True
+        left: list[Filter] = []
         for i, item in enumerate(self._plan.items):
             for part in item.atom.filters:
                 # What needs nothing of other operands of an ALL is asked without them, too.
@@ -85,16 +92,16 @@ class _Reader:
                     try:
                         conditions.append(self._of_item(i, test, seen))
                     except (_Open, BeyondTables):
-                        exact = False
+                        left.append(test)
         for test in _tests(self._pattern.where):
             try:
                 conditions.append(self._of_match(test))
             except (_Open, BeyondTables):
-                exact = False
+                left.append(test)
         checks = tuple(check for absence in self._plan.absences for check in self._checks(absence))
         sharing = {name: self._items_with(name) for names in self._may for name in sorted(names)}
         joined = tuple(items for items in sharing.values() if items & (items - 1))
-        return Demands(tuple(c for c in conditions if c.code), checks, joined, exact)
+        return Demands(tuple(c for c in conditions if c.code), checks, joined, tuple(left))
 
     def _items_with(self, name: str) -> Items:
         return sum(1 << i for i, names in enumerate(self._may) if name in names)
@@ -107,7 +114,7 @@ class _Reader:
         inside = () if item.kleene is None else (item.kleene.id,)
         for kleene in self._kleenes(test.condition, inside):
             needed |= self._complete(kleene, seen)
-        code = tuple(steps(test, Site(inside), self._pattern.group_of))
+        code = self._steps(test, inside)
         if item.kleene is None:
             return Condition(needed, code)
         if any(self._plan.items[j].kleene for j in _bits(needed & ~(1 << i) & ~item.before)):
@@ -123,7 +130,13 @@ class _Reader:
             needed |= self._complete(kleene, everything)
         if not needed:
             raise _Open
-        return Condition(needed, tuple(steps(test, Site(), self._pattern.group_of)))
+        return Condition(needed, self._steps(test, ()))
+
+    def _steps(self, test: Filter, inside: tuple[int, ...]) -> tuple[Step, ...]:
+        code = steps(test, Site(inside), self._pattern.group_of)
+        if any(step.op == "LOOK_UP" for step in code):
+            raise _Open  # nobody answers questions
+        return tuple(code)
 
     def _provider(self, name: str, seen: Items, i: int | None = None) -> Items:
         """An item that surely binds a variable to what a filter of item ``i`` sees of it."""
@@ -171,7 +184,7 @@ class _Reader:
 
     def _check(self, absence: Absence, atom: Atom, sure: bool) -> Check:
         part = self._pattern.gpms[atom.gpm]
-        certain = gpm_certain(part.gpm)
+        certain = self._surely[part.name]
         seen, needed = absence.seen, absence.after | absence.before
         joined, code = [], list[Step]()
         for name in sorted(part.variables):
@@ -199,7 +212,7 @@ class _Reader:
                         more |= self._provider(name, seen)
                 for kleene in self._kleenes(test.condition, ()):
                     more |= self._complete(kleene, seen)
-                code += steps(test, Site(), self._pattern.group_of)
+                code += self._steps(test, ())
                 needed |= more
             except (_Open, BeyondTables):
                 sure = False
@@ -210,9 +223,9 @@ class _Reader:
         return Check(absence, atom, needed, tuple(joined), tuple(code), sure)
 
 
-def demands(pattern: SequencePattern, plan: Plan) -> Demands:
+def demands(taken: Split, plan: Plan) -> Demands:
     """What the events of a plan must meet."""
-    return _Reader(pattern, plan).read()
+    return _Reader(taken, plan).read()
 
 
 def accumulators(conditions: Iterable[tuple[Step, ...]]) -> list[Accumulator]:

@@ -51,7 +51,9 @@ class Lazy(Immediate):
         self._compiled = compile_tables(pattern, dictionary.pin)
         self._bounds = bounds
         c = self._compiled
-        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants, context.budget)
+        self._columns = Columns(
+            dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, context.budget
+        )
         self._memory = Memory(c, bounds.reach, len(set(pattern.streams)) == 1, context.budget)
         past = self._columns.past
         self._matches = Matches(pattern, c, past, Exact(pattern, context, bounds, past))

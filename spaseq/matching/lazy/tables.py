@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,16 +11,18 @@ from pyoxigraph import Literal
 from spaseq.automaton.pattern import AnyOrder, Atom, Kleene, SequencePattern
 from spaseq.automaton.pattern import walk as nodes
 from spaseq.automaton.show import show
+from spaseq.language.printer import print_expression
 from spaseq.language.scope import gpm_certain
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel.conditions import Accumulator, Step
+from spaseq.matching.kernel.derived import Derived, Split, split
 from spaseq.matching.kernel.programs import Programs
 from spaseq.matching.kernel.sections import Reference, Sections
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.demands import Check, Condition, Demands, accumulators, demands
 from spaseq.matching.lazy.plans import DoesNotFit, Item, Items, Plan, plans
 from spaseq.matching.lazy.ranges import Range, Summand, ranges
-from spaseq.matching.obstacles import Obstacle
+from spaseq.matching.obstacles import Obstacle, in_text
 from spaseq.terms import Term
 
 #: From so many elements on, there may be far more partial matches than events.
@@ -33,7 +35,7 @@ class Compiled:
 
     ``columns`` are GPMs and variables; ``sites`` the items of all plans; ``record`` and ``sums`` the integers
     and floats of what a search knows of a partial match; ``values`` the most that is kept of a row,
-    ``ordered`` of them as doubles, too.
+    ``ordered`` of them as doubles, too; ``derived`` are columns that are computed.
     """
 
     tables: v.Ints
@@ -46,6 +48,7 @@ class Compiled:
     values: int
     ordered: int
     plans: tuple[tuple[Plan, Demands], ...]
+    derived: Mapping[str, Derived]
 
 
 def fits(pattern: SequencePattern) -> str | None:
@@ -60,8 +63,10 @@ def fits(pattern: SequencePattern) -> str | None:
 def costs(pattern: SequencePattern) -> Iterator[Obstacle]:
     """Why another evaluator is as fast or faster, for a query that fits."""
     compiled = compile_tables(pattern, lambda _: 1)
-    if not all(demanded.exact for _, demanded in compiled.plans):
-        yield Obstacle("tables hold all conditions, or each candidate is asked them", "some FILTER")
+    left = dict.fromkeys(item for _, demanded in compiled.plans for item in demanded.open)
+    for item in left:
+        demand = "tables hold all conditions, or each candidate is asked them"
+        yield in_text(Obstacle(demand, print_expression(item.condition), item.condition.span), pattern.query)
     in_order = not any(isinstance(node, AnyOrder) for node in nodes(pattern.root))
     if in_order and max(len(plan.items) for plan, _ in compiled.plans) < _SEVERAL:
         yield Obstacle("there is ALL, or a match has three elements or more", show(pattern.root))
@@ -71,17 +76,17 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> C
     """The tables of a query. Raises ``DoesNotFit``."""
     if len(pattern.query.partition) >= lay.KEY_LIMIT:
         raise DoesNotFit(f"PARTITION BY names {lay.KEY_LIMIT} variables or more")
-    found = plans(pattern)
-    return _Writer(pattern, found, intern).compiled()
+    taken = split(pattern)
+    return _Writer(taken, plans(taken.pattern), intern).compiled()
 
 
 class _Writer:
-    def __init__(
-        self, pattern: SequencePattern, found: Sequence[Plan], intern: Callable[[Term], int]
-    ) -> None:
+    def __init__(self, taken: Split, found: Sequence[Plan], intern: Callable[[Term], int]) -> None:
+        pattern = taken.pattern
         self._pattern = pattern
+        self._derived = taken.derived
         self._intern = intern
-        self._plans = [(plan, demands(pattern, plan)) for plan in found]
+        self._plans = [(plan, demands(taken, plan)) for plan in found]
         self._gpms = tuple(pattern.gpms)
         self._partition = tuple(variable.name for variable in pattern.query.partition)
         self._kleenes = {n.id: n for n in nodes(pattern.root) if isinstance(n, Kleene)}
@@ -131,6 +136,7 @@ class _Writer:
             values=values,
             ordered=ordered,
             plans=tuple(self._plans),
+            derived=self._derived,
         )
 
     # --- what is kept of events -----------------------------------------------------------------
@@ -152,7 +158,7 @@ class _Writer:
     def _find_slots(self, codes: Iterable[Sequence[Step]]) -> set[str]:
         names = set(self._joined)
         for step in (step for code in codes for step in code):
-            if step.op in ("PUSH", "ONE"):
+            if step.op in ("PUSH", "ONE", "BOUND"):
                 names.add(str(step.what))
             elif isinstance(step.what, Accumulator):
                 names.add(step.what.variable)
