@@ -24,6 +24,7 @@ from spaseq import Engine
 from spaseq.engine import Progress, Source
 from spaseq.errors import KnowledgeError, QueryError, SourceError
 from spaseq.gpm.kb import KnowledgeBase
+from spaseq.language import checked
 from spaseq.sources import BadEvent, SourceOptions
 from tests.sources.reading import Trickle, pieces
 
@@ -220,7 +221,7 @@ def _check_knowledge(form: str, data: bytes, folder: Path) -> None:
 
 def _check_query(data: bytes) -> None:
     try:
-        query = spaseq.prepare(data.decode(errors="replace"))
+        query = checked(data.decode(errors="replace"))
     except QueryError:
         return
     str(query)

@@ -15,6 +15,7 @@ import spaseq
 from spaseq.automaton import draw
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.normal import normalise
+from spaseq.language import checked
 from spaseq.paths import drawing
 from tests.automaton.pictures import Shown, hidden, shown
 from tests.conftest import examples
@@ -39,7 +40,7 @@ WHERE {{ SEQ({seq})
     ],
 )
 def test_sequences(seq: str) -> None:
-    query = spaseq.prepare(GO.format(seq=seq))
+    query = checked(GO.format(seq=seq))
     assert hidden(draw.svg(compile_pattern(normalise(query)))) == []
 
 

@@ -7,7 +7,7 @@ import pytest
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Absent, Either, Kleene, SequencePattern, starts, walk
 from spaseq.automaton.show import show
-from spaseq.language import prepare
+from spaseq.language import checked
 
 
 def pattern(sequence: str, bound: dict[str, str], head: str = "") -> SequencePattern:
@@ -19,7 +19,7 @@ def pattern(sequence: str, bound: dict[str, str], head: str = "") -> SequencePat
         for name in "ABCDE"
     )
     return normalise(
-        prepare(
+        checked(
             f"PREFIX : <http://example.org/> SELECT * WITHIN 9 SECONDS {head} FROM STREAM S <urn:s>"
             f"{{ SEQ({sequence}) {gpms} }}"
         )

@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import spaseq
 from spaseq.errors import SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
+from spaseq.language import checked
 from spaseq.sources import BadEvent
 from spaseq.spark._chunk import extent, hashed
 from spaseq.spark._lookups import lookups
@@ -455,7 +455,7 @@ def test_in_the_driver(spark: SparkSession, tmp_path: Path) -> None:
     drawn = Case(by_region("S"), keyed_events(60, "S"))
     streams = write(drawn, tmp_path / "in")
     kb = knowledge(spark, PLACES, broadcast_limit=0)
-    plan = planned(spark, spaseq.prepare(drawn.text), streams, kb, checkpoint=tmp_path / "cp")
+    plan = planned(spark, checked(drawn.text), streams, kb, checkpoint=tmp_path / "cp")
     assert plan.job.joined is not None
     got: list[str] = []
     running = drive(plan, tmp_path / "cp", lambda _, lines: got.extend(line for _, line in lines))

@@ -14,6 +14,7 @@ from hypothesis import settings
 import spaseq
 from spaseq.engine.running import StreamSource
 from spaseq.events import Clock
+from spaseq.language import checked
 from spaseq.results._json import line_of
 from spaseq.spark._lines import match_of
 from tests.benchmarks.realdata import HOME_KB, home_streams, trade_streams
@@ -79,7 +80,7 @@ def in_one_job(spark: SparkSession, chosen: Sequence[Case]) -> Mapping[int, list
     parts = [
         answers(
             events.where(F.col("case") == number).drop("case"),
-            case.text,
+            checked(case.text),
             clock=Clock.TICKS,
             start=case.start,
         ).withColumn("case", F.lit(number))
@@ -103,7 +104,7 @@ def test_random_queries_as_streams(spark: SparkSession, tmp_path: Path, number: 
     case = longest(number)
     streams = write(case, tmp_path / "in")
     checkpoint = tmp_path / "cp"
-    frame = run(spark, case.text, streams, checkpoint=checkpoint, most_bytes=800, piece_bytes=400)
+    frame = run(spark, checked(case.text), streams, checkpoint=checkpoint, most_bytes=800, piece_bytes=400)
     rows, _ = finished(frame, checkpoint)
     assert {row.kind for row in rows} <= {"match"}
     assert without_n(row.json for row in rows) == without_n(pushed(case.text, case.events)), case
@@ -113,7 +114,7 @@ def test_random_queries_as_streams(spark: SparkSession, tmp_path: Path, number: 
 def test_random_queries_in_the_driver(spark: SparkSession, tmp_path: Path, number: int) -> None:
     case = longest(number)
     streams = write(case, tmp_path / "in")
-    query = spaseq.prepare(case.text)
+    query = checked(case.text)
     plan = planned(spark, query, streams, checkpoint=tmp_path / "cp", most_bytes=800, piece_bytes=400)
     got: list[tuple[str, str]] = []
     running = drive(plan, tmp_path / "cp", lambda _, answers: got.extend(answers))
