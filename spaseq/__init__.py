@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from spaseq.matching.plan import explain
     from spaseq.results.match import Event, Match
     from spaseq.sources import BadEvent, SourceOptions
+    from spaseq.sources.table import table
 
 __all__ = [
     "BadEvent",
@@ -82,6 +83,7 @@ __all__ = [
     "paths",
     "prepare",
     "run",
+    "table",
 ]
 
 __version__ = "0.1.0"
@@ -104,6 +106,7 @@ _HOMES = {
     "explain": "spaseq.matching.plan",
     "prepare": "spaseq.language",
     "run": "spaseq.engine",
+    "table": "spaseq.sources.table",
 }
 
 # Packages that are used by their own name, as in `spaseq.paths.load`.

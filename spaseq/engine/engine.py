@@ -40,6 +40,7 @@ from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent, SourceOptions, open_source
+from spaseq.sources.table import Table
 from spaseq.terms import Dictionary
 
 #: So many new terms are not worth looking for old ones.
@@ -48,10 +49,10 @@ _SWEEP_AFTER: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A stream and where to read it: a path, ``-`` for standard input, or an open binary file."""
+    """A stream and where to read it: a path, ``-`` for standard input, an open binary file, or a table."""
 
     stream: StreamName
-    location: str | Path | IO[bytes]
+    location: str | Path | IO[bytes] | Table
     options: SourceOptions = field(default_factory=SourceOptions)
 
 

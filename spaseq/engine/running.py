@@ -22,9 +22,10 @@ from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.results.match import Match
 from spaseq.sources import SourceOptions, parse_source
+from spaseq.sources.table import Table
 
-#: How a stream is given: a location with options (``ticks.nt?triples=2``), a path, a file, or a Source.
-StreamSource = str | Path | IO[bytes] | Source
+#: How a stream is given: a location with options (``ticks.nt?triples=2``), a path, a file, a table, a Source.
+StreamSource = str | Path | IO[bytes] | Table | Source
 
 #: Seconds between two reports of progress.
 _REPORT_EVERY = 0.25

@@ -1,8 +1,8 @@
 """Bytes, files and pipes → batches of events: one file per format.
 
 ``open_source`` reads TriG, N-Quads, N-Triples, JSON-LD, RDF Messages, Jelly, and rows (CSV, NDJSON)
-lifted by a JSON-LD context. It never holds a whole file, delivers each event as soon as it is
-complete, and reports what is malformed instead of stopping.
+lifted by a JSON-LD context, and tables in memory. It never holds a whole file, delivers each event as
+soon as it is complete, and reports what is malformed instead of stopping.
 """
 
 from __future__ import annotations

@@ -21,12 +21,13 @@ from spaseq.sources.jsonld import read_document, read_documents
 from spaseq.sources.lines import read_lines
 from spaseq.sources.messages import announces_messages, peek, read_messages
 from spaseq.sources.rows import Lifter, read_csv, read_ndjson
+from spaseq.sources.table import Table, read_table
 from spaseq.sources.turtle import read_turtle
 from spaseq.terms import Dictionary
 
 
 def open_source(
-    location: str | Path | IO[bytes],
+    location: str | Path | IO[bytes] | Table,
     stream: NamedNode,
     dictionary: Dictionary,
     options: SourceOptions | None = None,
@@ -36,12 +37,15 @@ def open_source(
 ) -> Iterator[EventBatch]:
     """The events of a source, in order of arrival (or of time, if so asked), in batches as they come.
 
-    ``location``: a path, ``-`` for standard input, or an open binary file. What cannot be an event, or is
-    over one of the ``limits``, goes to ``on_bad``, and reading continues. Raises SourceError if the source
-    cannot be read at all: at once for a missing file, an unknown format or a wrong option, at the first
-    batch otherwise.
+    ``location``: a path, ``-`` for standard input, an open binary file, or a table. What cannot be an event,
+    or is over one of the ``limits``, goes to ``on_bad``, and reading continues. Raises SourceError if the
+    source cannot be read at all: at once for a missing file, an unknown format or a wrong option, at the
+    first batch otherwise.
     """
     options = options or SourceOptions()
+    if isinstance(location, Table):
+        sink = EventSink(stream, dictionary, options, on_bad, limits or Limits())
+        return _batches(read_table(location, sink), sink)
     name = str(location if isinstance(location, (str, Path)) else getattr(location, "name", "the open file"))
     form = resolve_format(name, options)
     check_options(name, form, options)

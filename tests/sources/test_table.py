@@ -1,0 +1,234 @@
+"""Tables in memory as sources: the same events as Turtle text with the same terms would make."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyoxigraph as ox
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spaseq
+from spaseq import Engine, Limits, Source
+from spaseq.errors import SourceError
+from spaseq.events import Clock
+from spaseq.sources import open_source
+from spaseq.sources.table import Table
+from spaseq.terms import Dictionary
+
+from .reading import EX, STREAM, Reading
+
+TEMPLATE = f"<{EX}{{id}}> <{EX}price> ?price ; a <{EX}Trade> ."
+FALLS = f"""SELECT ?c ?p ?q WITHIN 100 SECONDS FROM STREAM S <{EX}stream> WHERE {{ SEQ(A , B)
+    DEFINE GPM A ON S {{ ?c <{EX}price> ?p }}
+    DEFINE GPM B ON S {{ ?c <{EX}price> ?q FILTER(?q < ?p) }} }}"""
+
+
+def read(source: Table, limits: Limits | None = None) -> Reading:
+    reading = Reading()
+    batches = open_source(source, STREAM, Dictionary(), on_bad=reading.bad.append, limits=limits)
+    reading.batches.extend(batches)
+    return reading
+
+
+def table(
+    template: str = TEMPLATE, time: str | None = "at", graph: str | None = None, **columns: Any
+) -> Table:
+    return spaseq.table(pa.table(columns), time=time, template=template, graph=graph)
+
+
+def test_rows_are_events() -> None:
+    found = read(table(at=[5, 6], id=["a", "b"], price=[1, 2], graph=f"{EX}g{{at}}"))
+    assert (found.bad, found.times, found.graphs, found.clocks) == ([], [5, 6], ["g5", "g6"], {Clock.TICKS})
+    assert found.triples(1) == {
+        f'<{EX}b> <{EX}price> "2"^^<http://www.w3.org/2001/XMLSchema#integer>',
+        f"<{EX}b> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{EX}Trade>",
+    }
+
+
+@pytest.mark.parametrize("kind", ["pandas", "arrow", "reader", "batch"])
+def test_run_and_feed_take_tables(kind: str) -> None:
+    rows = pa.table({"at": [1, 2, 3], "id": ["a", "a", "a"], "price": [3.5, 2.0, 2.5]})
+    data = {
+        "pandas": rows.to_pandas,
+        "arrow": lambda: rows,
+        "reader": rows.to_reader,
+        "batch": lambda: rows.to_batches()[0],
+    }[kind]
+    (match,) = spaseq.run(FALLS, {"S": spaseq.table(data(), time="at", template=TEMPLATE)})
+    assert (match.start, match.end, str(match.bindings[0]["q"])) == (1, 2, "2")
+    engine = Engine()
+    handle = engine.register(FALLS)
+    engine.feed(Source(f"{EX}stream", spaseq.table(data(), time="at", template=TEMPLATE)))
+    assert [(match.start, match.end) for match in handle.matches()] == [(1, 2)]
+
+
+INSTANT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+MICROSECONDS = 1_767_323_045_678_901
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (pa.array([INSTANT]), MICROSECONDS),
+        (pa.array([INSTANT.replace(tzinfo=None)]), MICROSECONDS),
+        (pa.array([INSTANT], pa.timestamp("us", "Europe/Berlin")), MICROSECONDS),
+        (pa.array([MICROSECONDS * 1000 + 999], pa.timestamp("ns")), MICROSECONDS),
+        (pa.array([-1], pa.timestamp("ns")), -1),
+        (pa.array([MICROSECONDS // 1000], pa.timestamp("ms")), MICROSECONDS // 1000 * 1000),
+        (pa.array([MICROSECONDS // 10**6], pa.timestamp("s")), MICROSECONDS // 10**6 * 10**6),
+        (pa.array([date(2026, 1, 2)]), 1_767_312_000_000_000),
+        (pa.array([date(2026, 1, 2)], pa.date64()), 1_767_312_000_000_000),
+    ],
+)
+def test_instants(values: pa.Array, expected: int) -> None:
+    found = read(table(at=values, id=["a"], price=[1]))
+    assert (found.bad, found.times, found.clocks) == ([], [expected], {Clock.INSTANTS})
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint8(), pa.uint64()])
+def test_ticks(kind: pa.DataType) -> None:
+    assert read(table(at=pa.array([7], kind), id=["a"], price=[1])).times == [7]
+
+
+def test_without_a_time_rows_are_counted() -> None:
+    assert read(table(id=["a", "b"], price=[1, 2], time=None)).times == [0, 1]
+
+
+def test_what_a_row_lacks_makes_it_bad() -> None:
+    found = read(
+        table(
+            f"<{EX}{{id}}> <{EX}price> ?price .",
+            at=pa.array([1, None, 3, 4, 2**64 - 1, 6], pa.uint64()),
+            id=["a", "b", None, "d", "e", "f"],
+            price=[1, 2, 3, None, 5, 6],
+        )
+    )
+    assert found.times == [1, 6]
+    assert found.positions == ["row 2", "row 3", "row 4", "row 5"]
+    assert [reason.partition(":")[0] for reason in found.reasons] == [
+        "no time",
+        "no triple",
+        "no triple",
+        "no time",
+    ]
+    assert json.loads(found.bad[0].payload) == {"at": None, "id": "b", "price": 2}
+
+
+def test_a_null_leaves_its_triple_out() -> None:
+    found = read(table(at=[1, 2], id=["a", "b"], price=[None, 5]))
+    assert (found.bad, len(found.triples(0)), len(found.triples(1))) == ([], 1, 2)
+
+
+def test_repeated_triples_count_once() -> None:
+    template = f"<{EX}{{id}}> <{EX}p> ?v , ?w , 1 ."
+    found = read(table(template, at=[1, 2], id=["a", "a"], v=[1, 2], w=[1, 3]))
+    assert [len(found.triples(n)) for n in (0, 1)] == [1, 3]
+
+
+def test_blank_nodes_are_each_rows_own() -> None:
+    found = read(table(f"_:x <{EX}p> ?v . _:x <{EX}q> _:y .", at=[1, 2], v=[1, 1]))
+    (batch,) = found.batches
+    assert len({*batch.s.tolist()}) == 2
+    assert len({*batch.s.tolist(), *batch.o[1::2].tolist()}) == 4
+
+
+def test_iris_that_are_none_and_terms_that_are_long() -> None:
+    found = read(
+        table("<{iri}> <urn:p> ?v .", at=[1, 2, 3], iri=["urn:a", "no iri", "rel"], v=["x", "y", "z"])
+    )
+    assert (found.times, found.positions) == ([1], ["row 2", "row 3"])
+    assert set(found.reasons) == {"no IRI comes of iri"}
+    long = read(table("<urn:a> <urn:p> ?v .", at=[1, 2], v=["x" * 50, "y"]), Limits(term_bytes=40))
+    assert (long.times, long.positions) == ([2], ["row 1"])
+    assert "term_bytes=40" in long.reasons[0]
+
+
+def test_text_in_iris_is_escaped() -> None:
+    found = read(table(f"<{EX}{{id}}> <{EX}p> 1 .", at=[1], id=["a <b>\n{é}"]))
+    (triple,) = found.triples(0)
+    assert triple.startswith(f"<{EX}a%20%3Cb%3E%0A%7Bé%7D> ")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"template": "no turtle"}, "the template is not Turtle"),
+        ({"template": "# nothing"}, "the template has no triple"),
+        ({"template": f"<{EX}{{id}}> <{EX}p> ?prize ."}, "'prize': there are at, id, price"),
+        ({"template": f"<{EX}{{ids}}> <{EX}p> ?price ."}, "'ids'"),
+        ({"template": f"?id <{EX}p> ?price ."}, "?id is a literal"),
+        ({"graph": f"{EX}{{x}}"}, "'x'"),
+        ({"time": "when"}, "time= names a column 'when'"),
+        ({"time": "id"}, "time= is a column of string: give timestamps, dates or integers"),
+        ({"id": [["a"]]}, "?id is a column of list"),
+    ],
+)
+def test_mistakes_are_told_when_the_source_is_opened(change: dict[str, Any], reason: str) -> None:
+    given: dict[str, Any] = {
+        "at": [1],
+        "id": ["a"],
+        "price": [1],
+        "template": "<urn:a> <urn:p> ?id .",
+    } | change
+    with pytest.raises(SourceError) as caught:
+        spaseq.run(FALLS, {"S": table(**given)})
+    assert reason in str(caught.value)
+
+
+def test_what_is_no_table() -> None:
+    with pytest.raises(SourceError, match="not a list"):
+        spaseq.run(FALLS, {"S": spaseq.table([1], template=TEMPLATE)})
+
+
+def test_many_rows_come_in_batches() -> None:
+    count = 200_000
+    found = read(table(at=range(count), id=["a"] * count, price=range(count)))
+    assert len(found.batches) > 1
+    assert found.times == [*range(count)]
+    assert found.triples(150_000) == {
+        f'<{EX}a> <{EX}price> "150000"^^<http://www.w3.org/2001/XMLSchema#integer>',
+        f"<{EX}a> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{EX}Trade>",
+    }
+
+
+VALUES = st.one_of(
+    st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=6), min_size=1),
+    st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=1),
+    st.lists(st.none() | st.floats(allow_nan=True), min_size=1),
+    st.lists(st.none() | st.booleans(), min_size=1),
+    st.lists(st.none() | st.dates(), min_size=1),
+    st.lists(st.none() | st.datetimes(timezones=st.just(UTC)), min_size=1),
+    st.lists(st.none() | st.decimals(-999, 999, allow_nan=False, places=2), min_size=1),
+)
+
+
+def _expected(value: Any) -> str:
+    xsd = "http://www.w3.org/2001/XMLSchema#"
+    match value:
+        case datetime():
+            text = value.isoformat().replace("+00:00", "Z")
+            return str(ox.Literal(text, datatype=ox.NamedNode(f"{xsd}dateTime")))
+        case date():
+            return str(ox.Literal(value.isoformat(), datatype=ox.NamedNode(f"{xsd}date")))
+        case Decimal():
+            return str(ox.Literal(f"{value:f}", datatype=ox.NamedNode(f"{xsd}decimal")))
+    return str(ox.Literal(value))
+
+
+@given(VALUES, st.booleans())
+def test_literals_are_those_of_single_values(values: list[Any], categorical: bool) -> None:
+    """Made by columns or one by one: the same terms, in all the types of a table."""
+    column = pa.array(values)
+    if categorical and not pa.types.is_null(column.type):
+        column = column.dictionary_encode()
+    found = read(table("<urn:a> <urn:p> ?v ; <urn:q> 1 .", at=range(len(values)), v=column))
+    assert found.bad == []
+    for number, value in enumerate(column.to_pylist()):
+        terms = {text.split(" ", 2)[2] for text in found.triples(number) if "urn:p" in text}
+        assert terms == (set() if value is None else {_expected(value)})
