@@ -82,7 +82,8 @@ def reporting() -> Iterator[None]:
         complain(error)
         raise typer.Exit(1) from None
     except MemoryError as error:
-        say(f"{typer.style('error:', fg='red')} there is no more memory{f': {error}' if str(error) else ''}")
+        reason = f": {error}" if str(error) else ""
+        say(f"there is no more memory{reason}", f"{typer.style('error:', fg='red')} ")
         raise typer.Exit(1) from None
 
 

@@ -223,5 +223,6 @@ def write(texts: Iterable[str], out: FilePath | None) -> None:
 
 def _write_all(texts: Iterable[str], file: IO[bytes]) -> None:
     for text in texts:
-        file.write(text.encode())
+        # What the command line gave need not be UTF-8; this is how JSON writes such, too.
+        file.write(text.encode(errors="backslashreplace"))
     file.flush()

@@ -17,6 +17,9 @@ from spaseq.language.printer import print_term
 from spaseq.limits import Limits
 from spaseq.paths import Budget, Retrieval, drawing, load, retrieve, to_networkx
 
+#: So much of what cannot be read is shown.
+_SHOWN: Final = 60
+
 #: How a list of relation names begins, without a weight or with one; a path expression never does.
 _LISTS: Final = ('["', "[[")
 
@@ -86,6 +89,8 @@ def _json(text: str, where: str) -> Any:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise UsageError(f"{where} is not JSON: {error.msg}, {place}") from None
+    except RecursionError:
+        raise UsageError(f"{where[:_SHOWN]} is nested too deeply to be read") from None
 
 
 def _shown(found: Retrieval, form: RetrieveFormat) -> Iterator[str]:

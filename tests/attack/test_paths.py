@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shlex
 import subprocess
@@ -11,12 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import spaseq
 import spaseq.paths
+from spaseq.cli import app
 from spaseq.errors import QueryError, SpaseqError
 from spaseq.paths import KnowledgeGraph, Path, load, pairs, reach
 from tests.attack.faults import Faults, InjectedError, at_line, interrupted_after, patch_calls
@@ -414,6 +418,9 @@ def test_as_deep_as_may_be() -> None:
 # --- the command line
 
 
+COMMAND = (sys.executable, "-c", "from spaseq.cli import main; main()")
+
+
 def run(graph: str, *arguments: str, reader: str = "cat") -> tuple[str, str, int]:
     """``spaseq paths … | reader``: what came through, standard error, the status of spaseq."""
     command = shlex.join(
@@ -437,7 +444,13 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize(
     "options",
-    [(), ("-f", "csv"), ("-f", "ndjson"), ("--mode", "TRAIL"), ("--max", "1000000")],
+    [
+        (),
+        pytest.param(("-f", "csv"), marks=pytest.mark.slow),
+        pytest.param(("-f", "ndjson"), marks=pytest.mark.slow),
+        ("--mode", "TRAIL"),
+        pytest.param(("--max", "1000000"), marks=pytest.mark.slow),
+    ],
     ids=" ".join,
 )
 def test_a_reader_that_has_enough(kb: str, options: tuple[str, ...]) -> None:
@@ -448,13 +461,68 @@ def test_a_reader_that_has_enough(kb: str, options: tuple[str, ...]) -> None:
 
 
 def test_limits_on_the_command_line(kb: str) -> None:
-    few = ("--limit", "query-bytes=64k")
-    out, err, status = run(kb, "paths", "<urn:a>{300}", *few)
-    assert (out, status) == ("", 1)
-    assert err.startswith("error: ")
-    assert "--limit query-bytes=…, moves it" in err
-    assert len(err.splitlines()) == 1
-    out, err, status = run(kb, "retrieve", "<urn:a>{1,2}", "--topic", "urn:s1", *few)
-    assert (out, status, "--limit query-bytes=" in err) == ("", 1, True)
-    out, err, status = run(kb, "paths", "<urn:a>", "--limit", "query-byte=7")
-    assert (out, status, "is no limit" in err) == ("", 2, True)
+    few = ("--limit", "query-bytes=64k", "-g", kb)
+    for command in (("paths", "<urn:a>{300}"), ("retrieve", "<urn:a>{1,2}", "--topic", "urn:s1")):
+        done = CliRunner().invoke(app, [*command, *few])
+        assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+        assert "is over the limit query_bytes=64000: Limits(query_bytes=…), or --limit query-b" in done.stderr
+    done = CliRunner().invoke(app, ["paths", "<urn:a>", "--limit", "query-byte=7", "-g", kb])
+    assert (done.exit_code, "is no limit" in done.stderr) == (2, True)
+
+
+CLOSED = (
+    (">&-", 1, "standard output is closed"),
+    ("2>&-", 0, ""),
+    ("<&-", 0, ""),
+    (">/dev/full", 1, "No space"),
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "redirection", "status", "said"),
+    [
+        pytest.param(command, *closed, marks=() if number == place else pytest.mark.slow)
+        for number, command in enumerate(("paths", "retrieve"))
+        for place, closed in enumerate(CLOSED)
+    ],
+)
+def test_closed_streams(tmp_path: FilePath, command: str, redirection: str, status: int, said: str) -> None:
+    (tmp_path / "kb.nt").write_text("<urn:a> <urn:p> <urn:b> .\n")
+    options = ("--topic", "urn:a") if command == "retrieve" else ("--mode", "TRAIL")
+    line = shlex.join([*COMMAND, command, "<urn:p>", "-g", "kb.nt", *options])
+    done = subprocess.run(
+        ["bash", "-c", f"{line} {redirection}"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert (done.returncode, "Traceback" in done.stderr, said in done.stderr) == (status, False, True)
+    assert bool(done.stdout) == (status == 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("paths", "<urn:\udcff>"), 2, "is not an IRI"),
+        (("paths", "<urn:p>", "--from", "\udcff"), 2, "found"),
+        (("retrieve", "<urn:p>", "--topic", "urn:a", "-q", "\udcff", "-f", "json"), 0, ""),
+        (("retrieve", "<urn:p>", '["\ud800"]', "--topic", "urn:a", "-f", "json"), 0, "left out"),
+        (("retrieve", "[" * 100_000, "--topic", "urn:a"), 2, "is nested too deeply to be read"),
+        (("retrieve", '[["p"], 1e999]', "--topic", "urn:a"), 2, "its weight is inf"),
+    ],
+)
+def test_strange_arguments(tmp_path: FilePath, arguments: tuple[str, ...], status: int, said: str) -> None:
+    """Bytes that are no UTF-8, texts of any depth."""
+    (tmp_path / "kb.nt").write_text("<urn:a> <urn:p> <urn:b> .\n")
+    done = CliRunner().invoke(app, [*arguments, "-g", str(tmp_path / "kb.nt")])
+    assert (done.exit_code, said in done.stderr) == (status, True), done.output
+    if "json" in arguments:
+        json.loads(done.stdout)
+
+
+def test_no_memory_on_the_command_line(tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    (tmp_path / "kb.nt").write_text("<urn:a> <urn:p> <urn:b> .\n")
+    monkeypatch.setattr(reach, "one_by_one", refuse)
+    done = CliRunner().invoke(app, ["paths", "<urn:p>", "-g", str(tmp_path / "kb.nt")])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == "error: there is no more memory: Unable to allocate 9 TiB\n"
