@@ -158,6 +158,11 @@ class Bounds:
         at = start + np.arange(len(batch)) if self.counted else batch.time
         return at if self.sliding else np.asarray((at - self.start) // self.size)
 
+    def steps(self, batch: EventBatch, start: int) -> Ints:
+        """The same, times counted from the first window's: as far apart, and far from the ends of 64 bits."""
+        places = self.places(batch, start)
+        return places if self.counted or not self.sliding else places - self.start
+
     @property
     def reach(self) -> int:
         """How far apart the ``places`` of events of one match may be."""

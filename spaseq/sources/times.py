@@ -35,7 +35,7 @@ _SPACE: Final = " \t\r\n"
 
 
 class Time(NamedTuple):
-    """A point on a clock. ``doubtful``: the literal is ill-typed, and was read as a number of ticks."""
+    """A point on a clock. ``doubtful``: an ill-typed date, which was read as a number of ticks."""
 
     clock: Clock
     value: int
@@ -47,7 +47,7 @@ def read_time(term: Term) -> Time:
 
     ``xsd:dateTime``, ``xsd:dateTimeStamp`` and ``xsd:date`` (its first moment) are instants, with no
     timezone in UTC; digits beyond microseconds are cut off. Integers are ticks, and so is an
-    ill-typed ``"10"^^xsd:date``, as in the files of the original engine.
+    ill-typed ``"10"^^xsd:date``, as in the files of the original engine; no such dateTime is.
 
     >>> xsd = "http://www.w3.org/2001/XMLSchema#"
     >>> from pyoxigraph import NamedNode
@@ -62,7 +62,12 @@ def read_time(term: Term) -> Time:
     text = term.value.strip(_SPACE)
     if datatype in _INTEGERS or datatype in MOMENTS:
         if _INTEGER.fullmatch(text):
-            return Time(Clock.TICKS, _tick(text), doubtful=datatype in MOMENTS)
+            if datatype in MOMENTS and datatype != _DATE:
+                raise ValueError(
+                    f"its time is ill-formed: {text[:60]!r} is no {datatype.removeprefix(XSD)} "
+                    "(ticks are integers)"
+                )
+            return Time(Clock.TICKS, _tick(text), doubtful=datatype == _DATE)
         if datatype in MOMENTS:
             return Time(Clock.INSTANTS, _instant(text, _DATE_FORM if datatype == _DATE else _DATETIME_FORM))
     hint = "" if datatype != _STRING else '; a JSON-LD context says so by {"@type": "xsd:dateTime"}'

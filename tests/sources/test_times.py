@@ -65,9 +65,15 @@ def test_ticks(text: str, kind: str) -> None:
     assert read_time(typed(text, kind)) == (Clock.TICKS, 7, False)
 
 
-@pytest.mark.parametrize("kind", ["date", "dateTime", "dateTimeStamp"])
-def test_ill_typed_integers_are_doubtful_ticks(kind: str) -> None:
-    assert read_time(typed("-10", kind)) == (Clock.TICKS, -10, True)
+def test_ill_typed_dates_are_doubtful_ticks() -> None:
+    assert read_time(typed("-10", "date")) == (Clock.TICKS, -10, True)
+
+
+@pytest.mark.parametrize("kind", ["dateTime", "dateTimeStamp"])
+@pytest.mark.parametrize("text", ["200802010913", "-10", " 7 "])
+def test_no_datetime_is_a_tick(text: str, kind: str) -> None:
+    with pytest.raises(ValueError, match=f"ill-formed: .* is no {kind}"):
+        read_time(typed(text, kind))
 
 
 def test_ticks_have_64_bits() -> None:

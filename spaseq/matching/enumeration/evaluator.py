@@ -143,7 +143,7 @@ class Enumeration(Immediate):
         if not label_events(labels, events, sizes):
             tables = tuple(table.by_time() for table in tables)
             events = np.concatenate([table.events for table in tables])
-        axis = self._bounds.places(batch, start)
+        axis = self._bounds.steps(batch, start)
         chunk = Chunk(start, batch, tables, int(axis[-1]))
         self._past.add(chunk, int(axis[0]) - self._bounds.reach)
         values = [

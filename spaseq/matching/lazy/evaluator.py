@@ -115,7 +115,7 @@ class Lazy(Immediate):
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> tuple[Ints, Ints]:
         """A batch as the kernel reads it, and where the rows of each GPM begin in its events."""
-        axis = self._bounds.places(batch, start)
+        axis = self._bounds.steps(batch, start)
         chunk = self._columns.add(batch, start, solutions, axis, int(axis[0]) - self._bounds.reach)
         assert chunk.rows is not None
         self._columns.renew()
