@@ -109,6 +109,7 @@ def test_exactly_those_before_the_watermark_are_late(base: int, lateness: int, o
     assert [match.start for match in handle.matches()] == sorted(kept)
 
 
+@pytest.mark.filterwarnings("ignore:.*TUMBLING windows begin and end anywhere")
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("window", ["10 SECONDS SLIDING", "10 SECONDS", "1000000 SECONDS SLIDING"])
 @pytest.mark.parametrize(
