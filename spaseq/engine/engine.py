@@ -217,6 +217,7 @@ class Engine:
                     source.options,
                     on_bad=self._rejects.malformed,
                     limits=self._limits,
+                    idle=None if self._wall_clock is None else self._idle,
                 )
         return self._pull(opened)
 

@@ -6,9 +6,13 @@ Readers parse what is complete after each block, so an event on a slow pipe neve
 
 from __future__ import annotations
 
+import os
+import select
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -47,27 +51,29 @@ def check_location(location: str | Path) -> None:
         raise SourceError(f"{location}: no such file (relative to {Path.cwd()})")
 
 
-def read_blocks(location: str | Path | IO[bytes]) -> Iterator[bytes]:
+def read_blocks(location: str | Path | IO[bytes], idle: timedelta | None = None) -> Iterator[bytes]:
     """The bytes of a source, decompressed; ``-`` is standard input.
+
+    An empty block says that a pipe, if it is not compressed, has brought nothing for ``idle``.
 
     Raises SourceError if it cannot be opened, and BrokenBytesError where compressed data is damaged.
     """
     if not isinstance(location, (str, Path)):
-        yield from _plain(location, str(getattr(location, "name", location)))
+        yield from _plain(location, str(getattr(location, "name", location)), idle)
     elif str(location) == "-":
         if sys.stdin is None:
             raise SourceError("standard input is closed: there is nothing to read")
         # Unbuffered: a thread that waits inside the buffer holds its lock, and Python then dies at exit.
-        yield from _plain(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer), "standard input")
+        yield from _plain(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer), "standard input", idle)
     else:
         try:
             with open(location, "rb") as file:
-                yield from _plain(file, str(location))
+                yield from _plain(file, str(location), idle)
         except OSError as error:
             raise SourceError(f"{location} cannot be read: {error.strerror or error}") from error
 
 
-def _plain(file: IO[bytes], name: str) -> Iterator[bytes]:
+def _plain(file: IO[bytes], name: str, idle: timedelta | None) -> Iterator[bytes]:
     """The blocks of an open file; compressed ones are known by their first bytes, then by name."""
     # read1 returns what is there; read would wait until a block is full.
     read: Callable[[int], bytes | None] = getattr(file, "read1", file.read)
@@ -82,7 +88,7 @@ def _plain(file: IO[bytes], name: str) -> Iterator[bytes]:
     for suffix in (".gz", ".zst"):
         if name.endswith(suffix) and head:
             raise SourceError(f"{name} is not {suffix[1:]}-compressed, whatever its name says: rename it")
-    return blocks
+    return blocks if idle is None or not _is_pipe(file) else _with_pauses(head, read, file, idle)
 
 
 def _blocks(head: bytes, read: Callable[[int], bytes | None]) -> Iterator[bytes]:
@@ -90,6 +96,22 @@ def _blocks(head: bytes, read: Callable[[int], bytes | None]) -> Iterator[bytes]
     while block:
         yield block
         block = read(BLOCK)
+
+
+def _is_pipe(file: IO[bytes]) -> bool:
+    try:
+        return not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    except (OSError, AttributeError):  # no file of the system's
+        return False
+
+
+def _with_pauses(
+    head: bytes, read: Callable[[int], bytes | None], pipe: IO[bytes], idle: timedelta
+) -> Iterator[bytes]:
+    for block in _blocks(head, read):
+        yield block
+        if not select.select([pipe], [], [], idle.total_seconds())[0]:
+            yield b""
 
 
 def _decompressed(blocks: Iterator[bytes], start: Callable[[], Any], name: str) -> Iterator[bytes]:
@@ -131,8 +153,9 @@ def whole_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """(number of the first line, lines) for each block: all that are complete, and the last at the end.
 
-    A line of more than ``LONGEST`` bytes is left out: ``too_long`` gets its position and the reason.
-    ``count`` is asked for the line feeds of what was given last: who read it may know.
+    An empty block is given on, between lines. A line of more than ``LONGEST`` bytes is left out:
+    ``too_long`` gets its position and the reason. ``count`` is asked for the line feeds of what was given
+    last: who read it may know.
 
     >>> list(whole_lines(iter([b"a\\nb", b"c\\nd"]), print))
     [(1, b'a\\n'), (2, b'bc\\n'), (3, b'd')]
@@ -141,6 +164,10 @@ def whole_lines(
     parts: list[bytes] = []
     held = 0
     for block in blocks:
+        if not block:
+            if not any(parts):
+                yield line, b""
+            continue
         cut = block.rfind(b"\n") + 1
         if cut and held > LONGEST:  # the rest of a line that is left out
             start = block.index(b"\n") + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import IO
 
@@ -34,13 +35,16 @@ def open_source(
     *,
     on_bad: Callable[[BadEvent], None],
     limits: Limits | None = None,
+    idle: timedelta | None = None,
 ) -> Iterator[EventBatch]:
     """The events of a source, in order of arrival (or of time, if so asked), in batches as they come.
 
     ``location``: a path, ``-`` for standard input, an open binary file, or a table. What cannot be an event,
-    or is over one of the ``limits``, goes to ``on_bad``, and reading continues. Raises SourceError if the
-    source cannot be read at all: at once for a missing file, an unknown format or a wrong option, at the
-    first batch otherwise.
+    or is over one of the ``limits``, goes to ``on_bad``, and reading continues. ``idle``: when a pipe of N-Quads
+    brings nothing for so long, the named graph that has its time is complete.
+
+    Raises SourceError if the source cannot be read at all: at once for a missing file, an unknown format or a
+    wrong option, at the first batch otherwise.
     """
     options = options or SourceOptions()
     if isinstance(location, Table):
@@ -52,7 +56,8 @@ def open_source(
     if isinstance(location, (str, Path)):
         check_location(location)
     sink = EventSink(stream, dictionary, options, on_bad, limits or Limits())
-    batches = _batches(_reader(name, form, _until_broken(read_blocks(location), sink), sink, options), sink)
+    blocks = _until_broken(read_blocks(location, idle if form == "nq" else None), sink)
+    batches = _batches(_reader(name, form, blocks, sink, options), sink)
     return _sorted(batches) if sink.is_whole else batches
 
 

@@ -79,6 +79,11 @@ def _read(
         return count_lines(text) if known is None else known
 
     for first, text in whole_lines(blocks, too_long, count):
+        if not text:
+            if isinstance(assembler, GraphAssembler):
+                assembler.settle()  # nothing has come for a while: what is there is complete
+            yield
+            continue
         size += len(text)
         is_loaded = size >= WARM_UP or sys.modules.get("spaseq.sources._fast") is not None
         if not fast or not is_loaded or len(text) < SMALL:

@@ -271,7 +271,7 @@ def test_advance_before_the_first_event() -> None:
 
 def test_advance_of_one_stream() -> None:
     engine = spaseq.Engine()
-    handles = {name: engine.register(query("A ; !B", streams=[name])) for name in "ST"}
+    handles = {name: engine.register(query("A ; !B", "9 SECONDS SLIDING", streams=[name])) for name in "ST"}
     for name in "ST":
         engine.push(NS + name, graph("a"), 1)
     engine.advance(100, NS + "S")
