@@ -40,8 +40,8 @@ def open_source(
     """The events of a source, in order of arrival (or of time, if so asked), in batches as they come.
 
     ``location``: a path, ``-`` for standard input, an open binary file, or a table. What cannot be an event,
-    or is over one of the ``limits``, goes to ``on_bad``, and reading continues. ``idle``: when a pipe of N-Quads
-    brings nothing for so long, the named graph that has its time is complete.
+    or is over one of the ``limits``, goes to ``on_bad``, and reading continues. ``idle``: when a pipe of
+    N-Quads brings nothing for so long, the named graph that has its time is complete.
 
     Raises SourceError if the source cannot be read at all: at once for a missing file, an unknown format or a
     wrong option, at the first batch otherwise.
