@@ -50,10 +50,12 @@ if TYPE_CHECKING:
     from spaseq.results.match import Event, Match
     from spaseq.sources import BadEvent, SourceOptions
     from spaseq.sources.table import table
+    from spaseq.why import Diagnosis
 
 __all__ = [
     "BadEvent",
     "BadEventError",
+    "Diagnosis",
     "Engine",
     "EngineError",
     "Event",
@@ -92,6 +94,7 @@ __version__ = "0.1.0"
 # nothing to a program that only wants one of them.
 _HOMES = {
     "BadEvent": "spaseq.sources",
+    "Diagnosis": "spaseq.why",
     "Engine": "spaseq.engine",
     "Event": "spaseq.results.match",
     "Handle": "spaseq.engine",

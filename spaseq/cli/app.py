@@ -225,6 +225,7 @@ def run(
                 evaluator=evaluator,
                 limits=limits(limit or ()),
                 progress=report.progress,
+                started=report.watch,
             )
         with output(out, cursor) as file:
             results = writer(format_, prepared, file)

@@ -21,7 +21,7 @@ from spaseq.cli.console import (
     warnings_on_stderr,
 )
 from spaseq.cli.cursor import Cursor
-from spaseq.engine import Progress
+from spaseq.engine import Handle, Progress
 from spaseq.engine.rejects import DeadLetterFile
 from spaseq.errors import FormatError, SourceError
 from spaseq.results import ResultWriter
@@ -56,6 +56,11 @@ class Report:
         self._shown: list[BadEvent] = []
         self._matches = 0
         self._unwritten = 0
+        self._handle: Handle | None = None
+
+    def watch(self, handle: Handle) -> None:
+        """Called by the engine before the first event, with what can say why there is no match."""
+        self._handle = handle
 
     def progress(self, progress: Progress) -> None:
         """Called by the engine every now and then, and at the end."""
@@ -92,6 +97,14 @@ class Report:
     def is_barren(self) -> bool:
         """Whether all that was read was bad."""
         return self.last is not None and self.last.bad > 0 and not self.last.events
+
+    def explain(self) -> None:
+        """If the query found nothing although it was to find something, the likeliest reason."""
+        handle = self._handle
+        if handle is None or handle.stats.matches or handle.done:
+            return
+        with suppress(KeyboardInterrupt):  # which ends that, too
+            say(f"no match: {handle.why().cause}")
 
     def summarise(self) -> None:
         """What was left out, if anything was."""
@@ -140,6 +153,7 @@ def deliver(matches: Generator[Match, None, None], results: ResultWriter, report
         status = 1
     if status:
         raise typer.Exit(status)
+    report.explain()
 
 
 def _write(matches: Generator[Match, None, None], results: ResultWriter, report: Report) -> None:
@@ -153,6 +167,8 @@ def _write(matches: Generator[Match, None, None], results: ResultWriter, report:
             with interrupts.held(), _reader_gone():
                 report.status.clear()
                 results.close()
+                if sys.stdout is not None:
+                    sys.stdout.flush()  # before what is said next on standard error
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from spaseq.language.printer import print_sequence
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.results.match import Match
+from spaseq.why.diagnosis import Diagnosis
 
 #: So many matches are made before anybody asks for them, at least.
 _AT_ONCE: Final = 1_000
@@ -72,6 +73,17 @@ class Handle:
     def done(self) -> bool:
         """Whether the query is over: cancelled, failed, its LIMIT reached, or its ASK answered."""
         return self._cancelled or self.error is not None or self._pipeline.done
+
+    def why(self) -> Diagnosis:
+        """Why the query has found no match, as far as that can be told; its counts if it has.
+
+        Looks closer at a sample, the first 2,000 events of the query, and may take some seconds.
+        """
+        from spaseq.why.diagnose import diagnose
+
+        self._turn.check()
+        with self._turn.lock:
+            return diagnose(self._pipeline.evidence())
 
     def matches(self) -> Iterator[Match]:
         """The matches found since they were last asked for, each once, in the order of delivery.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from spaseq.results.match import ConstructedTriple, Match
 from spaseq.results.reading import Reader
 from spaseq.results.select import Projector
 from spaseq.terms import Dictionary
+from spaseq.why.diagnosis import GpmStats
+from spaseq.why.evidence import Evidence
+from spaseq.why.sample import Sample
 
 
 @dataclass(slots=True)
@@ -35,7 +38,8 @@ class Stats:
     ``relevant``: so many of its ``events`` are such that some GPM has a solution; ``rows`` are those of all
     ``matches``; ``unskipped``: so many of these had no event for SKIP TO to go to but their own first;
     ``late``: so many events came too late for it. ``watermark``: the time up to which it has processed its
-    streams, in microseconds since the epoch or in ticks; None before the first event.
+    streams, in microseconds since the epoch or in ticks; None before the first event. ``gpms``: the same by
+    GPM.
     """
 
     events: int = 0
@@ -45,6 +49,7 @@ class Stats:
     unskipped: int = 0
     late: int = 0
     watermark: int | None = None
+    gpms: dict[str, GpmStats] = field(default_factory=dict)
 
 
 class Pipeline:
@@ -63,11 +68,19 @@ class Pipeline:
         """``start`` is the time at which the first window begins: the first event's, unless given."""
         self.query = query
         self.pattern: SequencePattern = normalise(query)
-        self.stats = Stats()
+        self.stats = Stats(gpms={name: GpmStats() for name in self.pattern.gpms})
         self.done = False
         #: Who else wants the events that it takes.
         self.seen: Callable[[EventBatch], None] | None = None
         self._dictionary = dictionary
+        self._kb = kb
+        self._sample: Sample | None = Sample()
+        self._streams = {
+            name: None
+            if part.streams == frozenset(self.pattern.streams)
+            else [dictionary.intern(stream) for stream in part.streams]
+            for name, part in self.pattern.gpms.items()
+        }
         sharing = sharing or Sharing()
         self._gpms = {
             name: GpmEvaluator(
@@ -101,15 +114,21 @@ class Pipeline:
         """Takes events in processing order; yields matches as soon as their last event is there."""
         if self.seen is not None:
             self.seen(batch)
+        if self._sample is not None and self._sample.open:
+            self._sample.add(batch)
+        self._count(batch)
         matcher = self._matcher or self._start(batch)
         if not isinstance(matcher, Matcher):
             yield from self._by_columns(matcher, batch)
             return
         solutions = [(name, gpm.by_event(batch)) for name, gpm in self._gpms.items()]
+        for name, found in solutions:
+            counted = self.stats.gpms[name]
+            counted.matched += len(found)
+            counted.rows += sum(map(len, found.values()))
         computed = _Computed.of(
             self._dictionary, [rows for name, rows in solutions if name in self._computing]
         )
-        self.stats.events += len(batch)
         stamps = map(Stamp, batch.time.tolist(), batch.stream.tolist(), batch.n.tolist())
         for index, stamp in enumerate(stamps):
             seen = {name: rows[index] for name, rows in solutions if index in rows}
@@ -124,14 +143,42 @@ class Pipeline:
         """The same by the evaluator that takes whole batches."""
         solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
         relevant = np.zeros(len(batch), dtype=np.bool_)
-        for table in solutions.values():
+        for name, table in solutions.items():
+            matched = np.zeros(len(batch), dtype=np.bool_)
             if table.event is not None:
-                relevant[table.event] = True
+                matched[table.event] = True
+            relevant |= matched
+            counted = self.stats.gpms[name]
+            counted.matched += int(np.count_nonzero(matched))
+            counted.rows += len(table)
         start = self._position
         self._position += len(batch)
-        self.stats.events += len(batch)
         self.stats.relevant += int(np.count_nonzero(relevant))
         yield from self._matches(evaluator.process(batch, start, solutions))
+
+    def _count(self, batch: EventBatch) -> None:
+        """Counts the events of a batch, for each GPM those of its streams."""
+        self.stats.events += len(batch)
+        for name, streams in self._streams.items():
+            of_gpm = len(batch)
+            if streams is not None:
+                of_gpm = sum(int(np.count_nonzero(batch.stream == stream)) for stream in streams)
+            self.stats.gpms[name].events += of_gpm
+
+    def evidence(self) -> Evidence:
+        """What is known of the query, for a diagnosis."""
+        stats = self.stats
+        return Evidence(
+            pattern=self.pattern,
+            events=stats.events,
+            matches=stats.matches,
+            late=stats.late,
+            gpms={name: replace(counted) for name, counted in stats.gpms.items()},
+            sample=None if self._sample is None else self._sample.batch(),
+            begin=self._begin,
+            dictionary=self._dictionary,
+            kb=self._kb,
+        )
 
     def advance(self, time: int) -> Iterator[Match]:
         """The watermark has come to ``time``: yields the matches that waited for it."""
@@ -154,7 +201,7 @@ class Pipeline:
 
     def drop(self) -> None:
         """Forgets all that is not yet a match: the query is over."""
-        self._matcher = self._derived = None
+        self._matcher = self._derived = self._sample = None
         self._gpms = {}
         self.done = True
 

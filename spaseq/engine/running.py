@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from spaseq.engine.engine import Engine, Source
+from spaseq.engine.handle import Handle
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import EngineError, SourceError
 from spaseq.gpm.kb import KnowledgeBase
@@ -61,11 +62,13 @@ def run(
     evaluator: str | None = None,
     limits: Limits = Limits(),
     progress: Callable[[Progress], None] | None = None,
+    started: Callable[[Handle], None] | None = None,
 ) -> Generator[Match, None, None]:
     """The matches of a query over streams that are read to their end, as they are found.
 
     ``streams``: for each stream of the query, by its name there or its IRI, where to read it. ``kb``:
-    background graphs by IRI. ``progress`` is called a few times a second, and at the end. The other
+    background graphs by IRI. ``progress`` is called a few times a second, and at the end;
+    ``started`` at once, with what has the query's counts and says why there is no match. The other
     parameters are ``Engine``'s. Raises ``QueryError``, ``KnowledgeError`` and ``SourceError`` at once,
     before the first match is asked for; and ``SourceError`` in the end, after the last match, if all events
     of a stream were malformed.
@@ -82,6 +85,8 @@ def run(
         limits=limits,
     )
     handle = engine.register(prepared)
+    if started is not None:
+        started(handle)
     steps = engine.pull(*_sources(prepared, streams))
 
     def report() -> None:

@@ -31,7 +31,7 @@ from spaseq.language.syntax import (
 from spaseq.terms import UNBOUND, Dictionary
 from spaseq.values import DOUBLE, Value, boolean, decode
 
-__all__ = ["ExistsCallback", "ExpressionError", "Solution", "compile_filter", "compile_value"]
+__all__ = ["ExistsCallback", "ExpressionError", "Solution", "compile_filter", "compile_test", "compile_value"]
 
 Solution = Mapping[str, int]
 ExistsCallback = Callable[[Group, Solution], bool]
@@ -68,7 +68,7 @@ def compile_filter(
     >>> less({"a": d.intern(Literal(2)), "b": d.intern(Literal(10))}), less({})
     (True, False)
     """
-    test = _Compiler(dictionary, exists).test(expression)
+    test = compile_test(expression, dictionary, exists)
 
     def keep(solution: Solution) -> bool:
         try:
@@ -77,6 +77,13 @@ def compile_filter(
             return False
 
     return keep
+
+
+def compile_test(
+    expression: Expression, dictionary: Dictionary, exists: ExistsCallback | None = None
+) -> Callable[[Solution], bool]:
+    """As ``compile_filter``, but an error is raised as ``ExpressionError``."""
+    return _Compiler(dictionary, exists).test(expression)
 
 
 def _unbound(name: str) -> NoReturn:

@@ -1,0 +1,140 @@
+"""What is known of a query that found nothing, as plain values and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class GpmStats:
+    """A GPM so far: the events of its streams, those of them that it ``matched``, its solutions in these.
+
+    Filters that speak of other GPMs' variables are not asked yet.
+    """
+
+    events: int = 0
+    matched: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A constant of a GPM's pattern that no event of its streams had, where it stands.
+
+    ``role``: ``predicate``, ``class``, ``value`` or ``subject``. ``nearest`` is what events had instead
+    and is spelt most alike, in so many ``events``; None if nothing is like it. ``elsewhere`` names the other
+    streams of the query that have the constant there.
+    """
+
+    gpm: str
+    role: str
+    term: str
+    nearest: str | None = None
+    events: int = 0
+    elsewhere: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FilterCount:
+    """How often a FILTER was asked, and what came of it; ``gpm`` is None for one of WHERE.
+
+    ``error``: the first one, in words.
+    """
+
+    gpm: str | None
+    text: str
+    held: int
+    failed: int
+    erred: int
+    error: str | None
+
+    @property
+    def asked(self) -> int:
+        """How often it was asked."""
+        return self.held + self.failed + self.erred
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A change to the query, in words, and whether there would then be a match in the sample.
+
+    None: it took too long to find out.
+    """
+
+    change: str
+    matches: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why a query found no match, or how it came to those it found.
+
+    ``cause`` says the likeliest in one line. ``gpms`` counts all ``events``; everything below was found out
+    from the first ``sampled`` of them. ``failing``: the first step of the sequence at which all ended, as the
+    sequence up to there; None if that is not known.
+    """
+
+    cause: str
+    events: int
+    matches: int
+    gpms: Mapping[str, GpmStats]
+    sampled: int = 0
+    missing: tuple[Missing, ...] = ()
+    filters: tuple[FilterCount, ...] = ()
+    failing: str | None = None
+    trials: tuple[Trial, ...] = field(default=())
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield self.cause
+        for name, gpm in self.gpms.items():
+            yield f"GPM {name}: {gpm.matched:,} of {gpm.events:,} events, {gpm.rows:,} solutions"
+        if self.missing or self.filters or self.failing or self.trials:
+            whole = "" if self.sampled == self.events else f" of {self.events:,}"
+            yield f"in the first {self.sampled:,} events{whole}:"
+        for item in self.missing:
+            yield f"    GPM {item.gpm}: {told(item)}"
+        for filter_ in self.filters:
+            yield f"    {counted(filter_)}"
+        if self.failing is not None:
+            yield f"    all ended in {self.failing}"
+        for trial in self.trials:
+            answer = {True: "a match", False: "no match", None: "not found out"}[trial.matches]
+            yield f"    {trial.change}: {answer}"
+
+
+def told(item: Missing) -> str:
+    """What is missing, in words."""
+    what = f"no event has {item.role} {item.term}"
+    if item.elsewhere:
+        return f"{what}, but those of stream {' and '.join(item.elsewhere)} have: is it ON the wrong stream?"
+    if item.nearest is not None:
+        return f"{what}; did you mean {item.nearest} ({plural(item.events, 'event')})?"
+    return what
+
+
+def counted(item: FilterCount) -> str:
+    """A filter's counts, in words."""
+    where = "WHERE" if item.gpm is None else f"GPM {item.gpm}"
+    first = f" ({item.error})" if item.error is not None else ""
+    return (
+        f"{where}: FILTER({item.text}) held {item.held:,}×, failed {item.failed:,}×, "
+        f"erred {item.erred:,}×{first}"
+    )
+
+
+def plural(count: int, noun: str) -> str:
+    """So many of something.
+
+    >>> plural(1234, "event"), plural(1, "event")
+    ('1,234 events', '1 event')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

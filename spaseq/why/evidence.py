@@ -1,0 +1,47 @@
+"""What a diagnosis is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.events import EventBatch
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.language.printer import print_term
+from spaseq.language.syntax import Query
+from spaseq.terms import Dictionary, Term
+from spaseq.why.diagnosis import GpmStats
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A query, its counts, and the first of its events. ``begin``: when its first window began."""
+
+    pattern: SequencePattern
+    events: int
+    matches: int
+    late: int
+    gpms: Mapping[str, GpmStats]
+    sample: EventBatch | None
+    begin: int | None
+    dictionary: Dictionary
+    kb: KnowledgeBase
+
+    @property
+    def query(self) -> Query:
+        """The query."""
+        return self.pattern.query
+
+    @property
+    def sampled(self) -> int:
+        """How many events there are to look at."""
+        return 0 if self.sample is None else len(self.sample)
+
+    def show(self, term: Term) -> str:
+        """A term as one would write it in the query."""
+        return print_term(term, dict(self.query.prefixes))
+
+    def streams(self, names: tuple[str, ...]) -> frozenset[int]:
+        """The ids of streams that the query calls so."""
+        return frozenset(self.dictionary.intern(self.query.stream(name)) for name in names)

@@ -1,0 +1,47 @@
+"""The first events of a query, kept as columns to find out why it finds nothing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from spaseq.events import EventBatch, concatenate
+
+#: So many events at most, and so many triples if that is more than the first event's.
+EVENTS: Final = 2_000
+TRIPLES: Final = 20_000
+
+#: So many batches are made one.
+_PARTS: Final = 64
+
+
+class Sample:
+    """Takes batches until it is full; ``open`` as long as it is not."""
+
+    def __init__(self, events: int = EVENTS, triples: int = TRIPLES) -> None:
+        self.open = True
+        self._events = events
+        self._triples = triples
+        self._parts: list[EventBatch] = []
+
+    def add(self, batch: EventBatch) -> None:
+        """The next events, in processing order."""
+        fitting = int(np.searchsorted(batch.offset, self._triples, side="right")) - 1
+        count = min(len(batch), self._events, max(fitting, 0 if self._parts else 1))
+        if count < len(batch):
+            self.open = False
+            batch = batch.take(np.arange(count))
+        self._events -= len(batch)
+        self._triples -= len(batch.s)
+        if len(batch):
+            self._parts.append(batch)
+        if len(self._parts) == _PARTS:
+            self._parts = [concatenate(self._parts)]
+
+    def batch(self) -> EventBatch | None:
+        """What there is, as one batch; None if that is nothing."""
+        if not self._parts:
+            return None
+        self._parts = [concatenate(self._parts)]
+        return self._parts[0]

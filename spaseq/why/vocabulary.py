@@ -1,0 +1,152 @@
+"""Which constants of a GPM's pattern no event had, and what they may have been meant to be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Final
+
+import numpy as np
+from pyoxigraph import BlankNode, NamedNode
+
+from spaseq.events import EventBatch, Ids
+from spaseq.gpm.solutions import Mask
+from spaseq.language.syntax import (
+    Gpm,
+    Group,
+    Path,
+    PathInverse,
+    PathRepeat,
+    PathSequence,
+    TriplePattern,
+    Triples,
+    Var,
+)
+from spaseq.terms import Term
+from spaseq.why.diagnosis import Missing
+from spaseq.why.evidence import Evidence
+
+_TYPE: Final = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+
+#: How much alike two names must be, from 0 to 1, and how many of the most frequent ones are compared.
+_ALIKE: Final = 0.6
+_COMPARED: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A constant at a place of a triple, of those triples that have ``predicate`` if that is given."""
+
+    role: str
+    term: Term
+    place: str
+    predicate: Term | None = None
+
+
+def missing(evidence: Evidence, gpm: Gpm) -> tuple[Missing, ...]:
+    """The constants that every match of the GPM needs and no event of its streams had."""
+    batch = evidence.sample
+    if batch is None:
+        return ()
+    events = np.repeat(np.arange(len(batch)), np.diff(batch.offset))
+    here = np.isin(batch.stream, list(evidence.streams(gpm.streams)))[events]
+    found: dict[Term, Missing] = {}
+    for wanted in dict.fromkeys(_constants(gpm.pattern)):
+        if wanted.predicate in found:
+            continue  # its values are missing, too
+        column: Ids = getattr(batch, wanted.place)
+        identity = evidence.dictionary.find(wanted.term)
+        rows = here
+        if wanted.predicate is not None:
+            rows = here & (batch.p == evidence.dictionary.find(wanted.predicate))
+        if identity and bool((rows & (column == identity)).any()):
+            continue
+        nearest, count = _nearest(evidence, wanted.term, column[rows], events[rows])
+        others = np.flatnonzero(~here & (column == identity)) if identity else ()
+        elsewhere = _streams(evidence, batch, events[others]) if len(others) else ()
+        shown = evidence.show(wanted.term)
+        if wanted.role == "value" and wanted.predicate is not None:
+            shown = f"{shown} of {evidence.show(wanted.predicate)}"
+        found[wanted.term] = Missing(gpm.name, wanted.role, shown, nearest, count, elsewhere)
+    return tuple(found.values())
+
+
+def _constants(pattern: Group) -> Iterator[_Wanted]:
+    """What every solution needs, in the order written: nothing of OPTIONAL, UNION, MINUS and GRAPH."""
+    for element in pattern.elements:
+        if isinstance(element, Group):
+            yield from _constants(element)
+        elif isinstance(element, Triples):
+            for triple in element.patterns:
+                yield from _of(triple)
+
+
+def _of(triple: TriplePattern) -> Iterator[_Wanted]:
+    subject, predicate, value = triple.subject, triple.predicate, triple.object
+    if not isinstance(predicate, Var):
+        yield from (_Wanted("predicate", step, "p") for step in _steps(predicate))
+    if not isinstance(predicate, NamedNode):
+        return
+    if not isinstance(value, Var | BlankNode):
+        yield _Wanted("class" if predicate == _TYPE else "value", value, "o", predicate)
+    if not isinstance(subject, Var | BlankNode):
+        yield _Wanted("subject", subject, "s", predicate)
+
+
+def _steps(path: Path) -> Iterator[NamedNode]:
+    """The predicates that a path cannot do without."""
+    match path:
+        case NamedNode():
+            yield path
+        case PathSequence(parts):
+            for part in parts:
+                yield from _steps(part)
+        case PathInverse(inner) | PathRepeat(inner, 1):
+            yield from _steps(inner)
+
+
+def _nearest(evidence: Evidence, term: Term, column: Ids, events: Ids) -> tuple[str | None, int]:
+    """What stands there instead and is most like a term, and in how many events it does."""
+    seen, counts = np.unique(column, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:_COMPARED]
+    terms = [(evidence.dictionary.term(identity), identity) for identity in seen[order].tolist()]
+    ranked = [
+        (likeness(str(term), str(other)), identity)
+        for other, identity in terms
+        if not isinstance(other, BlankNode)
+    ]
+    best, identity = max(ranked, key=lambda pair: pair[0], default=((0.0, 0.0), 0))
+    if best[0] < _ALIKE:
+        return None, 0
+    rows: Mask = column == identity
+    return evidence.show(evidence.dictionary.term(identity)), len(np.unique(events[rows]))
+
+
+def likeness(one: str, other: str) -> tuple[float, float]:
+    """How much alike the names of two terms are, letter case aside; then the terms as a whole.
+
+    >>> likeness("<http://a.org/price>", "<http://b.org/Price>")[0]
+    1.0
+    """
+    a, b = _name(one), _name(other)
+    return SequenceMatcher(None, a, b).ratio(), SequenceMatcher(None, one, other).ratio()
+
+
+def _name(text: str) -> str:
+    """The last part of an IRI; a literal without its datatype."""
+    literal = re.match(r'"(.*)"', text, re.DOTALL)
+    if literal:
+        return literal[1].lower()
+    return re.split(r"[/#:]", text.strip("<>").rstrip("/#"))[-1].lower()
+
+
+def _streams(evidence: Evidence, batch: EventBatch, events: Iterable[int]) -> tuple[str, ...]:
+    """What the query calls the streams of some events."""
+    found = {int(batch.stream[event]) for event in events}
+    return tuple(
+        declared.name
+        for declared in evidence.query.streams
+        if evidence.dictionary.find(declared.iri) in found
+    )
