@@ -94,7 +94,7 @@ class Pipeline:
             for name, part in self.pattern.gpms.items()
         }
         self._computing = {name for name, part in self.pattern.gpms.items() if _computes(part.gpm)}
-        self._context = Context(self.pattern, dictionary, self._exists, limits)
+        self._context = self._make_context(limits)
         self._reader = Reader(self.pattern, Projector(self.pattern, self._context, dictionary), dictionary)
         self._only_first = isinstance(query.form, Ask)
         self._chosen = check(evaluator, self.pattern) if evaluator else choose(self.pattern).name
@@ -109,6 +109,10 @@ class Pipeline:
         is_stream = register is not None and register.kind is RegisterKind.STREAM
         self.output = register.iri if register is not None and is_stream else None
         self._derived: BatchBuilder | None = None
+
+    def _make_context(self, limits: Limits) -> Context:
+        """The operations on the rows of its matches."""
+        return Context(self.pattern, self._dictionary, self._exists, limits)
 
     def process(self, batch: EventBatch) -> Iterator[Match]:
         """Takes events in processing order; yields matches as soon as their last event is there."""

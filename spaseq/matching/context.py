@@ -293,7 +293,7 @@ class Context:
             for name in scope.mentioned(node.argument)
         }
         return _Condition(
-            test=compile_filter(plain, self._dictionary, self._ask),
+            test=self._compile(plain, item),
             early=errs_for_want_of(plain, self._dictionary, self._ask),
             summaries=tuple(summaries),
             previous=tuple(previous),
@@ -321,6 +321,11 @@ class Context:
             return False
         gpm, event = self._asked
         return self._exists(gpm, event, pattern, solution)
+
+    def _compile(self, condition: Expression, item: Filter) -> Callable[[Solution], bool]:
+        """The test of a filter, whose ``condition`` has neither aggregates nor PREV any more."""
+        del item
+        return compile_filter(condition, self._dictionary, self._ask)
 
     def _holds(
         self,

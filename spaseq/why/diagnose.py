@@ -21,6 +21,7 @@ from spaseq.why.diagnosis import Diagnosis, plural
 from spaseq.why.evidence import Evidence
 from spaseq.why.filters import alone
 from spaseq.why.patterns import reason
+from spaseq.why.trials import Tried, try_out
 from spaseq.why.vocabulary import missing
 
 
@@ -32,6 +33,7 @@ def diagnose(evidence: Evidence) -> Diagnosis:
     filters = tuple(item for part in parts.values() for item in alone(evidence, part.gpm, part.stateless))
     lacking = unmatched(evidence.pattern.root, {name for name, gpm in counted.items() if gpm.matched})
     events = plural(evidence.events, "event")
+    tried = Tried(None, None, (), ())
     if evidence.matches:
         cause = f"{events}, {evidence.matches:,} {'match' if evidence.matches == 1 else 'matches'}"
     elif not evidence.events:
@@ -47,8 +49,23 @@ def diagnose(evidence: Evidence) -> Diagnosis:
         )
         cause = f"{events}, of which GPM {name} matched none: {found}"
     else:
-        cause = f"{events}, and no sequence of them"
-    return Diagnosis(cause, evidence.events, evidence.matches, counted, evidence.sampled, absent, filters)
+        tried = try_out(evidence)
+        cause = f"{events}, each GPM matched some"
+        if tried.failing is not None:
+            cause = f"{events}, all ended in {tried.failing}"
+        if tried.cause is not None:
+            cause += f": {tried.cause}"
+    return Diagnosis(
+        cause,
+        evidence.events,
+        evidence.matches,
+        counted,
+        evidence.sampled,
+        absent,
+        (*filters, *tried.filters),
+        tried.failing,
+        tried.trials,
+    )
 
 
 def unmatched(node: Node, matched: Set[str]) -> frozenset[str]:

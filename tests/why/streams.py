@@ -16,7 +16,7 @@ def query(sequence: str, gpms: dict[str, str], within: str = "10 SECONDS", where
         f"DEFINE GPM {name} ON {'T' if text.startswith('T:') else 'S'} {{ {text.removeprefix('T:')} }}"
         for name, text in gpms.items()
     )
-    return f"{HEAD} {within}\n{STREAM}{second}WHERE {{ SEQ({sequence})\n{where}\n{defined} }}"
+    return f"{HEAD} {within}\n{STREAM}{second}WHERE {{ SEQ({sequence})\n{defined}\n{where} }}"
 
 
 def why(text: str, *events: tuple[int, str], knowledge: dict[str, str] | None = None) -> spaseq.Diagnosis:

@@ -77,7 +77,8 @@ def test_a_background_graph_without_the_answer() -> None:
 
 
 def test_what_a_sequence_can_do_without_is_not_to_blame() -> None:
-    text = query("(A | N) , B , N? , !N", {"A": "?s :price 10", "B": "?s :none ?v", "N": "?s :nothing ?o"})
+    gpms = {"A": "?s :price 10", "B": "?s :none ?v", "N": "?s :nothing ?o"}
+    text = query("(A | N) , B , N? , !N", gpms, "10 SECONDS SLIDING")
     told = why(text, *PRICES)
     assert "GPM B matched none" in told.cause
     told = why(query("M | N", {"M": "?s :prise 10", "N": "?s :nothing ?o"}), *PRICES)

@@ -1,0 +1,137 @@
+"""A query, or a variant of it, run once more on the sample."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+import numpy as np
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.engine.pipeline import Pipeline
+from spaseq.errors import SpaseqError
+from spaseq.gpm.expressions import Solution, compile_test
+from spaseq.language.syntax import Consume, Emit, Expression, Filter, Modifiers, Query, Select
+from spaseq.limits import Limits
+from spaseq.matching.context import Context
+from spaseq.results.match import Match
+from spaseq.terms import Dictionary
+from spaseq.why.diagnosis import FilterCount
+from spaseq.why.evidence import Evidence
+from spaseq.why.filters import Tally
+
+#: All replays together take so many seconds of the processor at most, and each keeps so many runs.
+SECONDS: Final = 3.0
+LIMITS: Final = Limits(partial_matches=5_000)
+
+#: So many events at a time; then the clock is looked at.
+_STEP: Final = 50
+
+
+class Replays:
+    """Runs variants of a query on its sample, as long as there is time."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._end = time.thread_time() + SECONDS
+        batch = evidence.sample
+        self._steps = (
+            []
+            if batch is None
+            else [
+                batch.take(np.arange(start, min(start + _STEP, len(batch))))
+                for start in range(0, len(batch), _STEP)
+            ]
+        )
+        begin = evidence.begin
+        self._begin = int(batch.time[0]) if begin is None and batch is not None else begin
+
+    def matches(self, query: Query, most: int = 1) -> list[Match] | None:
+        """The first matches in the sample; None if it took too long, or cannot be done, to find one."""
+        return self.watched(query, most)[0]
+
+    def watched(self, query: Query, most: int = 1) -> tuple[list[Match] | None, tuple[FilterCount, ...]]:
+        """The same, and what the filters said that need more than one event."""
+        evidence = self._evidence
+        found: list[Match] = []
+        try:
+            watched = _Watched(query, evidence, self._begin)
+            for step in self._steps:
+                if time.thread_time() > self._end:
+                    return found or None, watched.counts()
+                found += islice(watched.process(step), most - len(found))
+                if len(found) == most:
+                    return found, watched.counts()
+            found += islice(watched.close(), most - len(found))
+        except SpaseqError:  # too many runs, windows that cannot begin, what no evaluator can do
+            return found or None, ()
+        return found, watched.counts()
+
+
+def plain(query: Query) -> Query:
+    """A query that has a match if and only if this one has, and finds it sooner."""
+    return replace(
+        query,
+        form=Select(None),
+        modifiers=Modifiers(),
+        emit=Emit.ALL,
+        consume=Consume.NONE,
+        skip=None,
+        register=None,
+    )
+
+
+class _Watched(Pipeline):
+    """A pipeline that counts what its filters say, event by event."""
+
+    def __init__(self, query: Query, evidence: Evidence, begin: int | None) -> None:
+        self._tallies: dict[tuple[object, Filter], Tally] = {}
+        super().__init__(query, evidence.dictionary, evidence.kb, "runs", start=begin, limits=LIMITS)
+        self._sample = None
+
+    def _make_context(self, limits: Limits) -> Context:
+        return _Counting(self.pattern, self._dictionary, self._exists, limits, self._tallies)
+
+    def counts(self) -> tuple[FilterCount, ...]:
+        """The filters that were asked so far, in the order written."""
+        return tuple(tally.count() for tally in self._tallies.values())
+
+
+class _Counting(Context):
+    """The operations on rows, with every answer of a filter counted.
+
+    A filter of WHERE is asked of one row many times: of it only different values count.
+    """
+
+    def __init__(
+        self,
+        pattern: SequencePattern,
+        dictionary: Dictionary,
+        exists: Callable[..., bool],
+        limits: Limits,
+        tallies: dict[tuple[object, Filter], Tally],
+    ) -> None:
+        self._tallies = tallies
+        self._gpm_of = {
+            (item.span, item): name for name, part in pattern.gpms.items() for item in part.correlated
+        }
+        super().__init__(pattern, dictionary, exists, limits)
+
+    def _compile(self, condition: Expression, item: Filter) -> Callable[[Solution], bool]:
+        key = item.span, item
+        tally = self._tallies.setdefault(key, Tally(self._gpm_of.get(key), item))
+        test = compile_test(condition, self._dictionary, self._ask)
+        if tally.gpm is not None:
+            return lambda solution: tally.ask(test, solution)
+        answers: dict[frozenset[tuple[str, int]], bool] = {}
+
+        def once(solution: Solution) -> bool:
+            values = frozenset(solution.items())
+            if values not in answers:
+                answers[values] = tally.ask(test, solution)
+            return answers[values]
+
+        return once

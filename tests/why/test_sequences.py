@@ -1,0 +1,133 @@
+"""Sequences that nothing matches although every GPM matches something: where they end, and of what."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.why.streams import query, why
+
+ABC = {"A": "?s :a ?p", "B": "?s :b ?q", "C": "?s :c ?r"}
+
+
+def events(text: str) -> list[tuple[int, str]]:
+    """``a1 b7/5``: at 1 :x has :a 0, at 7 :x has :b 5; ``ya1`` is of :y."""
+    out = []
+    for word in text.split():
+        head, _, value = word.partition("/")
+        subject = "y" if head.startswith("y") else "x"
+        letter, time = head.removeprefix("y")[0], int(head.removeprefix("y")[1:])
+        out.append((time, f":{subject} :{letter} {value or 0}"))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("sequence", "within", "stream", "cause"),
+    [
+        (
+            "A ; B",
+            "10 SECONDS",
+            "a1 a8 b12",
+            "3 events, all ended in SEQ(A ; B): windows of 10 SECONDS TUMBLING cut it: "
+            "with SLIDING there is a match",
+        ),
+        (
+            "A ; B",
+            "10 SECONDS SLIDING",
+            "a1 b16 a17 b30",
+            "4 events, all ended in SEQ(A ; B): a window of 10 SECONDS is too short: "
+            "with 20 SECONDS there is a match (the shortest spans 13 ticks)",
+        ),
+        (
+            "A , B , C",
+            "100 SECONDS",
+            "a1 b2 a3 c4",
+            "4 events, all ended in SEQ(A , B , C): other events come in between: "
+            "with SEQ(A ; B ; C) there is a match",
+        ),
+        (
+            "A , B , C",
+            "100 SECONDS",
+            "a1 c2 b3 c4",
+            "4 events, all ended in SEQ(A , B): other events come in between: "
+            "with SEQ(A ; B) there is a match",
+        ),
+        (
+            "A ; !C ; B",
+            "100 SECONDS",
+            "a1 c2 b3",
+            "3 events, all ended in SEQ(A ; !C ; B): something negated comes in between: "
+            "with SEQ(A ; B) there is a match",
+        ),
+        (
+            "A , B",
+            "100 SECONDS",
+            "a1 yb2 b3",
+            "3 events, all ended in SEQ(A , B): events of another ?s come in between: "
+            "with PARTITION BY ?s there is a match",
+        ),
+        (
+            "A ; B",
+            "100 SECONDS",
+            "a1 yb2",
+            "2 events, all ended in SEQ(A ; B): A and B never have the same ?s where it is wanted",
+        ),
+        (
+            "A{3,} ; B",
+            "100 SECONDS",
+            "a1 a2 b3",
+            "3 events, all ended in SEQ(A{3,}): there are too few iterations: with SEQ(A+) there is a match",
+        ),
+        ("B ; A", "100 SECONDS", "a1 b2", "2 events, all ended in SEQ(B ; A)"),
+    ],
+)
+def test_the_likeliest_cause(sequence: str, within: str, stream: str, cause: str) -> None:
+    named = {name: text for name, text in ABC.items() if name in sequence}
+    assert why(query(sequence, named, within), *events(stream)).cause == cause
+
+
+def test_a_filter_between_events_that_never_holds() -> None:
+    gpms = {"A": "?s :a ?p", "B": "?s :b ?q . FILTER(?q > ?p)"}
+    told = why(query("A ; B", gpms), *events("a1/5 b2/4 a3/9 b4/3"))
+    assert told.cause == (
+        "4 events, all ended in SEQ(A ; B): FILTER(?q > ?p) of GPM B never holds where it is wanted"
+    )
+    # b2 after a1; b4 after a1 and after a3.
+    assert [(f.gpm, f.held, f.failed, f.erred) for f in told.filters] == [("B", 0, 3, 0)]
+
+
+def test_a_filter_that_errs() -> None:
+    gpms = {
+        "A": "?s :a ?p ; :at ?t1",
+        "B": "?s :b ?q ; :at ?t2 . FILTER(?t2 - ?t1 < 10)",
+    }
+    at = ':at "2026-01-01T00:0{}:00Z"^^xsd:dateTime'
+    told = why(query("A ; B", gpms), (1, f":x :a 1 ; {at.format(1)}"), (2, f":x :b 1 ; {at.format(2)}"))
+    (item,) = told.filters
+    assert (item.held, item.failed, item.erred) == (0, 0, 1)
+    assert item.error is not None
+    assert told.cause == (
+        f"2 events, all ended in SEQ(A ; B): FILTER(?t2 - ?t1 < 10) of GPM B always errs: {item.error}"
+    )
+
+
+def test_a_filter_of_where() -> None:
+    text = query("A ; B", {"A": "?s :a ?p", "B": "?s :b ?q"}, where="FILTER(?p + ?q > 10)")
+    told = why(text, *events("a1/1 b2/2 b3/3"))
+    assert told.cause.endswith("FILTER(?p + ?q > 10) of WHERE never holds where it is wanted")
+    # b2 does not pass, so that b3 is the next after a1, too.
+    assert [(f.gpm, f.held, f.failed, f.erred) for f in told.filters] == [(None, 0, 2, 0)]
+
+
+def test_what_it_says_in_full() -> None:
+    gpms = {"A": "?s :a ?p", "B": "?s :b ?q"}
+    told = why(query("A , B", gpms), *events("a1 ya2 b3"))
+    assert str(told).splitlines()[:6] == [
+        "3 events, all ended in SEQ(A , B): events of another ?s come in between: "
+        "with PARTITION BY ?s there is a match",
+        "GPM A: 2 of 3 events, 2 solutions",
+        "GPM B: 1 of 3 events, 1 solutions",
+        "in the first 3 events:",
+        "    all ended in SEQ(A , B)",
+        "    WITHIN 10 SECONDS SLIDING: no match",
+    ]
+    assert told.as_json()["trials"][0] == {"change": "WITHIN 10 SECONDS SLIDING", "matches": False}
