@@ -198,7 +198,7 @@ def test_ctrl_c_before_anything_was_found(environment: dict[str, str], idle: tup
     finally:
         slow.stop()
     assert json.loads(out)["results"]["bindings"] == []
-    assert (err, status) == ("", 0)
+    assert (err, status) == ("no match: no event came\n", 0)
 
 
 @pytest.mark.parametrize(("number", "raised"), [("SIGINT", KeyboardInterrupt), ("SIGTERM", Terminated)])
