@@ -294,7 +294,7 @@ class Context:
         }
         return _Condition(
             test=self._compile(plain, item),
-            early=errs_for_want_of(plain, self._dictionary, self._ask),
+            early=self._compile_early(plain, item),
             summaries=tuple(summaries),
             previous=tuple(previous),
             needs=(scope.mentioned(plain) - names) | single,
@@ -326,6 +326,13 @@ class Context:
         """The test of a filter, whose ``condition`` has neither aggregates nor PREV any more."""
         del item
         return compile_filter(condition, self._dictionary, self._ask)
+
+    def _compile_early(
+        self, condition: Expression, item: Filter
+    ) -> Callable[[Solution, frozenset[str]], bool]:
+        """What says whether that test errs for want of certain PREVs only."""
+        del item
+        return errs_for_want_of(condition, self._dictionary, self._ask)
 
     def _holds(
         self,

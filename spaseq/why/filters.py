@@ -43,6 +43,14 @@ class Tally:
             self.failed += 1
         return holds
 
+    def excuse(self) -> bool:
+        """What was just asked erred, but for want of PREV in a first iteration: it holds."""
+        self.erred -= 1
+        self.held += 1
+        if not self.erred:
+            self.error = None
+        return True
+
     def count(self) -> FilterCount:
         """The counts so far."""
         text = print_expression(self.item.condition)

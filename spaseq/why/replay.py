@@ -120,9 +120,22 @@ class _Counting(Context):
         }
         super().__init__(pattern, dictionary, exists, limits)
 
-    def _compile(self, condition: Expression, item: Filter) -> Callable[[Solution], bool]:
+    def _tally(self, item: Filter) -> Tally:
         key = item.span, item
-        tally = self._tallies.setdefault(key, Tally(self._gpm_of.get(key), item))
+        return self._tallies.setdefault(key, Tally(self._gpm_of.get(key), item))
+
+    def _compile_early(
+        self, condition: Expression, item: Filter
+    ) -> Callable[[Solution, frozenset[str]], bool]:
+        early, tally = super()._compile_early(condition, item), self._tally(item)
+
+        def excused(solution: Solution, names: frozenset[str]) -> bool:
+            return early(solution, names) and tally.excuse()
+
+        return excused
+
+    def _compile(self, condition: Expression, item: Filter) -> Callable[[Solution], bool]:
+        tally = self._tally(item)
         test = compile_test(condition, self._dictionary, self._ask)
         if tally.gpm is not None:
             return lambda solution: tally.ask(test, solution)

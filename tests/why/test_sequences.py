@@ -110,6 +110,14 @@ def test_a_filter_that_errs() -> None:
     )
 
 
+def test_prev_in_a_first_iteration_holds() -> None:
+    gpms = {"A": "?s :a ?p . FILTER(?p > PREV(?p))", "B": "?s :b ?q"}
+    told = why(query("A{2,}[,] ; B", gpms), *events("a1/5 a2/4 b3"))
+    assert told.failing == "SEQ(A{2,}[,])"
+    # a1 and a2 as the first, a2 after a1.
+    assert [(f.gpm, f.held, f.failed, f.erred, f.error) for f in told.filters] == [("A", 2, 1, 0, None)]
+
+
 def test_a_filter_of_where() -> None:
     text = query("A ; B", {"A": "?s :a ?p", "B": "?s :b ?q"}, where="FILTER(?p + ?q > 10)")
     told = why(text, *events("a1/1 b2/2 b3/3"))
