@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import duckdb
+import polars
 import pyarrow as pa
 import pyoxigraph as ox
 import pytest
@@ -51,11 +53,13 @@ def test_rows_are_events() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", ["pandas", "arrow", "reader", "batch"])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "duckdb", "arrow", "reader", "batch"])
 def test_run_and_feed_take_tables(kind: str) -> None:
     rows = pa.table({"at": [1, 2, 3], "id": ["a", "a", "a"], "price": [3.5, 2.0, 2.5]})
     data = {
         "pandas": rows.to_pandas,
+        "polars": lambda: polars.from_arrow(rows),
+        "duckdb": lambda: duckdb.from_arrow(rows).filter("price > 0"),
         "arrow": lambda: rows,
         "reader": rows.to_reader,
         "batch": lambda: rows.to_batches()[0],
@@ -94,6 +98,16 @@ def test_instants(values: pa.Array, expected: int) -> None:
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint8(), pa.uint64()])
 def test_ticks(kind: pa.DataType) -> None:
     assert read(table(at=pa.array([7], kind), id=["a"], price=[1])).times == [7]
+
+
+def test_the_types_of_polars() -> None:
+    """Views of strings and categories, and times in its own units."""
+    frame = polars.DataFrame(
+        {"at": [INSTANT], "id": ['a"b'], "kind": ["x"]}, schema_overrides={"kind": polars.Categorical}
+    )
+    found = read(spaseq.table(frame, time="at", template="<urn:{kind}> <urn:p> ?id ; <urn:q> ?kind ."))
+    assert (found.bad, found.times) == ([], [MICROSECONDS])
+    assert found.triples() == {'<urn:x> <urn:p> "a\\"b"', '<urn:x> <urn:q> "x"'}
 
 
 def test_without_a_time_rows_are_counted() -> None:
