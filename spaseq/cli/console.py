@@ -72,9 +72,10 @@ class ClosedError(SpaseqError):
 
 @contextmanager
 def reporting() -> Iterator[None]:
-    """Errors as messages with an exit status; only a bug shows a traceback."""
+    """Errors as messages with an exit status, and warnings as messages; only a bug shows a traceback."""
     try:
-        yield
+        with warnings_on_stderr():
+            yield
     except (QueryError, UsageError) as error:
         complain(error)
         raise typer.Exit(2) from None
@@ -186,7 +187,7 @@ class Interrupts:
 
 
 @contextmanager
-def warnings_on_stderr(status: StatusLine) -> Iterator[None]:
+def warnings_on_stderr(status: StatusLine | None = None) -> Iterator[None]:
     """Show what spaseq warns about as plain messages, above the progress."""
     show = warnings.showwarning
 
@@ -199,7 +200,8 @@ def warnings_on_stderr(status: StatusLine) -> Iterator[None]:
         line: str | None = None,
     ) -> None:
         if issubclass(category, SpaseqWarning):
-            status.clear()
+            if status is not None:
+                status.clear()
             warn(str(message))
         else:
             show(message, category, filename, lineno, file, line)

@@ -27,7 +27,8 @@ class DeadLetterFile:
     """Appends bad and late events to a file, one JSON object a line."""
 
     def __init__(self, path: str | Path) -> None:
-        self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115  # close() closes it
+        # Half of a surrogate pair, which is no UTF-8, is written as JSON escapes it.
+        self._file = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115  # see close
 
     def __call__(self, letter: BadEvent) -> None:
         self._file.write(json.dumps(asdict(letter), ensure_ascii=False) + "\n")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, parse
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, RdfFormat, parse
 
 from spaseq.limits import Limits
 from spaseq.nesting import check_json
@@ -36,6 +36,30 @@ def parse_jsonld(text: bytes, limits: Limits) -> list[Quad]:
         if keys:
             raise ValueError(f"nothing of it becomes RDF: no @context defines {shortened(keys)}")
     return quads
+
+
+def empty_graphs(text: bytes, quads: Iterable[Quad]) -> str:
+    """What to say of named graphs that lost all they have, since no context defines it; empty for none."""
+    if b'"@graph"' not in text:
+        return ""
+    document = json.loads(text)
+    given = {json.dumps(node.get("@id", id(node))): node["@graph"] for node in _named(document)}
+    lost = len(given) - len({quad.graph_name for quad in quads} - {DefaultGraph()})
+    if lost <= 0:
+        return ""
+    keys = shortened(_keys([*given.values()]))
+    return f"{lost} of its {len(given)} graphs are empty: is there one that no @context defines of {keys}?"
+
+
+def _named(value: object) -> Iterator[dict[str, object]]:
+    """The objects of a document that are graphs with a name, and not without anything in them."""
+    if isinstance(value, dict):
+        if value.get("@graph") and any(key not in ("@graph", "@context") for key in value):
+            yield value
+        value = [part for key, part in value.items() if key != "@context"]
+    if isinstance(value, list):
+        for part in value:
+            yield from _named(part)
 
 
 def shortened(names: Iterable[str]) -> str:
@@ -79,7 +103,11 @@ def read_document(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
     text = b"".join(blocks)
     assembler = GraphAssembler(sink)
     try:
-        assembler.quads(_with_default(parse_jsonld(text, sink.limits), sink.predicate))
+        quads = parse_jsonld(text, sink.limits)
+        problem = empty_graphs(text, quads)
+        if problem:
+            sink.bad("byte 0", problem, text.decode(errors="replace"))
+        assembler.quads(_with_default(quads, sink.predicate))
     except ValueError as error:
         sink.bad("byte 0", str(error), text.decode(errors="replace"))
     assembler.close()
@@ -114,5 +142,8 @@ def read_documents(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
             except ValueError as error:
                 sink.bad(position, str(error), line.decode(errors="replace"))
             else:
+                problem = empty_graphs(line, quads)
+                if problem:
+                    sink.bad(position, problem, line.decode(errors="replace"))
                 add_dataset(sink, quads, position)
         yield

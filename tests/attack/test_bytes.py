@@ -5,7 +5,9 @@ What once killed the process runs in a process of its own.
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,7 +21,7 @@ import spaseq
 import spaseq.paths
 from spaseq import Engine, Limits
 from spaseq.engine import Source
-from spaseq.errors import KnowledgeError, QuerySyntaxError, SourceError
+from spaseq.errors import KnowledgeError, QuerySyntaxError, SourceError, SpaseqWarning
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent, SourceOptions, _fast, open_source
 from spaseq.terms import Dictionary
@@ -46,10 +48,19 @@ def run(
 ) -> tuple[list[Match], list[BadEvent]]:
     """The matches and the dead letters of a stream of these bytes."""
     letters: list[BadEvent] = []
-    text = data.encode() if isinstance(data, str) else data
-    source = Source(STREAM, BytesIO(text), SourceOptions(format=form, context=context, **options))  # type: ignore[arg-type]
-    found = list(spaseq.run(QUERY, {"S": source}, dead_letters=letters.append))
+    found: list[Match] = []
+    try:
+        found += spaseq.run(QUERY, {"S": given(data, form, context, **options)}, dead_letters=letters.append)
+    except SourceError:  # in the end: there were bad events only
+        if not letters:
+            raise
     return found, letters
+
+
+def given(data: str | bytes, form: str, context: Path | None = None, **options: object) -> Source:
+    """A stream of these bytes."""
+    text = data.encode() if isinstance(data, str) else data
+    return Source(STREAM, BytesIO(text), SourceOptions(format=form, context=context, **options))  # type: ignore[arg-type]
 
 
 def nested(depth: int) -> str:
@@ -222,6 +233,29 @@ for load in (lambda: KnowledgeBase({{EX + "kb": path}}), lambda: spaseq.paths.lo
     assert printed == ("read\n" * 2 if levels == 1 else "True\n" * 2)
 
 
+def test_limits_are_the_engines() -> None:
+    letters: list[BadEvent] = []
+    engine = Engine(limits=Limits(depth=2, term_bytes=40), dead_letters=letters.append)
+    handle = engine.register(QUERY)
+    engine.push(STREAM, f"<{EX}x> <{EX}p> {nested(3)} .", 1)
+    engine.push(STREAM, f'<{EX}x> <{EX}p> "{"x" * 41}" .', 2)
+    data = event(3, nested(3)) + event(4, f'"{"x" * 41}"') + event(5)
+    engine.feed(Source(STREAM, BytesIO(data.encode()), SourceOptions(format="nq")))
+    assert [match.end for match in handle.matches()] == [5]
+    found = [re.search(r"limit (\w+=\d+):", letter.reason) for letter in letters]
+    assert [item[1] for item in found if item] == ["depth=2", "term_bytes=40"] * 2
+
+
+def test_letters_with_half_a_surrogate_pair(tmp_path: Path) -> None:
+    path = tmp_path / "dead.ndjson"
+    engine = Engine(dead_letters=path)
+    engine.register(QUERY)
+    with pytest.warns(SpaseqWarning):
+        engine.push(STREAM, f'<{EX}x> <{EX}p> "\ud800" .', 1)
+    engine.abandon()
+    assert json.loads(path.read_text())["payload"].endswith('"\ud800" .')
+
+
 # --- queries ------------------------------------------------------------------------------------
 
 
@@ -343,6 +377,19 @@ def test_documents_that_say_nothing() -> None:
     assert "no @context defines price, time" in letters[0].reason
     found, letters = run('{"price": 1}\n{}\n[]\n{"@context": {}}\n', "ndjsonld")
     assert (found, [letter.position for letter in letters]) == ([], ["line 1"])
+
+
+@pytest.mark.parametrize("form", ["jsonld", "ndjsonld"])
+def test_graphs_of_a_document_that_say_nothing(form: str) -> None:
+    """What is left of the second graph is its time, which says of no event that it was lost."""
+    context = {"p": f"{EX}p", "at": {"@id": TIME}}
+    graphs = [
+        {"@id": f"urn:g{n}", "at": n, "@graph": [{"@id": "urn:x", name: n}]}
+        for n, name in enumerate(["p", "q", "p"], 1)
+    ]
+    found, letters = run(json.dumps({"@context": context, "@graph": graphs}), form)
+    assert ([match.end for match in found], len(letters)) == ([1, 3], 1)
+    assert "1 of its 3 graphs are empty: is there one that no @context defines of" in letters[0].reason
 
 
 def test_rows_that_say_nothing(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tests.results.making import EX, events, match, query, select
 from tests.test_cli import QUERY as CLI_QUERY
 from tests.test_cli import STREAM as CLI_STREAM
 
-from .test_bytes import QUERY, TIME, event, run
+from .test_bytes import QUERY, TIME, event, given, run
 
 COMMAND = (sys.executable, "-c", "from spaseq.cli import main; main()")
 
@@ -168,8 +168,10 @@ def _context(folder: Path, **terms: object) -> Path:
 def test_a_file_of_bad_events_is_an_error_with_a_hint(
     data: str, terms: dict[str, object], hint: str, tmp_path: Path
 ) -> None:
+    source = given(data, "csv", _context(tmp_path, **terms))
+    found = spaseq.run(QUERY, {"S": source}, dead_letters=lambda _: None)
     with pytest.raises(SourceError, match=f"nothing of <{EX}s> could be read") as caught:
-        run(data, "csv", _context(tmp_path, **terms))
+        next(found, None)
     assert hint in str(caught.value)
 
 
