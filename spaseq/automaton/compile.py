@@ -27,9 +27,13 @@ from spaseq.automaton.nfa import (
     Enter,
     Forbid,
     Leave,
+    Omit,
     Predicate,
     Rival,
+    Side,
+    Since,
     Unit,
+    Until,
 )
 from spaseq.automaton.passes import passes
 from spaseq.automaton.pattern import (
@@ -45,8 +49,8 @@ from spaseq.automaton.pattern import (
     Node,
     SequencePattern,
     Within,
+    choices,
     may_trail,
-    starts,
     units,
     walk,
 )
@@ -55,10 +59,11 @@ from spaseq.language.syntax import Strategy
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """An edge without its target. ``open``: a negation waits for the next element to close its gap.
+    """An edge without its target. ``open``: a gap waits for the next element to close it.
 
     ``reached`` says that the operator is already on the edge; what is added then comes after it.
-    ``inside`` are the Kleenes in progress; ``outside`` what they were at the operator.
+    ``inside`` are the Kleenes in progress; ``outside`` what they were at the operator. ``beside`` are the
+    other sides of the ``|``s entered since.
     """
 
     state: int
@@ -69,6 +74,7 @@ class _Tail:
     rivals: tuple[Rival, ...] = ()
     outside: tuple[int, ...] = ()
     begins: tuple[Action, ...] = ()
+    beside: tuple[Side, ...] = ()
     open: bool = False
     order: tuple[int, ...] = ()
 
@@ -81,27 +87,54 @@ class _Tail:
             return replace(self, begins=(*self.begins, *actions))
         return replace(self, ends=(*self.ends, *actions))
 
-    def operator(self, strategy: Strategy, element: Node) -> _Tail:
-        """Sets the operator before ``element``, and what it must not skip."""
-        rivals: tuple[Rival, ...] = ()
-        if strategy is Strategy.NEXT:
-            rivals = tuple(Rival(entered, unit) for entered, unit in starts(element))
-        return replace(self, reached=True, strategy=strategy, rivals=rivals, outside=self.inside)
+    def operator(self, strategy: Strategy, element: Node) -> list[_Tail]:
+        """Sets the operator before ``element``: once for each choice of what it must not skip."""
+        tail = replace(self, reached=True, strategy=strategy, outside=self.inside, beside=())
+        if strategy is not Strategy.NEXT:
+            return [tail]
+        rivals = (tuple(Rival(entered, unit) for entered, unit in choice) for choice in choices(element))
+        return [replace(tail, rivals=choice) for choice in rivals if choice]
 
-    def awaiting(self, element: Node) -> _Tail:
+    def reaches(self, unit: Unit) -> bool:
+        """Whether what the operator waits for is there if the next element begins with a unit."""
+        if self.strategy is not Strategy.NEXT:
+            return True
+        inner = {node.id for node in walk(unit)}
+        return any(rival.unit.id in inner for rival in self.rivals)
+
+    def besides(self, others: tuple[Node, ...]) -> _Tail:
+        """Enters one side of a ``|``."""
+        entered = self.inside[len(self.outside) :]
+        return replace(self, beside=(*self.beside, *(Side(entered, self.inside, other) for other in others)))
+
+    def awaiting(self, element: Node, strategy: Strategy | None) -> _Tail:
         """The element that comes next closes the gaps that are open."""
-        return replace(self.then(Await(element.id)), open=False) if self.open else self
+        return (
+            replace(self.then(Await(element.id, strategy or self.strategy)), open=False)
+            if self.open
+            else self
+        )
 
-    def passing(self, path: _Path) -> _Tail:
-        """Goes past an element that matches nothing."""
+    def passing(self, path: _Path, strategy: Strategy | None) -> _Tail:
+        """Goes past an element that matches nothing; ``strategy`` stands before it, unless it comes first."""
         passed = self.chose(*path.order)
-        return replace(passed.then(*path.actions), open=True) if path.actions else passed
+        if not path.actions:
+            return passed
+        before = self.strategy if self.reached else strategy
+        beside = self.beside if self.reached else ()
+        actions = [
+            replace(action, strategy=before, inside=self.inside, beside=beside)
+            if isinstance(action, Omit)
+            else replace(action, strategy=before, inside=self.inside)
+            for action in path.actions
+        ]
+        return replace(passed.then(*actions), open=True)
 
 
 class _Path(NamedTuple):
     """A way in which an element matches nothing: the actions of passing it, and the choices made."""
 
-    actions: tuple[Action, ...] = ()
+    actions: tuple[Forbid | Omit, ...] = ()
     order: tuple[int, ...] = ()
 
 
@@ -146,10 +179,13 @@ class _Compiler:
             parts=self._parts,
         )
 
-    def _element(self, node: Node, tails: Iterable[_Tail]) -> list[_Tail]:
-        """A node at whose end the gaps that are open before it are decided."""
+    def _element(self, node: Node, tails: Iterable[_Tail], strategy: Strategy | None = None) -> list[_Tail]:
+        """A node at whose end the gaps that are open before it are decided.
+
+        ``strategy`` stands right before it; None where it is what the tails have.
+        """
         tails = list(tails)
-        ended = self._node(node, [tail.awaiting(node) for tail in tails])
+        ended = self._node(node, [tail.awaiting(node, strategy) for tail in tails])
         if any(tail.open for tail in tails):
             return [tail.then(Decide(node.id, tail.inside)) for tail in ended]
         return ended
@@ -160,18 +196,15 @@ class _Compiler:
                 return [self._unit(node, tails)]
             case Chain():
                 return self._chain(node, tails)
-            case Either(operands=operands):
-                return [
-                    ended
-                    for i, operand in enumerate(operands)
-                    for ended in self._node(operand, self._choose(tails, i))
-                ]
+            case Either():
+                return self._either(node, tails)
             case Maybe(element=element):
-                return self._element(element, tails)
+                return self._node(element, tails)
             case Absent() | Empty():
                 return []
-            case Within(element=element):
-                return self._node(element, tails)
+            case Within(id=identity, element=element, limit=limit):
+                ended = self._node(element, [tail.then(Since(identity)) for tail in tails])
+                return [tail.then(Until(identity, limit)) for tail in ended]
             case Kleene():
                 return self._kleene(node, tails)
 
@@ -180,6 +213,8 @@ class _Compiler:
         inside = self._start.inside
         for tail in tails:
             inside = tail.inside
+            if not tail.reaches(unit):
+                continue
             predicate = Predicate(self._streams(unit), tail.strategy, unit, tail.rivals, tail.outside)
             edge = Edge(tail.state, state, tail.ends, predicate, tail.begins, order=tail.order)
             self._edges[edge] = None
@@ -198,12 +233,20 @@ class _Compiler:
         """``fresh`` tails have matched nothing of the chain yet, and keep the operator before it."""
         fresh, going = tails, list[_Tail]()
         for item, operator in zip(chain.items, (None, *chain.operators), strict=True):
-            reaching = [tail.operator(operator, item) for tail in going] if operator is not None else []
+            reaching = [t for tail in going for t in tail.operator(operator, item)] if operator else []
             passed = self._empties(item)
-            ended = self._element(_optional(item), [*fresh, *reaching])
-            fresh = [tail.passing(path) for tail in fresh for path in passed]
-            going = [*(tail.passing(path) for tail in going for path in passed), *ended]
+            ended = self._element(item, [*fresh, *reaching], operator)
+            fresh = [tail.passing(path, operator) for tail in fresh for path in passed]
+            going = [*(tail.passing(path, operator) for tail in going for path in passed), *ended]
         return going
+
+    def _either(self, either: Either, tails: list[_Tail]) -> list[_Tail]:
+        ended = []
+        for i, operand in enumerate(either.operands):
+            others = (*either.operands[:i], *either.operands[i + 1 :], *either.closed)
+            beside = [tail if either.apart else tail.besides(others) for tail in tails]
+            ended += self._node(operand, self._choose(beside, i))
+        return ended
 
     def _kleene(self, kleene: Kleene, tails: list[_Tail]) -> list[_Tail]:
         element, identity = kleene.element, kleene.id
@@ -217,7 +260,8 @@ class _Compiler:
                 tail.then(Again(identity, kleene.maximum))
                 for tail in self._choose(ended, int(kleene.reluctant))
             )
-            self._element(element, [tail.operator(kleene.strategy, element) for tail in again])
+            reaching = [t for tail in again for t in tail.operator(kleene.strategy, element)]
+            self._element(element, reaching, kleene.strategy)
         return [
             replace(tail.then(Leave(identity, kleene.minimum, tail.inside[:-1])), inside=tail.inside[:-1])
             for tail in self._choose(ended, int(not kleene.reluctant))
@@ -233,11 +277,6 @@ class _Compiler:
         return list(paths if self._orders else dict.fromkeys(_Path(path.actions) for path in paths))
 
 
-def _optional(item: Node) -> Node:
-    """What stands behind ``?``: the gap before ``X?`` is closed by X."""
-    return item.element if isinstance(item, Maybe) else item
-
-
 def _empties(node: Node) -> tuple[_Path, ...]:
     """The ways in which a node matches without an event."""
     match node:
@@ -246,9 +285,9 @@ def _empties(node: Node) -> tuple[_Path, ...]:
         case Empty():
             return (_Path(),)
         case Absent(element=element):
-            return (_Path((Forbid(units(element)),)),)
+            return (_Path((Forbid(units(element), node),)),)
         case Maybe(element=element):
-            return _empties(element) or (_Path((Forbid(units(element)),)),)
+            return _empties(element) or (_Path((Omit(node),)),)
         case Kleene(element=element) | Within(element=element):
             return _empties(element)
         case Either(operands=operands):

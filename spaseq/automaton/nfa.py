@@ -2,14 +2,15 @@
 
 It is the position automaton of the sequence: a state is "after this place of the sequence", so
 there are no empty edges, and one edge is one step of a run: an event for a GPM, the simultaneous
-events of an ``&``, or a whole ``ALL``. Four things go beyond a textbook automaton:
+events of an ``&``, or a whole ``ALL``. Five things go beyond a textbook automaton:
 
 - *Operators* stand on the edges, as state-transition predicates ``(U, op, P)``, together with the
   *rivals* of P: all that the element after the operator can start with.
 - *Kleene bounds* are counters: ``Enter``, ``Again`` and ``Leave`` guard an edge, so that ``X{2,500}``
   needs no 500 copies of X, and tell Ω where an iteration begins and ends.
 - *Negations* open a gap (``Forbid``) that the next element closes (``Await`` … ``Decide``), or the end
-  of the window if no element follows.
+  of the window if no element follows; so does ``X?`` where it is left out (``Omit``).
+- *Time bounds* inside are marked where they begin (``Since``) and asked where they end (``Until``).
 - Each operand of an ``ALL`` has an automaton of its own (``parts``).
 """
 
@@ -20,8 +21,8 @@ from dataclasses import dataclass, field, replace
 
 from pyoxigraph import NamedNode
 
-from spaseq.automaton.pattern import AnyOrder, Atom, Both, Node, SequencePattern
-from spaseq.language.syntax import Filter, Strategy
+from spaseq.automaton.pattern import Absent, AnyOrder, Atom, Both, Maybe, Node, SequencePattern
+from spaseq.language.syntax import Duration, Filter, Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +51,62 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Forbid:
-    """From here on no event may be relevant for one of these units of a negated element."""
+    """From here on no event may be relevant for one of these units of a negated element.
+
+    ``strategy`` is the operator before it, None at the beginning of a match. After ``,`` only the next event
+    is meant. ``inside`` are the Kleenes in progress.
+    """
 
     units: tuple[Atom | Both, ...]
+    negation: Absent
+    strategy: Strategy | None = None
+    inside: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Another side of a ``|``, after the Kleenes ``entered`` on the way; ``inside`` are all in progress."""
+
+    entered: tuple[int, ...]
+    inside: tuple[int, ...]
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Omit:
+    """``X?`` is left out here: from here to the next element there must be no X that could stand here.
+
+    ``strategy`` is the operator before it, None at the beginning of a match. ``beside`` are other sides of
+    ``|``s that it must not skip either. ``inside`` are the Kleenes in progress.
+    """
+
+    optional: Maybe
+    strategy: Strategy | None = None
+    inside: tuple[int, ...] = ()
+    beside: tuple[Side, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Await:
-    """Element ``owner`` begins: it closes the gaps that are open."""
+    """Element ``owner`` begins: it closes the gaps that are open. ``strategy`` stands right before it."""
 
     owner: int
+    strategy: Strategy | None
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """The next event begins the time of ``within``."""
+
+    within: int
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """The last event is at most ``limit`` after the one that began the time of ``within``."""
+
+    within: int
+    limit: Duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +120,7 @@ class Decide:
     inside: tuple[int, ...]
 
 
-Action = Enter | Again | Leave | Forbid | Await | Decide
+Action = Enter | Again | Leave | Forbid | Omit | Await | Decide | Since | Until
 
 #: What one edge consumes.
 Unit = Atom | Both | AnyOrder

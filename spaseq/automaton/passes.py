@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from spaseq.automaton.nfa import NFA, Action, Again, Await, Decide, Forbid, Unit
+from spaseq.automaton.nfa import NFA, Action, Again, Await, Decide, Forbid, Omit, Unit
 from spaseq.automaton.pattern import (
     Absent,
     AnyOrder,
@@ -36,7 +36,7 @@ def drop_vacuous_negations(nfa: NFA) -> NFA:
 
     def change(part: NFA) -> NFA:
         edges = (
-            replace(edge, ends=_without(edge.ends, Forbid))
+            replace(edge, ends=_without(edge.ends, (Forbid, Omit)))
             if edge.predicate.strategy is Strategy.STRICT
             else edge
             for edge in part.edges
@@ -164,7 +164,7 @@ passes: Final[tuple[Callable[[NFA], NFA], ...]] = (
 )
 
 
-def _without(actions: tuple[Action, ...], kind: type) -> tuple[Action, ...]:
+def _without(actions: tuple[Action, ...], kind: type | tuple[type, ...]) -> tuple[Action, ...]:
     return tuple(action for action in actions if not isinstance(action, kind))
 
 
@@ -172,7 +172,7 @@ def _forbids(nfa: NFA) -> bool:
     """Whether a gap may be open somewhere; an operand of ALL leaves its gaps to what comes after."""
     edges = (action for edge in nfa.edges for action in (*edge.ends, *edge.begins))
     accepts = (action for accept in nfa.accepts for action in accept.ends)
-    if any(isinstance(action, Forbid) for action in (*edges, *accepts)):
+    if any(isinstance(action, Forbid | Omit) for action in (*edges, *accepts)):
         return True
     units = (edge.predicate.unit for edge in nfa.edges)
     return any(

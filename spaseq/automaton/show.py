@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spaseq.automaton.nfa import Accept, Action, Again, Edge, Forbid, Leave
+from spaseq.automaton.nfa import Accept, Action, Again, Edge, Forbid, Leave, Omit, Until
 from spaseq.automaton.pattern import (
     Absent,
     AnyOrder,
@@ -100,8 +100,12 @@ def _repeated(kleene: Kleene, minimum: int) -> str:
 
 
 def _negations(actions: Iterable[Action]) -> list[str]:
-    forbidden = (unit for action in actions if isinstance(action, Forbid) for unit in action.units)
-    return [f"!{_unit(unit)} " for unit in dict.fromkeys(forbidden)]
+    negated = (a.negation for a in actions if isinstance(a, Forbid))
+    omitted = (a.optional for a in actions if isinstance(a, Omit))
+    return [
+        *(f"{show(node)} " for node in dict.fromkeys(negated)),
+        *(f"no {show(node)} " for node in dict.fromkeys(omitted)),
+    ]
 
 
 def _guards(actions: Iterable[Action]) -> list[str]:
@@ -112,4 +116,6 @@ def _guards(actions: Iterable[Action]) -> list[str]:
                 guards.append(f"<{maximum}×")
             case Leave(minimum=minimum) if minimum > 1:
                 guards.append(f"≥{minimum}×")
+            case Until(limit=limit):
+                guards.append(f"within {limit}")
     return guards

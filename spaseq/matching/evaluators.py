@@ -176,4 +176,8 @@ _BY_EVENTS: Final = {
 #: The features of the language that an evaluator cannot do yet, whatever else the query says.
 _LACKING: Final[dict[str, frozenset[Feature]]] = {
     name: frozenset(Feature) for name in (*_BY_COLUMNS, *_BY_EVENTS)
-} | {"ordered": frozenset({Feature.WITHIN, Feature.STEPS, Feature.SCOPES}), "reference": frozenset()}
+} | {
+    "ordered": frozenset(),
+    "reference": frozenset(),
+    "runs": frozenset({Feature.SKIP}),
+}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from spaseq.automaton.pattern import Absent, SequencePattern
+from spaseq.automaton.pattern import Absent, Chain, Maybe, Node, SequencePattern, nullable
 from spaseq.automaton.pattern import walk as walk_nodes
 from spaseq.automaton.show import show
 from spaseq.language.printer import print_expression, print_sequence
@@ -57,6 +57,8 @@ class Feature(StrEnum):
     SKIP = "no AFTER MATCH SKIP"
     STEPS = "no number in PREV, FIRST and LAST"
     SCOPES = "each variable has one scope"
+    LEFT_JOIN = "nothing is optional"
+    NOT_NEXT = "no negation is beside ','"
 
 
 def features(pattern: SequencePattern) -> Iterator[tuple[Feature, Obstacle]]:
@@ -65,6 +67,11 @@ def features(pattern: SequencePattern) -> Iterator[tuple[Feature, Obstacle]]:
     for name in sorted(pattern.mixed):
         yield Feature.SCOPES, Obstacle(Feature.SCOPES, f"?{name} in each alternative")
     for node in walk_nodes(pattern.root):
+        if isinstance(node, Maybe):
+            yield Feature.LEFT_JOIN, Obstacle(Feature.LEFT_JOIN, show(node))
+        if isinstance(node, Chain):
+            for negation in _not_next(node):
+                yield Feature.NOT_NEXT, Obstacle(Feature.NOT_NEXT, show(negation))
         if isinstance(node, Absent) and node.free:
             here = f"?{' ?'.join(sorted(node.free))} in {show(node)}, beside the Kleene"
             yield Feature.SCOPES, Obstacle(Feature.SCOPES, here)
@@ -98,6 +105,17 @@ def in_text(obstacle: Obstacle, query: Query) -> Obstacle:
         if span is None
         else replace(obstacle, here=" ".join(query.text[span.start : span.end].split()))
     )
+
+
+def _not_next(chain: Chain) -> Iterator[Node]:
+    """The negations of a chain that look at one event: the next one, or at the beginning the one before."""
+    for i, item in enumerate(chain.items):
+        before = chain.operators[i - 1] if i else None
+        after = chain.operators[i] if i < len(chain.operators) else None
+        first = all(map(nullable, chain.items[:i]))
+        beside = before is Strategy.STRICT or (first and after is Strategy.STRICT)
+        if isinstance(item, Absent) and beside and before is not after:
+            yield item
 
 
 def in_words(obstacles: Iterable[Obstacle]) -> list[str]:

@@ -140,12 +140,6 @@ def test_aggregates(function: str) -> None:
     assert compared(text, [*valued("A", FEW), *valued("B", FEW)]) > 0
 
 
-@pytest.mark.parametrize("function", ["SUM", "AVG", "MIN", "MAX", "COUNT"])
-def test_aggregates_of_no_iteration(function: str) -> None:
-    text = query("A*[:] : B", {"B": f"FILTER(?b > {function}(?a))"})
-    compared(text, [*valued("B", FEW), *valued("A", FEW[:2]), *valued("B", FEW)])
-
-
 def test_sums_that_are_exact_only_as_integers() -> None:
     text = query("A{3}[,] , B", {"B": "FILTER(?b = SUM(?a))"})
     big = [typed(str(number), "integer") for number in (2**53, 1, 1)]

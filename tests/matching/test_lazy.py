@@ -19,6 +19,7 @@ from spaseq.language.parser import parse
 from spaseq.matching.lazy import memory
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.tables import fits
+from spaseq.matching.obstacles import features
 from tests.matching.kernel_cases import Yields, by_kernel, by_reference
 from tests.matching.lazy_cases import random_lazy_query
 from tests.matching.random_sequences import Sample, random_sample
@@ -89,13 +90,14 @@ def test_any_query_that_fits(part: int) -> None:
 
 @pytest.mark.parametrize("evaluator", ["lazy", "tree"])
 def test_vectors(shared: Callable[[str], Path], evaluator: str) -> None:
-    vectors = json.loads((shared("seq-vectors") / "vectors.json").read_text())["cases"]
+    vectors = json.loads((shared("seq-vectors") / "vectors-2.json").read_text())["cases"]
     held, alls, wrong = 0, 0, []
     for case in vectors:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SpaseqWarning)
-            if fits(normalise(parse(str(case["query"])))) is not None:
-                continue
+            pattern = normalise(parse(str(case["query"])))
+        if fits(pattern) is not None or any(features(pattern)):
+            continue
         held += 1
         alls += "ALL(" in str(case["query"])
         expected = sorted(sorted((gpm, i) for gpm, i in match) for match in case["matches"])
@@ -103,4 +105,4 @@ def test_vectors(shared: Callable[[str], Path], evaluator: str) -> None:
             wrong.append(case["seed"])
     assert wrong == []
     assert held > 500
-    assert alls > 70
+    assert alls > 50

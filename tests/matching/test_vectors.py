@@ -39,9 +39,12 @@ def run(case: dict[str, Any], evaluator: str) -> Chosen:
 
 
 def differences(path: Path, evaluator: str, every: int) -> list[int]:
-    """The seeds of the vectors that an evaluator answers otherwise, of every so many."""
+    """The seeds of the vectors that an evaluator answers otherwise, of every so many; SKIP is ``ordered``."""
     cases = json.loads(path.read_text())["cases"]
     assert len(cases) == 2_400
+    if evaluator == "runs":
+        cases = [case for case in cases if "AFTER MATCH SKIP" not in case["query"]]
+        assert len(cases) == 2_125
     wrong = []
     for case in cases[::every]:
         if run(case, evaluator) != sorted(sorted((gpm, i) for gpm, i in match) for match in case["matches"]):
@@ -49,12 +52,12 @@ def differences(path: Path, evaluator: str, every: int) -> list[int]:
     return wrong
 
 
-@pytest.mark.parametrize("evaluator", ["reference"])
+@pytest.mark.parametrize("evaluator", ["reference", "runs"])
 def test_some_vectors(shared: Callable[[str], Path], evaluator: str) -> None:
     assert differences(shared("seq-vectors") / "vectors-2.json", evaluator, 16) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("evaluator", ["reference"])
+@pytest.mark.parametrize("evaluator", ["reference", "runs"])
 def test_all_vectors(shared: Callable[[str], Path], evaluator: str) -> None:
     assert differences(shared("seq-vectors") / "vectors-2.json", evaluator, 1) == []

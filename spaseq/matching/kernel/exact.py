@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,28 @@ from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.past import Chunk, Past
 from spaseq.matching.runs.memory import simultaneous
 from spaseq.matching.runs.program import gpms_of
-from spaseq.matching.runs.state import Frontier, Gap, Leading, all_precede, frontier, head
+from spaseq.matching.runs.state import Frontier, all_precede, frontier, head
+
+
+class Gap(NamedTuple):
+    """A negation that waits for its end: what it forbids, after what (None: the window's beginning).
+
+    ``owner`` is the element whose events close it, ``before`` the first of these.
+    """
+
+    units: tuple[Atom | Both, ...]
+    after: Frontier | None
+    owner: int | None = None
+    before: tuple[Stamp, ...] = ()
+
+
+class Leading(NamedTuple):
+    """A negation at the beginning: decided when the window of the match is known, in this context."""
+
+    units: tuple[Atom | Both, ...]
+    before: tuple[Stamp, ...]
+    rows: Rows
+    inside: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

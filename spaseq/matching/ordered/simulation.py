@@ -111,7 +111,7 @@ class Ordered:
                 for c in waiting:
                     if c.closing is not None and c.closing > at:
                         family.waiting.append(c)
-                    elif c.closing is None or not trailed(self._machine, c.run, c.found, c.closing):
+                    elif c.closing is None or not trailed(self._machine, c.run, c.found):
                         self._offer(family, replace(c, closing=None))
         return self._settle()
 
@@ -184,10 +184,10 @@ class Ordered:
 
     def _decided(self, family: Family) -> bool:
         """Whether a family has its match, or will have none; cuts what can only be less preferred."""
-        if self._now <= family.moment:
+        over = self._bounds.closing(family.first) <= self._at
+        if not over and self._now <= family.moment:
             return False  # simultaneous events may still make it begin in other ways
         best = family.best
-        over = self._bounds.closing(family.first) <= self._at
         if best is None:
             return not family.waiting and (over or not self._machine.has(family.first))
         family.waiting = [c for c in family.waiting if preferred(c.trace, best.trace)]

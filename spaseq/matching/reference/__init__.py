@@ -6,7 +6,22 @@ is remembered between two questions. ``Reference`` wraps it as an evaluator that
 """
 
 from spaseq.matching.reference.evaluator import Reference, matches
-from spaseq.matching.reference.partial import Entry, Events, Partial
+from spaseq.matching.reference.partial import Entry, Events, Join, Leading, Mark, Partial, follow
+from spaseq.matching.reference.prospects import Prospects, horizon
 from spaseq.matching.reference.search import Search, found_of
 
-__all__ = ["Entry", "Events", "Partial", "Reference", "Search", "found_of", "matches"]
+__all__ = [
+    "Entry",
+    "Events",
+    "Join",
+    "Leading",
+    "Mark",
+    "Partial",
+    "Prospects",
+    "Reference",
+    "Search",
+    "follow",
+    "found_of",
+    "horizon",
+    "matches",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 from itertools import count
 
 from spaseq.automaton.pattern import SequencePattern
@@ -12,8 +13,16 @@ from spaseq.matching.runs.machine import Machine
 from spaseq.matching.runs.program import Program
 from spaseq.matching.runs.state import Run
 
-#: A match that waits for its window's end, in all the ways in which it was found.
-_Waiting = list[tuple[Run, Found]]
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """A match that may still be withdrawn, in all the ways in which it was found. ``early``: decided before
+    ``closing``, the end of its window, perhaps.
+    """
+
+    closing: int
+    ways: list[tuple[Run, Found]]
+    early: bool
 
 
 class Runs:
@@ -27,33 +36,43 @@ class Runs:
         self._bounds = bounds
         self._machine = Machine(program, context, bounds, len(set(pattern.streams)) == 1)
         self._numbers = count()
-        # By the end of their window.
+        self._newest: Occurrence | None = None
+        # By the end of their window, and those that may be decided before.
         self._waiting: list[tuple[int, int, _Waiting]] = []
+        self._early: list[_Waiting] = []
         self._machine.start(Run(), context.start)
 
     @property
     def kept(self) -> tuple[int, int]:
         """See ``Evaluator.kept``."""
-        return self._machine.waiting + len(self._waiting), self._machine.size
+        return self._machine.waiting + sum(1 for *_, waits in self._waiting if waits.ways), self._machine.size
 
     def push(self, occurrence: Occurrence) -> list[Found]:
         """See ``Evaluator.push``."""
+        self._newest = occurrence
         opening = self._bounds.opening(occurrence, occurrence)
         if self._waiting:
             # A match that waits may span a window, and look back to what was before it there.
             opening = min(opening, self._waiting[0][0] - 2 * self._bounds.size)
         self._machine.memory.clear(opening)
         self._machine.push(occurrence)
-        if not self._machine.ended:
-            return []
+        found = self._ended() if self._machine.ended else []
+        if self._early:
+            found = sorted(
+                [*found, *self._decided(self._bounds.measure(occurrence) - 1)],
+                key=lambda match: match.last.position,
+            )
+        return found
+
+    def _ended(self) -> list[Found]:
         found = []
-        waiting: dict[object, _Waiting] = {}
+        waiting: dict[object, list[tuple[Run, Found]]] = {}
         for run, rows in self._machine.ended:
             complete = self._context.complete(rows)
             if not complete or run.history is None:
                 continue
             match = found_of(run, complete)
-            if led(self._machine, run, match):
+            if self._machine.absences.led(run, match):
                 continue
             if run.gaps:
                 waiting.setdefault(match.chosen, []).append((run, match))
@@ -61,44 +80,66 @@ class Runs:
                 found.append(match)
         self._machine.ended.clear()
         found = distinct(found) if len(found) > 1 else found
-        if not waiting:
-            return found
-        certain = {match.chosen for match in found}
-        for chosen, runs in waiting.items():
-            if chosen not in certain:
-                closing = self._bounds.closing(runs[0][1].first)
-                heapq.heappush(self._waiting, (closing, next(self._numbers), runs))
+        if waiting:
+            certain = {match.chosen for match in found}
+            for chosen, ways in waiting.items():
+                if chosen not in certain:
+                    self._wait(ways)
+        return found
+
+    def _wait(self, ways: list[tuple[Run, Found]]) -> None:
+        closing = self._bounds.closing(ways[0][1].first)
+        waits = _Waiting(closing, ways, any(self._machine.absences.early(run) for run, _ in ways))
+        heapq.heappush(self._waiting, (closing, next(self._numbers), waits))
+        if waits.early:
+            self._early.append(waits)
+
+    def _decided(self, at: int) -> list[Found]:
+        """The matches that nothing can withdraw any more, before their windows end."""
+        found, asked = [], self._early
+        self._early = []
+        for waits in asked:
+            absences = self._machine.absences
+            waits.ways = [way for way in waits.ways if not absences.trailed(*way)]
+            certain = [
+                match
+                for run, match in waits.ways
+                if self._newest is not None and not absences.open(run, match, self._newest, at)
+            ]
+            if certain:
+                found += distinct(certain)
+                waits.ways = []
+            elif waits.ways:
+                self._early.append(waits)
         return found
 
     def advance(self, at: int) -> list[Found]:
         """See ``Evaluator.advance``."""
         found = []
         while self._waiting and self._waiting[0][0] <= at:
-            closing, _, runs = heapq.heappop(self._waiting)
-            found += distinct(match for run, match in runs if not trailed(self._machine, run, match, closing))
+            _, _, waits = heapq.heappop(self._waiting)
+            found += distinct(match for run, match in waits.ways if not trailed(self._machine, run, match))
+            waits.ways = []
+        if self._early:
+            found += self._decided(at)
         return sorted(found, key=lambda match: match.last.position)
 
     def drop(self) -> None:
         """See ``Evaluator.drop``."""
         self._waiting.clear()
+        self._early.clear()
         self._machine.reset()
         self._machine.start(Run(), self._context.start)
 
 
 def led(machine: Machine, run: Run, match: Found) -> bool:
-    """Whether something forbidden precedes a match in its window."""
-    if not run.leading:
-        return False
-    opening = machine.bounds.opening(match.first, match.last)
-    return any(
-        machine.occurs(item.units, item.rows, item.inside, opening, item.before) for item in run.leading
-    )
+    """Whether something that a match says is absent before it is there, in its window."""
+    return machine.absences.led(run, match)
 
 
-def trailed(machine: Machine, run: Run, match: Found, closing: int) -> bool:
-    """Whether something forbidden follows a match, or what precedes the gap, in its window."""
-    opening = machine.bounds.opening(match.first, match.last)
-    return any(machine.occurs(gap.units, match.rows, (), gap.after or opening, closing) for gap in run.gaps)
+def trailed(machine: Machine, run: Run, match: Found) -> bool:
+    """Whether something that a match says is absent after it is there, in its window."""
+    return machine.absences.trailed(run, match)
 
 
 def found_of(run: Run, rows: Rows) -> Found:

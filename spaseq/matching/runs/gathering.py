@@ -12,9 +12,11 @@ from itertools import chain, product
 from typing import TYPE_CHECKING
 
 from spaseq.automaton.pattern import AnyOrder
+from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Rows
+from spaseq.matching.reference import Join
 from spaseq.matching.runs.program import Way
-from spaseq.matching.runs.state import Part, Parts, Run, Wait
+from spaseq.matching.runs.state import Gap, Part, Parts, Run, Wait
 
 if TYPE_CHECKING:
     from spaseq.matching.runs.machine import Machine
@@ -41,10 +43,16 @@ class Gathering:
         """The run in front of the ``ALL``."""
         return self._wait
 
+    @property
+    def _fresh(self) -> Run:
+        """A run that has nothing of the ``ALL`` yet."""
+        run = self._run
+        return Run(first=run.first, frontier=run.frontier, before=(*run.before, *run.choices))
+
     def start(self, machine: Machine) -> None:
         """Lets every operand begin, right after the run."""
         for i, operand in enumerate(self._way.operands):
-            begun = Run(first=self._run.first, frontier=self._run.frontier, home=(self, i))
+            begun = replace(self._fresh, home=(self, i))
             machine.arrive(operand.start, begun, self._marked)
 
     def offer(self, machine: Machine, operand: int, run: Run, rows: Rows) -> None:
@@ -63,6 +71,10 @@ class Gathering:
         stamps = [event.stamp for _, event in added]
         if not stamps or len(set(stamps)) < len(stamps) or self._wait.bars(stamps):
             return
+        gate = self._wait.gate
+        began = frozenset[int]().union(*(run.began for run, _ in parts))
+        if gate.strategy is Strategy.NEXT and not began <= {rival.unit.id for rival in gate.rivals}:
+            return  # another gate waits for these
         took = machine.gathered(self._wait.gate, self._run, added, [run for run, _ in parts])
         last = max((event for _, event in added), key=lambda event: event.position)
         if took.first is None or not machine.bounds.together(took.first, last):
@@ -80,15 +92,24 @@ class Gathering:
     def _arrive(self, machine: Machine, took: Run, parts: tuple[Part, ...], rows: Rows) -> None:
         """All operands are there: the run goes on, with what they leave undecided."""
         if rows:
-            gaps = tuple(chain(took.gaps, *(run.gaps for run, _ in parts)))
+            gaps = list(took.gaps)
+            for i, (run, _) in enumerate(parts):
+                rest = tuple(c for j, (other, _) in enumerate(parts) if j != i for c in other.choices)
+                gaps += [_joined(gap, Join(rest, rows)) for gap in run.gaps]
             leading = tuple(chain(took.leading, *(run.leading for run, _ in parts)))
-            machine.arrive(self._way.target, replace(took, gaps=gaps, leading=leading), rows)
+            began = frozenset[int]().union(*(run.began for run, _ in parts))
+            run = replace(took, gaps=tuple(gaps), leading=leading).beginning(began)
+            machine.arrive(self._way.target, run, rows)
 
     def _in_context(self, machine: Machine, parts: tuple[Part, ...]) -> Iterator[tuple[Part, ...]]:
         """The ways in which each operand matches the same events, given the others."""
         found = []
         for i, (operand, (run, _)) in enumerate(zip(self._way.operands, parts, strict=True)):
             others = machine.context.compatible([rows for j, (_, rows) in enumerate(parts) if j != i])
-            begun = Run(first=self._run.first, frontier=self._run.frontier)
-            found.append(machine.reread(operand.strict, begun, others, run.choices))
+            found.append(machine.reread(operand.strict, self._fresh, others, run.choices))
         return product(*found)
+
+
+def _joined(gap: Gap, join: Join) -> Gap:
+    """A gap at the end of an operand, with what the others have chosen."""
+    return gap._replace(mark=replace(gap.mark, steps=(*gap.mark.steps, join)))

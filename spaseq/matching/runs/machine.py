@@ -15,20 +15,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
-from spaseq.automaton.nfa import Action, Again, Await, Decide, Enter, Forbid, Leave, Unit
+from spaseq.automaton.nfa import (
+    Action,
+    Again,
+    Await,
+    Decide,
+    Enter,
+    Forbid,
+    Leave,
+    Omit,
+    Since,
+    Unit,
+    Until,
+)
 from spaseq.automaton.pattern import AnyOrder, Atom
 from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Occurrence
+from spaseq.matching.reference import Leading
+from spaseq.matching.runs.absence import Absences
 from spaseq.matching.runs.gathering import Gathering
 from spaseq.matching.runs.memory import Memory, Path, simultaneous
 from spaseq.matching.runs.program import Gate, Place, Program, Way
 from spaseq.matching.runs.state import (
     Frontier,
-    Gap,
     Index,
-    Leading,
     Parts,
     Run,
     Wait,
@@ -56,6 +68,7 @@ class Machine:
         allowed: frozenset[int] | None = None,
     ) -> None:
         self.memory = Memory(program, bounds)
+        self.absences = Absences(program.pattern, context, bounds, self.memory)
         self._program = program
         self.context = context
         self.bounds = bounds
@@ -158,7 +171,8 @@ class Machine:
             relevant[way.unit.id] = found
             for choices, extended, path in found:
                 if not wait.bars([e.stamp for _, e in choices]) and self._may_take(choices):
-                    self._step(way, self.took(gate, run, choices, path), extended, event)
+                    taken = self.took(gate, run, choices, path).beginning({way.unit.id})
+                    self._step(way, taken, extended, event)
         if gate.strategy is Strategy.STRICT:
             self._bar(wait, (event.stamp,))
             return
@@ -272,7 +286,10 @@ class Machine:
 
     def _act(self, run: Run, rows: Rows, actions: tuple[Action, ...]) -> tuple[Run, Rows] | None:
         """A run and its Ω after some actions, or None if one of them forbids to go on."""
+        start = rows
         for action in actions:
+            if isinstance(action, Again | Leave):
+                run = _stepped(run, action)
             match action:
                 case Enter(kleene=kleene):
                     rows = self.context.enter(rows, kleene)
@@ -289,42 +306,52 @@ class Machine:
                     rows = self.context.leave(rows, kleene, inside)
                     if not rows:
                         return None
-                case Forbid(units=units):
-                    run = replace(run, gaps=(*run.gaps, Gap(units, run.frontier)))
-                case Await(owner=owner):
-                    gaps = (gap._replace(owner=owner) if gap.owner is None else gap for gap in run.gaps)
+                case Forbid() | Omit():
+                    run = replace(run, gaps=(*run.gaps, self.absences.begin(action, run, rows, start)))
+                case Await(owner=owner, strategy=strategy):
+                    gaps = (
+                        gap._replace(owner=owner, strategy=strategy, begun=run.history)
+                        if gap.owner is None
+                        else gap
+                        for gap in run.gaps
+                    )
                     run = replace(run, gaps=tuple(gaps))
                 case Decide(owner=owner, inside=inside):
                     decided = self._decide(run, rows, owner, inside)
                     if decided is None:
                         return None
                     run = decided
+                case Since(within=within):
+                    run = replace(run, since={**run.since, within: None})
+                case Until(within=within, limit=limit):
+                    begun = run.since[within]
+                    if begun is None or run.frontier is None:
+                        raise TypeError(action)
+                    if run.frontier.time - begun > self.bounds.lasts(limit):
+                        return None
         return run, rows
 
     def _decide(self, run: Run, rows: Rows, owner: int, inside: tuple[int, ...]) -> Run | None:
-        """Closes the gaps before a complete element; None if something forbidden is in one of them."""
+        """Closes the gaps before a complete element; None if what was absent in one of them is there."""
         closed = [gap for gap in run.gaps if gap.owner == owner]
         if not closed:
             return run
         leading = list(run.leading)
-        for gap in closed:
-            if gap.after is None:
-                leading.append(Leading(gap.units, gap.before, rows, inside))
-            elif run.home is None and self.occurs(gap.units, rows, inside, gap.after, gap.before):
+        for gap in closed if run.home is None else ():
+            found = self.absences.decide(gap, run, rows, inside)
+            if found is False:
                 return None
+            if isinstance(found, Leading):
+                leading.append(found)
         return replace(run, gaps=tuple(gap for gap in run.gaps if gap.owner != owner), leading=tuple(leading))
 
-    def occurs(
-        self,
-        units: Sequence[Unit],
-        rows: Rows,
-        inside: tuple[int, ...],
-        after: Frontier | int,
-        before: Sequence[Stamp] | int,
-    ) -> bool:
-        """Whether something forbidden lies in a gap (see ``Memory.between`` for its ends)."""
-        return any(
-            self.memory.has(self.context, unit, rows, inside, after, before)
-            for unit in units
-            if not isinstance(unit, AnyOrder)
-        )
+
+def _stepped(run: Run, step: Again | Leave) -> Run:
+    """Remembers for what is absent what has happened since."""
+    if not run.gaps:
+        return run
+    gaps = (
+        gap._replace(mark=replace(gap.mark, steps=(*gap.mark.steps, step))) if gap.owner is None else gap
+        for gap in run.gaps
+    )
+    return replace(run, gaps=tuple(gaps))

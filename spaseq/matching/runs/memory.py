@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from itertools import chain, groupby, product
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, product
 
 from spaseq.automaton.pattern import Atom, Both, Either, Node
 from spaseq.events import Stamp
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Occurrence
-from spaseq.matching.runs.program import Program, gpms_of
-from spaseq.matching.runs.state import Frontier, all_precede
+from spaseq.matching.runs.program import Program
+from spaseq.matching.runs.state import Frontier
 
 #: How many events come between two clearings.
 _PAUSE = 256
@@ -53,47 +53,31 @@ class Memory:
             if after.precedes(event.stamp) if after else event.position >= first.position:
                 yield event
 
-    def between(self, gpm: str, after: Frontier | int, before: Sequence[Stamp] | int) -> Iterator[Occurrence]:
-        """The events of a GPM in a gap; its ends are events, or places on the window's axis."""
-        events = self._of[gpm]
-        measure = self._bounds.measure
-        if isinstance(after, int):
-            start = bisect_left(events, after, key=measure)
-        else:
-            start = bisect_left(events, after.time, key=_time)
-        for i in range(start, len(events)):
-            event = events[i]
-            if isinstance(before, int):
-                if measure(event) > before:
-                    return
-            elif event.time > before[0].time:
-                return
-            elif not all_precede((event.stamp,), before):
-                continue
-            if isinstance(after, int) or after.precedes(event.stamp):
-                yield event
+    @property
+    def everything(self) -> Sequence[Occurrence]:
+        """All events remembered, if a program asks for them."""
+        return self._log or []
 
-    def has(
-        self,
-        context: Context,
-        unit: Atom | Both,
-        rows: Rows,
-        inside: tuple[int, ...],
-        after: Frontier | int,
-        before: Sequence[Stamp] | int,
-    ) -> bool:
-        """Whether something in a gap is relevant for a unit in a context."""
-        if isinstance(unit, Atom):
-            return any(
-                context.extend(rows, unit, event, inside) for event in self.between(unit.gpm, after, before)
-            )
-        found = {e.position: e for gpm in gpms_of(unit) for e in self.between(gpm, after, before)}
-        events = sorted(found.values(), key=lambda event: event.position)
-        return any(
-            True
-            for _, group in groupby(events, key=_time)
-            for _ in simultaneous(context, unit, rows, inside, list(group))
-        )
+    def since(self, gpms: Iterable[str] | None, first: int, last: int) -> Sequence[Occurrence]:
+        """The events of some GPMs, or of all, from one time to another."""
+        return self._slice(gpms, _time, first, last)
+
+    def window(self, gpms: Iterable[str] | None, opening: int, closing: int) -> Sequence[Occurrence]:
+        """The same between two places on the window's axis."""
+        return self._slice(gpms, self._bounds.measure, opening, closing)
+
+    def _slice(
+        self, gpms: Iterable[str] | None, key: Callable[[Occurrence], int], first: int, last: int
+    ) -> Sequence[Occurrence]:
+        lists = [self.everything] if gpms is None else [self._of[gpm] for gpm in sorted(gpms)]
+        parts = [
+            events[bisect_left(events, first, key=key) : bisect_right(events, last, key=key)]
+            for events in lists
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        unique = {event.position: event for events in parts for event in events}
+        return [unique[position] for position in sorted(unique)]
 
 
 #: What was chosen in an ``&``, in the order written: of a ``|`` which side, of a GPM which event.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from spaseq.automaton.nfa import NFA, Action, Edge, Forbid, Rival, Unit
+from spaseq.automaton.nfa import NFA, Action, Await, Edge, Forbid, Omit, Rival, Unit
 from spaseq.automaton.pattern import AnyOrder, Atom, Both, Node, SequencePattern, walk
 from spaseq.language import scope
 from spaseq.language.syntax import Strategy
@@ -83,7 +83,7 @@ class Operand:
             or any(node.filters for node in nodes if isinstance(node, Atom))
             or any(node.deferred for node in nodes if isinstance(node, Both))
             or any(edge.predicate.strategy is Strategy.NEXT for edge in self._nfa.edges)
-            or any(isinstance(action, Forbid) for action in _actions(self._nfa))
+            or any(isinstance(action, Forbid | Omit) for action in _actions(self._nfa))
         )
 
 
@@ -92,7 +92,7 @@ class Program:
 
     ``woken`` gives the gates that must see an event of a GPM. ``remembered`` are the GPMs whose events
     negations look back at. ``simultaneous``: an ``&`` needs the other events of the same time;
-    ``logged``: an ``ALL`` needs to read its events again.
+    ``logged``: an ``ALL`` needs to read its events again, or something absent depends on all in its gap.
     """
 
     def __init__(self, nfa: NFA) -> None:
@@ -102,11 +102,15 @@ class Program:
         for gate in self.gates:
             for gpm in sorted(gate.gpms):
                 self.woken.setdefault(gpm, []).append(gate)
-        forbidden = (a for part in _everywhere(nfa) for a in _actions(part) if isinstance(a, Forbid))
-        units = [unit for action in forbidden for unit in action.units]
+        self.pattern = nfa.pattern
+        actions = [action for part in _everywhere(nfa) for action in _actions(part)]
+        units = [unit for action in actions if isinstance(action, Forbid) for unit in action.units]
         self.remembered = frozenset(gpm for unit in units for gpm in gpms_of(unit))
         self.simultaneous = any(not gate.plain for gate in self.gates)
-        self.logged = any(not way.independent for gate in self.gates for way in gate.ways)
+        self.logged = any(not way.independent for gate in self.gates for way in gate.ways) or any(
+            isinstance(a, Omit) or (isinstance(a, Forbid | Await) and a.strategy is Strategy.STRICT)
+            for a in actions
+        )
 
     def _places(self, nfa: NFA, loose: bool) -> Place:
         """The places of an automaton and its parts; the initial one."""

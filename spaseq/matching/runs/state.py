@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from spaseq.automaton.pattern import Atom, Both
 from spaseq.events import Stamp, precedes
+from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Rows
 from spaseq.matching.model import Choice, Occurrence
+from spaseq.matching.reference import Leading, Mark
 from spaseq.matching.runs.program import Gate, Way
 
 if TYPE_CHECKING:
@@ -63,24 +64,17 @@ def all_precede(earlier: Iterable[Stamp], later: Sequence[Stamp]) -> bool:
 
 
 class Gap(NamedTuple):
-    """A negation that waits for its end: what it forbids, after what (None: the window's beginning).
+    """Something that is absent, and waits for the next element to come, or for the match's window to end.
 
-    ``owner`` is the element whose events close it, ``before`` the first of these.
+    It begins ``after`` the match so far. ``owner`` is the element whose events close it, after the operator
+    ``strategy``; ``begun`` what was chosen before these.
     """
 
-    units: tuple[Atom | Both, ...]
+    mark: Mark
     after: Frontier | None
     owner: int | None = None
-    before: tuple[Stamp, ...] = ()
-
-
-class Leading(NamedTuple):
-    """A negation at the beginning: decided when the window of the match is known, in this context."""
-
-    units: tuple[Atom | Both, ...]
-    before: tuple[Stamp, ...]
-    rows: Rows
-    inside: tuple[int, ...]
+    strategy: Strategy | None = None
+    begun: History = None
 
 
 class Home(Protocol):
@@ -110,8 +104,10 @@ class Trace:
 class Run:
     """A match so far, without its Ω.
 
-    ``counts`` are the counters of the Kleenes in progress. ``home`` is the ``ALL`` whose operand this run
-    is a match of, and which one; such a run is *loose*. ``trace`` is kept where preference matters.
+    ``counts`` are the counters of the Kleenes in progress, ``since`` the times at which bounded elements
+    began (None: with the next event). ``home`` is the ``ALL`` whose operand this run is a match of, and
+    which one; such a run is *loose*. ``before`` are the choices before that ``ALL``, ``began`` the units
+    that the run took first. ``trace`` is kept where preference matters.
     """
 
     history: History = None
@@ -122,16 +118,18 @@ class Run:
     leading: tuple[Leading, ...] = ()
     home: tuple[Home, int] | None = None
     trace: Trace | None = None
+    since: Mapping[int, int | None] = field(default_factory=dict)
+    before: tuple[Choice, ...] = ()
+    began: frozenset[int] = frozenset()
 
     @property
     def choices(self) -> tuple[Choice, ...]:
         """The chosen events, in the order in which they were taken."""
-        found = []
-        link = self.history
-        while link is not None:
-            link, choice = link
-            found.append(choice)
-        return tuple(reversed(found))
+        return chosen(self.history)
+
+    def beginning(self, units: Iterable[int]) -> Run:
+        """The run, of which these units were taken first, if it had none before."""
+        return self if self.began else replace(self, began=frozenset(units))
 
     def took(self, choices: Sequence[Choice]) -> Run:
         """The run, one step on: events at one time, or those of an ``ALL``."""
@@ -139,16 +137,31 @@ class Run:
         history = self.history
         for choice in choices:
             history = (history, choice)
-        gaps = self.gaps
-        if gaps:
-            begun = head(stamps)
-            gaps = tuple(
-                g._replace(before=begun) if g.owner is not None and not g.before else g for g in gaps
-            )
+        since = self.since
+        if None in since.values():
+            begun = min(stamp.time for stamp in stamps)
+            since = {within: begun if time is None else time for within, time in since.items()}
         first = self.first
         if first is None:
             first = min((event for _, event in choices), key=lambda event: event.position)
-        return Run(history, first, frontier(stamps), self.counts, gaps, self.leading, self.home)
+        return replace(
+            self,
+            history=history,
+            first=first,
+            frontier=frontier(stamps),
+            trace=None,
+            since=since,
+        )
+
+
+def chosen(history: History, begun: History = None) -> tuple[Choice, ...]:
+    """The choices of a history since an earlier one, in the order in which they were taken."""
+    found = []
+    link = history
+    while link is not None and link is not begun:
+        link, choice = link
+        found.append(choice)
+    return tuple(reversed(found))
 
 
 #: A match of one operand of an ``ALL``.

@@ -1,0 +1,155 @@
+"""What a match says is absent, ``X?`` and ``!X``: asked of the remembered events.
+
+The questions are the reference's (a left join looks for any X that fits between a match and what follows it),
+put to the events of the gap alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from spaseq.automaton.nfa import Forbid, Omit
+from spaseq.automaton.pattern import Absent, Atom, Maybe, Node, SequencePattern, units, walk
+from spaseq.language.syntax import Strategy
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.model import Bounds, Choice, Found, Occurrence
+from spaseq.matching.reference import Entry, Leading, Mark, Partial, Prospects, Search, follow, horizon
+from spaseq.matching.runs.memory import Memory
+from spaseq.matching.runs.program import gpms_of
+from spaseq.matching.runs.state import Gap, Run, chosen
+
+
+class _Question(Search):
+    """A search among the events of one gap."""
+
+    def could(self, mark: Mark, strategy: Strategy | None, node: Node, wanted: Sequence[Choice]) -> bool:
+        """Whether an X stands where ``X?`` was left out, before an element that chose these."""
+        new = [event for _, event in wanted]
+        before = replace(mark.at, pool=self._events)
+        for x in self._missing(mark, before):
+            if follow(x.since(before), new):
+                x = replace(self._replay(x, mark), marks=(), pool=new)
+                for y in self._element(node, x, Entry(strategy), strategy):
+                    if set(y.events[len(x.events) :]) == set(wanted):
+                        return True
+        return False
+
+    def bars(self, mark: Mark, new: Sequence[Occurrence], after: Partial) -> bool:
+        """Whether one of the events before new ones is relevant for a negated element."""
+        return self._bars(mark, self._gap(mark, [g for g in self._events if follow([g], new)]), after)
+
+    def led(self, leading: Leading) -> bool:
+        """Whether something is there that a match says is absent at its beginning."""
+        if isinstance(leading.mark.node, Maybe):
+            wanted = leading.after.events[len(leading.before.events) :]
+            return self.could(leading.mark, leading.operator, leading.node, wanted)
+        return self._was_there(leading, self._events)
+
+    def trails(self, mark: Mark, m: Partial) -> bool:
+        """The same of its end."""
+        return self._is_there(mark, m, self._events)
+
+
+class Absences:
+    """Asks for one automaton. ``memory`` has the events."""
+
+    def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds, memory: Memory) -> None:
+        self._pattern = pattern
+        self._context = context
+        self._bounds = bounds
+        self._memory = memory
+        self._nodes = {node.id: node for node in walk(pattern.root)}
+
+    def begin(self, action: Forbid | Omit, run: Run, rows: Rows, start: Rows) -> Gap:
+        """What is absent behind a run; ``start`` are its rows at the operator before it."""
+        at = Partial(_events(run), rows, (), action.inside)
+        if isinstance(action, Forbid):
+            return Gap(Mark(action.negation, at, Entry(action.strategy)), run.frontier)
+        beside = []
+        for side in action.beside:
+            entered = start
+            for kleene in side.entered:
+                entered = self._context.enter(entered, kleene)
+            beside.append((side.node, replace(at, rows=entered, inside=side.inside)))
+        return Gap(Mark(action.optional, at, Entry(action.strategy, tuple(beside))), run.frontier)
+
+    def decide(self, gap: Gap, run: Run, rows: Rows, inside: tuple[int, ...]) -> Leading | bool:
+        """Whether it is absent, now that the next element is there; at a match's beginning, what to ask."""
+        after = Partial(_events(run), rows, (), inside)
+        wanted = chosen(run.history, gap.begun)
+        before = replace(after, events=after.events[: len(after.events) - len(wanted)])
+        assert gap.owner is not None
+        node = self._nodes[gap.owner]
+        if not gap.mark.at.events:
+            assert gap.strategy is not None
+            return Leading(gap.mark, gap.strategy, node, before, after)
+        new = [event for _, event in wanted]
+        assert gap.after is not None
+        question = self._question(
+            self._memory.since(_gpms(gap.mark), gap.after.time, max(event.time for event in new))
+        )
+        if isinstance(gap.mark.node, Absent):
+            return not question.bars(gap.mark, new, after)
+        return not question.could(gap.mark, gap.strategy, node, wanted)
+
+    def led(self, run: Run, match: Found) -> bool:
+        """Whether something absent at a match's beginning is there, in its window."""
+        if not run.leading:
+            return False
+        window = self._window(match)
+        return any(self._question(self._memory.window(_read(x), *window)).led(x) for x in run.leading)
+
+    def trailed(self, run: Run, match: Found) -> bool:
+        """Whether something absent at a match's end is there, in its window."""
+        m, window = _complete(run, match), self._window(match)
+        return any(
+            self._question(self._memory.window(_gpms(gap.mark), *window)).trails(gap.mark, m)
+            for gap in run.gaps
+        )
+
+    def early(self, run: Run) -> bool:
+        """Whether what is absent at the end of a match may be decided before its window ends."""
+        return all(
+            gap.mark.entry.operator is Strategy.STRICT
+            or (
+                gap.mark.node.limit is not None
+                if isinstance(gap.mark.node, Absent)
+                else not isinstance(gap.mark.node.element, Atom)
+            )
+            for gap in run.gaps
+        )
+
+    def open(self, run: Run, match: Found, newest: Occurrence, at: int) -> bool:
+        """Whether what is absent at a match's end may still come, now that all up to ``at`` is there."""
+        coming = horizon(self._context, self._bounds, newest, at)
+        events = self._memory.everything
+        prospects = Prospects(self._pattern, self._context, self._bounds, events, coming)
+        return prospects.open(_complete(run, match))
+
+    # --- events -------------------------------------------------------------------------------
+
+    def _question(self, events: Sequence[Occurrence]) -> _Question:
+        return _Question(self._pattern, self._context, self._bounds, events)
+
+    def _window(self, match: Found) -> tuple[int, int]:
+        return self._bounds.opening(match.first, match.last), self._bounds.closing(match.first)
+
+
+def _gpms(mark: Mark) -> frozenset[str] | None:
+    """The GPMs whose events matter; None if all do, since they may stand between others."""
+    if isinstance(mark.node, Maybe) or mark.entry.operator is Strategy.STRICT:
+        return None
+    return frozenset(gpm for unit in units(mark.node.element) for gpm in gpms_of(unit))
+
+
+def _read(leading: Leading) -> frozenset[str] | None:
+    return None if leading.operator is Strategy.STRICT else _gpms(leading.mark)
+
+
+def _events(run: Run) -> tuple[Choice, ...]:
+    return (*run.before, *run.choices)
+
+
+def _complete(run: Run, match: Found) -> Partial:
+    return Partial(_events(run), match.rows, (), marks=tuple(gap.mark for gap in run.gaps))
