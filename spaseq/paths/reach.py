@@ -197,6 +197,7 @@ class Search:
         workspace.masks(product.size, words)
         end = min(self._done + _BITS * words, len(self._begins))
         found = np.empty(len(workspace.known), dtype=np.int32)
+        workspace.settled = False
         count = together(
             product.pointers, product.targets, product.leaving, product.moves, product.ends,
             product.initial, product.empty, self._begins, self._done, end, words, self._inside,
@@ -220,6 +221,7 @@ class Search:
         total, found = np.zeros(words, dtype=np.uint64), np.empty(len(workspace.known), dtype=np.int32)
         while self._more():
             end = min(self._done + _BITS * words, len(self._begins))
+            workspace.settled = False
             filled = sweep(
                 product.pointers, product.targets, product.leaving, product.moves, product.ends,
                 product.initial, product.empty, self._begins, self._done, end, words,
@@ -234,6 +236,7 @@ class Search:
         counts = self._counted(words, found)
         if not self._in_parts or counts.sum() <= _PART:
             self._unpack(end, words, found, counts)
+            self._workspace.settled = True
             yield
             return
         self._apart = True
@@ -244,6 +247,7 @@ class Search:
             self._first = self._done = begin
             self._offsets[begin] = 0
             self._unpack(end, words, some, self._counted(words, some))
+            self._workspace.settled = low + size >= len(found)
             yield
         self._apart = False
 

@@ -52,6 +52,7 @@ class Workspace:
         self._stamp = 0
         self._wanted = _NO_NODES
         self._marked = 0
+        self.settled = True  # False as long as masks are not 0: what they say has not been read to its end
         self.out: Nodes = np.empty(nodes + _ROOM, dtype=np.int32)
         self.wanted: Flags = np.zeros(max(1, nodes), dtype=np.bool_)  # of length 0 it would mean all
         self.inside: Nodes = np.zeros(0, dtype=np.int32)
@@ -178,6 +179,8 @@ class Workspaces:
 
     def give(self, workspace: Workspace) -> None:
         """Take back what a search has ended with in order."""
+        if not workspace.settled:  # a search in parts, closed before the last one
+            return
         workspace.clear()
         if not self._spare or (len(self._spare) < _SPARE and self._is_small(workspace)):
             self._spare.append(workspace)

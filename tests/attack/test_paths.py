@@ -59,6 +59,19 @@ def found_paths(mode: str, text: str, *arguments: Any) -> Query:
     return ask
 
 
+def in_batches(graph: KnowledgeGraph) -> Answer:
+    found = [batch.arrays for batch in graph.batches("(:a|:b)*/:c?")]
+    return sorted(pair for arrays in found for pair in zip(*(ends.tolist() for ends in arrays), strict=True))
+
+
+def some_batches(graph: KnowledgeGraph) -> Answer:
+    """The first of a search that is given up."""
+    search = graph.batches("(:a|:b)+", None, [":4", ":0", ":7"])
+    first = bool(len(next(search)))
+    del search
+    return first
+
+
 def some_paths(graph: KnowledgeGraph) -> Answer:
     """The first of a search that is given up."""
     search = graph.paths("(:a|:b)+", ":0", mode="TRAIL")
@@ -88,6 +101,8 @@ QUERIES: dict[str, Query] = {
     "pairs to some": found_pairs(":a*/(:b|!(:a|:c))", None, [":4", ":11", ":x"]),
     "pairs between": found_pairs("(:a|^:b)+", [":0", ":2", ":7"], [":4", ":0"]),
     "pairs from the middle": found_pairs("(:a|:b)+/:rare/:a{1,3}"),
+    "batches": in_batches,
+    "some batches": some_batches,
     "pairs, limited": lambda graph: len(graph.pairs("(:a|:b)+", limit=7)),
     "paths from the middle": found_paths("TRAIL", "(:a|:b)+/:rare/:a{1,3}"),
     "walks": found_paths("WALK", "(:a|:b){1,3}", ":0"),
@@ -117,7 +132,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     many, cost, components = WAYS[name]
     for constant, value in (("_MANY", many), ("_MASK_COST", cost), ("_COMPONENT_COST", components)):
         monkeypatch.setattr(reach, constant, value)
-    for constant, value in (("_TRIED", 0), ("_BITS", 3), ("_WORDS", 2), ("_AT_ONCE", 4)):
+    for constant, value in (("_TRIED", 0), ("_BITS", 3), ("_WORDS", 2), ("_AT_ONCE", 4), ("_PART", 5)):
         monkeypatch.setattr(reach, constant, value)
     monkeypatch.setattr(pairs, "_WORTH", 1)
     return name
@@ -130,7 +145,7 @@ def answers_as(graph: KnowledgeGraph, expected: dict[str, Answer], *names: str) 
 
 
 #: What is asked after each exception: between them they use all that a graph keeps.
-PROBES = ("pairs", "pairs between", "pairs from the middle", "ALL TRAIL", "ANY WALK", "retrieve")
+PROBES = ("pairs", "pairs between", "pairs from the middle", "batches", "ALL TRAIL", "ANY WALK", "retrieve")
 
 
 CASES = [
@@ -276,8 +291,8 @@ def test_searches_that_take_turns(expected: dict[str, Answer]) -> None:
         waiting = {name: graph.paths(*query, mode=name) for name, query in asked.items()}
         found: dict[str, Counter[Answer]] = {name: Counter() for name in waiting}
         for turn in count():
-            given_up = graph.paths("(:a|:b)+", mode="TRAIL")
-            next(given_up)
+            given_up = (graph.paths("(:a|:b)+", mode="TRAIL"), graph.batches("(:a|^:b)+", None, [":4", ":x"]))
+            assert all(map(next, given_up))
             for name, search in list(waiting.items()):
                 path = next(search, None)
                 if path is None:
