@@ -19,6 +19,7 @@ from spaseq.automaton.pattern import (
     Node,
     SequencePattern,
     Within,
+    walk,
 )
 from spaseq.automaton.scopes import owners, scoped
 from spaseq.language import scope
@@ -35,6 +36,7 @@ from spaseq.language.syntax import (
     Repeat,
     Seq,
     Sequence,
+    Strategy,
 )
 
 
@@ -47,17 +49,47 @@ def normalise(query: Query) -> SequencePattern:
     variables = {name: part.variables for name, part in gpms.items()}
     root = scoped(root, variables, frozenset(variable.name for variable in query.partition))
     found, mixed = owners(root, variables)
+    witnesses = _witnesses(query, gpms) if any(map(_strict, walk(root))) else {}
     return SequencePattern(
         query=query,
         root=root,
-        gpms=gpms,
+        gpms={**gpms, **witnesses},
         group_of={name: kleenes[-1] for name, kleenes in found.items()},
         owners=found,
         mixed=mixed,
         where=query.filters,
         negated=frozenset(gpm.name for gpm in query.gpms) - positive,
         streams=tuple(declaration.iri for declaration in query.streams),
+        witnesses=frozenset(witnesses),
     )
+
+
+def _strict(node: Node) -> bool:
+    """Whether a node asks for what is next to it, relevant or not."""
+    match node:
+        case Chain(operators=operators):
+            return Strategy.STRICT in operators
+        case Kleene(strategy=strategy, maximum=maximum):
+            return strategy is Strategy.STRICT and maximum != 1
+        case _:
+            return False
+
+
+def _witnesses(query: Query, gpms: Mapping[str, GpmPart]) -> dict[str, GpmPart]:
+    """What binds the partition's variables without FILTERs, where that says more than the GPMs say.
+
+    Only ``,`` sees an event of a partition for which no GPM is relevant.
+    """
+    keys = {variable.name for variable in query.partition}
+    found = {}
+    for name, part in gpms.items():
+        elements = tuple(e for e in part.stateless.elements if not isinstance(e, Filter))
+        has_filters = len(elements) < len(part.stateless.elements)
+        if keys and has_filters and keys <= scope.gpm_certain(part.gpm):
+            bare = replace(part.stateless, elements=elements)
+            gpm = replace(part.gpm, name=f"{name} without filters", pattern=bare)
+            found[gpm.name] = replace(part, gpm=gpm, stateless=bare, correlated=())
+    return found
 
 
 def _part(query: Query, gpm: Gpm, positive: set[str]) -> GpmPart:

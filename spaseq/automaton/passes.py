@@ -129,7 +129,7 @@ def derive_keys(nfa: NFA) -> NFA:
         return replace(part, edges=tuple(edges))
 
     pattern = nfa.pattern
-    positive = [g for name, g in pattern.gpms.items() if name not in pattern.negated]
+    positive = [pattern.gpms[name] for name in pattern.positive]
     shared = frozenset.intersection(*(scope.gpm_certain(part.gpm) for part in positive))
     return replace(nfa.everywhere(change), shared=tuple(sorted(shared)))
 

@@ -168,6 +168,8 @@ class SequencePattern:
     ``group_of`` maps each group variable to the id of the innermost Kleene it belongs to, ``owners`` to those
     of all alternatives, outermost first; ``mixed`` are the ones that have another scope elsewhere.
     ``where`` are the filters at the level of WHERE; ``negated`` are GPMs used only under ``!``.
+    ``witnesses`` are in ``gpms`` beside those of the query: GPMs without their FILTERs, which say of what
+    partitions an event is (semantics, section 4). They match nothing.
     """
 
     query: Query
@@ -179,6 +181,17 @@ class SequencePattern:
     where: tuple[Filter, ...]
     negated: frozenset[str]
     streams: tuple[NamedNode, ...]
+    witnesses: frozenset[str] = frozenset()
+
+    @property
+    def queried(self) -> tuple[str, ...]:
+        """The GPMs of the query."""
+        return tuple(name for name in self.gpms if name not in self.witnesses)
+
+    @property
+    def positive(self) -> tuple[str, ...]:
+        """The GPMs that a match may choose events for."""
+        return tuple(name for name in self.queried if name not in self.negated)
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -68,7 +68,7 @@ class Pipeline:
         """``start`` is the time at which the first window begins: the first event's, unless given."""
         self.query = query
         self.pattern: SequencePattern = normalise(query)
-        self.stats = Stats(gpms={name: GpmStats() for name in self.pattern.gpms})
+        self.stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
         self.done = False
         #: Who else wants the events that it takes.
         self.seen: Callable[[EventBatch], None] | None = None
@@ -80,6 +80,7 @@ class Pipeline:
             if part.streams == frozenset(self.pattern.streams)
             else [dictionary.intern(stream) for stream in part.streams]
             for name, part in self.pattern.gpms.items()
+            if name not in self.pattern.witnesses
         }
         sharing = sharing or Sharing()
         self._gpms = {
@@ -127,18 +128,21 @@ class Pipeline:
             return
         solutions = [(name, gpm.by_event(batch)) for name, gpm in self._gpms.items()]
         for name, found in solutions:
+            if name in self.pattern.witnesses:
+                continue
             counted = self.stats.gpms[name]
             counted.matched += len(found)
             counted.rows += sum(map(len, found.values()))
         computed = _Computed.of(
             self._dictionary, [rows for name, rows in solutions if name in self._computing]
         )
+        witnesses = self.pattern.witnesses
         stamps = map(Stamp, batch.time.tolist(), batch.stream.tolist(), batch.n.tolist())
         for index, stamp in enumerate(stamps):
             seen = {name: rows[index] for name, rows in solutions if index in rows}
             occurrence = Occurrence(stamp, self._position, seen, batch, index, computed)
             self._position += 1
-            self.stats.relevant += bool(seen)
+            self.stats.relevant += any(name not in witnesses for name in seen)
             yield from self._matches(matcher.push(occurrence))
             if self.done:
                 return
@@ -148,6 +152,8 @@ class Pipeline:
         solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
         relevant = np.zeros(len(batch), dtype=np.bool_)
         for name, table in solutions.items():
+            if name in self.pattern.witnesses:
+                continue
             matched = np.zeros(len(batch), dtype=np.bool_)
             if table.event is not None:
                 matched[table.event] = True

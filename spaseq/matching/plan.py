@@ -44,6 +44,7 @@ class Explanation:
     streams: tuple[tuple[str, str], ...]
     window: str
     partition: tuple[str, ...]
+    unfiltered: tuple[str, ...]
     gpms: tuple[GpmPlan, ...]
     where: tuple[tuple[str, str], ...]
     nfa: NFA
@@ -110,7 +111,8 @@ class Explanation:
 
     def _partition(self) -> str:
         if self.partition:
-            return "by " + " ".join(f"?{name}" for name in self.partition)
+            by = "by " + " ".join(f"?{name}" for name in self.partition)
+            return by + "".join(f"; an event is there for ',' by {name}" for name in self.unfiltered)
         if not self.nfa.shared:
             return "none: the query runs as one group"
         shared = " ".join(f"?{name}" for name in self.nfa.shared)
@@ -127,7 +129,12 @@ def explain(query: Query) -> Explanation:
         streams=tuple((stream.name, stream.iri.value) for stream in query.streams),
         window=_window(query.window),
         partition=tuple(variable.name for variable in query.partition),
-        gpms=tuple(_gpm(part, gpm in pattern.negated) for gpm, part in pattern.gpms.items()),
+        unfiltered=tuple(gpm for gpm in pattern.gpms if gpm in pattern.witnesses),
+        gpms=tuple(
+            _gpm(part, gpm in pattern.negated)
+            for gpm, part in pattern.gpms.items()
+            if gpm not in pattern.witnesses
+        ),
         where=tuple((print_expression(f.condition), _place(f, nfa)) for f in pattern.where),
         nfa=nfa,
         evaluator=choice.name,

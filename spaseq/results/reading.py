@@ -23,7 +23,7 @@ class Reader:
         self.query = pattern.query
         self.projector = projector
         self.keys = tuple(variable.name for variable in pattern.query.partition)
-        self.gpms = tuple(name for name in pattern.gpms if name not in pattern.negated)
+        self.gpms = pattern.positive
         self.shown = Shown(dictionary)
         self.json = QuickJson(self.gpms, dictionary)
 

@@ -188,9 +188,7 @@ class Projector:
 def bound_variables(pattern: SequencePattern) -> tuple[str, ...]:
     """What ``SELECT *`` means: the variables bound outside negations, in the order written."""
     names: dict[str, None] = {}
-    for part in pattern.gpms.values():
-        if part.name in pattern.negated:
-            continue
+    for part in map(pattern.gpms.__getitem__, pattern.positive):
         written = re.findall(r"[?$](\w+)", print_group(part.gpm.pattern))
         extra = [v.name for v in (part.gpm.time, part.gpm.graph) if v is not None]
         names.update(dict.fromkeys(name for name in (*written, *extra) if name in part.variables))

@@ -409,11 +409,11 @@ class Matcher:
         if entry.op == ",":
             return not between
         if entry.op == ";" and s.deaf is None:
-            if any(self.relevant(unit, state, between) for unit, state in starts):
+            if any(self.relevant(whole(unit), state, between) for unit, state in starts):
                 return False
             return all(
                 any(
-                    not any(self.relevant(unit, state, between) for unit, state in way)
+                    not any(self.relevant(whole(unit), state, between) for unit, state in way)
                     for way in self.starts(node, state)
                 )
                 for node, state in entry.beside
@@ -681,6 +681,17 @@ def _interleaved(parts: Sequence[State]) -> tuple[object, ...]:
                 steps[-1][1].append(token)
     steps.sort(key=lambda step: step[0])  # type: ignore[arg-type,return-value]
     return tuple(t for (order, operand), tokens in steps for t in (order, operand, *tokens))
+
+
+def whole(unit: Node) -> Node:
+    """A conjunction with all sides of its ``|``s: nothing relevant for any of them is skipped."""
+    match unit:
+        case And(operands=operands):
+            return And(tuple(map(whole, operands)))
+        case Or(operands=operands):
+            return Or(tuple(map(whole, operands)))
+        case _:
+            return unit
 
 
 def units(node: Node) -> Iterator[Node]:

@@ -10,6 +10,9 @@ import warnings
 import pytest
 
 import spaseq
+from spaseq.automaton.normal import normalise
+from spaseq.language import prepare
+from spaseq.matching.plan import explain
 from tests.streams import NS, events_of, found, letters, query
 
 EVALUATORS = ["reference", "runs"]
@@ -354,6 +357,28 @@ def test_partitions(evaluator: str, events: str, seq: str, expected: list[str]) 
     gpms = {n: f"?{n.lower()} :k ?k" for n in "ABC"}
     text = query(seq, gpms=gpms, partition="?k")
     assert sorted(found(text, events, evaluator=evaluator)) == sorted(expected)
+
+
+@pytest.mark.parametrize("name", ["reference", "runs", "kernel", "enumeration", "parameterized", None])
+def test_what_a_filter_keeps_out_stands_between(name: str | None) -> None:
+    """An event belongs to a partition by what a GPM binds without its FILTERs, as a row does in SQL."""
+    filtered = {"A": "?a :k ?k FILTER(?av > 1)", "B": "?b :k ?k FILTER(?bv != 3)"}
+    events = "a1=5/x b2=3/x b3=7/x a4=5/y a5=1/y b6=7/y a7=2/x a8=2/y b9=7/x c10/y b11=7/y"
+    if name == "parameterized":
+        filtered = {"A": "?a :k ?k FILTER(?av != 1)", "B": "?b :k ?k FILTER(?bv != 3)"}
+    text = query("A , B", gpms=filtered, partition="?k", window="20 SECONDS")
+    try:
+        result = found(text, events, evaluator=name)
+    except spaseq.EngineError:
+        pytest.skip(f"{name} cannot run filters of a GPM")
+    assert result == ["a7b9", "a8b11"]
+
+
+def test_with_skipping_operators_nobody_pays_for_partitions() -> None:
+    gpms = {"A": "?a :k ?k FILTER(?av > 1)", "B": "?b :k ?k"}
+    assert normalise(prepare(query("A ; B", gpms=gpms, partition="?k"))).witnesses == frozenset()
+    assert normalise(prepare(query("A , B", gpms=gpms, partition="?k"))).witnesses == {"A without filters"}
+    assert "by A without filters" in str(explain(prepare(query("A , B", gpms=gpms, partition="?k"))))
 
 
 def test_emit_and_consume_are_per_partition(evaluator: str) -> None:

@@ -44,11 +44,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A query for the kernel: the GPMs at the places of the pattern, and what its tracks hold."""
+    """A query for the kernel: the GPMs at the places of the pattern, and what its tracks hold.
+
+    ``witnesses`` are the GPMs that only say of what partitions an event is.
+    """
 
     program: Program
     atoms: tuple[Atom, ...]
     questions: tuple[Asked, ...]
+    witnesses: tuple[str, ...]
 
 
 def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
@@ -160,7 +164,7 @@ class _Compiler:
         )
         # A track holds either codes or symbols.
         program = compile_blocks(blocks, Layout(codes=range(at), symbols=range(at)))
-        return Compiled(program, self._atoms, tuple(asked))
+        return Compiled(program, self._atoms, tuple(asked), tuple(sorted(self._pattern.witnesses)))
 
     def _variables(self, atom: Atom) -> frozenset[str]:
         return self._pattern.gpms[atom.gpm].variables
@@ -171,7 +175,8 @@ class _Compiler:
         GPMs that have the partition's variables in different places see an event in different partitions.
         """
         found: dict[str, tuple[object, tuple[str, ...]]] = {}
-        for name, part in self._pattern.gpms.items():
+        for name in self._pattern.positive:
+            part = self._pattern.gpms[name]
             asks = question(part.gpm, part.stateless)
             keys = tuple(asks.names.index(v.name) for v in self._pattern.query.partition)
             found[name] = ((asks.key, keys), asks.names)

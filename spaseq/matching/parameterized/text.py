@@ -81,10 +81,12 @@ def read(
 ) -> Text:
     """A batch of so many events; ``tables`` are the solutions of GPMs, each with its event."""
     asked = [(question, tables[question.gpm]) for question in compiled.questions]
-    rows, events, found = _symbols(size, keys, [table for _, table in asked])
+    # Without its filters a GPM says nothing but that an event is in a partition.
+    witnesses = [tables[name] for name in compiled.witnesses]
+    rows, events, found = _symbols(size, keys, [*(table for _, table in asked), *witnesses])
     tracks = np.zeros((compiled.program.tracks, len(events)), dtype=np.int64)
     ambiguous = np.zeros(len(events), dtype=np.bool_)
-    for (question, table), at in zip(asked, rows, strict=True):
+    for (question, table), at in zip(asked, rows[: len(asked)], strict=True):
         tracks[question.relevance, at] = RELEVANT
         for i, track in enumerate(question.tracks, question.relevance + 1):
             column = table.column(track.variable)

@@ -31,6 +31,17 @@ from spaseq.matching.reference.partial import Entry, Events, Join, Leading, Mark
 Start = tuple[tuple[Node, Partial], ...]
 
 
+def whole(unit: Node) -> Node:
+    """A unit with all sides of its ``|``s, also those that are not taken here."""
+    match unit:
+        case Both(operands=operands):
+            return replace(unit, operands=tuple(map(whole, operands)))
+        case Either(operands=operands, closed=closed):
+            return replace(unit, operands=tuple(map(whole, (*operands, *closed))), closed=())
+        case _:
+            return unit
+
+
 class Conditions(ABC):
     """The questions that a search asks of all events."""
 
@@ -105,7 +116,7 @@ class Conditions(ABC):
 
     def _skips(self, start: Start, between: Events) -> bool:
         """Whether something between is relevant for what an element may begin with."""
-        return any(self._relevant(unit, at, between) for unit, at in start)
+        return any(self._relevant(whole(unit), at, between) for unit, at in start)
 
     def _between(self, m: Partial, new: Events) -> Events:
         before = m.chosen

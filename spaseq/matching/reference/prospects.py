@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from spaseq.automaton.nfa import Leave
 from spaseq.automaton.pattern import (
     Absent,
+    AnyOrder,
     Atom,
     Both,
     Kleene,
@@ -65,7 +67,7 @@ class Prospects(Search):
         super().__init__(pattern, context, bounds, events)
         self._horizon = horizon
         self._parts = pattern.gpms
-        self._negated = pattern.negated
+        self._positive = pattern.positive
 
     def prospects(self) -> Iterator[Partial]:
         """Ways that have begun, and of which some events are still to come."""
@@ -120,6 +122,18 @@ class Prospects(Search):
     def _strictly(self, m: Partial, new: Events) -> bool:
         return super()._strictly(m, new) and not any(map(coming, new))
 
+    def _rows_of(self, node: AnyOrder, m: Partial, parts: Sequence[Partial], strictly: bool) -> Rows:
+        if any(coming(event) for part in parts for event in part.since(m)):
+            return m.rows
+        return super()._rows_of(node, m, parts, strictly)
+
+    def _leave(self, m: Partial, node: Kleene) -> Partial:
+        if not any(map(coming, m.chosen)):
+            return super()._leave(m, node)
+        # A filter of WHERE may hold for what is to come.
+        inside = m.inside[:-1]
+        return replace(self._step(m, Leave(node.id, node.minimum, inside)), inside=inside)
+
     def _complete(self, m: Partial) -> Rows:
         return m.rows if any(map(coming, m.chosen)) else super()._complete(m)
 
@@ -148,10 +162,10 @@ class Prospects(Search):
         """Whether what bars a match depends on values that the match has not got yet."""
         gpms = {a.gpm for unit in units(mark.node.element) for a in atoms(unit)}
         bound = [row.binding.keys() for row in mark.at.rows]
-        later = {v for name, part in self._parts.items() if name not in self._negated for v in part.variables}
+        later = {v for name in self._positive for v in self._parts[name].variables}
         asked = {v for name in gpms for v in self._context.speaks_of(name)}
         own = {v for name in gpms for v in self._parts[name].variables} - {
-            v for name, part in self._parts.items() if name not in gpms for v in part.variables
+            v for name in self._positive if name not in gpms for v in self._parts[name].variables
         }
         return any(not (asked & later) - own <= names for names in bound)
 
