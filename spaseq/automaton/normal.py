@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import product
 
 from spaseq.automaton.pattern import (
     Absent,
@@ -106,6 +107,17 @@ def _part(query: Query, gpm: Gpm, positive: set[str]) -> GpmPart:
     )
 
 
+def _sides(operand: Seq) -> tuple[Seq, ...]:
+    """An operand of ``&`` once for each choice of a side of every ``|`` in it."""
+    match operand:
+        case Disjunction(operands=operands):
+            return tuple(side for inner in operands for side in _sides(inner))
+        case Conjunction(operands=operands):
+            return tuple(Conjunction(way, span=operand.span) for way in product(*map(_sides, operands)))
+        case _:
+            return (operand,)
+
+
 class _Builder:
     """Numbers the places of a sequence in the order written and hands filters to their node."""
 
@@ -136,6 +148,10 @@ class _Builder:
                 return Chain(identity, tuple(map(inner, elements)), operators)
             case Disjunction(operands=operands):
                 return Either(identity, tuple(map(inner, operands)))
+            case Conjunction(operands=operands) if self._side_waits(operands):
+                # Only what is taken is asked: X & (Y | Z) is (X & Y) | (X & Z).
+                ways = product(*map(_sides, operands))
+                return inner(Disjunction(tuple(Conjunction(way, span=seq.span) for way in ways)))
             case Conjunction(operands=operands):
                 others = [self._others(operands, i) for i in range(len(operands))]
                 nodes = tuple(
@@ -173,6 +189,16 @@ class _Builder:
             case Repeat(element=element, minimum=minimum, maximum=maximum, strategy=strategy):
                 own = frozenset[str]()  # until all places are known
                 return Kleene(identity, inner(element), minimum, maximum, strategy, own, seq.reluctant)
+
+    def _side_waits(self, operands: tuple[Seq, ...]) -> bool:
+        """Whether a filter on one side of a ``|`` needs a variable that only another operand binds."""
+        for i, operand in enumerate(operands):
+            others = self._others(operands, i)
+            references = scope.references(operand) if len(_sides(operand)) > 1 else ()
+            for ref, _ in references:
+                if any(self._waits(ref, f, others) for f in self._gpms[ref.name].correlated):
+                    return True
+        return False
 
     def _filters(self, ref: Ref, waited: frozenset[str]) -> tuple[Filter, ...]:
         return self._without(self._gpms[ref.name].correlated, ref, waited)

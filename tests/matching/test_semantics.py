@@ -332,6 +332,12 @@ def test_simultaneous_conjunction_with_a_filter(evaluator: str) -> None:
     assert found(text, "S.a1=1 T.b1=5 S.a2=5 T.b2=1", evaluator=evaluator) == ["a2T.b2"]
 
 
+def test_a_filter_on_one_side_of_an_and_asks_only_where_it_is_taken(evaluator: str) -> None:
+    gpms = {"D": "?d a ?type", "B": "", "C": "FILTER(?cv > ?dv)"}
+    text = query("A ; (D & (B | C))", gpms=gpms).replace("?d a :d", "?d :v ?any")
+    assert found(text, "a1 b2 a3 c4", evaluator=evaluator) == ["a1b2"]
+
+
 def test_where_filters_apply_as_soon_as_their_variables_are_bound(evaluator: str) -> None:
     """So they decide what is relevant, just as a correlated filter does."""
     text = query("A ; B", where="FILTER(?bv < ?av)")
