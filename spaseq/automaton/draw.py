@@ -6,7 +6,8 @@ and the rest by ``layered`` and ``routes``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
@@ -61,24 +62,36 @@ def dot(nfa: NFA) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def svg(nfa: NFA) -> str:
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What to write in a drawing: behind the label of each edge, and below each state, by their numbers."""
+
+    edges: Sequence[str]
+    states: Sequence[str]
+
+
+def svg(nfa: NFA, notes: Notes | None = None) -> str:
     """The automaton as an SVG document of its own size, in pixels."""
-    labels = _labels(nfa)
+    labels = _labels(nfa, notes)
     layer = _layers(labels, nfa.size)
     endings = _endings(nfa)
-    places = [_place(layer[state], endings.get(state)) for state in range(nfa.size)]
+    below = [endings.get(state, "") for state in range(nfa.size)]
+    if notes is not None:
+        below = [", ".join(filter(None, pair)) for pair in zip(below, notes.states, strict=True)]
+    places = [_place(layer[state], below[state]) for state in range(nfa.size)]
     centres, drawn = arrows(places, labels)
-    states = [_state(state, centre, endings.get(state)) for state, centre in enumerate(centres)]
+    states = [_state(state, at, below[state], state in endings) for state, at in enumerate(centres)]
     return document(show(nfa.root), drawn, states)
 
 
-def _labels(nfa: NFA) -> dict[tuple[int, int], list[str]]:
+def _labels(nfa: NFA, notes: Notes | None) -> dict[tuple[int, int], list[str]]:
     """The labels of the edges between each pair of states: one arrow, a line per alternative."""
     labels: dict[tuple[int, int], list[str]] = {}
-    for edge in nfa.edges:
+    for number, edge in enumerate(nfa.edges):
         lines = labels.setdefault((edge.source, edge.target), [])
-        if label(edge) not in lines:
-            lines.append(label(edge))
+        text = label(edge) if notes is None else f"{label(edge)}   {notes.edges[number]}"
+        if text not in lines:
+            lines.append(text)
     return labels
 
 
@@ -109,23 +122,23 @@ def _layers(labels: Mapping[tuple[int, int], list[str]], size: int) -> dict[int,
     return layer
 
 
-def _place(layer: int, end: str | None) -> Place:
-    below, under = (LINE + 4, width([end]) / 2) if end else (0.0, 0.0)
+def _place(layer: int, text: str) -> Place:
+    below, under = (LINE + 4, width([text]) / 2) if text else (0.0, 0.0)
     return Place(layer, _RADIUS, _RADIUS, circle=True, below=below, under=under)
 
 
-def _state(state: int, place: Point, end: str | None) -> Drawn:
+def _state(state: int, place: Point, text: str, is_accepting: bool) -> Drawn:
     x, y = place
-    kind = "state" if end is None else "state accept"
+    kind = "state accept" if is_accepting else "state"
     lines = [f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS:.0f}"/>']
     texts = [f'<text class="number" x="{x:.1f}" y="{y + 4.5:.1f}">{state}</text>']
     boxes = [(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS)]
-    if end is not None:
+    if is_accepting:
         lines.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS - 4:.0f}"/>')
-    if end:
+    if text:
         below = y + _RADIUS + LINE
-        texts.append(f'<text class="ending" x="{x:.1f}" y="{below:.1f}">{escape(end)}</text>')
-        half = len(end) * CHARACTER / 2
+        texts.append(f'<text class="ending" x="{x:.1f}" y="{below:.1f}">{escape(text)}</text>')
+        half = len(text) * CHARACTER / 2
         boxes.append((x - half, y, x + half, below))
     if state == 0:
         lines.append(f'<path class="edge" d="M{x - _RADIUS - 28:.1f} {y:.1f}H{x - _RADIUS - 3:.1f}"/>')

@@ -13,7 +13,7 @@ from datetime import timedelta
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,6 +34,10 @@ from spaseq.errors import FormatError
 from spaseq.language import checked
 from spaseq.language.syntax import Query
 from spaseq.results import Format, check_format, writer
+
+if TYPE_CHECKING:
+    from spaseq.engine import Source
+    from spaseq.gpm.kb import KnowledgeBase
 
 app = typer.Typer(
     name="spaseq",
@@ -59,6 +63,25 @@ QueryFile = Annotated[
     Path, typer.Argument(metavar="QUERY", help="A file with a SPAseq query.", show_default=False)
 ]
 
+Streams = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-s",
+        "--stream",
+        metavar="NAME_OR_IRI=SOURCE",
+        help="Where a stream comes from: a file or - (standard input), and ?option=value&…",
+    ),
+]
+
+Graphs = Annotated[
+    list[str] | None, typer.Option(metavar="IRI=FILE", help="A background graph, in any RDF format.")
+]
+
+Catalog = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A catalogue that says where the streams left out of -s come from."),
+]
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -78,24 +101,9 @@ def _options(
 @app.command()
 def run(
     query: QueryFile,
-    streams: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-s",
-            "--stream",
-            metavar="NAME_OR_IRI=SOURCE",
-            help="Where a stream comes from: a file or - (standard input), and ?option=value&…",
-        ),
-    ] = None,
-    kb: Annotated[
-        list[str] | None, typer.Option(metavar="IRI=FILE", help="A background graph, in any RDF format.")
-    ] = None,
-    catalog: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="A catalogue that says where the streams left out of -s come from."
-        ),
-    ] = None,
+    streams: Streams = None,
+    kb: Graphs = None,
+    catalog: Catalog = None,
     format_: Annotated[
         Format, typer.Option("-f", "--format", help="How results are written.")
     ] = Format.TABLE,
@@ -168,17 +176,9 @@ def run(
             warn(warning)
         from spaseq.cli.cursor import Cursor, NotedWriter
         from spaseq.cli.run import Report, deliver, output
-        from spaseq.engine import Source
         from spaseq.engine import run as start
-        from spaseq.gpm.kb import KnowledgeBase
-        from spaseq.sources.catalog import load_catalog
 
-        sources = stream_sources(prepared, streams or (), load_catalog(catalog) if catalog else None)
-        graphs = KnowledgeBase(knowledge(kb or ()))
-        missing = graphs.missing(prepared)
-        if missing:
-            raise UsageError(f"no file for background graph {missing[0]}: give it with --kb IRI=FILE")
-
+        given, graphs = _inputs(prepared, streams, kb, catalog)
         try:
             check_format(format_, prepared)
         except FormatError as error:
@@ -186,7 +186,6 @@ def run(
         if evaluator is not None:
             check_evaluator(evaluator, prepared, engine)
         report = Report(dead_letters, strict)
-        given = {iri: Source(iri, location, options) for iri, (location, options) in sources.items()}
         cursor = None
         if engine is RunEngine.SPARK:
             try:
@@ -250,6 +249,12 @@ def check(query: QueryFile) -> None:
 @app.command()
 def explain(
     query: QueryFile,
+    analyzed: Annotated[
+        bool, typer.Option("--analyze", help="Run it, too, and say what became of its events.")
+    ] = False,
+    streams: Streams = None,
+    kb: Graphs = None,
+    catalog: Catalog = None,
     format_: Annotated[
         Explanation, typer.Option("-f", "--format", help="Words, or a drawing of the automaton, or JSON.")
     ] = Explanation.TEXT,
@@ -257,13 +262,24 @@ def explain(
 ) -> None:
     """Say how a query will be run: what is pushed where, the automaton, the evaluator and why.
 
+    With --analyze it is run as well: how many events each GPM matched, what the filters said, what became of
+    partial matches in each state of the automaton, and why there is no match if there is none. What needs
+    more than counting is found out from the first 20,000 events.
+
     \b
     Examples:
       spaseq explain vshape.rq
       spaseq explain vshape.rq -f svg -o automaton.svg
+      spaseq explain vshape.rq --analyze -s S1=ticks.trig
     """
     with reporting():
-        text = _explained(_read(query), format_)
+        prepared = _read(query)
+        if analyzed:
+            text = _analyzed(prepared, format_, *_inputs(prepared, streams, kb, catalog))
+        elif streams or kb or catalog:
+            raise UsageError("--stream, --kb and --catalog are for --analyze")
+        else:
+            text = _explained(prepared, format_)
         if out is None:
             standard_output()
             typer.echo(text)
@@ -289,6 +305,38 @@ def _read(path: Path) -> Query:
     except UnicodeDecodeError:
         raise UsageError(f"the query {path} is not UTF-8 text") from None
     return checked(text, str(path))
+
+
+def _inputs(
+    query: Query, streams: list[str] | None, kb: list[str] | None, catalog: Path | None
+) -> tuple[dict[str, Source], KnowledgeBase]:
+    """What a query reads, as the command line says."""
+    from spaseq.engine import Source
+    from spaseq.gpm.kb import KnowledgeBase
+    from spaseq.sources.catalog import load_catalog
+
+    sources = stream_sources(query, streams or (), load_catalog(catalog) if catalog else None)
+    graphs = KnowledgeBase(knowledge(kb or ()))
+    missing = graphs.missing(query)
+    if missing:
+        raise UsageError(f"no file for background graph {missing[0]}: give it with --kb IRI=FILE")
+    return {iri: Source(iri, location, options) for iri, (location, options) in sources.items()}, graphs
+
+
+def _analyzed(query: Query, form: Explanation, given: dict[str, Source], graphs: KnowledgeBase) -> str:
+    from spaseq.cli import analyze
+    from spaseq.matching.plan import explain as plan
+
+    if form is Explanation.DOT:
+        raise UsageError("--analyze writes text, svg or json")
+    explanation, diagnosis = plan(query), analyze.analyze(query, given, graphs)
+    match form:
+        case Explanation.SVG:
+            return analyze.as_svg(explanation, diagnosis)
+        case Explanation.JSON:
+            return analyze.as_json(explanation, diagnosis)
+        case _:
+            return analyze.as_text(explanation, diagnosis)
 
 
 def _explained(query: Query, form: Explanation) -> str:

@@ -74,16 +74,23 @@ class Handle:
         """Whether the query is over: cancelled, failed, its LIMIT reached, or its ASK answered."""
         return self._cancelled or self.error is not None or self._pipeline.done
 
-    def why(self) -> Diagnosis:
+    def keep(self, events: int) -> None:
+        """Keeps so many of the events to come for ``why``, instead of the first 2,000."""
+        self._turn.check()
+        with self._turn.lock:
+            self._pipeline.keep(events)
+
+    def why(self, seconds: float = 3.0) -> Diagnosis:
         """Why the query has found no match, as far as that can be told; its counts if it has.
 
-        Looks closer at a sample, the first 2,000 events of the query, and may take some seconds.
+        Looks closer at a sample, the first events of the query, which are run again, as the query stands and
+        with changes, for about so many ``seconds`` of the processor's time.
         """
         from spaseq.why.diagnose import diagnose
 
         self._turn.check()
         with self._turn.lock:
-            return diagnose(self._pipeline.evidence())
+            return diagnose(self._pipeline.evidence(), seconds)
 
     def matches(self) -> Iterator[Match]:
         """The matches found since they were last asked for, each once, in the order of delivery.

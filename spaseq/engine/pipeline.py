@@ -20,7 +20,7 @@ from spaseq.matching.by_columns import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_columns, by_events, check, choose
 from spaseq.matching.host import Key, Matcher
-from spaseq.matching.model import Found, Occurrence, Solution, bounds
+from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution, bounds
 from spaseq.matching.ordered.skipping import falls_back
 from spaseq.results.match import ConstructedTriple, Match
 from spaseq.results.reading import Reader
@@ -115,6 +115,10 @@ class Pipeline:
         """The operations on the rows of its matches."""
         return Context(self.pattern, self._dictionary, self._exists, limits)
 
+    def _make_evaluators(self, window: Bounds) -> Callable[[], Evaluator]:
+        """Makes evaluators that take event by event, one for each partition."""
+        return by_events(self._chosen, self.pattern, self._context, window)
+
     def process(self, batch: EventBatch) -> Iterator[Match]:
         """Takes events in processing order; yields matches as soon as their last event is there."""
         if self.seen is not None:
@@ -175,6 +179,10 @@ class Pipeline:
                 of_gpm = sum(int(np.count_nonzero(batch.stream == stream)) for stream in streams)
             self.stats.gpms[name].events += of_gpm
 
+    def keep(self, events: int) -> None:
+        """Keeps so many of the events to come as a sample."""
+        self._sample = Sample(events, 10 * events)
+
     def evidence(self) -> Evidence:
         """What is known of the query, for a diagnosis."""
         stats = self.stats
@@ -221,7 +229,7 @@ class Pipeline:
         window = bounds(self.query.window, batch.clock is Clock.TICKS, begin)
         self._matcher = by_columns(self._chosen, self.pattern, self._dictionary, self._context, window)
         if self._matcher is None:
-            make = by_events(self._chosen, self.pattern, self._context, window)
+            make = self._make_evaluators(window)
             self._matcher = Matcher(self.pattern, window, make, self._context.budget)
         return self._matcher
 

@@ -1,5 +1,5 @@
 """Why a query found no match: counts, and what they say."""
 
-from spaseq.why.diagnosis import Diagnosis, FilterCount, GpmStats, Missing, Trial
+from spaseq.why.diagnosis import Diagnosis, EdgeCount, FilterCount, GpmStats, Missing, StateCount, Trial
 
-__all__ = ["Diagnosis", "FilterCount", "GpmStats", "Missing", "Trial"]
+__all__ = ["Diagnosis", "EdgeCount", "FilterCount", "GpmStats", "Missing", "StateCount", "Trial"]

@@ -21,11 +21,12 @@ from spaseq.why.diagnosis import Diagnosis, plural
 from spaseq.why.evidence import Evidence
 from spaseq.why.filters import alone
 from spaseq.why.patterns import reason
+from spaseq.why.replay import Replays, plain
 from spaseq.why.trials import Tried, try_out
 from spaseq.why.vocabulary import missing
 
 
-def diagnose(evidence: Evidence) -> Diagnosis:
+def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
     """Why the query found nothing; for one that found something, its counts."""
     parts = evidence.pattern.gpms
     counted = evidence.gpms
@@ -49,7 +50,7 @@ def diagnose(evidence: Evidence) -> Diagnosis:
         )
         cause = f"{events}, of which GPM {name} matched none: {found}"
     else:
-        tried = try_out(evidence)
+        tried = try_out(evidence, Replays(evidence, seconds))
         cause = f"{events}, each GPM matched some"
         if tried.failing is not None:
             cause = f"{events}, all ended in {tried.failing}"
@@ -65,6 +66,7 @@ def diagnose(evidence: Evidence) -> Diagnosis:
         (*filters, *tried.filters),
         tried.failing,
         tried.trials,
+        *Replays(evidence, seconds).traced(plain(evidence.query)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 
@@ -68,12 +68,42 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class StateCount:
+    """A state of the automaton: so many partial matches ``came`` into it, and what became of them.
+
+    In state 0, where all begin, there is one that always stays.
+
+    Some ``went_on`` to another state or ``ended`` as a match, unless WHERE or a negation at either end was
+    against it. The others ``died``, by what last stood in their way: ``filter`` or ``join`` (the wanted event
+    came, and a FILTER or another value of a variable was against it), ``,`` or ``;`` (another event came
+    between), ``negation``, ``window``, or ``end of input``.
+    """
+
+    state: int
+    came: int
+    went_on: int
+    ended: int
+    died: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeCount:
+    """An edge of the automaton, and how often a partial match took it."""
+
+    source: int
+    target: int
+    label: str
+    taken: int
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Why a query found no match, or how it came to those it found.
 
     ``cause`` says the likeliest in one line. ``gpms`` counts all ``events``; everything below was found out
     from the first ``sampled`` of them. ``failing``: the first step of the sequence at which all ended, as the
-    sequence up to there; None if that is not known.
+    sequence up to there; None if that is not known. ``states`` and ``edges`` are those of the automaton
+    without SKIP, CONSUME and LIMIT, in the order of their numbers; empty for a sequence with ALL.
     """
 
     cause: str
@@ -84,7 +114,9 @@ class Diagnosis:
     missing: tuple[Missing, ...] = ()
     filters: tuple[FilterCount, ...] = ()
     failing: str | None = None
-    trials: tuple[Trial, ...] = field(default=())
+    trials: tuple[Trial, ...] = ()
+    states: tuple[StateCount, ...] = ()
+    edges: tuple[EdgeCount, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The same as plain values."""
@@ -97,13 +129,18 @@ class Diagnosis:
         yield self.cause
         for name, gpm in self.gpms.items():
             yield f"GPM {name}: {gpm.matched:,} of {gpm.events:,} events, {gpm.rows:,} solutions"
-        if self.missing or self.filters or self.failing or self.trials:
+        if self.missing or self.filters or self.failing or self.trials or self.states:
             whole = "" if self.sampled == self.events else f" of {self.events:,}"
             yield f"in the first {self.sampled:,} events{whole}:"
         for item in self.missing:
             yield f"    GPM {item.gpm}: {told(item)}"
         for filter_ in self.filters:
             yield f"    {counted(filter_)}"
+        for state in self.states:
+            yield f"    state {state.state}: {became(state)}"
+            for edge in self.edges:
+                if edge.source == state.state:
+                    yield f"        {edge.source} → {edge.target}  {edge.label}: {edge.taken:,}×"
         if self.failing is not None:
             yield f"    all ended in {self.failing}"
         for trial in self.trials:
@@ -129,6 +166,19 @@ def counted(item: FilterCount) -> str:
         f"{where}: FILTER({item.text}) held {item.held:,}×, failed {item.failed:,}×, "
         f"erred {item.erred:,}×{first}"
     )
+
+
+def became(item: StateCount) -> str:
+    """What became of the partial matches in a state, in words."""
+    parts = [f"{item.came:,} came"]
+    if item.went_on:
+        parts.append(f"{item.went_on:,} went on")
+    if item.ended:
+        parts.append(f"{item.ended:,} ended")
+    if item.died:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(item.died.items()))
+        parts.append(f"{sum(item.died.values()):,} died ({reasons})")
+    return ", ".join(parts)
 
 
 def plural(count: int, noun: str) -> str:

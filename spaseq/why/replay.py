@@ -17,14 +17,15 @@ from spaseq.gpm.expressions import Solution, compile_test
 from spaseq.language.syntax import Consume, Emit, Expression, Filter, Modifiers, Query, Select
 from spaseq.limits import Limits
 from spaseq.matching.context import Context
+from spaseq.matching.model import Bounds, Evaluator
 from spaseq.results.match import Match
 from spaseq.terms import Dictionary
-from spaseq.why.diagnosis import FilterCount
+from spaseq.why.diagnosis import EdgeCount, FilterCount, StateCount
 from spaseq.why.evidence import Evidence
 from spaseq.why.filters import Tally
+from spaseq.why.trace import TracedRuns, trace_of
 
-#: All replays together take so many seconds of the processor at most, and each keeps so many runs.
-SECONDS: Final = 3.0
+#: A replay keeps so many runs at most.
 LIMITS: Final = Limits(partial_matches=5_000)
 
 #: So many events at a time; then the clock is looked at.
@@ -32,11 +33,11 @@ _STEP: Final = 50
 
 
 class Replays:
-    """Runs variants of a query on its sample, as long as there is time."""
+    """Runs variants of a query on its sample, for so many seconds of the processor's time."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: Evidence, seconds: float) -> None:
         self._evidence = evidence
-        self._end = time.thread_time() + SECONDS
+        self._end = time.thread_time() + seconds
         batch = evidence.sample
         self._steps = (
             []
@@ -70,6 +71,23 @@ class Replays:
             return found or None, ()
         return found, watched.counts()
 
+    def traced(self, query: Query) -> tuple[tuple[StateCount, ...], tuple[EdgeCount, ...]]:
+        """What became of the partial matches in each state; nothing if that cannot be told."""
+        try:
+            traced = _TracedPipeline(query, self._evidence, self._begin)
+            if traced.trace is None:
+                return (), ()
+            for step in self._steps:
+                if time.thread_time() > self._end:
+                    return (), ()
+                for _ in traced.process(step):
+                    pass
+            for _ in traced.close():
+                pass
+        except SpaseqError:
+            return (), ()
+        return traced.trace.counts()
+
 
 def plain(query: Query) -> Query:
     """A query that has a match if and only if this one has, and finds it sooner."""
@@ -98,6 +116,20 @@ class _Watched(Pipeline):
     def counts(self) -> tuple[FilterCount, ...]:
         """The filters that were asked so far, in the order written."""
         return tuple(tally.count() for tally in self._tallies.values())
+
+
+class _TracedPipeline(_Watched):
+    """A pipeline that counts what becomes of partial matches; ``trace`` is None if it cannot."""
+
+    def __init__(self, query: Query, evidence: Evidence, begin: int | None) -> None:
+        super().__init__(query, evidence, begin)
+        self.trace = trace_of(self.pattern)
+
+    def _make_evaluators(self, window: Bounds) -> Callable[[], Evaluator]:
+        trace = self.trace
+        if trace is None:
+            return super()._make_evaluators(window)
+        return lambda: TracedRuns(trace, self.pattern, self._context, window)
 
 
 class _Counting(Context):

@@ -31,9 +31,8 @@ class Tried:
     filters: tuple[FilterCount, ...]
 
 
-def try_out(evidence: Evidence) -> Tried:
+def try_out(evidence: Evidence, replays: Replays) -> Tried:
     """Looks for the first step at which all ends, then for what would have helped there."""
-    replays = Replays(evidence)
     filters: tuple[FilterCount, ...] = ()
     for query in prefixes(plain(evidence.query)):
         found, filters = replays.watched(query)

@@ -129,12 +129,17 @@ def test_a_filter_of_where() -> None:
 def test_what_it_says_in_full() -> None:
     gpms = {"A": "?s :a ?p", "B": "?s :b ?q"}
     told = why(query("A , B", gpms), *events("a1 ya2 b3"))
-    assert str(told).splitlines()[:6] == [
+    assert str(told).splitlines()[:11] == [
         "3 events, all ended in SEQ(A , B): events of another ?s come in between: "
         "with PARTITION BY ?s there is a match",
         "GPM A: 2 of 3 events, 2 solutions",
         "GPM B: 1 of 3 events, 1 solutions",
         "in the first 3 events:",
+        "    state 0: 1 came, 1 went on",
+        "        0 → 1  A: 2×",
+        "    state 1: 2 came, 2 died (, 1, join 1)",
+        "        1 → 2  , B: 0×",
+        "    state 2: 0 came",
         "    all ended in SEQ(A , B)",
         "    WITHIN 10 SECONDS SLIDING: no match",
     ]

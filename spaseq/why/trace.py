@@ -1,0 +1,217 @@
+"""The automaton run step by step, with what becomes of every partial match counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from spaseq.automaton.compile import compile_pattern
+from spaseq.automaton.nfa import NFA, Edge, Unit
+from spaseq.automaton.pattern import Atom, SequencePattern
+from spaseq.automaton.show import label
+from spaseq.events import Stamp
+from spaseq.language.syntax import Strategy
+from spaseq.matching.context import Context, Rows
+from spaseq.matching.model import Bounds, Choice, Found, Occurrence
+from spaseq.matching.runs.evaluator import Runs
+from spaseq.matching.runs.machine import Machine, Member
+from spaseq.matching.runs.memory import Path
+from spaseq.matching.runs.program import Place, Program, Way
+from spaseq.matching.runs.state import Frontier, Run, Wait
+from spaseq.why.diagnosis import EdgeCount, StateCount
+
+#: What a partial match ends of, besides the strategy after it.
+WINDOW, FILTER, JOIN, NEGATION, END = "window", "filter", "join", "negation", "end of input"
+
+
+@dataclass(slots=True)
+class _Visit:
+    """A partial match in a state: whether it went on, or ended a match, or what came in its way."""
+
+    state: int
+    first: Occurrence | None
+    on: bool = False
+    fate: str | None = None
+
+
+@dataclass(slots=True)
+class Trace:
+    """The counts of an automaton without ``ALL``, for all partitions together."""
+
+    nfa: NFA
+    program: Program
+    taken: Counter[Edge] = field(default_factory=Counter)
+    ended: Counter[int] = field(default_factory=Counter)
+    visits: list[_Visit] = field(default_factory=list)
+    states: dict[int, int] = field(default_factory=dict)
+    edges: dict[int, Edge] = field(default_factory=dict)
+    bounds: Bounds | None = None
+    last: Occurrence | None = None
+
+    def __post_init__(self) -> None:
+        waiting = [(0, self.program.start)]
+        while waiting:
+            state, place = waiting.pop()
+            if id(place) in self.states:
+                continue
+            self.states[id(place)] = state
+            for edge, way in _ways(self.nfa, state, place):
+                self.edges[id(way)] = edge
+                waiting.append((edge.target, way.target))
+
+    def counts(self) -> tuple[tuple[StateCount, ...], tuple[EdgeCount, ...]]:
+        """The counts so far, by state and by edge."""
+        came: Counter[int] = Counter()
+        on: Counter[int] = Counter()
+        died: dict[int, Counter[str]] = {state: Counter() for state in range(self.nfa.size)}
+        begun = _Visit(0, None, on=any(visit.on for visit in self.visits if visit.first is None))
+        for visit in [begun, *(visit for visit in self.visits if visit.first is not None)]:
+            came[visit.state] += 1
+            if visit.on:
+                on[visit.state] += 1
+            elif visit.first is not None and self.last is not None and self.bounds is not None:
+                ends = END if self.bounds.together(visit.first, self.last) else WINDOW
+                died[visit.state][visit.fate or ends] += 1
+        states = tuple(
+            StateCount(state, came[state], on[state], self.ended[state], dict(died[state]))
+            for state in range(self.nfa.size)
+        )
+        edges = self.nfa.edges
+        return states, tuple(EdgeCount(e.source, e.target, label(e), self.taken[e]) for e in edges)
+
+
+def _ways(nfa: NFA, state: int, place: Place) -> Iterator[tuple[Edge, Way]]:
+    """The edges out of a state, and what became of each in the program."""
+    edges = list(nfa.leaving(state))
+    for gate in place.gates:
+        for way in gate.ways:
+            edge = next(
+                edge
+                for edge in edges
+                if edge.ends == gate.ends
+                and edge.begins == way.begins
+                and edge.predicate.unit == way.unit
+                and edge.predicate.strategy is gate.strategy
+            )
+            edges.remove(edge)
+            yield edge, way
+
+
+def trace_of(pattern: SequencePattern) -> Trace | None:
+    """A trace of a sequence; None if it has an ALL, whose operands go ways of their own.
+
+    Runs are not found by keys, so that events that do not join are seen to be refused.
+    """
+    nfa = compile_pattern(pattern)
+    if nfa.parts:
+        return None
+    keyless = replace(nfa, edges=tuple(replace(edge, key=()) for edge in nfa.edges))
+    return Trace(keyless, Program(keyless))
+
+
+class TracedRuns(Runs):
+    """The runs evaluator, told on."""
+
+    def __init__(self, trace: Trace, pattern: SequencePattern, context: Context, bounds: Bounds) -> None:
+        super().__init__(trace.program, pattern, context, bounds)
+        self._trace = trace
+        trace.bounds = bounds
+        single = len(set(pattern.streams)) == 1
+        self._machine = _Traced(trace, context, bounds, single)
+        self._machine.start(Run(), context.start)
+
+    def push(self, occurrence: Occurrence) -> list[Found]:
+        """See ``Evaluator.push``."""
+        self._trace.last = occurrence
+        return super().push(occurrence)
+
+
+class _Traced(Machine):
+    """The machine, told on.
+
+    ``_here`` is the visit that is just beginning, ``_shown`` the one whose run sees an event, ``_hindrance``
+    what keeps this event from being taken.
+    """
+
+    def __init__(self, trace: Trace, context: Context, bounds: Bounds, single: bool) -> None:
+        self._trace = trace
+        self._visit_of: dict[int, _Visit] = {}
+        self._here: _Visit | None = None
+        self._shown: _Visit | None = None
+        self._hindrance: str | None = None
+        super().__init__(trace.program, context, bounds, single)
+
+    def arrive(self, place: Place, run: Run, rows: Rows) -> None:
+        """See ``Machine.arrive``."""
+        outer = self._here
+        state = self._trace.states.get(id(place))
+        self._here = None if state is None else _Visit(state, run.first)
+        if self._here is not None:
+            self._trace.visits.append(self._here)
+        super().arrive(place, run, rows)
+        self._here = outer
+
+    def _end(self, run: Run, rows: Rows, order: tuple[int, ...]) -> None:
+        if self._here is not None and run.home is None:
+            self._here.on = True
+            self._trace.ended[self._here.state] += 1
+        super()._end(run, rows, order)
+
+    def _decide(self, run: Run, rows: Rows, owner: int, inside: tuple[int, ...]) -> Run | None:
+        decided = super()._decide(run, rows, owner, inside)
+        if decided is None and self._here is not None:
+            self._here.fate = NEGATION
+        return decided
+
+    def remember(self, number: int, run: Run, member: Member) -> None:
+        """See ``Machine.remember``."""
+        if self._here is not None and isinstance(member, Wait):
+            self._here.fate = None
+            self._visit_of[number] = self._here
+        super().remember(number, run, member)
+
+    def _show(self, wait: Wait, event: Occurrence) -> None:
+        outer, self._shown = self._shown, self._visit_of.get(wait.number)
+        self._hindrance = None
+        super()._show(wait, event)
+        self._shown = outer
+
+    def _relevant(
+        self,
+        unit: Unit,
+        rows: Rows,
+        inside: tuple[int, ...],
+        after: Frontier | None,
+        event: Occurrence,
+        loose: bool,
+    ) -> list[tuple[tuple[Choice, ...], Rows, Path]]:
+        found = super()._relevant(unit, rows, inside, after, event, loose)
+        if not found and self._shown is not None and isinstance(unit, Atom):
+            solutions = event.solutions.get(unit.gpm, ())
+            if solutions:
+                agree = any(
+                    all(row.binding.get(v, t) == t for v, t in solution.items())
+                    for row in rows
+                    for solution in solutions
+                )
+                self._hindrance = FILTER if agree else JOIN
+                self._shown.fate = self._hindrance
+        return found
+
+    def _bar(self, wait: Wait, blocker: tuple[Stamp, ...]) -> None:
+        visit = self._visit_of.get(wait.number)
+        if visit is not None and not visit.on and self._hindrance is None:
+            visit.fate = str(wait.gate.strategy or Strategy.STRICT)
+        super()._bar(wait, blocker)
+
+    def _step(self, way: Way, run: Run, rows: Rows, last: Occurrence) -> None:
+        edge = self._trace.edges.get(id(way))
+        within = run.first is None or self.bounds.together(run.first, last)
+        if edge is not None and within:
+            self._trace.taken[edge] += 1
+            if self._shown is not None:
+                self._shown.on = True
+        elif self._shown is not None and not within:
+            self._shown.fate = self._hindrance = WINDOW
+        super()._step(way, run, rows, last)
