@@ -35,7 +35,11 @@ def choose(pattern: SequencePattern) -> Choice:
     """The evaluator for a query: the first of those that take columns that can run it, else ``runs``."""
     if pattern.query.skip is not None:
         _able("ordered", pattern)
-        return Choice("ordered", _BY_EVENTS["ordered"], ())
+        against = _beyond_order_tables(pattern)
+        if not against:
+            return Choice("ordered", f"{_BY_EVENTS['ordered']}, by tables over whole batches", ())
+        reason = f"{_BY_EVENTS['ordered']}, event by event"
+        return Choice("ordered", reason, (("ordered by tables over whole batches", against),))
     otherwise: list[tuple[str, tuple[Obstacle, ...]]] = []
     for name in _PREFERRED:
         reason = _BY_COLUMNS[name][1]
@@ -91,6 +95,10 @@ def by_columns(
         from spaseq.matching.kernel.evaluator import Kernel
 
         return Kernel(pattern, dictionary, context, bounds)
+    if name == "ordered" and not _beyond_order_tables(pattern):
+        from spaseq.matching.ordered.evaluator import OrderedKernel
+
+        return OrderedKernel(pattern, dictionary, context, bounds)
     return None
 
 
@@ -148,6 +156,14 @@ def _kernel(pattern: SequencePattern) -> Iterator[Obstacle]:
     return obstacles(pattern)
 
 
+def _beyond_order_tables(pattern: SequencePattern) -> tuple[Obstacle, ...]:
+    """What keeps a query from the compiled form of ``ordered``."""
+    from spaseq.matching.ordered.tables import beyond
+
+    lacking = tuple(o for feature, o in features(pattern) if feature in _LACKING["ordered by tables"])
+    return lacking or beyond(pattern)
+
+
 def _several(pattern: SequencePattern) -> Iterator[Obstacle]:
     if isinstance(pattern.root, Atom):
         yield Obstacle("a match is of several events", show(pattern.root))
@@ -178,6 +194,7 @@ _LACKING: Final[dict[str, frozenset[Feature]]] = {
     name: frozenset(Feature) for name in (*_BY_COLUMNS, *_BY_EVENTS)
 } | {
     "ordered": frozenset(),
+    "ordered by tables": frozenset({Feature.WITHIN, Feature.STEPS, Feature.SCOPES}),
     "reference": frozenset(),
     "runs": frozenset({Feature.SKIP}),
 }

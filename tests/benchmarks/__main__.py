@@ -26,6 +26,7 @@ BENCHMARKS: Final = {
     "gpm": ("events", "gpm"),
     "kleene": ("pipelines", "kleene"),
     "kernel": ("kernel", "benchmark"),
+    "ordered": ("ordered", "benchmark"),
     "paths": ("paths", "benchmark"),
     "kmp": ("kmp", "benchmark"),
     "w1": ("w1", "benchmark"),

@@ -27,12 +27,12 @@ Yields = list[list[object]]
 
 def by_reference(sample: Sample) -> Yields:
     query = sample.query
-    return _by_matcher(sample, lambda: Reference(query.pattern, query.context, sample.bounds))
+    return by_matcher(sample, lambda: Reference(query.pattern, query.context, sample.bounds))
 
 
 def by_runs(sample: Sample) -> Yields:
     query = sample.query
-    return _by_matcher(sample, lambda: Runs(query.program, query.pattern, query.context, sample.bounds))
+    return by_matcher(sample, lambda: Runs(query.program, query.pattern, query.context, sample.bounds))
 
 
 #: Makes one, as ``Kernel`` is made.
@@ -82,7 +82,7 @@ def _key(match: object) -> object:
     return match[0]
 
 
-def _by_matcher(sample: Sample, make: Callable[[], Evaluator]) -> Yields:
+def by_matcher(sample: Sample, make: Callable[[], Evaluator]) -> Yields:
     dropping = (lambda: _Dropping(make(), sample.drops)) if sample.drops else make
     matcher = Matcher(sample.query.pattern, sample.bounds, dropping)
     out: Yields = []

@@ -106,7 +106,7 @@ from spaseq.matching.kernel._kernel_values import (
 
 
 @part
-def _find_keys(t: Ints, m: Ints, b: Ints, e: int) -> int:
+def find_keys(t: Ints, m: Ints, b: Ints, e: int) -> int:
     """The partition keys of an event, in order, into ``KEYS``; how many; -1 if there is no room."""
     size = t[N_KEYS]
     if size == 0:
@@ -187,7 +187,7 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
             if m[FOUND_COUNT] + m[PARKED_COUNT] > m[MOST_FOUND]:
                 return DRAIN
             settle(t, m, f, numbers, codes, m[NOW], e, b[B_START])
-        count = _find_keys(t, m, b, e)
+        count = find_keys(t, m, b, e)
         if count < 0:
             return MORE_KEYS
         for k in range(m[EVENT_KEY], count):

@@ -181,7 +181,7 @@ def may(
 
 
 @part
-def _blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
+def blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
     """An iteration has several solutions: how many, and their sum, is beyond the tables."""
     start = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES]
     for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
@@ -193,7 +193,7 @@ def _blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
 
 
 @part
-def _copy(m: Ints, f: Floats, w: int, p: int, time: int, stream: int, number: int) -> int:
+def copy(m: Ints, f: Floats, w: int, p: int, time: int, stream: int, number: int) -> int:
     """A new wait of a partition, with the slots of another; what it holds ends with an event."""
     new = new_wait(m)
     m[new + PARTITION] = p
@@ -208,7 +208,7 @@ def _copy(m: Ints, f: Floats, w: int, p: int, time: int, stream: int, number: in
 
 
 @part
-def _bind(t: Ints, m: Ints, b: Ints, e: int, key: int, w: int, c: int, row: int) -> None:
+def bind(t: Ints, m: Ints, b: Ints, e: int, key: int, w: int, c: int, row: int) -> None:
     """The slots take what the event binds."""
     unit, g = t[c + C_UNIT], t[c + C_GPM]
     for i in range(t[unit + U_BINDS], t[unit + U_BINDS_END], 2):
@@ -239,21 +239,21 @@ def _extend(
     before = m[w + NODE]
     first = m[w + FIRST] if before != 0 else b[b[B_AXIS] + e]
     time, stream, number = b[b[B_TIME] + e], b[b[B_STREAM] + e], b[b[B_NUMBER] + e]
-    taken = _copy(m, f, w, p, m[w + TIME], m[w + STREAM], m[w + NUMBER])  # only for its slots
-    _bind(t, m, b, e, key, taken, c, row)
+    taken = copy(m, f, w, p, m[w + TIME], m[w + STREAM], m[w + NUMBER])  # only for its slots
+    bind(t, m, b, e, key, taken, c, row)
     act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
     if row < 0 and t[t[c + C_UNIT] + U_COUNTING] != 0:
-        _blur(t, m, f, taken, t[t[c + C_UNIT] + U_COUNTING])
+        blur(t, m, f, taken, t[t[c + C_UNIT] + U_COUNTING])
     if t[N_GAPS] != 0:
         begin(t, m, taken, time, stream, number)
     if before != 0:
         m[before + USES] += 1
-    node = _follow(m, before, b[B_START] + e, t[c + C_NUMBER], row)
+    node = follow(m, before, b[B_START] + e, t[c + C_NUMBER], row)
     _arrive(t, m, f, b, numbers, codes, e, p, t[c + C_PLACE], taken, node, first, time, stream, number)
 
 
 @part
-def _follow(m: Ints, before: int, position: int, way: int, row: int) -> int:
+def follow(m: Ints, before: int, position: int, way: int, row: int) -> int:
     """A node after another one, which it takes over one use of."""
     node = new_node(m)
     m[node + POSITION] = position
@@ -275,7 +275,7 @@ def _extend_all(
     first = m[w + FIRST] if before != 0 else m[NOW]
     several = m[gathered] != 0
     time, stream, least, most = b[b[B_TIME] + e], NOWHERE, 0, 0
-    taken = _copy(m, f, w, p, m[w + TIME], m[w + STREAM], m[w + NUMBER])
+    taken = copy(m, f, w, p, m[w + TIME], m[w + STREAM], m[w + NUMBER])
     parts, size = t[c + C_PARTS], (t[c + C_PARTS_END] - t[c + C_PARTS]) // J_SIZE
     for i in range(size):
         x = m[gathered + 1 + i]
@@ -290,7 +290,7 @@ def _extend_all(
     for i in range(size):
         counting = t[t[parts + i * J_SIZE + J_UNIT] + U_COUNTING]
         if several and counting != 0:
-            _blur(t, m, f, taken, counting)
+            blur(t, m, f, taken, counting)
     if t[N_GAPS] != 0:
         begin(t, m, taken, time, stream, least)
     if before != 0:
@@ -307,7 +307,7 @@ def _extend_all(
         last = chosen
         i = chosen % PART_LIMIT
         row = -1 if several else m[m[gathered + 1 + i] + E_ROW]
-        node = _follow(m, node, chosen // PART_LIMIT, t[c + C_NUMBER] + i, row)
+        node = follow(m, node, chosen // PART_LIMIT, t[c + C_NUMBER] + i, row)
     _arrive(t, m, f, b, numbers, codes, e, p, t[c + C_PLACE], taken, node, first, time, stream, most)
 
 
@@ -318,7 +318,7 @@ def _arrive(
 ) -> None:  # fmt: skip
     """A run is in a place: it ends there if it may, and waits at the gates out of it."""
     for a in range(t[to + P_ACCEPTS], t[to + P_ACCEPTS_END], X_SIZE):
-        new = _copy(m, f, taken, p, time, stream, number)
+        new = copy(m, f, taken, p, time, stream, number)
         waits = False
         if may(
             t, m, f, b, numbers, codes, new,
@@ -332,7 +332,7 @@ def _arrive(
         if not waits:
             forget(m, new)
     for gate in range(t[to + P_GATES], t[to + P_GATES_END], GATE_SIZE):
-        new = _copy(m, f, taken, p, time, stream, number)
+        new = copy(m, f, taken, p, time, stream, number)
         if may(
             t, m, f, b, numbers, codes, new,
             t[gate + G_ACTIONS], t[gate + G_ACTIONS_END], t[gate + G_CODE], t[gate + G_CODE_END],

@@ -124,6 +124,7 @@ P_ACCEPTS: Final = 0
 P_ACCEPTS_END: Final = 1
 P_GATES: Final = 2
 P_GATES_END: Final = 3
+P_SIZE: Final = 4
 X_ACTIONS: Final = 0
 X_ACTIONS_END: Final = 1
 X_CODE: Final = 2

@@ -194,9 +194,7 @@ def is_over(m: Ints, w: int, limit: int, axis: int, time: int) -> bool:
 
 
 @part
-def move(
-    t: Ints, old: Ints, old_f: Floats, w: int, new: Ints, new_f: Floats, numbers: Floats, codes: Codes
-) -> None:
+def carry(old: Ints, old_f: Floats, w: int, new: Ints, new_f: Floats) -> int:
     """Copies a wait into another memory. In ``old``, USES of a moved node says where it is (negated)."""
     to = new_wait(new)
     for j in range(old[WIDTH]):
@@ -222,6 +220,15 @@ def move(
             break
         child = copy + PREVIOUS
         node = old[node + PREVIOUS]
+    return to
+
+
+@part
+def move(
+    t: Ints, old: Ints, old_f: Floats, w: int, new: Ints, new_f: Floats, numbers: Floats, codes: Codes
+) -> None:
+    """Moves a wait into another memory, where it waits as before."""
+    to = carry(old, old_f, w, new, new_f)
     new[to + PARTITION] = move_partition(t, old, old[w + PARTITION], new)
     if old[w + BUCKET] == IS_PARKED:
         park(new, to)

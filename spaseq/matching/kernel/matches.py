@@ -84,33 +84,44 @@ class Matches:
         """The matches found since the last call in a kernel's memory, which forgets them."""
         count = int(m[mem.FOUND_COUNT])
         rows = m[m[mem.FOUND] : m[mem.FOUND] + count * lay.FOUND_SIZE].reshape(-1, lay.FOUND_SIZE)
-        bounds = np.zeros(count + 1, dtype=np.int64)
-        np.cumsum(m[rows[:, 2] + mem.DEPTH], out=bounds[1:])
-        ways = rows[:, 3].tolist()
-        keys = m[rows[:, 1:2] + (mem.KEY + np.arange(self._keys))].tolist()
+        depths = m[rows[:, 2] + mem.DEPTH]
+        ways = rows[:, 3].copy()
+        keys = m[rows[:, 1:2] + (mem.KEY + np.arange(self._keys))]
         groups = rows[:, :2].tolist()
-        steps = np.zeros((bounds[-1], 3), dtype=np.int64)
-        simple = self._simple_ends[rows[:, 3]]
+        steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
         k.unroll(m, steps.ravel())
-        whole = self._simple[steps[:, 1]] & (steps[:, 2] >= 0)
-        simple &= np.logical_and.reduceat(whole, bounds[:-1])
-        runs = Taken(self._sites, self._past, steps)
-        at, is_simple = bounds.tolist(), simple.tolist()
-        for _, same in groupby(range(count), key=groups.__getitem__):
-            found: list[Found] = []
-            for i in same:
-                key = tuple(keys[i])
-                if is_simple[i]:
-                    found.append(Plain(runs, at[i], at[i + 1]))
-                else:
-                    path = steps[at[i] : at[i + 1], :2].tolist()
-                    replayed = self._replay.match(path, ways[i], key)
-                    if replayed is not None:
-                        found.append(replayed)
+        made = self._made(keys, ways, depths, steps)
+        for _, same in groupby(zip(groups, made, strict=True), key=itemgetter(0)):
+            found = [(key, match) for _, (key, match) in same if match is not None]
             if len(found) > 1:
-                found = self._chosen(found)
-            for match in found:
+                key = found[0][0]
+                found = [(key, match) for match in self._chosen([match for _, match in found])]
+            yield from found
+
+    def made(self, keys: Ints, ways: Ints, depths: Ints, steps: Ints) -> Iterator[tuple[Key, Found]]:
+        """Matches in the order given, a row each: its partition, how it ended, how many events it has.
+
+        ``steps`` are those events, one match after the other: position, candidate, and row.
+        """
+        for key, match in self._made(keys, ways, depths, steps):
+            if match is not None:
                 yield key, match
+
+    def _made(self, keys: Ints, ways: Ints, depths: Ints, steps: Ints) -> Iterator[tuple[Key, Found | None]]:
+        """The same; None for one whose Ω turns out to be empty."""
+        bounds = np.zeros(len(depths) + 1, dtype=np.int64)
+        np.cumsum(depths, out=bounds[1:])
+        whole = self._simple[steps[:, 1]] & (steps[:, 2] >= 0)
+        simple = self._simple_ends[ways] & np.logical_and.reduceat(whole, bounds[:-1])
+        runs = Taken(self._sites, self._past, steps)
+        at = bounds.tolist()
+        for i, (key, way, is_simple) in enumerate(
+            zip(map(tuple, keys.tolist()), ways.tolist(), simple.tolist(), strict=True)
+        ):
+            if is_simple:
+                yield key, Plain(runs, at[i], at[i + 1])
+            else:
+                yield key, self._replay.match(steps[at[i] : at[i + 1], :2].tolist(), way, key)
 
     def _chosen(self, found: Sequence[Found]) -> list[Found]:
         """Those of the matches with the same last event that are delivered, in order."""

@@ -38,9 +38,11 @@ class Compiled:
     ``columns`` are GPMs and variables; ``width`` and ``sums`` are the integers and floats of a wait. Of the
     rows that negations look back at, ``entry`` are the integers of one, and ``offsets`` says where in it the
     columns stand. ``derived`` are columns that are computed, ``lookups`` the expressions whose values are
-    asked for. ``ambiguous``: a match that waits may have the events of one that does not.
+    asked for. ``ambiguous``: a match that waits may have the events of one that does not. ``analysis`` is
+    what all of it was written from.
     """
 
+    analysis: Analysis
     tables: v.Ints
     gpms: tuple[str, ...]
     columns: tuple[tuple[int, str], ...]
@@ -127,6 +129,7 @@ class _Writer:
         header = self._header()
         header[v.GAPS], header[v.BARS] = gaps, bars
         return Compiled(
+            analysis=analysis,
             tables=out.array(header),
             gpms=analysis.gpms,
             columns=tuple(self._columns),

@@ -15,29 +15,33 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Final
 
-from spaseq.automaton.pattern import SequencePattern
+from spaseq.automaton.pattern import Atom, SequencePattern
+from spaseq.events import Stamp
 from spaseq.language.syntax import SkipMode
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.model import Bounds, Choice, Found, Occurrence, distinct
+from spaseq.matching.model import Bounds, Choice, Found, Occurrence
 from spaseq.matching.ordered.preference import Preference, preferred
 from spaseq.matching.ordered.skipping import Moment, resumed_at
-from spaseq.matching.runs.evaluator import found_of, led, trailed
+from spaseq.matching.runs.evaluator import found_of
 from spaseq.matching.runs.machine import Machine, Member
 from spaseq.matching.runs.memory import Path
 from spaseq.matching.runs.program import Gate, Program
 from spaseq.matching.runs.state import Run, Trace, Wait
 
 _ALWAYS: Final[Moment] = (-math.inf,)
+#: More than the number of any event.
+_LAST: Final = 1 << 62
+_LONG_AGO: Final = -(1 << 63)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A match, and the choices that made it. ``closing``: it waits for that place on the window's axis."""
+    """A match, and the choices that made it; ``waits``: something that is absent may still come."""
 
     trace: Trace
     run: Run
     found: Found
-    closing: int | None
+    waits: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -65,16 +69,18 @@ class Ordered:
         self._single = len(set(pattern.streams)) == 1
         self._preference = Preference(context.rank)
         self._machine = _Machine(program, context, bounds, self._single, self._preference)
-        # Whether an event may come that is simultaneous with the newest one.
-        self._ties = program.simultaneous or not self._single
+        # Whether one step may take several events of one time.
+        self._gathers = program.simultaneous
         self._restart()
 
     def _restart(self) -> None:
         self._families: list[Family] = []
         self._by_position: dict[int, Family] = {}
-        self._at: float = -math.inf
-        # No event will come before this moment; the next match may begin at that one.
-        self._now = self._resume = _ALWAYS
+        self._at = _LONG_AGO
+        # No event will come before this moment; none will be gathered that is before that one.
+        self._now = self._tick = _ALWAYS
+        # From where on the next match may begin.
+        self._resume = _ALWAYS
         self._machine.start(Run(), self._context.start)
 
     @property
@@ -85,34 +91,33 @@ class Ordered:
     def push(self, occurrence: Occurrence) -> list[Found]:
         """See ``Evaluator.push``."""
         found = []
-        if self._ties and self._now < (occurrence.time,):
+        if self._tick < (occurrence.time,):
             # Time goes on: what was undecided among simultaneous events is decided.
-            self._now = (occurrence.time,)
+            self._now = self._tick = (occurrence.time,)
             found = self._settle()
         self._machine.memory.clear(self._oldest(occurrence))
         self._machine.push(occurrence)
-        self._now = (occurrence.time,) if self._ties else (occurrence.time, math.inf)
+        time, rank, number = self._context.order(occurrence.stamp)
+        if rank == 0:
+            # Of the streams the first in order: what comes of others at this time is later.
+            self._now = (time, rank, number + 1)
         for first in list(self._machine.begun.values()):
             self._family(first)
         self._machine.begun.clear()
         for run, rows in self._machine.ended:
             self._end(run, rows)
         self._machine.ended.clear()
+        self._newest = occurrence
+        self._decide_waiting()
         return found + self._settle()
 
     def advance(self, at: int) -> list[Found]:
         """See ``Evaluator.advance``."""
         self._at = at
         if not self._bounds.counted:
-            self._now = max(self._now, (at, math.inf))
-        for family in self._families:
-            if any(c.closing is not None and c.closing <= at for c in family.waiting):
-                waiting, family.waiting = family.waiting, []
-                for c in waiting:
-                    if c.closing is not None and c.closing > at:
-                        family.waiting.append(c)
-                    elif c.closing is None or not trailed(self._machine, c.run, c.found):
-                        self._offer(family, replace(c, closing=None))
+            self._now = max(self._now, (at + 1,))
+            self._tick = max(self._tick, (at + 1,))
+        self._decide_waiting()
         return self._settle()
 
     def drop(self) -> None:
@@ -141,26 +146,31 @@ class Ordered:
             return
         family = self._family(run.first)
         found = found_of(run, rows)
-        if family is None or led(self._machine, run, found):
-            return
-        closing = self._bounds.closing(run.first) if run.gaps else None
-        self._offer(family, Candidate(run.trace, run, found, closing))
+        if family is not None and not self._machine.absences.led(run, found):
+            self._offer(family, Candidate(run.trace, run, found, bool(run.gaps)))
 
     def _offer(self, family: Family, candidate: Candidate) -> None:
         """One match more: of all that are certain, a family keeps the preferred one."""
         best = family.best
-        if candidate.closing is not None:
+        if candidate.waits:
             family.waiting.append(candidate)
         elif best is None:
             family.best = candidate
         else:
-            if preferred(candidate.trace, best.trace):
-                candidate, best = best, candidate
-            if candidate.found.chosen == best.found.chosen:
-                # Found in two ways, it is one match with the solutions of both.
-                (both,) = distinct([best.found, candidate.found])
-                best = replace(best, found=both)
-            family.best = best
+            family.best = candidate if preferred(candidate.trace, best.trace) else best
+
+    def _decide_waiting(self) -> None:
+        """Of the matches that wait, those go for which something has come that they say is absent."""
+        absences = self._machine.absences
+        for family in self._families:
+            asked, family.waiting = family.waiting, []
+            over = self._bounds.closing(family.first) <= self._at
+            for c in asked:
+                if absences.trailed(c.run, c.found):
+                    continue
+                if over or not absences.open(c.run, c.found, self._newest, self._at):
+                    c = replace(c, waits=False)
+                self._offer(family, c)
 
     def _settle(self) -> list[Found]:
         """The matches that are decided now."""
@@ -184,15 +194,15 @@ class Ordered:
 
     def _decided(self, family: Family) -> bool:
         """Whether a family has its match, or will have none; cuts what can only be less preferred."""
-        over = self._bounds.closing(family.first) <= self._at
-        if not over and self._now <= family.moment:
-            return False  # simultaneous events may still make it begin in other ways
         best = family.best
+        over = self._bounds.closing(family.first) <= self._at
+        if not over and self._gathers and self._tick <= family.moment:
+            return False  # simultaneous events may still make it begin in other ways
         if best is None:
             return not family.waiting and (over or not self._machine.has(family.first))
         family.waiting = [c for c in family.waiting if preferred(c.trace, best.trace)]
         if not over:
-            over = not self._machine.cut(family.first, best.trace, self._now)
+            over = not self._machine.cut(family.first, best.trace, self._now, self._tick)
         return over and not family.waiting
 
     def _forget(self, family: Family) -> None:
@@ -247,16 +257,20 @@ class _Machine(Machine):
         """Whether a run that began with an event may still become a match."""
         return any(True for _ in self._alive(first))
 
-    def cut(self, first: Occurrence, best: Trace | None = None, now: Moment = _ALWAYS) -> bool:
+    def cut(
+        self, first: Occurrence, best: Trace | None = None, now: Moment = _ALWAYS, tick: Moment = _ALWAYS
+    ) -> bool:
         """Ends the runs of a first event that cannot become a match preferred to the best; if some are left.
 
-        No event will come before ``now``.
+        No event will come before ``now``, or be gathered with one that does if it is before ``tick``.
         """
         left = False
         for number, member in list(self._alive(first)):
             outer = _outermost(member)
             gate = outer.gate
-            bound = self._preference.bound(outer.run.trace, gate.order, gate.ways[0].unit, now)
+            unit = gate.ways[0].unit
+            least = now if isinstance(unit, Atom) else tick
+            bound = self._preference.bound(outer.run.trace, gate.order, unit, least)
             if best is not None and preferred(bound, best):
                 left = True
             elif isinstance(member, Wait):
@@ -269,8 +283,17 @@ class _Machine(Machine):
         """What may still become a match that begins with an event."""
         _, members = self._families.get(first.position, (first, {}))
         for number, member in members.items():
-            if member.begun if isinstance(member, Wait) else number in member.found:
+            if self._may_step(member) if isinstance(member, Wait) else number in member.found:
                 yield number, member
+
+    def _may_step(self, wait: Wait) -> bool:
+        """Whether some event to come may still take a run on."""
+        if not wait.blockers or not isinstance(wait.gate.ways[0].unit, Atom):
+            return bool(wait.begun)
+        # What follows at a later time is barred: it must be simultaneous with what bars it.
+        time, frontier = wait.blockers[0][0].time, wait.run.frontier
+        coming = (Stamp(time, stream, _LAST) for stream in self.context.streams)
+        return any((frontier is None or frontier.precedes(s)) and not wait.bars([s]) for s in coming)
 
 
 def _outermost(member: Member) -> Wait:

@@ -1,0 +1,534 @@
+"""The ordered kernel: a priority simulation over columns, by tables.
+
+For each first event, the runs stand in a list in order of preference, as the threads of Pike's simulation of
+a backtracking matcher do: an event goes through the list from the front, what takes it is replaced by its
+options in their order, and a complete match cuts all behind it. A run that agrees with one before it in all
+that the rest of the sequence reads can only find the same, less preferred, and is left out.
+
+As the runs kernel, whose memory and conditions it shares, it first *decides* what an event does, and can stop
+and be called again before it *applies* that.
+"""
+
+from __future__ import annotations
+
+from spaseq._jit import kernel, part
+from spaseq.matching.kernel._kernel import find_keys
+from spaseq.matching.kernel._kernel_apply import act, bind, blur, copy, follow, may
+from spaseq.matching.kernel._kernel_decide import note
+from spaseq.matching.kernel._kernel_judge import judge
+from spaseq.matching.kernel._kernel_layout import (
+    ASK,
+    BAR,
+    C_ACTIONS,
+    C_ACTIONS_END,
+    C_GPM,
+    C_NUMBER,
+    C_PLACE,
+    C_RIVAL,
+    C_SIZE,
+    C_UNIT,
+    DECISION_SIZE,
+    DECISIONS_FULL,
+    DONE,
+    G_ACTIONS,
+    G_ACTIONS_END,
+    G_CANDIDATES,
+    G_CANDIDATES_END,
+    G_CODE,
+    G_CODE_END,
+    G_NUMBER,
+    G_OPERATOR,
+    MORE_KEYS,
+    P_SIZE,
+    ROOM,
+    STRICT,
+    U_COUNTING,
+    X_ACTIONS,
+    X_ACTIONS_END,
+    X_CODE,
+    X_CODE_END,
+    row_of,
+)
+from spaseq.matching.kernel._kernel_memory import (
+    ANSWERED,
+    ASKED,
+    DECIDED,
+    DECISIONS,
+    DEPTH,
+    DROPPED,
+    EVENT,
+    EVENT_KEY,
+    FIRST,
+    GATE,
+    KEYS,
+    KINDS,
+    LINK,
+    LIVE_NODES,
+    LIVE_WAITS,
+    MOST_DECISIONS,
+    MOST_NODES,
+    MOST_WAITS,
+    NEWEST,
+    NODE,
+    NOW,
+    PARTITION,
+    POSITION,
+    PREVIOUS,
+    ROW,
+    SERIAL,
+    SUMS,
+    USES,
+    WAITS,
+    WAY,
+    find_partition,
+    forget,
+    mix,
+    move_partition,
+)
+from spaseq.matching.kernel._kernel_places import carry
+from spaseq.matching.kernel._kernel_values import (
+    B_AXIS,
+    B_NUMBER,
+    B_SIZE,
+    B_START,
+    B_STREAM,
+    B_TIME,
+    BEYOND,
+    MANY,
+    N_KEYS,
+    START,
+    TRUE,
+    WONDERS,
+    Codes,
+    Floats,
+    Ints,
+    pointer,
+)
+from spaseq.matching.ordered._kernel_families import drop, expire, free_family, new_family, settle
+from spaseq.matching.ordered._kernel_layout import (
+    A_COUNT,
+    A_END,
+    A_FOUND,
+    A_FREE,
+    A_NEXT,
+    A_OLDEST,
+    ALIKE_SIZE,
+    AS_SUM,
+    COMPLETED,
+    EXACTLY,
+    F_BEST,
+    F_FIRST,
+    F_FOREMOST,
+    F_HEAD,
+    F_LATER,
+    F_NEXT,
+    F_PARTITION,
+    F_POSITION,
+    F_RANK,
+    F_TURN,
+    FOUND_ACCEPT,
+    FOUND_FIRST,
+    FOUND_LAST,
+    FOUND_NODE,
+    FOUND_PARTITION,
+    FOUND_RANK,
+    FOUND_SIZE,
+    FOUND_TURN,
+    O_ACROSS,
+    O_GATES,
+    O_MOST,
+    O_PLACES,
+    OPTION_SIZE,
+)
+
+# --- decide ---------------------------------------------------------------------------------------
+
+
+@part
+def _show(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
+) -> None:
+    """What an event does to a run: it takes the event, or must not skip it."""
+    gate = m[w + GATE]
+    bars = False
+    for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+        g = t[c + C_GPM]
+        if row_of(b, g, e) == row_of(b, g, e + 1):
+            continue
+        verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
+        if verdict == TRUE:
+            if t[c + C_PLACE] != 0:
+                note(m, w, c, row)
+            if t[c + C_RIVAL] != 0:
+                bars = True
+    if bars and t[gate + G_OPERATOR] != STRICT:
+        note(m, w, BAR, 0)
+
+
+@part
+def _decide(
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, b: Ints, numbers: Floats, codes: Codes, e: int, key: int,
+    p: int,
+) -> None:  # fmt: skip
+    m[DECIDED] = 0
+    m[ASKED] = 0
+    m[SERIAL] += 1
+    family = m[p]
+    while family != 0:
+        w = a[family + F_HEAD]
+        while w != 0:
+            _show(t, m, f, b, numbers, codes, e, key, w)
+            w = m[w + LINK]
+        family = a[family + F_NEXT]
+    if b[B_START] + e <= m[p + DROPPED]:
+        return
+    w = m[WAITS]
+    for i in range(o[o[O_PLACES]], o[o[O_PLACES] + 1], OPTION_SIZE):
+        gate = o[i]
+        for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+            g = t[c + C_GPM]
+            if row_of(b, g, e) < row_of(b, g, e + 1):
+                verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
+                if verdict == TRUE:
+                    note(m, w, c, row)
+
+
+# --- apply ----------------------------------------------------------------------------------------
+
+
+@part
+def _agree(o: Ints, m: Ints, f: Floats, w: int, x: int, start: int, end: int) -> bool:
+    """Whether two runs agree in all that is read of them later."""
+    for i in range(start, end, ALIKE_SIZE):
+        at, limit = o[i], o[i + 1]
+        if limit == AS_SUM:
+            p, q = m[w + SUMS] + at, m[x + SUMS] + at
+            if f[p] != f[q] or f[p + 1] != f[q + 1] or f[p + 2] != f[q + 2] or f[p + 2] == BEYOND:
+                return False
+            continue
+        p, q = m[w + at], m[x + at]
+        if limit == EXACTLY:
+            if p != q or p == MANY:
+                return False
+        elif min(p, limit) != min(q, limit):
+            return False
+    return True
+
+
+@part
+def _is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, w: int) -> bool:
+    """Whether a run before this one in the list agrees with it; if not, later ones may agree with this one.
+
+    One of another family will do where that family's match, if this leads to one, passes over this one's
+    first event; and where none before it has a match to be left with that ends before that.
+    """
+    gate = m[w + GATE]
+    live = o[O_GATES] + 2 * t[gate + G_NUMBER]
+    start, end = o[live], o[live + 1]
+    code = mix(1, gate)
+    for i in range(start, end, ALIKE_SIZE):
+        at, limit = o[i], o[i + 1]
+        if limit != AS_SUM:
+            code = mix(code, m[w + at] if limit == EXACTLY else min(m[w + at], limit))
+    mask = size - 1
+    at = code & mask
+    # The list is of this event only if it says so.
+    while s[2 * at] == m[SERIAL]:
+        x = s[2 * at + 1]
+        if (
+            m[x + GATE] == gate
+            and (
+                m[x + PARTITION] == m[w + PARTITION]
+                or (o[O_ACROSS] != 0 and a[m[x + PARTITION] + F_FOREMOST] != 0)
+            )
+            and _agree(o, m, f, w, x, start, end)
+        ):
+            return True
+        at = (at + 1) & mask
+    s[2 * at] = m[SERIAL]
+    s[2 * at + 1] = w
+    return False
+
+
+@part
+def _append(m: Ints, a: Ints, family: int, last: int, w: int) -> int:
+    m[w + LINK] = 0
+    if last == 0:
+        a[family + F_HEAD] = w
+    else:
+        m[last + LINK] = w
+    return w
+
+
+@part
+def _take(
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
+    e: int, key: int, family: int, last: int, w: int, c: int, row: int,
+) -> tuple[int, bool]:  # fmt: skip
+    """A run takes the event: its options stand behind ``last``; the new last, and whether one is a match."""
+    time, stream, number = b[b[B_TIME] + e], b[b[B_STREAM] + e], b[b[B_NUMBER] + e]
+    taken = copy(m, f, w, family, time, stream, number)
+    bind(t, m, b, e, key, taken, c, row)
+    act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
+    if row < 0 and t[t[c + C_UNIT] + U_COUNTING] != 0:
+        blur(t, m, f, taken, t[t[c + C_UNIT] + U_COUNTING])
+    before = m[w + NODE]
+    if before != 0:
+        m[before + USES] += 1
+    node = follow(m, before, b[B_START] + e, t[c + C_NUMBER], row)
+    m[taken + NODE] = node
+    options = o[O_PLACES] + 2 * ((t[c + C_PLACE] - t[START]) // P_SIZE)
+    complete = False
+    for i in range(o[options], o[options + 1], OPTION_SIZE):
+        at, is_gate = o[i], o[i + 1] != 0
+        new = copy(m, f, taken, family, time, stream, number)
+        actions, actions_end = (
+            (at + G_ACTIONS, at + G_ACTIONS_END) if is_gate else (at + X_ACTIONS, at + X_ACTIONS_END)
+        )
+        code, code_end = (at + G_CODE, at + G_CODE_END) if is_gate else (at + X_CODE, at + X_CODE_END)
+        if not may(
+            t, m, f, b, numbers, codes, new, t[actions], t[actions_end], t[code], t[code_end]
+        ):  # fmt: skip
+            forget(m, new)
+            continue
+        m[new + GATE] = at
+        m[new + NODE] = node
+        m[node + USES] += 1
+        m[new + FIRST] = a[family + F_FIRST]
+        if not is_gate:
+            if a[family + F_BEST] != 0:
+                forget(m, a[family + F_BEST])
+            a[family + F_BEST] = new
+            complete = True
+            break
+        if _is_known(t, o, m, f, a, s, size, new):
+            forget(m, new)
+        else:
+            last = _append(m, a, family, last, new)
+    forget(m, taken)
+    return last, complete
+
+
+@part
+def _go_on(
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
+    e: int, key: int, family: int, decision: int,
+) -> int:  # fmt: skip
+    """Applies an event to the runs of a family, from a decision on; the next one."""
+    w = a[family + F_HEAD]
+    a[family + F_HEAD] = 0
+    last = 0
+    complete = False
+    while w != 0:
+        following = m[w + LINK]
+        bars = t[m[w + GATE] + G_OPERATOR] == STRICT
+        while decision < m[DECIDED]:
+            at = m[DECISIONS] + decision * DECISION_SIZE
+            if m[at] != w:
+                break
+            decision += 1
+            if m[at + 1] == BAR:
+                bars = True
+            elif not complete:
+                last, complete = _take(
+                    t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, w, m[at + 1], m[at + 2]
+                )
+        if complete or bars or _is_known(t, o, m, f, a, s, size, w):
+            forget(m, w)
+        else:
+            last = _append(m, a, family, last, w)
+        w = following
+    return decision
+
+
+@part
+def _apply(
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
+    e: int, key: int, p: int,
+) -> None:  # fmt: skip
+    decision, foremost = 0, 1
+    family = m[p]
+    while family != 0:
+        a[family + F_FOREMOST] = foremost
+        decision = _go_on(t, o, m, f, a, s, size, b, numbers, codes, e, key, family, decision)
+        following = a[family + F_NEXT]
+        if a[family + F_BEST] != 0:
+            foremost = 0
+        elif a[family + F_HEAD] == 0:
+            drop(m, a, family)
+        family = following
+    if decision == m[DECIDED]:
+        return
+    family = new_family(m, a, p, m[NOW], b[B_START] + e, b[b[B_TIME] + e])
+    a[family + F_FOREMOST] = foremost
+    last = 0
+    complete = False
+    while decision < m[DECIDED] and not complete:
+        at = m[DECISIONS] + decision * DECISION_SIZE
+        last, complete = _take(
+            t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, m[at], m[at + 1], m[at + 2]
+        )
+        decision += 1
+    if a[family + F_BEST] == 0 and a[family + F_HEAD] == 0:
+        drop(m, a, family)
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+@part
+def _has_room(o: Ints, m: Ints, a: Ints) -> bool:
+    """Whether all that was decided can be applied."""
+    decided = m[DECIDED]
+    return bool(
+        m[LIVE_WAITS] + decided * (o[O_MOST] + 1) + 2 <= m[MOST_WAITS]
+        and m[LIVE_NODES] + decided <= m[MOST_NODES]
+        and (a[A_FREE] != 0 or a[A_NEXT] < a[A_END])
+    )
+
+
+@kernel
+def run(
+    tables: Ints, options: Ints, ints: Ints, floats: Floats, families: Ints, seen: Ints, batch: Ints,
+    numbers: Floats, codes: Codes,
+) -> int:  # fmt: skip
+    """Takes a batch on from event ``EVENT``, key ``EVENT_KEY``; says why it stopped.
+
+    ``seen`` are pairs, a power of two of them: the runs of the list that an event has made so far, hashed.
+    """
+    return _run(
+        pointer(tables), pointer(options), pointer(ints), pointer(floats), pointer(families), pointer(seen),
+        len(seen) // 2, pointer(batch), pointer(numbers), pointer(codes),
+    )  # fmt: skip
+
+
+@part
+def _run(
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes
+) -> int:
+    e = m[EVENT]
+    while e < b[B_SIZE]:
+        m[NOW] = b[b[B_AXIS] + e]
+        expire(t, o, m, a, m[NOW], e)
+        count = find_keys(t, m, b, e)
+        if count < 0:
+            return MORE_KEYS
+        for k in range(m[EVENT_KEY], count):
+            m[EVENT_KEY] = k
+            key = m[KEYS] + k * t[N_KEYS]
+            p = find_partition(m, t[N_KEYS], key)
+            if p == 0:
+                m[DECIDED] = 0
+                return ROOM
+            if count == 1 and t[N_KEYS] <= 1:
+                key = 0
+            _decide(t, o, m, f, a, b, numbers, codes, e, key, p)
+            if m[m[KINDS] + WONDERS] > 0:
+                return ASK
+            if m[DECIDED] > m[MOST_DECISIONS] or m[ASKED] > m[MOST_DECISIONS]:
+                return DECISIONS_FULL
+            if m[ASKED] > m[ANSWERED]:
+                return ASK
+            m[p + NEWEST] = m[SERIAL]
+            if m[DECIDED] > 0 or m[p] != 0:
+                if not _has_room(o, m, a):
+                    m[ANSWERED] = 0
+                    return ROOM
+                _apply(t, o, m, f, a, s, size, b, numbers, codes, e, key, p)
+                settle(o, m, a, p, e, COMPLETED + k)
+            m[ANSWERED] = 0
+        m[EVENT_KEY] = 0
+        e += 1
+        m[EVENT] = e
+    return DONE
+
+
+@kernel
+def finish(tables: Ints, options: Ints, ints: Ints, families: Ints, axis: int) -> None:
+    """The families end whose windows are over at a place on the window's axis."""
+    expire(pointer(tables), pointer(options), pointer(ints), pointer(families), axis, 0)
+
+
+@kernel
+def found(ints: Ints, families: Ints, rows: Ints) -> None:
+    """What was found since the last time, a row each."""
+    m: Ints = pointer(ints)
+    a: Ints = pointer(families)
+    family, at = a[A_FOUND], 0
+    while at < a[A_COUNT] * FOUND_SIZE:
+        best = a[family + F_BEST]
+        node = m[best + NODE]
+        rows[at + FOUND_TURN] = a[family + F_TURN]
+        rows[at + FOUND_RANK] = a[family + F_RANK]
+        rows[at + FOUND_LAST] = m[node + POSITION]
+        rows[at + FOUND_FIRST] = a[family + F_POSITION]
+        rows[at + FOUND_NODE] = node
+        rows[at + FOUND_ACCEPT] = m[best + GATE]
+        rows[at + FOUND_PARTITION] = a[family + F_PARTITION]
+        family = a[family + F_LATER]
+        at += FOUND_SIZE
+
+
+@kernel
+def unroll(ints: Ints, nodes: Ints, paths: Ints) -> None:
+    """Position, candidate and row of the events of some runs, one run after the other."""
+    m: Ints = pointer(ints)
+    at = 0
+    for i in range(len(nodes)):
+        node = nodes[i]
+        at += 3 * m[node + DEPTH]
+        j = at
+        while node != 0:
+            j -= 3
+            paths[j] = m[node + POSITION]
+            paths[j + 1] = m[node + WAY]
+            paths[j + 2] = m[node + ROW]
+            node = m[node + PREVIOUS]
+
+
+@kernel
+def forget_found(ints: Ints, families: Ints) -> None:
+    """Frees what was found."""
+    m: Ints = pointer(ints)
+    a: Ints = pointer(families)
+    family = a[A_FOUND]
+    for _ in range(a[A_COUNT]):
+        following = a[family + F_LATER]
+        forget(m, a[family + F_BEST])
+        free_family(a, family)
+        family = following
+    a[A_COUNT] = 0
+    a[A_FOUND] = 0
+
+
+@kernel
+def sweep(
+    tables: Ints, ints: Ints, floats: Floats, families: Ints, new_ints: Ints, new_floats: Floats
+) -> None:
+    """Moves all families into an empty memory; the old one is worth nothing. Nothing is found."""
+    t: Ints = pointer(tables)
+    old: Ints = pointer(ints)
+    old_f: Floats = pointer(floats)
+    new: Ints = pointer(new_ints)
+    new_f: Floats = pointer(new_floats)
+    a: Ints = pointer(families)
+    family = a[A_OLDEST]
+    while family != 0:
+        if a[family + F_PARTITION] > 0:
+            # The first one of its partition, which all others of it follow.
+            to = move_partition(t, old, a[family + F_PARTITION], new)
+            new[to] = family
+            x = family
+            while x != 0:
+                a[x + F_PARTITION] = -to
+                x = a[x + F_NEXT]
+        a[family + F_PARTITION] = -a[family + F_PARTITION]
+        if a[family + F_BEST] != 0:
+            a[family + F_BEST] = carry(old, old_f, a[family + F_BEST], new, new_f)
+        last, w = 0, a[family + F_HEAD]
+        a[family + F_HEAD] = 0
+        while w != 0:
+            following = old[w + LINK]
+            last = _append(new, a, family, last, carry(old, old_f, w, new, new_f))
+            w = following
+        family = a[family + F_LATER]

@@ -1,0 +1,199 @@
+"""Families: how they begin, are decided, delivered and dropped."""
+
+from __future__ import annotations
+
+from spaseq._jit import part
+from spaseq.matching.kernel._kernel_memory import (
+    DROPPED,
+    LINK,
+    NEWEST,
+    NODE,
+    POSITION,
+    PREVIOUS,
+    WAY,
+    forget,
+)
+from spaseq.matching.kernel._kernel_values import LIMIT, Ints
+from spaseq.matching.ordered._kernel_layout import (
+    A_COUNT,
+    A_FOUND,
+    A_FOUND_LAST,
+    A_FREE,
+    A_NEXT,
+    A_OLDEST,
+    A_YOUNGEST,
+    F_BACK,
+    F_BEST,
+    F_EARLIER,
+    F_FIRST,
+    F_HEAD,
+    F_LATER,
+    F_NEXT,
+    F_PARTITION,
+    F_POSITION,
+    F_RANK,
+    F_SIZE,
+    F_TIME,
+    F_TURN,
+    O_GPM,
+    O_GPMS,
+    O_MODE,
+    PAST_LAST,
+    TO_FIRST,
+    TO_NEXT,
+)
+
+
+@part
+def new_family(m: Ints, a: Ints, p: int, first: int, position: int, time: int) -> int:
+    """The family of an event, the last one of its partition."""
+    family = a[A_FREE]
+    if family != 0:
+        a[A_FREE] = a[family + F_NEXT]
+    else:
+        family = a[A_NEXT]
+        a[A_NEXT] += F_SIZE
+    a[family + F_PARTITION] = p
+    a[family + F_HEAD] = 0
+    a[family + F_BEST] = 0
+    a[family + F_FIRST] = first
+    a[family + F_POSITION] = position
+    a[family + F_TIME] = time
+    a[family + F_NEXT] = 0
+    head = m[p]
+    if head == 0:
+        m[p] = family
+        a[family + F_BACK] = family
+    else:
+        last = a[head + F_BACK]
+        a[last + F_NEXT] = family
+        a[family + F_BACK] = last
+        a[head + F_BACK] = family
+    youngest = a[A_YOUNGEST]
+    a[family + F_EARLIER] = youngest
+    a[family + F_LATER] = 0
+    if youngest != 0:
+        a[youngest + F_LATER] = family
+    else:
+        a[A_OLDEST] = family
+    a[A_YOUNGEST] = family
+    return int(family)
+
+
+@part
+def end_runs(m: Ints, a: Ints, family: int) -> None:
+    """No run of a family goes on."""
+    w = a[family + F_HEAD]
+    a[family + F_HEAD] = 0
+    while w != 0:
+        following = m[w + LINK]
+        forget(m, w)
+        w = following
+
+
+@part
+def _unlink(m: Ints, a: Ints, family: int) -> None:
+    """Takes a family out of its partition, and out of the order of all."""
+    p, after, before = a[family + F_PARTITION], a[family + F_NEXT], a[family + F_BACK]
+    head = m[p]
+    if family == head:
+        m[p] = after
+        if after != 0:
+            a[after + F_BACK] = before
+    else:
+        a[before + F_NEXT] = after
+        a[(after if after != 0 else head) + F_BACK] = before
+    later, earlier = a[family + F_LATER], a[family + F_EARLIER]
+    if later != 0:
+        a[later + F_EARLIER] = earlier
+    else:
+        a[A_YOUNGEST] = earlier
+    if earlier != 0:
+        a[earlier + F_LATER] = later
+    else:
+        a[A_OLDEST] = later
+
+
+@part
+def free_family(a: Ints, family: int) -> None:
+    a[family + F_NEXT] = a[A_FREE]
+    a[A_FREE] = family
+
+
+@part
+def drop(m: Ints, a: Ints, family: int) -> None:
+    """Forgets a family, whatever it has found."""
+    end_runs(m, a, family)
+    if a[family + F_BEST] != 0:
+        forget(m, a[family + F_BEST])
+    _unlink(m, a, family)
+    free_family(a, family)
+
+
+@part
+def _deliver(m: Ints, a: Ints, family: int, turn: int, rank: int) -> None:
+    """The best of a family is its match."""
+    _unlink(m, a, family)
+    a[family + F_TURN] = turn
+    a[family + F_RANK] = rank
+    a[family + F_LATER] = 0
+    if a[A_COUNT] == 0:
+        a[A_FOUND] = family
+    else:
+        a[a[A_FOUND_LAST] + F_LATER] = family
+    a[A_FOUND_LAST] = family
+    a[A_COUNT] += 1
+
+
+@part
+def _resumed(o: Ints, m: Ints, a: Ints, family: int) -> int:
+    """The position from which on the next match may begin after that of a family."""
+    node, first = m[a[family + F_BEST] + NODE], a[family + F_POSITION]
+    if o[O_MODE] == PAST_LAST:
+        return int(m[node + POSITION] + 1)
+    target = -1
+    while node != 0:
+        if o[o[O_GPMS] + m[node + WAY]] == o[O_GPM]:
+            target = m[node + POSITION]
+            if o[O_MODE] != TO_FIRST:
+                break
+        node = m[node + PREVIOUS]
+    # Where nothing is skipped, the next event is meant.
+    return int(max(target, first + 1))
+
+
+@part
+def settle(o: Ints, m: Ints, a: Ints, p: int, turn: int, rank: int) -> None:
+    """Delivers what is decided in a partition: in the order of first events, from the first one on."""
+    if o[O_MODE] == TO_NEXT:
+        family = m[p]
+        while family != 0:
+            following = a[family + F_NEXT]
+            if a[family + F_HEAD] == 0:
+                if a[family + F_BEST] != 0:
+                    _deliver(m, a, family, turn, rank)
+                else:
+                    drop(m, a, family)
+            family = following
+        return
+    while m[p] != 0 and a[m[p] + F_HEAD] == 0:
+        family = m[p]
+        if a[family + F_BEST] == 0:
+            drop(m, a, family)
+            continue
+        resumed = _resumed(o, m, a, family)
+        m[p + DROPPED] = resumed - 1
+        _deliver(m, a, family, turn, rank)
+        while m[p] != 0 and a[m[p] + F_POSITION] < resumed:
+            drop(m, a, m[p])
+
+
+@part
+def expire(t: Ints, o: Ints, m: Ints, a: Ints, now: int, turn: int) -> None:
+    """The families end whose windows are over at a place on the window's axis."""
+    family = a[A_OLDEST]
+    while family != 0 and now - a[family + F_FIRST] > t[LIMIT]:
+        p = a[family + F_PARTITION]
+        end_runs(m, a, family)
+        settle(o, m, a, p, turn, m[p + NEWEST])
+        family = a[A_OLDEST]

@@ -1,0 +1,173 @@
+"""The priority simulation over columns: batches of solutions in, preferred matches out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.events import EventBatch
+from spaseq.gpm.solutions import Solutions
+from spaseq.matching.context import Context
+from spaseq.matching.host import Key
+from spaseq.matching.kernel import _kernel_layout as status
+from spaseq.matching.kernel import _kernel_memo as memo
+from spaseq.matching.kernel import _kernel_memory as mem
+from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.kernel.columns import Columns
+from spaseq.matching.kernel.lookups import Lookups
+from spaseq.matching.kernel.matches import Matches
+from spaseq.matching.kernel.replay import Path, Replay
+from spaseq.matching.model import Bounds, Found
+from spaseq.matching.ordered import _kernel as k
+from spaseq.matching.ordered import _kernel_layout as lay
+from spaseq.matching.ordered.memory import Families
+from spaseq.matching.ordered.tables import order_tables
+from spaseq.terms import Dictionary
+
+Ints = npt.NDArray[np.int64]
+
+#: Later than any event, and far from overflow.
+_NEVER: Final = 1 << 62
+
+
+class OrderedKernel:
+    """The preferred matches of one query over all its partitions, in the order of ``Matcher``."""
+
+    def __init__(
+        self, pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+    ) -> None:
+        ordering = order_tables(pattern, dictionary.pin, bounds.sliding)
+        self._options = ordering.options
+        self._compiled = c = ordering.compiled
+        self._tables = c.tables
+        self._tables[v.LIMIT] = bounds.reach
+        self._bounds = bounds
+        self._keys = len(pattern.query.partition)
+        self._columns = Columns(
+            dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, context.budget
+        )
+        self._lookups = Lookups(c.lookups, dictionary)
+        self._replay = Replay(c, context, self._columns.past)
+        self._matches = Matches(pattern, c, self._columns.past, self._replay)
+        self.families = Families(ordering, context.budget)
+
+    def process(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterator[tuple[Key, Found]]:
+        """See ``ByColumns.process``."""
+        if not len(batch):
+            return
+        columns = self._take(batch, start, solutions)
+        self.families.runs.begin()
+        while True:
+            every, numbers = self.families, self._columns.numbers
+            m = every.runs
+            ended = k.run(
+                self._tables, self._options, m.ints, m.floats, every.rows, every.seen, columns,
+                numbers.numbers, numbers.codes,
+            )  # fmt: skip
+            yield from self._found()
+            if ended == status.DONE:
+                return
+            if ended == status.ASK:
+                if not self._look_up():
+                    self._answer(start)
+            elif ended == status.ROOM:
+                every.make_room()
+            else:
+                m.grow_scratch(ended == status.MORE_KEYS)
+
+    def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
+        """Time has come to ``time``: yields the matches whose windows have thereby ended."""
+        if not self._bounds.counted:
+            yield from self._finish(time if self._bounds.sliding else self._bounds.index(time))
+
+    def close(self) -> Iterator[tuple[Key, Found]]:
+        """No event will come any more: every window ends."""
+        yield from self._finish(_NEVER)
+
+    def settled(self, time: int) -> int:
+        """The time up to which all matches were delivered, when the query's time has come to ``time``.
+
+        A match that is not decided yet ends no earlier than it began.
+        """
+        return min(time, self.families.oldest(time, lay.F_TIME))
+
+    def _finish(self, at: int) -> Iterator[tuple[Key, Found]]:
+        """The matches that are due before a place on the window's axis."""
+        every = self.families
+        k.finish(self._tables, self._options, every.runs.ints, every.rows, at)
+        yield from self._found()
+
+    # --- matches out --------------------------------------------------------------------------
+
+    def _found(self) -> Iterator[tuple[Key, Found]]:
+        every = self.families
+        if not every.found:
+            return
+        m = every.runs.ints
+        rows = np.zeros((every.found, lay.FOUND_SIZE), dtype=np.int64)
+        k.found(m, every.rows, rows.ravel())
+        order = (lay.FOUND_FIRST, lay.FOUND_LAST, lay.FOUND_RANK, lay.FOUND_TURN)
+        rows = rows[np.lexsort(tuple(rows[:, column] for column in order))]
+        nodes = rows[:, lay.FOUND_NODE].copy()
+        depths = m[nodes + mem.DEPTH]
+        steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
+        k.unroll(m, nodes, steps.ravel())
+        keys = m[rows[:, lay.FOUND_PARTITION, None] + (mem.KEY + np.arange(self._keys))]
+        ways = self._tables[rows[:, lay.FOUND_ACCEPT] + status.X_NUMBER]
+        k.forget_found(m, every.rows)
+        yield from self._matches.made(keys, ways, depths, steps)
+
+    # --- columns in ---------------------------------------------------------------------------
+
+    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
+        """A batch as the kernel reads it."""
+        axis = self._bounds.places(batch, start)
+        first = int(axis[0])
+        # A match that is due with this batch may have events that no window holds any more.
+        oldest = min(first - int(self._tables[v.LIMIT]), self.families.oldest(first, lay.F_FIRST))
+        chunk = self._columns.add(batch, start, solutions, axis, oldest)
+        if self._columns.renew():
+            # Runs that are over may hold ids that mean something else now, but are shown no event more.
+            self.families.runs.forget_answers()
+        return self._columns.packed(chunk, axis)
+
+    # --- questions ----------------------------------------------------------------------------
+
+    def _look_up(self) -> bool:
+        """Tells the kernel the values of expressions that it asks for; whether it does."""
+        runs = self.families.runs
+        questions = runs.questions
+        if not len(questions):
+            return False
+        answered = self._lookups.answered(questions)
+        self._columns.numbers.cover(answered[:, memo.ANSWER])
+        runs.learn(answered)
+        return True
+
+    def _answer(self, start: int) -> None:
+        """Decides exactly what the tables could not."""
+        m = self.families.runs.ints
+        event = start + int(m[mem.EVENT])
+        size = self._keys
+        at = int(m[mem.KEYS]) + int(m[mem.EVENT_KEY]) * size
+        key = tuple(m[at : at + size].tolist())
+        for i in range(int(m[mem.ANSWERED]), int(m[mem.ASKED])):
+            at = int(m[mem.QUESTIONS]) + i * status.QUESTION_SIZE
+            wait, number = m[at : at + 2].tolist()
+            path = self._path(int(m[wait + mem.NODE]))
+            m[m[mem.ANSWERS] + i] = self._replay.is_relevant(path, [(event, number)], key)
+        m[mem.ANSWERED] = m[mem.ASKED]
+
+    def _path(self, node: int) -> Path:
+        path = []
+        m = self.families.runs.ints
+        while node:
+            path.append((int(m[node + mem.POSITION]), int(m[node + mem.WAY])))
+            node = int(m[node + mem.PREVIOUS])
+        return path[::-1]

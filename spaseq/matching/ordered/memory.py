@@ -1,0 +1,71 @@
+"""The ordered kernel's memory: that of the runs kernel, the families, and what an event has made so far."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.limits import Budget
+from spaseq.matching.kernel import _kernel_memory as mem
+from spaseq.matching.kernel.memory import Memory, Room, memory
+from spaseq.matching.ordered import _kernel as k
+from spaseq.matching.ordered import _kernel_layout as lay
+from spaseq.matching.ordered.tables import Ordering
+
+Ints = npt.NDArray[np.int64]
+
+_START: Final = Room(1 << 12, 1 << 13, 1, 1)
+_FAMILIES: Final = 1 << 11
+
+
+class Families:
+    """All runs of a query, by the first events they began with."""
+
+    def __init__(self, ordering: Ordering, budget: Budget) -> None:
+        self._budget = budget
+        self._compiled = ordering.compiled
+        self._most = int(ordering.options[lay.O_MOST])
+        self.runs: Memory = memory(self._compiled, _START, budget)
+        self.rows: Ints = np.zeros(lay.A_HEADER + _FAMILIES * lay.F_SIZE, dtype=np.int64)
+        self.rows[lay.A_NEXT] = lay.A_HEADER
+        self.rows[lay.A_END] = len(self.rows)
+        self.seen = self._nothing_seen()
+
+    @property
+    def found(self) -> int:
+        """How many matches were found, and are not forgotten."""
+        return int(self.rows[lay.A_COUNT])
+
+    def oldest(self, otherwise: int, column: int) -> int:
+        """What a column says of the oldest family."""
+        family = int(self.rows[lay.A_OLDEST])
+        return int(self.rows[family + column]) if family else otherwise
+
+    def make_room(self) -> None:
+        """More space for what is short of it, now that nothing is found any more. Raises ``LimitError``."""
+        a, m = self.rows, self.runs.ints
+        if not a[lay.A_FREE] and a[lay.A_NEXT] >= a[lay.A_END]:
+            self._budget.takes("families", 16 * len(a))
+            self.rows = np.concatenate([a, np.zeros(len(a) - lay.A_HEADER, dtype=np.int64)])
+            self.rows[lay.A_END] = len(self.rows)
+        decided = int(m[mem.DECIDED]) + 1
+        self._budget.partial(int(m[mem.LIVE_WAITS]) + decided)
+        waits = 2 * (int(m[mem.LIVE_WAITS]) + decided * (self._most + 1) + 2)
+        nodes = 2 * (int(m[mem.LIVE_NODES]) + decided)
+        is_known = m[mem.LIVE_PARTITIONS] < m[mem.MOST_PARTITIONS]
+        if waits > m[mem.MOST_WAITS] or nodes > m[mem.MOST_NODES] or not is_known:
+            self._move(Room(*map(max, Room(waits, nodes, 1, 1), _START)))
+
+    def _move(self, room: Room) -> None:
+        """Takes the runs that are alive into another memory."""
+        old = self.runs
+        self.runs = memory(self._compiled, room, self._budget, old)
+        tables = self._compiled.tables
+        k.sweep(tables, old.ints, old.floats, self.rows, self.runs.ints, self.runs.floats)
+        self.seen = self._nothing_seen()
+
+    def _nothing_seen(self) -> Ints:
+        waits = int(self.runs.ints[mem.MOST_WAITS])
+        return np.zeros(2 << (2 * waits).bit_length(), dtype=np.int64)

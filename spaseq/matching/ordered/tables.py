@@ -1,0 +1,182 @@
+"""A query as tables for the ordered kernel: those of the runs kernel, and the order of preference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+import numpy as np
+
+from spaseq.automaton.nfa import Again, Leave
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.language.printer import print_expression, print_sequence
+from spaseq.language.syntax import All, Conjunction, Not, SkipMode
+from spaseq.matching.kernel import _kernel_layout as lay
+from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.kernel.analysis import Analysis
+from spaseq.matching.kernel.conditions import Accumulator, BeyondTables, Step
+from spaseq.matching.kernel.tables import Compiled, compile_tables
+from spaseq.matching.obstacles import Obstacle, subsequences
+from spaseq.matching.ordered import _kernel_layout as out
+from spaseq.matching.runs.program import Gate
+from spaseq.terms import Term
+
+_MODES: Final = {
+    SkipMode.PAST_LAST_EVENT: out.PAST_LAST,
+    SkipMode.TO_NEXT_EVENT: out.TO_NEXT,
+    SkipMode.TO_FIRST: out.TO_FIRST,
+    SkipMode.TO_LAST: out.TO_LAST,
+}
+
+#: Of completed iterations, it only matters whether there is none, one, or more.
+_MANY_ITERATIONS: Final = 2
+
+
+def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
+    """What keeps the compiled form from running a query: then it runs event by event."""
+    query = pattern.query
+    if len(set(pattern.streams)) > 1:
+        yield Obstacle("no events are simultaneous", f"{len(set(pattern.streams))} streams")
+    for part in subsequences(query.sequence):
+        match part:
+            case Not():
+                yield Obstacle("nothing is negated", print_sequence(part), part.span)
+            case Conjunction():
+                yield Obstacle("no events are simultaneous", print_sequence(part), part.span)
+            case All():
+                yield Obstacle("nothing gathers events in any order", print_sequence(part), part.span)
+    for item in query.filters:
+        yield Obstacle("no FILTER stands outside of the GPMs", print_expression(item.condition), item.span)
+
+
+def beyond(pattern: SequencePattern) -> tuple[Obstacle, ...]:
+    """All that keeps the compiled form from running a query."""
+    found = tuple(obstacles(pattern))
+    if not found:
+        try:
+            compile_tables(pattern, lambda _: 1)
+        except BeyondTables as reason:
+            return (reason.obstacle,)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """The tables of the runs kernel, and what orders its runs: see ``_kernel_layout``."""
+
+    compiled: Compiled
+    options: v.Ints
+
+
+def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], sliding: bool) -> Ordering:
+    """The tables of a query with AFTER MATCH SKIP, in windows of a kind. Raises ``BeyondTables``."""
+    skip = pattern.query.skip
+    if skip is None:
+        raise ValueError("without AFTER MATCH SKIP no match is preferred")
+    compiled = compile_tables(pattern, intern)
+    analysis = compiled.analysis
+    t = compiled.tables
+    start = int(t[v.START])
+    gates = int(t[start + lay.P_GATES])
+    accepts = int(t[start + lay.P_ACCEPTS])
+    header = [0] * out.O_HEADER
+    header[out.O_MODE] = _MODES[skip.mode]
+    header[out.O_GPM] = compiled.gpms.index(skip.gpm) if skip.gpm is not None else -1
+    # In a window that ends for all at once, what a first event can still find ends after a later one.
+    header[out.O_ACROSS] = int(skip.mode is SkipMode.PAST_LAST_EVENT and not sliding)
+    ranges: dict[int, list[tuple[int, int]]] = {out.O_PLACES: [], out.O_GATES: []}
+    cells: list[int] = []
+    numbers = {gate: number for number, gate in enumerate(analysis.gates)}
+    ending = 0
+    for place in analysis.places:
+        options = [(gate.order, gates + lay.GATE_SIZE * numbers[gate], 1) for gate in place.gates]
+        for order in place.orders:
+            options.append((order, accepts + lay.X_SIZE * ending, 0))
+            ending += 1
+        header[out.O_MOST] = max(header[out.O_MOST], len(options))
+        begin = len(cells)
+        cells += [cell for _, at, is_gate in sorted(options) for cell in (at, is_gate)]
+        ranges[out.O_PLACES].append((begin, len(cells)))
+    alike = _Alike(analysis)
+    for gate in analysis.gates:
+        begin = len(cells)
+        cells += [cell for row in alike.rows(gate) for cell in row]
+        ranges[out.O_GATES].append((begin, len(cells)))
+    gpms = [compiled.gpms.index(candidate.unit.gpm) for candidate in compiled.candidates]
+    first = len(header) + 2 * sum(map(len, ranges.values()))
+    body: list[int] = []
+    for section, found in ranges.items():
+        header[section] = len(header) + len(body)
+        body += [first + at for pair in found for at in pair]
+    header[out.O_GPMS] = first + len(cells)
+    return Ordering(compiled, np.array([*header, *body, *cells, *gpms], dtype=np.int64))
+
+
+class _Alike:
+    """What of a run in front of a gate is read from there on: runs that agree in it have the same future."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+        self._kleenes = {identity: i for i, identity in enumerate(analysis.kleenes)}
+
+    def rows(self, gate: Gate) -> list[tuple[int, int]]:
+        """Where it stands in a wait, and how it is compared."""
+        analysis = self._analysis
+        ahead = self._ahead(gate)
+        steps = [step for one in ahead for step in self._steps(one)]
+        folded = {step.what for step in steps if isinstance(step.what, Accumulator)}
+        read = {str(step.what) for step in steps if step.op in ("PUSH", "ONE", "BOUND", "IF_BOUND")}
+        read |= {a.variable for a in folded}
+        for one in ahead:
+            for parts, _ in analysis.candidates(one):
+                read |= {name for part in parts for name in analysis.joined_by(part.unit)}
+        slots = v.SLOTS
+        begun = slots + len(analysis.slots)
+        completed = begun + len(self._kleenes)
+        aggregates = completed + len(self._kleenes)
+        rows = [(slots + analysis.slots[name], out.EXACTLY) for name in sorted(read & analysis.slots.keys())]
+        for kleene, limit in self._counted(ahead).items():
+            if limit > 1:
+                rows.append((begun + self._kleenes[kleene], limit))
+            # How many are completed is asked where one ends or PREV is read.
+            asked = any(step.op == "IF_COMPLETED" and step.what == kleene for step in steps)
+            if asked or read & analysis.kleenes[kleene].own:
+                rows.append((completed + self._kleenes[kleene], _MANY_ITERATIONS))
+        sums = 0
+        for i, a in enumerate(analysis.accumulators):
+            if a in folded:
+                rows.append((sums, out.AS_SUM) if a.kind == "SUM" else (aggregates + i, out.EXACTLY))
+            sums += 3 if a.kind == "SUM" else 0
+        return rows
+
+    def _ahead(self, gate: Gate) -> list[Gate]:
+        """The gates that a run may come to, this one included."""
+        found = [gate]
+        for one in found:
+            for way in one.ways:
+                found += [after for after in way.target.gates if after not in found]
+        return found
+
+    def _steps(self, gate: Gate) -> Iterator[Step]:
+        analysis = self._analysis
+        yield from analysis.pruning(gate.ends, gate.inside)
+        for parts, _ in analysis.candidates(gate):
+            yield from analysis.together(parts[0])
+            for part in parts:
+                yield from analysis.codes[analysis.unit(part.unit)]
+
+    def _counted(self, ahead: list[Gate]) -> dict[int, int]:
+        """The Kleenes whose iterations count from here on, and from how many on no more."""
+        taken = [actions for one in ahead for actions in (one.ends, *(way.begins for way in one.ways))]
+        taken += [ends for one in ahead for way in one.ways for ends in way.target.accepts]
+        found: dict[int, int] = {}
+        for action in chain.from_iterable(taken):
+            if isinstance(action, Again) and action.maximum is not None:
+                found[action.kleene] = max(found.get(action.kleene, 0), action.maximum)
+            elif isinstance(action, Leave):
+                found[action.kleene] = max(found.get(action.kleene, 0), action.minimum)
+            elif isinstance(action, Again):
+                found.setdefault(action.kleene, 0)
+        return found

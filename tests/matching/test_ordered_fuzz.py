@@ -1,0 +1,117 @@
+"""AFTER MATCH SKIP on random queries: the simulation event by event, the compiled one, and what they cost."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spaseq.matching.kernel import _kernel_memory as mem
+from spaseq.matching.kernel import memory as kernel_memory
+from spaseq.matching.model import Bounds
+from spaseq.matching.ordered import memory
+from tests.benchmarks.ordered import Letters, evaluator_of, query
+from tests.matching.kernel_cases import Yields, difference, whole
+from tests.matching.random_sequences import Sample, random_sample
+from tests.matching.random_skips import by_ordered_kernel, by_simulation, random_skip
+from tests.matching.shrinking import shrink
+from tests.matching.test_fuzz import unshrunk
+
+#: Streams that a query is tried on, and their events at most.
+STREAMS = 12
+EVENTS = 9
+
+seeds = st.integers(0, 2**64 - 1)
+
+
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the kernel run out of room where otherwise only long streams would make it."""
+    monkeypatch.setattr(memory, "_START", kernel_memory.Room(1, 1, 1, 1))
+    monkeypatch.setattr(memory, "_FAMILIES", 1)
+    monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
+    monkeypatch.setattr(kernel_memory, "_KEYS", 1)
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_compiled_as_event_by_event() -> None:
+    """Any batches, any query that the tables can hold."""
+
+    @unshrunk
+    @given(seeds)
+    def compared(seed: int) -> None:
+        rng = random.Random(seed)
+        skipping = random_skip(rng, compiled=True, alls=False, most=4)
+        for _ in range(STREAMS):
+            check(replace(random_sample(rng, skipping, EVENTS), drops=frozenset()), by_ordered_kernel)
+
+    compared()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_long_streams(seed: int) -> None:
+    """So long that the memory is swept and grows."""
+    rng = random.Random(seed)
+    skipping = random_skip(rng, compiled=True, alls=False, most=4)
+    sizes = [rng.randrange(1, 300) for _ in range(5)]
+    sample = whole(random_sample(rng, skipping, 400), Bounds(6, False, seed % 2 == 0, 0), *sizes)
+    assert by_ordered_kernel(sample) == by_simulation(sample)
+
+
+def check(sample: Sample, evaluate: Callable[[Sample], Yields]) -> None:
+    """Compares with the simulation event by event; shows the smallest case that differs."""
+    wrong = difference(sample, evaluate, by_simulation(sample))
+    if wrong is not None:
+        small = shrink(sample, lambda s: difference(s, evaluate, by_simulation(s)) is not None)
+        pytest.fail(f"{small}\n{difference(small, evaluate, by_simulation(small))}")
+
+
+# --- what it costs --------------------------------------------------------------------------------
+
+WINDOW = Bounds(1 << 40, False, False, 0)
+
+
+def work(letters: Letters, text: str, window: Bounds = WINDOW) -> tuple[int, int]:
+    """How many runs there were at most between two events, and how many matches."""
+    evaluator = evaluator_of(letters, text, window)
+    most = found = 0
+    for batch, start, solutions in letters.batches(1):
+        found += sum(1 for _ in evaluator.process(batch, start, solutions))
+        most = max(most, int(evaluator.families.runs.ints[mem.LIVE_WAITS]))
+    return most, found + sum(1 for _ in evaluator.close())
+
+
+def column(values: int, size: int) -> npt.NDArray[np.int64]:
+    return np.arange(size) % values
+
+
+def test_what_agrees_in_all_that_is_read_later_is_one_run() -> None:
+    """2^n ways to take n events as A or B, and one run of each first event."""
+    for size in (100, 1_000):
+        letters = Letters("ABC", np.array(["AB"] * (size - 1) + ["C"]), column(3, size))
+        assert work(letters, query("(A | B)+[,] , C")) <= (4, 1)
+        assert work(letters, query("(A | B)+[,] , C", skip="AFTER MATCH SKIP TO NEXT EVENT"))[1] == size - 1
+
+
+def test_what_a_later_filter_reads_keeps_runs_apart() -> None:
+    letters = Letters("ABC", np.array(["AB"] * 8 + ["C"]), np.array([*range(8), 3]))
+    # All that was taken for an A must end before the 3 of the fourth event, and so it does.
+    most, found = work(letters, query("(A | B)+[,] , C", {"C": "FILTER(?vC > LAST(?vA))"}))
+    assert found == 1
+    assert most > 8
+
+
+def test_memory_is_flat() -> None:
+    sizes = []
+    for count in (2_000, 20_000):
+        letters = Letters("ABC", np.array(list("ABBCX" * (count // 5))), column(7, count))
+        evaluator = evaluator_of(letters, query("A , B+[,] , C+[,]"), WINDOW)
+        assert sum(1 for b in letters.batches(512) for _ in evaluator.process(*b)) == count // 5
+        sizes.append(len(evaluator.families.runs.ints) + len(evaluator.families.rows))
+    assert sizes[0] == sizes[1]
