@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spaseq.matching.kernel import _kernel_memory as mem
@@ -19,9 +21,9 @@ from spaseq.matching.ordered import memory
 from tests.benchmarks.ordered import Letters, evaluator_of, query
 from tests.matching.kernel_cases import Yields, difference, whole
 from tests.matching.random_sequences import Sample, random_sample
-from tests.matching.random_skips import by_ordered_kernel, by_simulation, random_skip
+from tests.matching.random_skips import by_judge, by_ordered_kernel, by_simulation, random_skip
 from tests.matching.shrinking import shrink
-from tests.matching.test_fuzz import unshrunk
+from tests.matching.test_fuzz import EXAMPLES, unshrunk
 
 #: Streams that a query is tried on, and their events at most.
 STREAMS = 12
@@ -37,6 +39,39 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_FAMILIES", 1)
     monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
     monkeypatch.setattr(kernel_memory, "_KEYS", 1)
+
+
+def test_as_the_reference() -> None:
+    """Any query; what it delivers with each step, and only in the end where events may be simultaneous.
+
+    There the reference may see earlier that none can come that would be preferred.
+    """
+
+    @settings(unshrunk, max_examples=EXAMPLES // 2)
+    @given(seeds)
+    def compared(seed: int) -> None:
+        rng = random.Random(seed)
+        skipping = random_skip(rng, most=4, alls=rng.random() < 0.1)
+        for _ in range(STREAMS // 2):
+            judged(replace(random_sample(rng, skipping, 6), drops=frozenset()))
+
+    compared()
+
+
+def judged(sample: Sample) -> None:
+    """Compares the simulation event by event with the reference."""
+    sequence = sample.query.text.partition("DEFINE")[0]
+    together = "&" in sequence or "ALL(" in sequence or len({e.stamp.stream for e in sample.events}) > 1
+
+    def wrong(small: Sample) -> bool:
+        expected, found = by_judge(small), by_simulation(small)
+        if together:
+            return Counter(chain(*expected)) != Counter(chain(*found))
+        return expected != found
+
+    if wrong(sample):
+        small = shrink(sample, wrong)
+        pytest.fail(f"{small}\nreference {by_judge(small)}\nfound {by_simulation(small)}")
 
 
 @pytest.mark.usefixtures("little_memory")
