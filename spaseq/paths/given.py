@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -16,8 +16,7 @@ from spaseq.paths.loading import term
 from spaseq.paths.parser import parse_term
 from spaseq.terms import Term
 
-#: With these, a text is an IRI; with others it is one only in <…>, since it may be a name whose prefix nobody
-#: has declared.
+#: With these, a text is an IRI.
 _SCHEME: Final = re.compile(
     "about|ark|arn|cid|data|did|doi|file|ftp|geo|hdl|https?|info|ipfs|ipns|isbn|ldap|mailto|mid|news|ni|oid"
     "|sip|sms|tag|tel|urn|uuid|wss?|xmpp",
@@ -27,10 +26,13 @@ _SCHEME: Final = re.compile(
 _PREFIX: Final = re.compile(r"(?:[^\W\d_][\w.-]*)?")
 
 
-def read_term(value: Any, prefixes: Mapping[str, str]) -> Term:
+def read_term(
+    value: Any, prefixes: Mapping[str, str], known: Callable[[Term], bool] = lambda _: False
+) -> Term:
     """A term, from one of rdflib's or pyoxigraph's, or from text as an expression or N-Triples writes it.
 
-    Raises QueryError, with its place, for a text that is none, and TypeError for what is neither.
+    A text that may be a name whose prefix nobody has declared is an IRI if it is ``known``. Raises
+    QueryError, with its place, for a text that is none, and TypeError for what is neither.
 
     >>> read_term("ex:a", {"ex": "http://example.org/"})
     <NamedNode value=http://example.org/a>
@@ -44,9 +46,10 @@ def read_term(value: Any, prefixes: Mapping[str, str]) -> Term:
     name, colon, rest = value.partition(":")
     if value.startswith(("<", '"', "'", "+", "-")) or not colon or name in prefixes:
         return parse_term(value, prefixes)
-    if _SCHEME.fullmatch(name) or rest.startswith("//"):
-        with suppress(ValueError):
-            return term(value)
+    with suppress(ValueError):
+        iri = term(value)
+        if _SCHEME.fullmatch(name) or rest.startswith("//") or known(iri):
+            return iri
     raise _no_iri(value, name, prefixes)
 
 

@@ -155,7 +155,7 @@ class KnowledgeGraph:
         return None if number < 0 else number
 
     def _as_term(self, value: Any) -> Term:
-        return read_term(value, self.prefixes)
+        return read_term(value, self.prefixes, lambda iri: self._dictionary.find(iri) != UNBOUND)
 
     # --- queries
 

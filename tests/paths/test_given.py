@@ -71,6 +71,14 @@ def test_numbers_are_those_of_nodes() -> None:
     assert """written as text, '1944' for the integer, '"1944"' for the string""" in raised.value.args[0]
 
 
+def test_a_text_with_a_prefix_that_nobody_declared_may_be_an_iri_of_the_graph() -> None:
+    graph = load([("x:a", "x:p", "x:b")])
+    assert (graph.node("x:a"), graph.predicate_number("x:p"), graph.node("<x:c>")) == (0, 0, None)
+    assert len(graph.pairs("<x:p>*", "x:b")) == 1
+    with pytest.raises(QueryMeaningError, match="the prefix 'x:' is not declared"):
+        graph.pairs("<x:p>*", "x:c")
+
+
 def test_terms_are_known_when_they_are_given_again() -> None:
     """Whatever they are, in whatever company; texts mean what prefixes say."""
     terms = [URIRef("urn:a"), NamedNode("urn:b"), rdflib.Literal("a", lang="en"), rdflib.BNode("b")]
