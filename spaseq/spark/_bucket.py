@@ -33,7 +33,7 @@ from spaseq.terms import Dictionary, Term
 _SWEEP_AFTER: Final = 100_000
 
 #: Later than every event.
-_END: Final = 1 << 62
+_END: Final = 1 << 63
 
 
 @dataclass(slots=True)

@@ -21,6 +21,10 @@ ONLY: Final = 0
 #: in microseconds.
 END_MS: Final = 9_000_000_000_000_000
 
+#: Up to here, either way, a tick is a millisecond of Spark's; beyond, so many are one.
+_FINE: Final = 1 << 52
+_COARSE: Final = 1 << 12
+
 
 class Shared(Protocol):
     """Bytes that every process has: a Spark broadcast, or something like it."""
@@ -178,12 +182,22 @@ def partition_of(number: int, partitions: int) -> int:
 def milliseconds(time: int, clock: Clock) -> int:
     """A time on a stream's clock as Spark's watermark counts it, rounded down.
 
-    A tick is a millisecond there, so that ticks may themselves be microseconds of our days.
+    A tick is a millisecond there, so that ticks may themselves be microseconds of our days. Of those further
+    out, nanoseconds say, ``_COARSE`` share one: so all of 64 bits lies before the end, in order.
     """
-    value = time if clock is Clock.TICKS else time // 1000
-    return max(-END_MS, min(END_MS, value))
+    if clock is Clock.INSTANTS:
+        return max(-END_MS, min(END_MS, time // 1000))
+    if abs(time) <= _FINE:
+        return time
+    edge = _FINE if time > 0 else -_FINE
+    return edge + (time - edge) // _COARSE
 
 
 def reached(watermark_ms: int, clock: Clock) -> int:
     """The least time that may still come, when Spark's watermark is so far."""
-    return watermark_ms if clock is Clock.TICKS else watermark_ms * 1000
+    if clock is Clock.INSTANTS:
+        return watermark_ms * 1000
+    if abs(watermark_ms) <= _FINE:
+        return watermark_ms
+    edge = _FINE if watermark_ms > 0 else -_FINE
+    return edge + (watermark_ms - edge) * _COARSE

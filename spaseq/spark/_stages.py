@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues, ValueState
 
-from spaseq.events import EventBatch
+from spaseq.events import EARLIEST, EventBatch
 from spaseq.sources import BadEvent
 from spaseq.spark import _asking
 from spaseq.spark._asking import asking_of
@@ -226,7 +226,7 @@ class Buckets:
     def _watermark(self, timers: TimerValues) -> int:
         """The least time that may still come; Spark says 0 as long as it knows nothing."""
         watermark = timers.getCurrentWatermarkInMs()
-        return reached(watermark, self._job.clock) if watermark > 0 else -(1 << 62)
+        return reached(watermark, self._job.clock) if watermark > 0 else EARLIEST
 
     def _advance(self, bucket: Bucket, watermark: int) -> list[Answer]:
         is_over = watermark >= reached(END_MS, self._job.clock)

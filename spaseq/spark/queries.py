@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 from spaseq.engine.given import stream_iri
 from spaseq.engine.running import StreamSource, _sources
 from spaseq.errors import EngineError, SourceError, SpaseqWarning
-from spaseq.events import Clock
+from spaseq.events import EARLIEST, LATEST, Clock
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import prepare
@@ -328,7 +328,8 @@ def _first(
     for piece, _ in Cutter(location, options, min(size, 1 << 20)).after(Place()):
         row = piece.row(stream)
         for batch in islice((b for b in read_row(row, Dictionary(), []) if len(b)), 1):
-            newest = np.maximum.accumulate(batch.time) - lateness // batch.clock.unit
+            allowed = min(lateness // batch.clock.unit, LATEST)
+            newest = np.maximum(np.maximum.accumulate(batch.time), EARLIEST + allowed) - allowed
             on_time = np.append(True, batch.time[1:] >= newest[:-1])
             return batch.clock, int(batch.time[on_time].min())
     return None

@@ -18,7 +18,10 @@ from typer.testing import CliRunner
 
 import spaseq
 from spaseq.cli import app
-from tests.streams import NS, events_of, query
+from spaseq.events import Clock
+from spaseq.spark._job import END_MS, milliseconds, reached
+from tests.spark.stages import Cluster, comparable, pushed
+from tests.streams import NS, events_of, letters, query
 from tests.test_cli_process import Slow, environment
 
 __all__ = ["environment"]  # a fixture
@@ -138,6 +141,28 @@ def test_windows_anywhere(evaluator: str, sequence: str, window: str, base: int)
         answers.append([(events_of(match), match.end - start) for match in handle.matches()])
     assert answers[0] == answers[1]
     assert answers[0]
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 10_000))
+@example(2**52 - 1, 2)
+@example(-(2**52), 1)
+@example(2**63 - 10_001, 10_000)
+def test_sparks_watermark_has_room_for_all_ticks(time: int, more: int) -> None:
+    """None is the end, none comes before an earlier one, and nothing is reached before it was said."""
+    said = milliseconds(time, Clock.TICKS)
+    assert -END_MS < said < END_MS
+    assert said <= milliseconds(min(time + more, 2**63 - 1), Clock.TICKS)
+    assert reached(said, Clock.TICKS) <= time < reached(said + 1, Clock.TICKS)
+
+
+@pytest.mark.parametrize("base", [0, 1_700_000_000_000_000_000, 2**63 - 200])
+@pytest.mark.parametrize("cold", [False, True])
+def test_sparks_stages_anywhere(base: int, cold: bool) -> None:
+    text = query("A ; B", "10 SECONDS SLIDING")
+    events = letters(" ".join(f"{kind}{base + at}=1" for at, kind in enumerate("abaabxbabb" * 10)))
+    found = Cluster(sizes=(7, 1, 30), cold=cold, evaluator="runs").run(text, events)
+    assert comparable(found) == comparable(pushed(text, events))
+    assert len(found) > 30
 
 
 # --- what push takes ----------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from spaseq.spark._passed_over import late_among
 from spaseq.spark._stateless import Passed, Piece, Stateless
 from tests.streams import NS, Letter
 
-BEGINNING = -(1 << 62)
+BEGINNING = -(1 << 63)
 
 
 def comparable(lines: Iterable[str]) -> list[str]:
