@@ -295,7 +295,7 @@ class Engine:
     @property
     def rejected(self) -> Sequence[BadEvent]:
         """The newest bad and late events, if there is no sink for them."""
-        return self._rejects.kept
+        return self._rejects.newest
 
     @property
     def watermark(self) -> datetime | int | None:

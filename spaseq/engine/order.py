@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import LATEST, Clock, EventBatch, Ids, concatenate
+from spaseq.events import EARLIEST, LATEST, Clock, EventBatch, Ids, concatenate
 
 #: Before every time, and after every time: further from them than any lateness is long.
 BEGINNING: Final = -(1 << 80)
@@ -52,6 +52,7 @@ class Reorder:
         self.held = 0
         self._allowed = lateness
         self._lateness = 0
+        self._least = EARLIEST
         self._waiting: list[EventBatch] = []
         # Those made before the first event, whose clock they may be on.
         self._promises: list[tuple[Clock, int, Sequence[int]]] = []
@@ -66,6 +67,7 @@ class Reorder:
         if self.clock is None:
             self.clock = clock
             self._lateness = self._allowed // clock.unit
+            self._least = clock.least
             for promised in self._promises:
                 self.promise(*promised)
             self._promises.clear()
@@ -77,7 +79,7 @@ class Reorder:
         if len(batch) == 1:
             return self._add_one(batch, int(batch.time[0]), clock)
         time = batch.time
-        first = min(max(clock.newest, _LEAST), LATEST)
+        first = min(max(clock.newest, EARLIEST), LATEST)
         seen = np.maximum.accumulate(np.concatenate(([first], time)))
         # As unsigned numbers: the distance of two times may have 64 bits.
         behind = seen[:-1].view(np.uint64) - time.view(np.uint64)
@@ -128,13 +130,14 @@ class Reorder:
 
     def _reached(self, clock: StreamClock) -> int:
         """Up to where a stream's time is complete."""
-        if clock.newest in (BEGINNING, END):
-            return max(clock.newest, clock.promised)
-        least = _LEAST if self.clock is None else self.clock.least
-        return max(clock.newest - self._lateness, clock.promised, least)
+        if clock.newest == BEGINNING:
+            return clock.promised
+        return max(clock.newest - self._lateness, clock.promised, self._least)
 
     def _others(self, clock: StreamClock) -> int:
         """How far the other streams let the watermark come while ``clock``'s events arrive."""
+        if len(self.clocks) == 1:
+            return END
         others = (other for other in self.clocks.values() if other.holds and other is not clock)
         return min(map(self._reached, others), default=END)
 
@@ -157,9 +160,6 @@ class Reorder:
     def _order(self, batch: EventBatch) -> Ids:
         ranks = np.array([self.clocks[s].rank for s in batch.stream.tolist()], dtype=np.int64)
         return np.lexsort((batch.n, ranks, batch.time))
-
-
-_LEAST: Final = Clock.TICKS.least
 
 
 def _in_order(batch: EventBatch) -> bool:

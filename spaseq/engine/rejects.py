@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -40,7 +40,7 @@ class DeadLetterFile:
 
 
 class Rejects:
-    """The engine's dead letters: a callable, the path of an NDJSON file, or the newest in ``kept``.
+    """The engine's dead letters: a callable, the path of an NDJSON file, or the ``newest``.
 
     With ``strict``, every rejection raises, after it was counted and passed on. Otherwise, unless a
     callable hears of each, the first of a stream and kind is a warning, and ``close`` warns of the sum.
@@ -48,7 +48,7 @@ class Rejects:
     """
 
     def __init__(self, sink: DeadLetters | str | Path | None, strict: bool, turn: Turn) -> None:
-        self.kept: deque[BadEvent] = deque(maxlen=KEPT)
+        self._kept: deque[BadEvent] = deque(maxlen=KEPT)
         self._strict = strict
         self._turn = turn
         self._lock = threading.RLock()
@@ -57,7 +57,7 @@ class Rejects:
         self._is_heard = callable(sink)
         self._where = "engine.rejected has the newest"
         if sink is None:
-            self._pass_on: DeadLetters = self.kept.append
+            self._pass_on: DeadLetters = self._kept.append
         elif callable(sink):
             self._pass_on = sink
         else:
@@ -73,6 +73,12 @@ class Rejects:
     def late(self) -> int:
         """How many events came too late."""
         return self._count("late")
+
+    @property
+    def newest(self) -> Sequence[BadEvent]:
+        """The newest bad and late events, if there is no sink for them."""
+        with self._lock:
+            return tuple(self._kept)
 
     def malformed(self, letter: BadEvent) -> None:
         """An event that is none; raises ``BadEventError`` when strict."""

@@ -71,7 +71,9 @@ class Matcher:
         for key, seen in self._split(occurrence):
             partition = self._partition(key, seen)
             found = partition.evaluator.push(seen)
-            self._count(partition, partition.evaluator.kept)
+            kept = partition.evaluator.kept
+            if kept != partition.kept:
+                self._count(partition, kept)
             if found:
                 yield from self._deliver(key, partition, found, self._hold)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import random
 import signal
 import sys
 import threading
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
+from datetime import timedelta
 
 import pyoxigraph as ox
 import pytest
@@ -130,6 +132,65 @@ def test_threads_push_register_cancel_drain_and_advance() -> None:
 
     together(6, work)
     assert always.stats.events == always.stats.matches == 240 == sum(1 for _ in always.matches())
+
+
+def fuzzed(seed: int, threads: int, each: int) -> None:
+    """Threads do anything at any time; of queries that were there all the time nothing is lost or doubled."""
+    rng = random.Random(seed)
+    evaluator = rng.choice([None, "runs", "kernel"])
+    engine = spaseq.Engine(evaluator=evaluator, lateness=timedelta(seconds=rng.choice([0, 3])))
+    always = engine.register(query("A"))
+    maker = query("A", head=f"REGISTER STREAM <{NS}T> AS CONSTRUCT {{ ?a a :c ; :v 2 }}")
+    engine.register(maker)
+    derived = engine.register(query("C", streams=["T"]))
+    called: list[str] = []
+
+    def answer(match: spaseq.Match) -> None:
+        called.append(events_of(match))
+        if len(called) % 10 == 0:
+            engine.push(NS + "U", event("a", "answer"), 1)
+
+    engine.register(query("A"), answer)
+    heard = engine.register(query("A", streams=["U"]))
+    drained: list[spaseq.Match] = []
+    pushed = [0] * threads
+
+    def work(number: int) -> None:
+        own = random.Random(f"{seed} {number}")
+        for i in range(each):
+            match own.randrange(8):
+                case 0 | 1 | 2 | 3:
+                    engine.push(NS + "S", event("a", f"{number}_{i}"), 1, name=f"{NS}{number}_{i}")
+                    pushed[number] += 1
+                case 4:
+                    engine.register(query(own.choice(["A", "A ; B", "A ; B+"]))).cancel()
+                case 5:
+                    drained.extend(always.matches())
+                case 6:
+                    engine.advance(1, own.choice([None, NS + "S", NS + "U"]))
+                case 7:
+                    assert engine.late == engine.bad == 0
+                    assert repr(engine).startswith("<Engine: open")
+
+    together(threads, work)
+    engine.close()
+    drained.extend(always.matches())
+    count = sum(pushed)
+    assert sorted(map(events_of, drained)) == sorted(called)
+    assert len(called) == len(set(called)) == count == always.stats.events
+    assert sum(1 for _ in derived.matches()) == count
+    assert sum(1 for _ in heard.matches()) == count // 10
+    assert (engine.bad, engine.late) == (0, 0)
+
+
+def test_a_fuzz_of_threads() -> None:
+    fuzzed(0, 4, 60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_a_long_fuzz_of_threads(seed: int) -> None:
+    fuzzed(seed, 8, 400)
 
 
 def test_a_drain_that_is_not_gone_on_with_keeps_nobody_waiting() -> None:
