@@ -245,7 +245,7 @@ class _Compiler:
         for i, operand in enumerate(either.operands):
             others = (*either.operands[:i], *either.operands[i + 1 :], *either.closed)
             beside = [tail if either.apart else tail.besides(others) for tail in tails]
-            ended += self._node(operand, self._choose(beside, i))
+            ended += self._node(operand, self._choose(beside, either.place(i)))
         return ended
 
     def _kleene(self, kleene: Kleene, tails: list[_Tail]) -> list[_Tail]:
@@ -292,7 +292,7 @@ def _empties(node: Node) -> tuple[_Path, ...]:
             return _empties(element)
         case Either(operands=operands):
             return tuple(
-                path._replace(order=(i, *path.order))
+                path._replace(order=(node.place(i), *path.order))
                 for i, operand in enumerate(operands)
                 for path in _empties(operand)
             )

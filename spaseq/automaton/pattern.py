@@ -79,12 +79,18 @@ class Either:
     ``;`` waits for any operand, and for any of ``closed``: sides that are not taken here. Where the operands
     are ``apart``, the choice is made beforehand, and none hinders another: ``X{0,m}`` is one of X and
     ``Empty``, and so are the alternatives of one sequence, where their variables have different scopes.
+    ``places`` are the operands' in the order of preference, if not 0, 1 and so on.
     """
 
     id: int
     operands: tuple[Node, ...]
     closed: tuple[Node, ...] = ()
     apart: bool = False
+    places: tuple[int, ...] = ()
+
+    def place(self, operand: int) -> int:
+        """Where an operand stands in the order of preference; of those with one place none is preferred."""
+        return self.places[operand] if self.places else operand
 
 
 @dataclass(frozen=True, slots=True)

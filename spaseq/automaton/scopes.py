@@ -140,7 +140,11 @@ class _Alternatives:
         """The whole sequence, or what a Kleene repeats: each iteration takes sides of its own."""
         self._deciding |= self._decide(node)
         readings = self._readings(node)
-        return readings[0] if len(readings) == 1 else Either(node.id, readings, apart=True)
+        return (
+            readings[0]
+            if len(readings) == 1
+            else Either(node.id, readings, apart=True, places=(0,) * len(readings))
+        )
 
     def _decide(self, body: Node) -> set[int]:
         """The ``|`` whose sides decide whether a Kleene elsewhere owns a variable, and those around them."""
@@ -172,7 +176,12 @@ class _Alternatives:
                 return tuple(replace(node, items=ones) for ones in product(*map(self._readings, items)))
             case Either(operands=operands) if node.id in self._deciding:
                 return tuple(
-                    replace(node, operands=(one,), closed=(*operands[:i], *operands[i + 1 :]))
+                    replace(
+                        node,
+                        operands=(one,),
+                        closed=(*operands[:i], *operands[i + 1 :]),
+                        places=(node.place(i),),
+                    )
                     for i, operand in enumerate(operands)
                     for one in self._readings(operand)
                 )

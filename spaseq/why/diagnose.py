@@ -28,7 +28,7 @@ from spaseq.why.vocabulary import missing
 
 def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
     """Why the query found nothing; for one that found something, its counts."""
-    parts = evidence.pattern.gpms
+    parts = {name: evidence.pattern.gpms[name] for name in evidence.pattern.queried}
     counted = evidence.gpms
     absent = tuple(item for part in parts.values() for item in missing(evidence, part.gpm))
     filters = tuple(item for part in parts.values() for item in alone(evidence, part.gpm, part.stateless))

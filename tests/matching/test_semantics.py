@@ -191,6 +191,33 @@ def test_joined_in_the_second_edition(events: str, seq: str, joined: str, expect
     assert sorted(found(query(seq, gpms=gpms), events, evaluator="reference")) == expected
 
 
+@pytest.mark.parametrize("name", ["reference", "ordered"])
+def test_sides_written_out_keep_their_place_in_the_order_of_preference(name: str) -> None:
+    """Whether ``?k`` is the Kleene's depends on the side taken; more iterations come before that choice."""
+    gpms = {"E": "?e :k ?k", "F": "?f :k ?k", "A": "FILTER(COUNT(?ev) = 1)"}
+    text = query("E+[,] : (A | F)", gpms=gpms, tail="AFTER MATCH SKIP PAST LAST EVENT")
+    assert found(text, "e1/x e2/x f3/x a4/y", evaluator=name) == ["e1e2f3"]
+
+
+#: What random queries found, each once.
+FOUND = [
+    # A first event that is still to come, on another stream, keeps nothing waiting for ever.
+    ("3 EVENTS SLIDING", "A", "S.a1 T.a1 T.a2", ["a1", "T.a1", "T.a2"]),
+    # What stood before a match's window bars it also after the match was looked at once.
+    ("3 SECONDS SLIDING", "!E ; (B{1,2}? ; C)", "e5 b7 c8 x10 x11 x12 x13", []),
+    # A filter of WHERE may hold after a further iteration.
+    ("2 SECONDS SLIDING", "(B , A+?[:])+", "b1=2 a1=1 b2=3 a3=2 x9", ["b1a1b2a3"]),
+]
+
+
+@pytest.mark.parametrize(("window", "seq", "events", "expected"), FOUND)
+def test_found_with_skip(window: str, seq: str, events: str, expected: list[str]) -> None:
+    where = "FILTER(MIN(?bv) > FIRST(?av))" if "A+" in seq else ""
+    streams = ["S", "T"] if "T." in events else ["S"]
+    text = query(seq, window, tail="AFTER MATCH SKIP PAST LAST EVENT", where=where, streams=streams)
+    assert found(text, events, evaluator="reference") == expected
+
+
 @pytest.mark.parametrize(
     ("events", "seq", "moments"),
     [

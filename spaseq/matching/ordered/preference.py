@@ -84,7 +84,7 @@ def _least(unit: Node, now: Moment) -> tuple[object, ...]:
         case Both(operands=operands):
             return _least(operands[0], now)
         case Either(operands=operands):
-            return 0, *_least(operands[0], now)
+            return unit.place(0), *_least(operands[0], now)
         case AnyOrder():
             return ()  # any of the events so far may be its first
         case _:

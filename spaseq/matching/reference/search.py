@@ -79,12 +79,12 @@ class Search(Conditions):
                 yield from self._chain(node, 0, m, m, entry)
             case Either(operands=operands, apart=True):
                 for i, operand in enumerate(operands):
-                    yield from self._node(operand, replace(m, key=(*m.key, i)), entry)
+                    yield from self._node(operand, replace(m, key=(*m.key, node.place(i))), entry)
             case Either(operands=operands, closed=closed):
                 for i, operand in enumerate(operands):
                     others = tuple((other, m) for other in (*operands, *closed) if other is not operand)
                     beside = replace(entry, beside=entry.beside + others)
-                    yield from self._node(operand, replace(m, key=(*m.key, i)), beside)
+                    yield from self._node(operand, replace(m, key=(*m.key, node.place(i))), beside)
             case Empty():
                 yield m
             case Maybe(element=element):
@@ -155,7 +155,7 @@ class Search(Conditions):
                 yield from self._atom(unit, m)
             case Either(operands=operands):
                 for i, operand in enumerate(operands):
-                    yield from self._unit(operand, replace(m, key=(*m.key, i)))
+                    yield from self._unit(operand, replace(m, key=(*m.key, unit.place(i))))
             case Both(operands=operands):
                 marked = replace(m, rows=self._context.mark(m.rows), key=())
                 for parts in itertools.product(*(list(self._unit(o, marked)) for o in operands)):

@@ -102,7 +102,7 @@ def simultaneous(
         case Either(operands=operands):
             for i, operand in enumerate(operands):
                 for choices, found, path in simultaneous(context, operand, rows, inside, events, loose):
-                    yield choices, found, (i, *path)
+                    yield choices, found, (node.place(i), *path)
         case Both(operands=operands):
             marked = context.mark(rows)
             options = [list(simultaneous(context, o, marked, inside, events, loose)) for o in operands]
