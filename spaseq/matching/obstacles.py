@@ -7,11 +7,25 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from spaseq.automaton.pattern import Absent, Chain, Maybe, Node, SequencePattern, nullable
+from spaseq.automaton.pattern import (
+    Absent,
+    AnyOrder,
+    Atom,
+    Chain,
+    Either,
+    GpmPart,
+    Kleene,
+    Maybe,
+    Node,
+    SequencePattern,
+    Within,
+    children,
+    nullable,
+)
 from spaseq.automaton.pattern import walk as walk_nodes
 from spaseq.automaton.show import show
 from spaseq.language.printer import print_expression, print_sequence
-from spaseq.language.scope import walk
+from spaseq.language.scope import mentioned, walk
 from spaseq.language.syntax import (
     Aggregate,
     All,
@@ -59,6 +73,7 @@ class Feature(StrEnum):
     SCOPES = "each variable has one scope"
     LEFT_JOIN = "nothing is optional"
     NOT_NEXT = "no negation is beside ','"
+    ITERATION = "no negation at an iteration's end asks for values of that iteration"
 
 
 def features(pattern: SequencePattern) -> Iterator[tuple[Feature, Obstacle]]:
@@ -72,6 +87,11 @@ def features(pattern: SequencePattern) -> Iterator[tuple[Feature, Obstacle]]:
         if isinstance(node, Chain):
             for negation in _not_next(node):
                 yield Feature.NOT_NEXT, Obstacle(Feature.NOT_NEXT, show(negation))
+        if isinstance(node, Kleene):
+            for negation in _trailing(node.element):
+                gpms = (pattern.gpms[atom.gpm] for atom in walk_nodes(negation) if isinstance(atom, Atom))
+                if any(node.own & _asked(part) for part in gpms):
+                    yield Feature.ITERATION, Obstacle(Feature.ITERATION, f"{show(negation)} in {show(node)}")
         if isinstance(node, Absent) and node.free:
             here = f"?{' ?'.join(sorted(node.free))} in {show(node)}, beside the Kleene"
             yield Feature.SCOPES, Obstacle(Feature.SCOPES, here)
@@ -105,6 +125,26 @@ def in_text(obstacle: Obstacle, query: Query) -> Obstacle:
         if span is None
         else replace(obstacle, here=" ".join(query.text[span.start : span.end].split()))
     )
+
+
+def _asked(part: GpmPart) -> frozenset[str]:
+    """The variables that a GPM binds, and those of its filters."""
+    return part.variables.union(*(mentioned(item.condition) for item in part.correlated))
+
+
+def _trailing(node: Node) -> Iterator[Absent]:
+    """The negations that may stand last in a node."""
+    match node:
+        case Absent():
+            yield node
+        case Chain(items=items):
+            for item in reversed(items):
+                yield from _trailing(item)
+                if not nullable(item):
+                    return
+        case Either() | AnyOrder() | Within() | Kleene():
+            for part in children(node):
+                yield from _trailing(part)
 
 
 def _not_next(chain: Chain) -> Iterator[Node]:

@@ -104,6 +104,10 @@ class _Dropping:
         self._drops = drops
         self.advance, self.drop = evaluator.advance, evaluator.drop
 
+    @property
+    def kept(self) -> tuple[int, int]:
+        return self._evaluator.kept
+
     def push(self, occurrence: Occurrence) -> Sequence[Found]:
         found = self._evaluator.push(occurrence)
         if occurrence.position in self._drops:

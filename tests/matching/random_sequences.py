@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 
@@ -176,12 +177,16 @@ class Sample:
 
 
 class _Sequences:
-    """Sequences of at most ``most`` GPMs. ``everything`` but ALL: that is slow to judge."""
+    """Sequences of at most ``most`` GPMs; ``alls``: with ALL, which is slow to judge.
 
-    def __init__(self, rng: random.Random, most: int, alls: bool) -> None:
+    ``whole_language``: also what only ``runs`` and the reference can do.
+    """
+
+    def __init__(self, rng: random.Random, most: int, alls: bool, whole_language: bool = False) -> None:
         self._rng = rng
         self._most = most
         self._alls = alls
+        self._whole_language = whole_language
         self._names: list[str] = []
 
     def whole(self, depth: int) -> s.Seq:
@@ -199,16 +204,30 @@ class _Sequences:
         return s.Sequence(tuple(items), operators) if operators else items[0]
 
     def _operator(self, *neighbours: s.Seq) -> s.Strategy:
-        # No other evaluator than the reference knows notNext yet.
-        strict = not any(isinstance(item, s.Not) for item in neighbours)
+        strict = self._whole_language or not any(isinstance(item, s.Not) for item in neighbours)
         return self._rng.choice([s.Strategy.STRICT] * strict + [s.Strategy.NEXT] * 2 + [s.Strategy.ANY])
 
     def _item(self, depth: int, negations: bool) -> s.Seq:
         kind = self._rng.random()
         if kind < 0.22 and negations:
-            return s.Not(self._negated(depth))
-        # No other evaluator than the reference knows X? and X* as left joins yet.
+            negation = s.Not(self._negated(depth))
+            return self._bounded(negation) if kind < 0.04 else negation
+        if kind < 0.5 and self._whole_language:
+            return self._bounded(self._optional(depth)) if kind < 0.26 else self._optional(depth)
         return self._element(depth)
+
+    def _optional(self, depth: int) -> s.Seq:
+        rng = self._rng
+        minimum, maximum, optional = rng.choice(
+            [(0, 1, True), (0, 1, True), (0, None, True), (0, 1, False), (0, 2, False), (0, None, False)]
+        )
+        operator = rng.choice([*s.Strategy]) if maximum != 1 else s.Strategy.NEXT
+        return s.Repeat(self._element(depth - 1), minimum, maximum, operator, optional=optional)
+
+    def _bounded(self, element: s.Seq) -> s.Seq:
+        if not self._whole_language:
+            return element
+        return s.Bounded(element, s.Duration(self._rng.choice([1, 2, 3, Fraction(3, 2)]), "SECONDS"))
 
     def _negated(self, depth: int) -> s.Seq:
         kind = self._rng.random()
@@ -227,11 +246,12 @@ class _Sequences:
         rng = self._rng
         if len(self._names) >= self._most:
             return self._name()
+        if rng.random() < 0.08 and self._whole_language:
+            return self._bounded(self._element(depth - 1))
         kind = rng.random()
         if kind < 0.24:
             element = self._name() if depth < 1 or rng.random() < 0.6 else self._element(depth - 1)
-            while _ends_negated(element):
-                # Only the reference knows that a negation there speaks of its own iteration's values.
+            while _ends_negated(element) and not self._whole_language:
                 element = self._element(depth - 1)
             minimum, maximum = rng.choice(
                 [(1, None), (1, None), (1, None), (2, None), (1, 2), (2, 2), (1, 3)]
@@ -477,20 +497,22 @@ def random_query(
     joined: str | None = None,
     kernel: bool = False,
     rich: bool = False,
+    whole_language: bool = False,
 ) -> Query:
     """A query that passes the static checks.
 
     ``sequences``: its SEQ is one of these. ``joined``: the GPMs that bind ``?k``, if they are not random.
     ``kernel``: its tables can hold the query. ``rich``: filters are of all that expressions can be.
+    ``whole_language``: also what only ``runs`` and the reference can do.
     """
     while True:
         seq = rng.choice(sequences) if sequences else None
         try:
-            query = _draw(rng, seq, most, depth, alls, joined, rich)
+            query = _draw(rng, seq, most, depth, alls, joined, rich, whole_language)
         except QueryError:
             continue
-        if any(features(query.pattern)):
-            continue  # what only the reference can do yet
+        if not whole_language and any(features(query.pattern)):
+            continue
         if not kernel or query.misfit is None:
             return query
 
@@ -503,8 +525,9 @@ def _draw(
     alls: bool,
     joined: str | None,
     rich: bool,
+    whole_language: bool,
 ) -> Query:
-    sequence = _parsed(given) if given else _Sequences(rng, most, alls).whole(depth)
+    sequence = _parsed(given) if given else _Sequences(rng, most, alls, whole_language).whole(depth)
     count = Counter(ref.name for ref, _ in references(sequence))
     positive = {ref.name for ref, negated in references(sequence) if not negated}
     names = sorted(count)

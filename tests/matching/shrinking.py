@@ -118,6 +118,9 @@ def _smaller_sequences(seq: s.Seq) -> Iterator[s.Seq]:
                     yield replace(seq, operands=(*operands[:i], smaller, *operands[i + 1 :]))
         case s.Not(element):
             yield from (s.Not(smaller) for smaller in _smaller_sequences(element))
+        case s.Bounded(element):
+            yield element
+            yield from (replace(seq, element=smaller) for smaller in _smaller_sequences(element))
         case s.Repeat(element):
             yield element
             yield from (replace(seq, element=smaller) for smaller in _smaller_sequences(element))

@@ -68,6 +68,20 @@ def test_any_query(part: int) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
+def test_any_query_of_the_whole_language(part: int) -> None:
+    """10,000 cases of ``runs`` more: left joins, choices, notNext, time bounds inside."""
+
+    @unshrunk
+    @given(seeds)
+    def compared(seed: int) -> None:
+        rng = random.Random(f"whole {part} {seed}")
+        for sample in samples(rng, random_query(rng, most=4, whole_language=True)):
+            check(sample, "runs")
+
+    compared()
+
+
+@pytest.mark.parametrize("part", PARTS)
 def test_any_query_of_the_kernel(part: int) -> None:
     """5,000 cases of the kernel more."""
 
