@@ -22,6 +22,7 @@ from spaseq.paths import KnowledgeGraph, Path, drawing, load, to_networkx
 from spaseq.paths.explain import explain
 from spaseq.paths.given import read_term
 from spaseq.paths.loading import term
+from spaseq.results._base import harmless
 from spaseq.results._json import json_term
 from spaseq.terms import Term
 
@@ -222,7 +223,10 @@ def write(texts: Iterable[str], out: FilePath | None) -> None:
 
 
 def _write_all(texts: Iterable[str], file: IO[bytes]) -> None:
+    is_terminal = file.isatty()
     for text in texts:
+        if is_terminal:
+            text = harmless(text)
         # What the command line gave need not be UTF-8; this is how JSON writes such, too.
         file.write(text.encode(errors="backslashreplace"))
     file.flush()

@@ -116,7 +116,7 @@ def test_closed_streams(closed: str, command: str, tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        stdin=subprocess.DEVNULL,
+        input='["<urn:p>"]' if command.endswith(" -") else CLI_STREAM,
         timeout=300,
     )
     assert "Traceback" not in done.stderr + done.stdout
