@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,6 +37,8 @@ _FORBIDDEN: Final = re.compile(r"[\x00-\x20<>\"{}|\\^`]")
 #: The same, and what N-Triples escapes in strings, as Arrow writes patterns.
 _NOT_IN_IRIS: Final = r'[\x00-\x20<>"{}|\\^`]'
 _NOT_PLAIN: Final = r'[\x00-\x1f"\\\x7f\x{FFFE}\x{FFFF}]'
+_NAME: Final = r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$"
+_PROBES: Final = ("x", "-0", "a.b_")
 _USUAL_DOUBLE: Final = r"^-?[0-9]+(\.[0-9]+)?$"
 
 
@@ -50,6 +52,14 @@ class Constant:
     def is_blank(self) -> bool:
         """Whether it is a label of a blank node."""
         return self.text.startswith("_:")
+
+
+class Coded(NamedTuple):
+    """Terms in N-Triples, and which of them each row has (each its own, if that is None); null for none."""
+
+    texts: pa.Array
+    which: pa.Array | None
+    is_valid: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +77,10 @@ class Value:
         """The term of each row in N-Triples; null for none."""
         return literals(batch.column(self.column))
 
-    def coded(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-        """The different terms, and which of them each row has; null for none."""
+    def coded(self, batch: pa.RecordBatch) -> Coded:
+        """The different terms, and which of them each row has."""
         values = _encoded(batch.column(self.column))
-        return literals(values.dictionary), values.indices
+        return Coded(literals(values.dictionary), values.indices, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +104,24 @@ class Iri:
         parts = [_escaped(batch.column(p)) if i % 2 else p for i, p in enumerate(self.parts)]
         return _joined("<", *parts, ">")
 
-    def coded(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-        """The different terms, and which of them each row has; null for none."""
-        if len(self.columns) > 1:
-            texts = self.texts(batch).dictionary_encode()
-            return texts.dictionary, texts.indices
-        values = _encoded(batch.column(self.columns[0]))
-        different = pa.record_batch([values.dictionary], names=list(self.columns))
-        return self.texts(different), values.indices
+    def coded(self, batch: pa.RecordBatch) -> Coded:
+        """The different terms, and which of them each row has."""
+        if len(self.columns) == 1:
+            values = _encoded(batch.column(self.columns[0]))
+            different = pa.record_batch([values.dictionary], names=list(self.columns))
+            return Coded(self.texts(different), values.indices, self._is_plain(different))
+        if self._is_plain(batch):
+            return Coded(self.texts(batch), None, True)
+        texts = self.texts(batch).dictionary_encode()
+        return Coded(texts.dictionary, texts.indices, False)
+
+    def _is_plain(self, batch: pa.RecordBatch) -> bool:
+        """Whether all that comes of it is surely valid: names where some names are."""
+        if ":" not in self.parts[0] or not all(
+            is_valid(f"<{probe.join(self.parts[::2])}>") for probe in _PROBES
+        ):
+            return False
+        return all(_are_names(batch.column(column)) for column in self.columns)
 
 
 Slot = Constant | Value | Iri
@@ -201,11 +221,25 @@ def literals(values: pa.Array) -> pa.Array:
     if pa.types.is_floating(values.type):
         texts = pc.cast(pc.cast(values, pa.float64()), pa.string())
         return _usually(values, pc.match_substring_regex(texts, _USUAL_DOUBLE), _typed(texts, "double"))
+    if pa.types.is_timestamp(values.type) and values.type.unit in ("us", "ns"):
+        # In UTC, the digits of a fraction only if there are any; nanoseconds are cut off, as in a time.
+        counts = pc.cast(values, pa.int64()) if values.type.unit == "us" else _microseconds(values)
+        moments = pc.cast(counts.cast(pa.timestamp("us")), pa.string())
+        texts = pc.utf8_replace_slice(pc.replace_substring_regex(moments, r"\.000000$", ""), 10, 11, "T")
+        return _joined('"', texts, f'Z"^^<{XSD}dateTime>')
     if _is_text(values.type):
         texts = pc.cast(values, pa.string())
         is_plain = pc.invert(pc.match_substring_regex(texts, _NOT_PLAIN))
         return _usually(values, is_plain, _joined('"', texts, '"'))
     return pa.array(map(_literal, values.to_pylist()), pa.string())
+
+
+def _are_names(values: pa.Array) -> bool:
+    if pa.types.is_integer(values.type):
+        return True
+    if not _is_text(values.type):
+        return False
+    return pc.all(pc.match_substring_regex(pc.cast(values, pa.string()), _NAME)).as_py() in (True, None)
 
 
 def _encoded(values: pa.Array) -> pa.DictionaryArray:
@@ -216,6 +250,11 @@ def _encoded(values: pa.Array) -> pa.DictionaryArray:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
+
+
+def _microseconds(values: pa.Array) -> pa.Array:
+    nanoseconds = pc.fill_null(pc.cast(values, pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return pc.if_else(values.is_null(), None, pa.array(nanoseconds // 1000))
 
 
 def _typed(texts: pa.Array, datatype: str) -> pa.Array:

@@ -76,7 +76,7 @@ class Lifter:
         count = len(rows.lines)
         self._seen += count
         is_loaded = self._seen >= WARM_UP or sys.modules.get("spaseq.sources._columns") is not None
-        if not self._is_fast or not is_loaded or count < SMALL:
+        if not self._is_fast or not is_loaded or count < SMALL or self._has_long(rows):
             self._slowly(rows, range(count))
             return
         if self._fast is None:
@@ -84,6 +84,11 @@ class Lifter:
 
             self._fast = FastRows(self._context, self._sink)
         self._fast.deliver(count, rows.groups, lambda numbers: self._slowly(rows, numbers))
+
+    def _has_long(self, rows: _Rows) -> bool:
+        """Whether a row is so long that one of its terms may be too long."""
+        most = self._sink.limits.term_bytes
+        return most is not None and 4 * max(map(len, rows.raws)) > most
 
     def _slowly(self, rows: _Rows, numbers: Sequence[int]) -> None:
         """Hand on the events of some rows as the processor lifts them."""

@@ -205,24 +205,27 @@ class _Rows:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from spaseq.sources._holes import Iri, is_valid
+        from spaseq.sources._holes import is_valid
 
-        texts, which = slot.coded(batch)
+        texts, which, are_valid = slot.coded(batch)
         what = " ".join(slot.columns)
         wrong: list[tuple[Mask, str]] = []
         size, most = pc.binary_length(texts), self._sink.limits.term_bytes
         if most is not None and (pc.max(size).as_py() or 0) > most:
             long = np.asarray(pc.fill_null(pc.greater(size, most), False))
             wrong.append((long, self._sink.limits.beyond("term_bytes", f"a term of {what}")))
-        if isinstance(slot, Iri):
+        if not are_valid:
             invalid = [text is not None and not is_valid(text) for text in texts.to_pylist()]
             wrong.append((np.array(invalid, dtype=np.bool_), f"no IRI comes of {what}"))
         for mask, _ in wrong:
             if mask.any():
                 texts = pc.if_else(pa.array(mask), None, texts)
-        rows = np.asarray(pc.fill_null(pc.cast(which, pa.int64()), len(texts)))
-        reasons += [(np.append(mask, False)[rows], reason) for mask, reason in wrong]
-        ids: Ids = np.append(self._entered(texts), UNBOUND)[rows]
+        ids = self._entered(texts)
+        if which is not None:
+            rows = np.asarray(pc.fill_null(pc.cast(which, pa.int64()), len(texts)))
+            wrong = [(np.append(mask, False)[rows], reason) for mask, reason in wrong]
+            ids = np.append(ids, UNBOUND)[rows]
+        reasons += wrong
         return ids
 
     def _entered(self, texts: pa.Array) -> Ids:

@@ -23,7 +23,7 @@ from spaseq import Engine, Limits
 from spaseq.engine import Source
 from spaseq.errors import KnowledgeError, QuerySyntaxError, SourceError, SpaseqWarning
 from spaseq.results.match import Match
-from spaseq.sources import BadEvent, SourceOptions, _fast, open_source
+from spaseq.sources import BadEvent, SourceOptions, _columns, _fast, open_source
 from spaseq.terms import Dictionary
 
 EX = "http://example.org/"
@@ -366,6 +366,14 @@ def test_a_long_term_on_the_fast_path() -> None:
     many = "".join(event(n, f'"{"x" * 2**20}x"' if n == 50 else '"x"') for n in range(100))
     found, letters = run(many, "nq")
     assert (len(found), len(letters)) == (99, 1)
+
+
+def test_a_long_term_in_a_row_on_the_fast_path(tmp_path: Path) -> None:
+    assert _columns.FastRows
+    (tmp_path / "context.jsonld").write_text(f'{{"@context": {{"x": "@id", "v": "{EX}p", "at": "{TIME}"}}}}')
+    rows = [{"x": "urn:x", "v": "x" * (2**20 + 1 if n == 50 else 1), "at": n} for n in range(100)]
+    found, letters = run("\n".join(map(json.dumps, rows)), "ndjson", tmp_path / "context.jsonld")
+    assert (len(found), [letter.position for letter in letters]) == (99, ["line 51"])
 
 
 # --- what lifts to nothing ----------------------------------------------------------------------
