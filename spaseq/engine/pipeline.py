@@ -230,7 +230,7 @@ class Pipeline:
         self._matcher = by_columns(self._chosen, self.pattern, self._dictionary, self._context, window)
         if self._matcher is None:
             make = self._make_evaluators(window)
-            self._matcher = Matcher(self.pattern, window, make, self._context.budget)
+            self._matcher = Matcher(self.pattern, window, make, self._context.budget, self._context.order)
         return self._matcher
 
     def _matches(self, found: Iterable[tuple[Key, Found]]) -> Iterator[Match]:

@@ -354,7 +354,7 @@ class Context:
         early = set()
         for name, node in condition.previous:
             kleene = self._kleene_of(node.variable.name, row, inside)
-            completed = row.iterations.get(kleene, ()) if kleene is not None else ()
+            completed = row.iterations.get(kleene, ()) if kleene is not None and kleene in inside else ()
             if len(completed) < node.offset:
                 early.add(name)
                 continue

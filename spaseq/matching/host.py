@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cmp_to_key
 from operator import attrgetter
 from typing import Final
 
@@ -14,6 +13,10 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Consume, Emit
 from spaseq.limits import UNLIMITED, Budget
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution
+
+#: Where an event stands among all: its time, its stream's place in the order of IRIs, its arrival number.
+Order = tuple[int, ...]
+InOrder = Callable[[Stamp], Order]
 
 #: The values of the PARTITION BY variables, as term ids; empty without PARTITION BY.
 Key = tuple[int, ...]
@@ -35,7 +38,8 @@ class _Partition:
 class Matcher:
     """Routes occurrences to the evaluators of their partitions and selects among the matches found.
 
-    ``make`` builds an evaluator for one partition; ``budget`` is what all may keep together.
+    ``make`` builds an evaluator for one partition; ``budget`` is what all may keep together. ``order`` says
+    where an event stands among all; unless given, the ids of streams are in their order.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class Matcher:
         bounds: Bounds,
         make: Callable[[], Evaluator],
         budget: Budget | None = None,
+        order: InOrder = tuple,
     ) -> None:
         self._budget = budget or Budget(UNLIMITED)
         self._partial = self._size = 0
@@ -55,6 +60,7 @@ class Matcher:
         self._trails = may_trail(pattern.root) or query.skip is not None
         self._bounds = bounds
         self._make = make
+        self._order = order
         self._partitions: OrderedDict[Key, _Partition] = OrderedDict()
         self._open: deque[Occurrence] = deque()
 
@@ -139,9 +145,9 @@ class Matcher:
         if hold:
             partition.held.extend(found)
             return
-        for chosen in _by_last_event(found):
+        for chosen in _by_last_event(found, self._order):
             # In the order of their events, so that every evaluator delivers them alike.
-            for match in sorted(select(self._emit, chosen), key=attrgetter("path")):
+            for match in sorted(select(self._emit, chosen, self._order), key=attrgetter("path")):
                 yield key, match
         if found and self._consume:
             self.drop(key)
@@ -183,37 +189,25 @@ class Matcher:
         return replace(occurrence, solutions={gpm: solutions for gpm, solutions in kept.items() if solutions})
 
 
-def _by_last_event(found: Iterable[Found]) -> list[list[Found]]:
-    groups: dict[Stamp, list[Found]] = {}
+def _by_last_event(found: Iterable[Found], order: InOrder) -> list[list[Found]]:
+    groups: dict[Order, list[Found]] = {}
     for match in found:
-        groups.setdefault(match.last.stamp, []).append(match)
-    return [groups[stamp] for stamp in sorted(groups)]
+        groups.setdefault(max(order(event.stamp) for _, event in match.events), []).append(match)
+    return [groups[last] for last in sorted(groups)]
 
 
-def select(emit: Emit, found: Sequence[Found]) -> list[Found]:
-    """EMIT: which of the matches with the same last event are kept (semantics, section 6)."""
+def select(emit: Emit, found: Sequence[Found], order: InOrder) -> list[Found]:
+    """EMIT: which of the matches with the same last event are kept (semantics, section 6).
+
+    ``order`` says where an event stands among all: simultaneous ones by their streams' IRIs.
+    """
     if emit is Emit.ALL or len(found) < 2:
         return list(found)
+    events = [frozenset(order(event.stamp) for _, event in match.events) for match in found]
     if emit is Emit.MAX:
-        events = [frozenset(event.stamp for _, event in match.events) for match in found]
         return [match for match, own in zip(found, events, strict=True) if not any(own < e for e in events)]
-    prefer = _earliest_first if emit is Emit.NEXT else _latest_first
-    ordered = sorted(found, key=cmp_to_key(prefer))
-    return [match for match in ordered if prefer(match, ordered[0]) == 0]
-
-
-def _earliest_first(left: Found, right: Found) -> int:
-    """Negative if the smallest event in which they differ is in ``left``."""
-    return _prefer(left, right, min)
-
-
-def _latest_first(left: Found, right: Found) -> int:
-    return _prefer(left, right, max)
-
-
-def _prefer(left: Found, right: Found, pick: Callable[[Iterable[Stamp]], Stamp]) -> int:
-    a = {event.stamp for _, event in left.events}
-    b = {event.stamp for _, event in right.events}
-    if a == b:
-        return 0
-    return -1 if pick(a ^ b) in a else 1
+    best = events[0]
+    for own in events[1:]:
+        if own != best and (min if emit is Emit.NEXT else max)(own ^ best) in own:
+            best = own
+    return [match for match, own in zip(found, events, strict=True) if own == best]

@@ -218,6 +218,20 @@ def test_found_with_skip(window: str, seq: str, events: str, expected: list[str]
     assert found(text, events, evaluator="reference") == expected
 
 
+@pytest.mark.parametrize("name", ["reference", "runs", "kernel", "lazy", "enumeration"])
+@pytest.mark.parametrize("first", ["S", "T"])
+def test_emit_orders_simultaneous_events_by_iri(name: str, first: str) -> None:
+    """Whichever stream the engine has heard of first."""
+    engine = spaseq.Engine(evaluator=name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", spaseq.SpaseqWarning)
+        engine.register(query("X : Y", streams=[first]))
+        handle = engine.register(query("A : B", streams=["S", "T"], tail="EMIT LAST"))
+    for letter in letters("S.a1 T.a1 S.b2"):
+        engine.push(NS + letter.stream, letter.turtle, letter.time, name=f"{NS}{letter.name}")
+    assert [events_of(match) for match in handle.matches()] == ["T.a1b2"]
+
+
 @pytest.mark.parametrize(
     ("events", "seq", "moments"),
     [

@@ -54,6 +54,7 @@ class Enumeration(Immediate):
         self._emit = query.emit
         self._bounds = bounds
         self._budget = context.budget
+        self._order = context.order
         self._single = len(set(pattern.streams)) == 1
         self._past = Past(self._gpms, self._keys[: self._partition], context.budget)
         automaton = Automaton(Program(compile_pattern(pattern)), self._gpms)
@@ -185,10 +186,10 @@ class Enumeration(Immediate):
         if self._emit is Emit.ALL:
             return found
         if self._emit is Emit.MAX:
-            return select(self._emit, list(self._counted(found)))
+            return select(self._emit, list(self._counted(found)), self._order)
         best: list[Found] = []
         for match in found:
-            best = select(self._emit, [*best, match])
+            best = select(self._emit, [*best, match], self._order)
         return best
 
     def _counted(self, found: Iterable[Found]) -> Iterator[Found]:

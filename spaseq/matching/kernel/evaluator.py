@@ -59,7 +59,7 @@ class Kernel:
         past = self._columns.past
         self._exact = Exact(c, context, past, bounds)
         self._replay = Replay(c, context, past)
-        self._matches = Matches(pattern, c, past, self._replay)
+        self._matches = Matches(pattern, c, past, self._replay, context.order)
         self._trails = bool(self._tables[v.TRAILS])
         self._open = Open(bounds.reach)
         self._certain = Certain(c, self._replay, bounds.reach)

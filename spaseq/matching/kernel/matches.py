@@ -17,7 +17,7 @@ from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, 
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.language.syntax import Emit, Filter
-from spaseq.matching.host import Key, select
+from spaseq.matching.host import InOrder, Key, select
 from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memory as mem
@@ -54,8 +54,11 @@ class Matches:
     others are replayed.
     """
 
-    def __init__(self, pattern: SequencePattern, compiled: Compiled, past: Past, replay: Replay) -> None:
+    def __init__(
+        self, pattern: SequencePattern, compiled: Compiled, past: Past, replay: Replay, order: InOrder
+    ) -> None:
         self._emit = pattern.query.emit
+        self._order = order
         self._keys = len(pattern.query.partition)
         self._past = past
         self._replay = replay
@@ -128,7 +131,7 @@ class Matches:
         by_path = dict(sorted(((match.path, match) for match in found), key=itemgetter(0)))
         if len(by_path) == len(found) and self._emit is Emit.ALL:
             return list(by_path.values())
-        return sorted(select(self._emit, distinct(found)), key=attrgetter("path"))
+        return sorted(select(self._emit, distinct(found), self._order), key=attrgetter("path"))
 
 
 class Taken:

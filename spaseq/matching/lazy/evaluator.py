@@ -56,7 +56,7 @@ class Lazy(Immediate):
         )
         self._memory = Memory(c, bounds.reach, len(set(pattern.streams)) == 1, context.budget)
         past = self._columns.past
-        self._matches = Matches(pattern, c, past, Exact(pattern, context, bounds, past))
+        self._matches = Matches(pattern, c, past, Exact(pattern, context, bounds, past), context.order)
 
     @property
     def memory(self) -> Memory:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Emit
-from spaseq.matching.host import Key, select
+from spaseq.matching.host import InOrder, Key, select
 from spaseq.matching.kernel.matches import Plain, Site, Taken, plain_kleenes
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.exact import Exact
@@ -27,8 +27,11 @@ Path = tuple[tuple[int, str], ...]
 class Matches:
     """Makes matches of what the kernel found, see ``kernel.matches.Matches``: as they are, or exactly."""
 
-    def __init__(self, pattern: SequencePattern, compiled: Compiled, past: Past, exact: Exact) -> None:
+    def __init__(
+        self, pattern: SequencePattern, compiled: Compiled, past: Past, exact: Exact, order: InOrder
+    ) -> None:
         self._emit = pattern.query.emit
+        self._order = order
         self._keys = len(pattern.query.partition)
         self._past = past
         self._exact = exact
@@ -90,4 +93,4 @@ class Matches:
         found = [matches[path] for path in sorted(matches)]
         if self._emit is Emit.ALL:
             return found
-        return sorted(select(self._emit, found), key=attrgetter("path"))
+        return sorted(select(self._emit, found, self._order), key=attrgetter("path"))

@@ -52,7 +52,7 @@ class OrderedKernel:
         )
         self._lookups = Lookups(c.lookups, dictionary)
         self._replay = Replay(c, context, self._columns.past)
-        self._matches = Matches(pattern, c, self._columns.past, self._replay)
+        self._matches = Matches(pattern, c, self._columns.past, self._replay, context.order)
         self.families = Families(ordering, context.budget)
 
     def process(

@@ -37,7 +37,7 @@ def whole(unit: Node) -> Node:
         case Both(operands=operands):
             return replace(unit, operands=tuple(map(whole, operands)))
         case Either(operands=operands, closed=closed):
-            return replace(unit, operands=tuple(map(whole, (*operands, *closed))), closed=())
+            return replace(unit, operands=tuple(map(whole, (*operands, *closed))), closed=(), places=())
         case _:
             return unit
 
