@@ -25,7 +25,7 @@ class Missing:
 
     ``role``: ``predicate``, ``class``, ``value`` or ``subject``. ``nearest`` is what events had instead
     and is spelt most alike, in so many ``events``; None if nothing is like it. ``elsewhere`` names the other
-    streams of the query that have the constant there.
+    streams of the query that have the constant there. ``instead``: what stands there most often.
     """
 
     gpm: str
@@ -34,6 +34,7 @@ class Missing:
     nearest: str | None = None
     events: int = 0
     elsewhere: tuple[str, ...] = ()
+    instead: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ def told(item: Missing) -> str:
         return f"{what}, but those of stream {' and '.join(item.elsewhere)} have: is it ON the wrong stream?"
     if item.nearest is not None:
         return f"{what}; did you mean {item.nearest} ({plural(item.events, 'event')})?"
-    return what
+    return f"{what}; they have {', '.join(item.instead)}" if item.instead else what
 
 
 def counted(item: FilterCount) -> str:

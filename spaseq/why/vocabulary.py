@@ -34,6 +34,9 @@ _TYPE: Final = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 _ALIKE: Final = 0.6
 _COMPARED: Final = 1_000
 
+#: So many of what stands there instead are told.
+_TOLD: Final = 5
+
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
@@ -63,13 +66,13 @@ def missing(evidence: Evidence, gpm: Gpm) -> tuple[Missing, ...]:
             rows = here & (batch.p == evidence.dictionary.find(wanted.predicate))
         if identity and bool((rows & (column == identity)).any()):
             continue
-        nearest, count = _nearest(evidence, wanted.term, column[rows], events[rows])
+        nearest, count, instead = _nearest(evidence, wanted.term, column[rows], events[rows])
         others = np.flatnonzero(~here & (column == identity)) if identity else ()
         elsewhere = _streams(evidence, batch, events[others]) if len(others) else ()
         shown = evidence.show(wanted.term)
         if wanted.role == "value" and wanted.predicate is not None:
             shown = f"{shown} of {evidence.show(wanted.predicate)}"
-        found[wanted.term] = Missing(gpm.name, wanted.role, shown, nearest, count, elsewhere)
+        found[wanted.term] = Missing(gpm.name, wanted.role, shown, nearest, count, elsewhere, instead)
     return tuple(found.values())
 
 
@@ -107,8 +110,10 @@ def _steps(path: Path) -> Iterator[NamedNode]:
             yield from _steps(inner)
 
 
-def _nearest(evidence: Evidence, term: Term, column: Ids, events: Ids) -> tuple[str | None, int]:
-    """What stands there instead and is most like a term, and in how many events it does."""
+def _nearest(
+    evidence: Evidence, term: Term, column: Ids, events: Ids
+) -> tuple[str | None, int, tuple[str, ...]]:
+    """What stands there instead and is most like a term, in how many events, and what does most often."""
     seen, counts = np.unique(column, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_COMPARED]
     terms = [(evidence.dictionary.term(identity), identity) for identity in seen[order].tolist()]
@@ -118,10 +123,11 @@ def _nearest(evidence: Evidence, term: Term, column: Ids, events: Ids) -> tuple[
         if not isinstance(other, BlankNode)
     ]
     best, identity = max(ranked, key=lambda pair: pair[0], default=((0.0, 0.0), 0))
+    instead = tuple(evidence.show(other) for other, _ in terms[:_TOLD] if not isinstance(other, BlankNode))
     if best[0] < _ALIKE:
-        return None, 0
+        return None, 0, instead
     rows: Mask = column == identity
-    return evidence.show(evidence.dictionary.term(identity)), len(np.unique(events[rows]))
+    return evidence.show(evidence.dictionary.term(identity)), len(np.unique(events[rows])), instead
 
 
 def likeness(one: str, other: str) -> tuple[float, float]:

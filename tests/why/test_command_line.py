@@ -54,7 +54,7 @@ def test_a_match_needs_no_reason() -> None:
 def test_a_context_whose_key_is_wrong() -> None:
     result = spaseq("run", "q.rq", "-s", source("bad"), "-f", "csv")
     assert result.stderr == (
-        "no match: 3 events, of which GPM A matched none: no event has predicate :price\n"
+        "no match: 3 events, of which GPM A matched none: no event has predicate :price; they have :time\n"
     )
     assert (result.stdout.strip(), result.exit_code) == ("p,q", 0)
 

@@ -50,7 +50,10 @@ def test_a_misspelt_class_and_a_value_of_another_kind() -> None:
 
 def test_nothing_alike() -> None:
     told = why(query("A", {"A": "?s :temperature ?p"}), *PRICES)
-    assert told.cause == "3 events, of which GPM A matched none: no event has predicate :temperature"
+    assert told.cause == (
+        "3 events, of which GPM A matched none: no event has predicate :temperature; "
+        "they have :price, :volume"
+    )
 
 
 def test_a_wrong_stream() -> None:

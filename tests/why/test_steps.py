@@ -65,3 +65,10 @@ def test_partitions_are_counted_together() -> None:
 def test_all_is_not_traced() -> None:
     told = why(query("ALL(A, B)", {"A": "?s :a ?p", "B": "?s :b ?q"}), *events("a1 b2"))
     assert (told.matches, told.states, told.edges) == (1, (), ())
+
+
+def test_skip_is_left_out() -> None:
+    text = query("A , B+", {"A": "?s :a ?p", "B": "?s :b ?q"}) + " AFTER MATCH SKIP PAST LAST EVENT"
+    told = why(text, *events("a1 a2"))
+    assert told.cause == "2 events, of which GPM B matched none: no event has predicate :b; they have :a"
+    assert told.states[1].died == {",": 1, "end of input": 1}
