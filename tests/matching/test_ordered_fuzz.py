@@ -19,11 +19,12 @@ from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered import memory
 from tests.benchmarks.ordered import Letters, evaluator_of, query
+from tests.conftest import examples
 from tests.matching.kernel_cases import Yields, difference, whole
 from tests.matching.random_sequences import Sample, random_sample
 from tests.matching.random_skips import by_judge, by_ordered_kernel, by_simulation, random_skip
 from tests.matching.shrinking import shrink
-from tests.matching.test_fuzz import EXAMPLES, unshrunk
+from tests.matching.test_fuzz import unshrunk
 
 #: Streams that a query is tried on, and their events at most.
 STREAMS = 12
@@ -42,12 +43,21 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_as_the_reference() -> None:
+    as_the_reference(examples(80))
+
+
+@pytest.mark.slow
+def test_as_the_reference_in_10_000_cases() -> None:
+    as_the_reference(1_700)
+
+
+def as_the_reference(queries: int) -> None:
     """Any query; what it delivers with each step, and only in the end where events may be simultaneous.
 
     There the reference may see earlier that none can come that would be preferred.
     """
 
-    @settings(unshrunk, max_examples=EXAMPLES // 2)
+    @settings(unshrunk, max_examples=queries)
     @given(seeds)
     def compared(seed: int) -> None:
         rng = random.Random(seed)
@@ -84,7 +94,10 @@ def test_compiled_as_event_by_event() -> None:
         rng = random.Random(seed)
         skipping = random_skip(rng, compiled=True, alls=False, most=4)
         for _ in range(STREAMS):
-            check(replace(random_sample(rng, skipping, EVENTS), drops=frozenset()), by_ordered_kernel)
+            sample = replace(random_sample(rng, skipping, EVENTS), drops=frozenset())
+            check(sample, by_ordered_kernel)
+            at_once = replace(sample, steps=())
+            assert Counter(chain(*by_ordered_kernel(at_once))) == Counter(chain(*by_simulation(at_once)))
 
     compared()
 

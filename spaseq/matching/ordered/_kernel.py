@@ -104,7 +104,7 @@ from spaseq.matching.kernel._kernel_values import (
     Ints,
     pointer,
 )
-from spaseq.matching.ordered._kernel_families import drop, expire, free_family, new_family, settle
+from spaseq.matching.ordered._kernel_families import drop, expire, free_family, new_family, pass_over, settle
 from spaseq.matching.ordered._kernel_layout import (
     A_COUNT,
     A_END,
@@ -357,7 +357,8 @@ def _apply(
         elif a[family + F_HEAD] == 0:
             drop(m, a, family)
         family = following
-    if decision == m[DECIDED]:
+    pass_over(o, m, a, p)
+    if decision == m[DECIDED] or b[B_START] + e <= m[p + DROPPED]:
         return
     family = new_family(m, a, p, m[NOW], b[B_START] + e, b[b[B_TIME] + e])
     a[family + F_FOREMOST] = foremost

@@ -163,6 +163,20 @@ def _resumed(o: Ints, m: Ints, a: Ints, family: int) -> int:
 
 
 @part
+def pass_over(o: Ints, m: Ints, a: Ints, p: int) -> None:
+    """Drops the families that the match of the first one, its best so far or a later one, passes over."""
+    head = m[p]
+    if o[O_MODE] != PAST_LAST or head == 0 or a[head + F_BEST] == 0:
+        return
+    m[p + DROPPED] = m[m[a[head + F_BEST] + NODE] + POSITION]
+    family = a[head + F_NEXT]
+    while family != 0 and a[family + F_POSITION] <= m[p + DROPPED]:
+        following = a[family + F_NEXT]
+        drop(m, a, family)
+        family = following
+
+
+@part
 def settle(o: Ints, m: Ints, a: Ints, p: int, turn: int, rank: int) -> None:
     """Delivers what is decided in a partition: in the order of first events, from the first one on."""
     if o[O_MODE] == TO_NEXT:
