@@ -40,6 +40,8 @@ def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
     elif not evidence.events:
         late = f": {plural(evidence.late, 'event')} came too late" if evidence.late else ""
         cause = f"no event came{late}"
+    elif evidence.sample is None:
+        cause = f"{events}, and the query ended early: nothing of it is kept to look at"
     elif lacking:
         name = next(name for name in parts if name in lacking)
         found = reason(

@@ -75,7 +75,7 @@ class Replays:
         """What became of the partial matches in each state; nothing if that cannot be told."""
         try:
             traced = _TracedPipeline(query, self._evidence, self._begin)
-            if traced.trace is None:
+            if traced.trace is None or not self._steps:
                 return (), ()
             for step in self._steps:
                 if time.thread_time() > self._end:

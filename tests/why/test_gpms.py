@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.why.streams import query, why
+import spaseq
+from tests.why.streams import NS, query, why
 
 PRICES = [(1, ":x :price 10"), (2, ":x :price 20"), (3, ":y :price 30 ; :volume 1")]
 
@@ -114,3 +115,14 @@ def test_a_filter_that_errs() -> None:
     assert (item.held, item.failed, item.erred) == (0, 0, 3)
     assert item.error is not None
     assert told.cause.endswith(f'FILTER(?p > "x") erred 3 times: {item.error}')
+
+
+def test_a_query_that_met_a_limit_has_its_counts_only() -> None:
+    with spaseq.Engine(limits=spaseq.Limits(partial_matches=1), evaluator="runs") as engine:
+        handle = engine.register(query("A ; B", {"A": "?s :a ?p", "B": "?s :b ?q"}))
+        for time in range(9):
+            engine.push(f"{NS}s", f"<urn:{time}> <{NS}a> 1 .", time)
+    assert handle.error is not None
+    told = handle.why()
+    assert told.cause.endswith("the query ended early: nothing of it is kept to look at")
+    assert (told.gpms["B"].matched, told.sampled, told.states, told.trials) == (0, 0, (), ())
