@@ -105,9 +105,7 @@ def check_entities(text: bytes) -> None:
     spaseq.nesting.NestingError: its DTD has an entity that is not short plain text: write it out in the text
     """
     if text.count(_ENTITY) != len(_PLAIN_ENTITY.findall(text)):
-        raise NestingError(
-            "its DTD has an entity that is not short plain text: write it out where it is used"
-        )
+        raise NestingError("its DTD has an entity that is not short plain text: write it out in the text")
 
 
 def check_document(text: bytes, form: RdfFormat, limits: Limits) -> None:
