@@ -260,6 +260,7 @@ def test_results_hold_the_newest_and_count_the_others(store: str) -> None:
         assert (len(results), found(results)) == (0, [])
 
 
+@pytest.mark.filterwarnings("ignore:.*GPM B is never used")
 def test_results_are_taken_by_another_thread(store: str) -> None:
     dataset, engine = Dataset(store=store), spaseq.Engine()
     with connect(dataset, engine, stream=TRADES) as connection:
