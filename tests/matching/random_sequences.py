@@ -32,7 +32,7 @@ from spaseq.language.sequence_checks import inside
 from spaseq.matching.context import Context
 from spaseq.matching.kernel.tables import obstacles
 from spaseq.matching.model import Bounds, Occurrence, Solution
-from spaseq.matching.obstacles import features
+from spaseq.matching.obstacles import Feature, features
 from spaseq.matching.runs.program import Program
 from spaseq.terms import Dictionary, Term
 
@@ -449,6 +449,12 @@ class _Conditions:
         seen = set(self.visible) | set(self.bound.get(gpm or "", ()))
         groups = [group for group in self.groups if group in seen]
         kind = rng.random()
+        if self.rich and gpm is not None and rng.random() < 0.15:
+            mine = [v for kleene in self.kleenes if gpm in kleene.gpms for v in kleene.own if v in seen]
+            if mine:
+                return f"PREV(?{rng.choice(mine)}{rng.choice(['', '', ', 2', ', 3'])})"
+        if self.rich and groups and rng.random() < 0.15:
+            return f"{rng.choice(['FIRST', 'LAST'])}(?{rng.choice(groups)}, {rng.choice([0, 1, 1, 2])})"
         if groups and rng.random() < self.summing:
             function = rng.choice(["MIN", "MAX", "SUM", "COUNT", "COUNT", "AVG", "FIRST", "LAST", "LAST"])
             argument = f"?{rng.choice(groups)}"
@@ -511,7 +517,8 @@ def random_query(
             query = _draw(rng, seq, most, depth, alls, joined, rich, whole_language)
         except QueryError:
             continue
-        if not whole_language and any(features(query.pattern)):
+        other = (feature for feature, _ in features(query.pattern) if feature is not Feature.STEPS or not rich)
+        if not whole_language and any(other):
             continue
         if not kernel or query.misfit is None:
             return query

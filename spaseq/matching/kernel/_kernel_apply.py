@@ -99,9 +99,12 @@ from spaseq.matching.kernel._kernel_places import (
 )
 from spaseq.matching.kernel._kernel_values import (
     A_KIND,
+    A_OFFSET,
     A_SIZE,
     A_SUM,
     ACC_COUNT,
+    ACC_FIRST,
+    ACC_LAST,
     ACC_SUM,
     AGGREGATES,
     B_AXIS,
@@ -186,9 +189,11 @@ def blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
     start = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES]
     for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
         a = t[AGGREGATES] + j * A_SIZE
-        if t[a + A_KIND] == ACC_COUNT:
+        kind = t[a + A_KIND]
+        further = t[a + A_OFFSET] > 0 and (kind == ACC_LAST or (kind == ACC_FIRST and m[start + j] == 0))
+        if kind == ACC_COUNT or further:
             m[start + j] = MANY
-        elif t[a + A_KIND] == ACC_SUM:
+        elif kind == ACC_SUM:
             f[m[w + SUMS] + t[a + A_SUM] + 2] = BEYOND
 
 

@@ -30,12 +30,14 @@ from spaseq.matching.kernel._kernel_values import (
     DIVIDE,
     DOUBLE,
     DURATION,
+    EARLY,
     EQUAL,
     ERRED,
     FALSE,
     GREATER,
     LESS,
     LONG,
+    MISSING,
     MOMENT,
     MULTIPLY,
     NODE,
@@ -87,11 +89,37 @@ def _rough(z: float, e: float) -> tuple[int, float, float]:
     return DOUBLE, z, e
 
 
+@inlined
+def kind_of_truth(verdict: int) -> int:
+    """The kind of a value that is true, false, an error, or not known."""
+    if verdict == UNKNOWN:
+        return BEYOND
+    if verdict == EARLY:
+        return MISSING
+    return NOTHING if verdict == ERRED else BOOLEAN
+
+
+@inlined
+def verdict_of(kind: int) -> int:
+    """What a condition is that is of this kind: no value, or one that is not known."""
+    if kind == BEYOND:
+        return UNKNOWN
+    return EARLY if kind == MISSING else ERRED
+
+
+@inlined
+def _failed(xk: int, yk: int) -> int:
+    """The kind of what is computed of two values, if one has none or is not known; else ``SHORT``."""
+    if xk == NOTHING or yk == NOTHING:
+        return NOTHING
+    if xk == BEYOND or yk == BEYOND:
+        return BEYOND
+    return MISSING if xk == MISSING or yk == MISSING else SHORT
+
+
 @part
 def _at_times(op: int, xk: int, x: float, yk: int, y: float) -> tuple[int, float, float]:
     """Kind, value and error where one of two values is a moment or a duration."""
-    if xk == BEYOND or yk == BEYOND:
-        return BEYOND, 0.0, 0.0
     kind = NOTHING
     if xk == MOMENT and yk == MOMENT and op == SUBTRACT:
         kind = DURATION
@@ -108,14 +136,13 @@ def calculate(
     op: int, xk: int, x: float, xe: float, yk: int, y: float, ye: float
 ) -> tuple[int, float, float]:
     """Kind, value and error of ``x op y`` (comparison.arithmetic)."""
-    if xk == NOTHING or yk == NOTHING:
-        return NOTHING, 0.0, 0.0
+    failed = _failed(xk, yk)
+    if failed != SHORT:
+        return failed, 0.0, 0.0
     if xk in (MOMENT, DURATION) or yk in (MOMENT, DURATION):
         return _at_times(op, xk, x, yk, y)
     if xk >= NODE or yk >= NODE:
-        return (BEYOND if xk == BEYOND or yk == BEYOND else NOTHING), 0.0, 0.0
-    if xk == BEYOND or yk == BEYOND:
-        return BEYOND, 0.0, 0.0
+        return NOTHING, 0.0, 0.0
     if op == ADD:
         z = x + y
     elif op == SUBTRACT:
@@ -160,7 +187,7 @@ def calculate(
 @part
 def absolute(kind: int, x: float, e: float) -> tuple[int, float, float]:
     """Kind, value and error of ``ABS(x)``."""
-    if kind in (BEYOND, NOTHING):
+    if kind <= NOTHING:
         return kind, 0.0, 0.0
     if kind >= NODE:
         return NOTHING, 0.0, 0.0
@@ -173,11 +200,11 @@ def absolute(kind: int, x: float, e: float) -> tuple[int, float, float]:
 @part
 def applied(op: int, xk: int, x: float, xe: float, yk: int, y: float, ye: float) -> tuple[int, float, float]:
     """Kind, value and error of a function of libm; one of one number takes an exact zero as the second."""
-    if xk == NOTHING or yk == NOTHING or xk >= NODE or yk >= NODE:
-        unsure = xk == BEYOND or yk == BEYOND
-        return (BEYOND if unsure and xk != NOTHING and yk != NOTHING else NOTHING), 0.0, 0.0
-    if xk == BEYOND or yk == BEYOND:
-        return BEYOND, 0.0, 0.0
+    failed = _failed(xk, yk)
+    if failed != SHORT:
+        return failed, 0.0, 0.0
+    if xk >= NODE or yk >= NODE:
+        return NOTHING, 0.0, 0.0
     a, b = _promoted(xk, x, xe), _promoted(yk, y, ye)
     z = function(op, x, y)
     if a == 0.0 and b == 0.0:
@@ -221,10 +248,9 @@ def _ordered(op: int, order: int) -> int:
 @part
 def compare(op: int, xk: int, x: float, xe: float, xi: int, yk: int, y: float, ye: float, yi: int) -> int:
     """``x op y``. ``xi``, ``yi``: the ids, 0 if it is no term."""
-    if xk == NOTHING or yk == NOTHING:
-        return ERRED
-    if xk == BEYOND or yk == BEYOND:
-        return UNKNOWN
+    failed = _failed(xk, yk)
+    if failed != SHORT:
+        return verdict_of(failed)
     order = -1 if x < y else (1 if x > y else 0)
     if xk >= NODE or yk >= NODE:
         if xk == yk and xk >= MOMENT:
@@ -252,21 +278,13 @@ def compare(op: int, xk: int, x: float, xe: float, xi: int, yk: int, y: float, y
 @part
 def truth(kind: int, x: float, e: float) -> int:
     """The effective boolean value."""
-    if kind == NOTHING or kind in (NODE, MOMENT, DURATION):
+    if kind <= NOTHING:
+        return verdict_of(kind)
+    if kind in (NODE, MOMENT, DURATION):
         return ERRED
-    if kind == BEYOND:
-        return UNKNOWN
     if kind in (CALC, DOUBLE) and e != 0.0 and abs(x) <= e:
         return UNKNOWN
     return FALSE if x == 0.0 or x != x else TRUE
-
-
-@inlined
-def kind_of_truth(verdict: int) -> int:
-    """The kind of a value that is true, false, an error, or not known."""
-    if verdict == UNKNOWN:
-        return BEYOND
-    return NOTHING if verdict == ERRED else BOOLEAN
 
 
 @part
@@ -278,4 +296,4 @@ def either(left: int, right: int, decisive: int) -> int:
         return UNKNOWN
     if left == ERRED or right == ERRED:
         return ERRED
-    return left
+    return EARLY if left == EARLY or right == EARLY else left

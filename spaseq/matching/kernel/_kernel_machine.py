@@ -18,6 +18,7 @@ from spaseq.matching.kernel._kernel_memo import look_up
 from spaseq.matching.kernel._kernel_values import (
     A_KIND,
     A_KLEENE,
+    A_OFFSET,
     A_SIZE,
     A_SLOT,
     A_SUM,
@@ -46,17 +47,21 @@ from spaseq.matching.kernel._kernel_values import (
     DISTANCE,
     DIVIDE,
     DOUBLE,
+    EARLY,
+    ERRED,
     ERROR,
     FALSE,
     FUNCTION,
     FUNCTION_2,
     IF_BOUND,
     IF_COMPLETED,
+    INSTEAD,
     JUMP,
     KEEP,
     LONG,
     MANY,
     MINUS,
+    MISSING,
     N_KLEENES,
     N_SLOTS,
     NODE,
@@ -116,8 +121,26 @@ def clear_sum(f: Floats, at: int) -> None:
 
 
 @part
-def _folded(kind: int, known: int, current: int, first: bool, numbers: Floats, codes: Codes) -> int:
+def _further(kind: int, known: int, nearer: int, current: int) -> int:
+    """The same for an aggregate with an offset; ``nearer`` is the one whose offset is less by one."""
+    if kind == ACC_PREVIOUS:
+        return nearer
+    if known == MANY or current == 0 or (kind == ACC_FIRST and known != 0):
+        return known
+    if current == MANY:
+        return MANY  # it may be one of the values of the same iteration
+    if kind == ACC_FIRST:
+        return current if nearer != 0 else 0
+    return nearer
+
+
+@part
+def _folded(
+    kind: int, offset: int, known: int, nearer: int, current: int, first: bool, numbers: Floats, codes: Codes
+) -> int:
     """An aggregate that is a term or a count, with one more value. ``first``: it is the first one."""
+    if offset > 0:
+        return _further(kind, known, nearer, current)
     if kind == ACC_COUNT:
         if known == MANY or current == MANY:
             return MANY
@@ -157,7 +180,7 @@ def fold(
         f[at + 2] = k
         return
     at = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES] + number
-    m[at] = _folded(t[a + A_KIND], m[at], current, first, numbers, codes)
+    m[at] = _folded(t[a + A_KIND], t[a + A_OFFSET], m[at], m[at + 1], current, first, numbers, codes)
 
 
 @inlined
@@ -177,17 +200,22 @@ def _aggregated(
 ) -> tuple[int, int, float, float]:  # fmt: skip
     """Kind, id, value and error of an aggregate."""
     a = t[AGGREGATES] + number * A_SIZE
-    kind = t[a + A_KIND]
+    kind, offset = t[a + A_KIND], t[a + A_OFFSET]
+    completed = w + SLOTS + t[N_SLOTS] + t[N_KLEENES] + t[a + A_KLEENE]
     if kind == ACC_SUM:
         at = sums + t[a + A_SUM]
         k, x, e = int(f[at + 2]), f[at], f[at + 1]
+        if m[completed] == 0 and not inside:
+            return NOTHING, 0, 0.0, 0.0  # of a value that there is not
         if inside:
             k, x, e = _summed(k, x, e, current, numbers, codes)
         return k, 0, x, e
-    completed = w + SLOTS + t[N_SLOTS] + t[N_KLEENES]
-    known = m[completed + t[N_KLEENES] + number]
+    at = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES] + number
+    known = m[at]
+    if kind == ACC_PREVIOUS and m[completed] <= offset:
+        return MISSING, 0, 0.0, 0.0
     if inside:
-        known = _folded(kind, known, current, m[completed + t[a + A_KLEENE]] == 0, numbers, codes)
+        known = _folded(kind, offset, known, m[at + 1], current, m[completed] == 0, numbers, codes)
     if kind == ACC_COUNT:
         return (BEYOND if known == MANY else CALC), 0, float(known), 0.0
     k = _kind(known, codes)
@@ -247,8 +275,11 @@ def _distance(m: Ints, f: Floats, kinds: int, at: int) -> None:
     """Replaces two longitudes and latitudes, exact doubles of points, by the metres between them."""
     kind = DOUBLE
     for i in range(at, at + 4):
-        if m[kinds + i] != DOUBLE and kind != NOTHING:
-            kind = BEYOND if m[kinds + i] == BEYOND else NOTHING
+        other = m[kinds + i]
+        if other > NOTHING:
+            other = DOUBLE if other == DOUBLE else NOTHING
+        if other == NOTHING or kind == DOUBLE or (other == BEYOND and kind == MISSING):
+            kind = other
     metres = 0.0
     if kind == DOUBLE:
         metres = geodesic(f[1 + at], f[2 + at], f[3 + at], f[4 + at])
@@ -286,7 +317,7 @@ def holds(
             else:
                 top -= 1
                 verdict = _truth(m, f, kinds, top)
-            if verdict <= FALSE:
+            if verdict <= FALSE and verdict != EARLY:
                 return verdict
             if verdict == UNKNOWN:
                 unknown = True
@@ -330,15 +361,20 @@ def holds(
                 top -= 1
                 pc = pc if verdict == TRUE else a
             else:
-                _set(m, f, kinds, top - 1, kind_of_truth(verdict), 0, 0.0, 0.0)
+                # Whether an error is for want of an iteration alone depends on both branches.
+                _set(m, f, kinds, top - 1, NOTHING if verdict == ERRED else BEYOND, 0, 0.0, 0.0)
                 pc = slot
         elif op == JUMP:
             pc = a
         elif op == KEEP:
-            if m[kinds + top - 1] == NOTHING:
-                top -= 1
-            else:
+            if m[kinds + top - 1] not in (NOTHING, MISSING):
                 pc = a
+        elif op == INSTEAD:
+            top -= 1
+            kind = m[kinds + top]
+            if kind != MISSING and (kind != NOTHING or m[kinds + top - 1] == MISSING):
+                identifier, x, e = m[kinds + DEEPEST + top], f[1 + top], f[1 + DEEPEST + top]
+                _set(m, f, kinds, top - 1, kind, identifier, x, e)
         elif op == BOUND:
             identifier = _current(m, w, slot, b, column, r)
             kind = BEYOND if identifier == MANY else BOOLEAN

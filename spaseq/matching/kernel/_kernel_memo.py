@@ -13,6 +13,7 @@ from spaseq.matching.kernel._kernel_values import (
     DEEPEST,
     MEMO,
     MEMO_MASK,
+    MISSING,
     MOST_WONDERS,
     NOTHING,
     WONDERED,
@@ -23,6 +24,8 @@ from spaseq.matching.kernel._kernel_values import (
 
 #: An expression is of at most so many values.
 MEMO_LIMIT: Final = 6
+#: Instead of the id of a value: an earlier iteration is missing.
+TOO_EARLY: Final = -1
 # Columns of answers and of questions.
 ANSWER: Final = 0  # an id; 0: none
 EXPRESSION: Final = 1
@@ -64,7 +67,10 @@ def look_up(m: Ints, stack: int, number: int, count: int, top: int) -> int:
     m[question + EXPRESSION] = number
     for j in range(MEMO_LIMIT):
         identifier = 0
-        if j < count and m[stack + top + j] != NOTHING:
+        kind = m[stack + top + j] if j < count else NOTHING
+        if kind == MISSING:
+            identifier = TOO_EARLY
+        elif kind != NOTHING:
             identifier = m[stack + DEEPEST + top + j]
             if identifier <= 0:
                 return 0  # of several values, or no term

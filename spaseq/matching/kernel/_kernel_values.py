@@ -13,7 +13,9 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
 
-# What a condition is: it holds, fails, cannot be told by the tables, or is an error of SPARQL.
+# What a condition is: it holds, fails, cannot be told by the tables, or is an error of SPARQL, perhaps only
+# for want of an earlier iteration.
+EARLY: Final = -2
 ERRED: Final = -1
 FALSE: Final = 0
 TRUE: Final = 1
@@ -63,7 +65,8 @@ A_KIND: Final = 0
 A_SLOT: Final = 1
 A_SUM: Final = 2
 A_KLEENE: Final = 3
-A_SIZE: Final = 4
+A_OFFSET: Final = 4  # what is one nearer stands behind it
+A_SIZE: Final = 5
 
 #: Places of the stack.
 DEEPEST: Final = 32
@@ -80,8 +83,9 @@ MANY: Final = -1
 ERROR: Final = -2
 
 # Kinds of values; those of terms are the codes of the id table, where -1 is "not looked at yet".
+MISSING: Final = -2  # an error for want of an earlier iteration alone
 BEYOND: Final = 0
-NOTHING: Final = 1
+NOTHING: Final = 1  # any other error
 SHORT: Final = 2
 LONG: Final = 3
 DOUBLE: Final = 4
@@ -116,13 +120,14 @@ UNLESS_FALSE: Final = 18  # where to go on if what is there is false, which stay
 UNLESS_TRUE: Final = 19
 CHOOSE: Final = 20  # takes a truth: where to go on if it is false; and, as slot, if it is an error
 JUMP: Final = 21  # where to go on
-KEEP: Final = 22  # where to go on unless what is there is an error, which goes
+KEEP: Final = 22  # where to go on unless what is there is an error
 BOUND: Final = 23  # whether the variable is bound
 ABS: Final = 24
 FUNCTION: Final = 25  # which one of a number
 FUNCTION_2: Final = 26  # which one of two numbers
 DISTANCE: Final = 27  # of two longitudes and latitudes
 LOOK_UP: Final = 28  # number of the expression; as slot, how many values it is of
+INSTEAD: Final = 29  # a value instead of an error, or both errors
 
 # Comparisons.
 EQUAL: Final = 0

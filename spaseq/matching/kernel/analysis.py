@@ -35,6 +35,7 @@ from spaseq.matching.kernel.conditions import (
     needs,
     steps,
     touched,
+    with_nearer,
 )
 from spaseq.matching.runs.program import Gate, Place, Program, Way
 
@@ -276,7 +277,7 @@ class Analysis:
                 raise BeyondTables(
                     "aggregates and PREV are of Kleenes that are in no other", f"?{a.variable}"
                 )
-        return sorted(found)
+        return with_nearer(found)
 
     def _all_steps(self) -> Iterator[Step]:
         for code in self.codes.values():
@@ -289,7 +290,8 @@ class Analysis:
     def counting(self, atom: Atom) -> int | None:
         """The Kleene around an atom whose aggregates count its solutions."""
         for a in self.accumulators:
-            if a.kind in ("COUNT", "SUM") and a.kleene in self._inside[atom.id]:
+            counts = a.kind in ("COUNT", "SUM") or (a.kind in ("FIRST", "LAST") and a.offset > 0)
+            if counts and a.kleene in self._inside[atom.id]:
                 return a.kleene
         return None
 
@@ -321,7 +323,9 @@ class Analysis:
         code = list[Step]()
         for item in self.pattern.where:
             condition = item.condition
-            if needs(condition) & variables and not touched(condition, self.pattern) & set(inside):
+            if needs(condition, self.pattern.group_of) & variables and not touched(
+                condition, self.pattern
+            ) & set(inside):
                 code += self.steps(item, Site(inside, guarded=True))
         return code
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -32,6 +32,7 @@ from spaseq.language.syntax import (
 )
 from spaseq.matching.kernel._kernel_memo import MEMO_LIMIT
 from spaseq.matching.kernel._kernel_values import DEEPEST
+from spaseq.matching.kernel.numbers import EARLY, ERROR
 from spaseq.matching.obstacles import Obstacle
 
 _COMPARISONS: Final = ("=", "!=", "<", ">", "<=", ">=")
@@ -51,7 +52,7 @@ METRES: Final = "metres between"
 #: How many values an instruction leaves on the stack more than it takes, if not one less.
 _GROWS: Final = {
     **dict.fromkeys(("PUSH", "CONSTANT", "AGGREGATE", "ONE", "BOUND"), 1),
-    **dict.fromkeys(("MINUS", "NOT", "ABS", "FUNCTION", "UNLESS_TRUE", "UNLESS_FALSE"), 0),
+    **dict.fromkeys(("MINUS", "NOT", "ABS", "FUNCTION", "UNLESS_TRUE", "UNLESS_FALSE", "KEEP"), 0),
     **dict.fromkeys(("IF_BOUND", "IF_COMPLETED"), 0),
     "COMPARE": -2,
     "DISTANCE": -3,
@@ -67,11 +68,15 @@ class BeyondTables(ValueError):  # noqa: N818  # an answer more than an error
 
 
 class Accumulator(NamedTuple):
-    """An aggregate of a Kleene's completed iterations. ``kind`` names one of the kernel's."""
+    """An aggregate of a Kleene's completed iterations. ``kind`` names one of the kernel's.
+
+    ``offset`` counts on from the first value, or back from the last iteration or value.
+    """
 
     kleene: int
     kind: str
     variable: str
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +114,6 @@ class Site:
 def steps(item: Filter, site: Site, group_of: Mapping[str, int]) -> list[Step]:
     """A filter as a program. Raises ``BeyondTables`` if the machine cannot run it."""
     expression = item.condition
-    previous = [part.variable.name for part in walk(expression) if isinstance(part, Prev)]
-    if any(name not in group_of for name in previous):
-        return []  # without a Kleene there is never a second iteration
     body: list[Step] = []
     for condition in conjuncts(expression):
         code = list(_Writer(site, group_of).condition(condition))
@@ -122,23 +124,25 @@ def steps(item: Filter, site: Site, group_of: Mapping[str, int]) -> list[Step]:
                 condition.span,
             )
         body += code
-    guards = [Step("IF_COMPLETED", group_of[name]) for name in dict.fromkeys(previous)]
+    guards: list[Step] = []
     if site.guarded:
-        guards += [Step("IF_BOUND", name) for name in sorted(needs(expression))]
+        guards += [Step("IF_BOUND", name) for name in sorted(needs(expression, group_of))]
         guards += [Step("IF_COMPLETED", kleene) for kleene in sorted(summarised(expression, group_of))]
     count = len(guards)
     return [guard._replace(skip=len(body) + count - 1 - i) for i, guard in enumerate(guards)] + body
 
 
-def needs(expression: Expression) -> frozenset[str]:
-    """The variables outside aggregates and PREV."""
+def needs(expression: Expression, group_of: Mapping[str, int]) -> frozenset[str]:
+    """The variables outside PREV and aggregates of group variables."""
     match expression:
-        case Aggregate() | Prev():
+        case Prev():
             return frozenset()
-        case Var() | Exists():
+        case Aggregate() if mentioned(expression) & group_of.keys():
+            return frozenset()
+        case Var() | Exists() | Aggregate():
             return mentioned(expression)
         case _:
-            return frozenset[str]().union(*map(needs, operands(expression)))
+            return frozenset[str]().union(*(needs(part, group_of) for part in operands(expression)))
 
 
 def summarised(expression: Expression, group_of: Mapping[str, int]) -> frozenset[int]:
@@ -149,9 +153,15 @@ def summarised(expression: Expression, group_of: Mapping[str, int]) -> frozenset
     )
 
 
+def with_nearer(accumulators: Iterable[Accumulator]) -> list[Accumulator]:
+    """The aggregates in order, and those that they are counted on from, each right behind the next."""
+    found = {a._replace(offset=i) for a in accumulators for i in range(a.offset + 1)}
+    return sorted(found, key=lambda a: (a.kleene, a.kind, a.variable, -a.offset))
+
+
 def touched(expression: Expression, pattern: SequencePattern) -> frozenset[int]:
     """The Kleenes that must be left before a filter of WHERE is decided."""
-    own = frozenset(pattern.group_of[v] for v in needs(expression) if v in pattern.group_of)
+    own = frozenset(pattern.group_of[v] for v in needs(expression, pattern.group_of) if v in pattern.group_of)
     return own | summarised(expression, pattern.group_of)
 
 
@@ -193,9 +203,13 @@ class _Writer:
             case In(operand, items, negated) if items:
                 yield from self._in(operand, items)
                 yield from [Step("NOT")] * negated
-            case Prev(variable):
-                name = variable.name
-                yield Step("AGGREGATE", Accumulator(self._group_of[name], "PREVIOUS", name))
+            case Prev(variable, offset):
+                kleene = self._group_of.get(variable.name)
+                if kleene is None:
+                    # Without a Kleene there is never a second iteration.
+                    yield Step("CONSTANT", EARLY)
+                else:
+                    yield Step("AGGREGATE", Accumulator(kleene, "PREVIOUS", variable.name, offset - 1))
             case Aggregate():
                 yield from self._aggregate(expression)
             case Exists():
@@ -240,12 +254,14 @@ class _Writer:
                 yield Step("JUMP", skip=len(second))
                 yield from second
             case "COALESCE", candidates:
+                # Each but the first candidate is taken instead of an error, which is kept until then.
                 codes = [list(self._value(candidate)) for candidate in candidates]
-                for i, code in enumerate(codes):
+                yield from codes[0]
+                for i, code in enumerate(codes[1:], 1):
+                    left = sum(len(later) + 2 for later in codes[i:]) - 1
+                    yield Step("KEEP", skip=left)
                     yield from code
-                    left = sum(len(later) + 1 for later in codes[i + 1 :]) - 1
-                    if left >= 0:
-                        yield Step("KEEP", skip=left)
+                    yield Step("INSTEAD")
             case metres, _ if metres == METRES:
                 for argument in arguments:
                     yield from self._value(argument)
@@ -277,7 +293,9 @@ class _Writer:
         kleene = self._group_of.get(name)
         if kleene is None:
             # Over the one solution that there is.
-            if function == "COUNT":
+            if node.offset:
+                yield Step("CONSTANT", ERROR)
+            elif function == "COUNT":
                 yield Step("ONE", name)
             elif function in ("SUM", "AVG"):
                 yield from (Step("CONSTANT", Literal(0)), Step("PUSH", name), Step("ADD"))
@@ -286,7 +304,7 @@ class _Writer:
             return
         inside = kleene in self._site.inside
         for kind in ("SUM", "COUNT") if function == "AVG" else (function,):
-            yield Step("AGGREGATE", Accumulator(kleene, kind, name), inside)
+            yield Step("AGGREGATE", Accumulator(kleene, kind, name, node.offset), inside)
         if function == "AVG":
             yield Step("AVERAGE")
 

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.gpm.early import errs_for_want_of
 from spaseq.gpm.expressions import ExpressionError, compile_value
+from spaseq.matching.kernel import _kernel_memo as memo
 from spaseq.matching.kernel.conditions import Lookup
-from spaseq.matching.kernel.numbers import ERROR
+from spaseq.matching.kernel.numbers import EARLY, ERROR
 from spaseq.terms import Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -19,8 +21,15 @@ class Lookups:
     """Answers the kernel's questions, whose rows are as ``_kernel_memo`` has them."""
 
     def __init__(self, lookups: Sequence[Lookup], dictionary: Dictionary) -> None:
-        self._expressions = [(one.names, compile_value(one.expression, dictionary)) for one in lookups]
-        self._error = dictionary.pin(ERROR)
+        self._expressions = [
+            (
+                one.names,
+                compile_value(one.expression, dictionary),
+                errs_for_want_of(one.expression, dictionary),
+            )
+            for one in lookups
+        ]
+        self._error, self._early = dictionary.pin(ERROR), dictionary.pin(EARLY)
 
     def answered(self, questions: Ints) -> Ints:
         """The questions, each once, with the ids of their answers."""
@@ -28,8 +37,10 @@ class Lookups:
         return np.array([(self._answer(*of), *of) for _, *of in asked], dtype=np.int64)
 
     def _answer(self, number: int, *ids: int) -> int:
-        names, evaluate = self._expressions[number]
+        names, evaluate, errs_early = self._expressions[number]
+        solution = {name: term for name, term in zip(names, ids, strict=False) if term > 0}
         try:
-            return evaluate({name: term for name, term in zip(names, ids, strict=False) if term})
+            return evaluate(solution)
         except ExpressionError:
-            return self._error
+            early = frozenset(name for name, term in zip(names, ids, strict=False) if term == memo.TOO_EARLY)
+            return self._early if early and errs_early(solution, early) else self._error

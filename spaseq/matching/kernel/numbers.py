@@ -43,6 +43,8 @@ _DURATION: Final = re.compile(r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d
 
 #: Stands for what has no value. (A term, so that it can stand in a column and in a slot.)
 ERROR: Final = NamedNode("urn:x-spaseq:no-value")
+#: Stands for what has no value only for want of an earlier iteration.
+EARLY: Final = NamedNode("urn:x-spaseq:no-value-yet")
 
 
 class Numbers:
@@ -50,7 +52,7 @@ class Numbers:
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
-        self._error = dictionary.pin(ERROR)
+        self._error, self._early = dictionary.pin(ERROR), dictionary.pin(EARLY)
         self.numbers: npt.NDArray[np.float64] = np.zeros(0)
         self.codes: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self._ranks: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
@@ -69,7 +71,7 @@ class Numbers:
         value = self._dictionary.value
         for identifier in np.unique(self._usual(new)).tolist():
             self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
-        self.codes[self._error] = v.NOTHING
+        self.codes[self._error], self.codes[self._early] = v.NOTHING, v.MISSING
 
     def _usual(self, new: Ids) -> Ids:
         """Enters the numbers that the dictionary reads without a Python object; returns the other ids."""

@@ -66,7 +66,7 @@ class Programs:
         sums = 0
         for a in self._accumulators:
             slot, number = self._slots[a.variable], self._number[a.kleene]
-            self._out.rows("aggregates", [(getattr(v, f"ACC_{a.kind}"), slot, sums, number)])
+            self._out.rows("aggregates", [(getattr(v, f"ACC_{a.kind}"), slot, sums, number, a.offset)])
             sums += 3 if a.kind == "SUM" else 0
         return sums
 

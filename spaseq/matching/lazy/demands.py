@@ -14,7 +14,15 @@ from spaseq.automaton.pattern import Atom, Both, Node
 from spaseq.automaton.pattern import walk as nodes
 from spaseq.language.scope import conjuncts, mentioned, walk
 from spaseq.language.syntax import Aggregate, Expression, Filter, Prev
-from spaseq.matching.kernel.conditions import Accumulator, BeyondTables, Site, Step, needs, steps
+from spaseq.matching.kernel.conditions import (
+    Accumulator,
+    BeyondTables,
+    Site,
+    Step,
+    needs,
+    steps,
+    with_nearer,
+)
 from spaseq.matching.kernel.derived import Split
 from spaseq.matching.lazy.plans import Absence, Items, Plan
 
@@ -109,7 +117,7 @@ class _Reader:
     def _of_item(self, i: int, test: Filter, seen: Items) -> Condition:
         item = self._plan.items[i]
         needed = 1 << i
-        for name in needs(test.condition):
+        for name in needs(test.condition, self._pattern.group_of):
             needed |= self._provider(name, seen, i)
         inside = () if item.kleene is None else (item.kleene.id,)
         for kleene in self._kleenes(test.condition, inside):
@@ -124,7 +132,7 @@ class _Reader:
     def _of_match(self, test: Filter) -> Condition:
         everything = self._plan.everything
         needed = 0
-        for name in needs(test.condition):
+        for name in needs(test.condition, self._pattern.group_of):
             needed |= self._provider(name, everything)
         for kleene in self._kleenes(test.condition, ()):
             needed |= self._complete(kleene, everything)
@@ -204,7 +212,7 @@ class _Reader:
         for test in _tests(atom.filters):
             try:
                 more = 0
-                for name in needs(test.condition):
+                for name in needs(test.condition, self._pattern.group_of):
                     if name in part.variables:
                         if name not in certain:
                             raise _Open
@@ -230,7 +238,7 @@ def demands(taken: Split, plan: Plan) -> Demands:
 
 def accumulators(conditions: Iterable[tuple[Step, ...]]) -> list[Accumulator]:
     """The aggregates that programs use."""
-    return sorted({s.what for code in conditions for s in code if isinstance(s.what, Accumulator)})
+    return with_nearer({s.what for code in conditions for s in code if isinstance(s.what, Accumulator)})
 
 
 def _tests(filters: Iterable[Filter]) -> Iterator[Filter]:
