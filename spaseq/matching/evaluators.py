@@ -197,4 +197,5 @@ _LACKING: Final[dict[str, frozenset[Feature]]] = {
     "ordered by tables": frozenset({Feature.WITHIN, Feature.STEPS, Feature.SCOPES}),
     "reference": frozenset(),
     "runs": frozenset({Feature.SKIP}),
+    "kernel": frozenset({Feature.SKIP}),
 }

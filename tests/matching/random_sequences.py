@@ -517,8 +517,8 @@ def random_query(
             query = _draw(rng, seq, most, depth, alls, joined, rich, whole_language)
         except QueryError:
             continue
-        other = (feature for feature, _ in features(query.pattern) if feature is not Feature.STEPS or not rich)
-        if not whole_language and any(other):
+        known = frozenset({Feature.STEPS} if rich else ())
+        if not whole_language and any(feature not in known for feature, _ in features(query.pattern)):
             continue
         if not kernel or query.misfit is None:
             return query

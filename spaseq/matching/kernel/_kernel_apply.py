@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spaseq._jit import part
+from spaseq._jit import inlined, part
 from spaseq.matching.kernel._kernel_end import end
 from spaseq.matching.kernel._kernel_gaps import begin, gap_action
 from spaseq.matching.kernel._kernel_gather import bind_entries
@@ -40,6 +40,7 @@ from spaseq.matching.kernel._kernel_layout import (
     K_OWN,
     K_OWN_END,
     LEAVE,
+    NEVER,
     NOWHERE,
     P_ACCEPTS,
     P_ACCEPTS_END,
@@ -48,9 +49,11 @@ from spaseq.matching.kernel._kernel_layout import (
     PART_LIMIT,
     POP,
     SEVERAL,
+    SINCE,
     U_BINDS,
     U_BINDS_END,
     U_COUNTING,
+    UNTIL,
     X_ACTIONS,
     X_ACTIONS_END,
     X_CODE,
@@ -119,6 +122,8 @@ from spaseq.matching.kernel._kernel_values import (
     N_GAPS,
     N_KLEENES,
     N_SLOTS,
+    SINCES,
+    SINCES_END,
     SINGLE,
     SLOTS,
     Codes,
@@ -138,6 +143,13 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
     aggregates = completed + t[N_KLEENES]
     for i in range(start, end, ACTION_SIZE):
         action, kleene, most = t[i], t[i + 1], t[i + 2]
+        if action == SINCE:
+            m[w + t[SINCES] + kleene] = NEVER
+            continue
+        if action == UNTIL:
+            if m[w + TIME] - m[w + t[SINCES] + kleene] > t[most]:
+                return False
+            continue
         if action >= FORBID:
             if not gap_action(t, m, f, numbers, codes, w, action, kleene, most):
                 return False
@@ -197,6 +209,14 @@ def blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
             f[m[w + SUMS] + t[a + A_SUM] + 2] = BEYOND
 
 
+@inlined
+def _begin_bounds(t: Ints, m: Ints, w: int, time: int) -> None:
+    """A run takes an event: time counts from there where it was to begin."""
+    for j in range(w + t[SINCES], w + t[SINCES_END]):
+        if m[j] == NEVER:
+            m[j] = time
+
+
 @part
 def copy(m: Ints, f: Floats, w: int, p: int, time: int, stream: int, number: int) -> int:
     """A new wait of a partition, with the slots of another; what it holds ends with an event."""
@@ -247,6 +267,7 @@ def _extend(
     taken = copy(m, f, w, p, m[w + TIME], m[w + STREAM], m[w + NUMBER])  # only for its slots
     bind(t, m, b, e, key, taken, c, row)
     act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
+    _begin_bounds(t, m, taken, time)
     if row < 0 and t[t[c + C_UNIT] + U_COUNTING] != 0:
         blur(t, m, f, taken, t[t[c + C_UNIT] + U_COUNTING])
     if t[N_GAPS] != 0:
@@ -292,6 +313,7 @@ def _extend_all(
         if before == 0:
             first = min(first, m[x + E_AXIS])
     act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
+    _begin_bounds(t, m, taken, time)
     for i in range(size):
         counting = t[t[parts + i * J_SIZE + J_UNIT] + U_COUNTING]
         if several and counting != 0:

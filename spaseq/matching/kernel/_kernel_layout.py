@@ -27,6 +27,8 @@ LEAVE: Final = 2
 FORBID: Final = 3
 AWAIT: Final = 4
 DECIDE: Final = 5
+SINCE: Final = 6
+UNTIL: Final = 7
 ACTION_SIZE: Final = 3
 
 # Columns of gates in the tables.

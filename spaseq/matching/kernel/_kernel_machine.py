@@ -205,8 +205,6 @@ def _aggregated(
     if kind == ACC_SUM:
         at = sums + t[a + A_SUM]
         k, x, e = int(f[at + 2]), f[at], f[at + 1]
-        if m[completed] == 0 and not inside:
-            return NOTHING, 0, 0.0, 0.0  # of a value that there is not
         if inside:
             k, x, e = _summed(k, x, e, current, numbers, codes)
         return k, 0, x, e

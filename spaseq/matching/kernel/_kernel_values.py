@@ -47,7 +47,10 @@ LAST_VIEW: Final = 18  # of negations that the end of the window decides
 MOST_PARTS: Final = 19  # of a candidate that gathers events; 0: none does
 CONSUMES: Final = 21  # matches end the other runs of their partition
 BARS: Final = 20  # where in a wait stand, by stream, the first events that bar others
-TABLES_HEADER: Final = 24
+SINCES: Final = 22  # where in a wait stand the times since which there is a bound
+SINCES_END: Final = 23
+LIMITS: Final = 24  # where the bounds stand
+TABLES_HEADER: Final = 26
 
 # A batch's first places: its position, then where its columns begin.
 B_SIZE: Final = 0

@@ -9,7 +9,12 @@ from itertools import chain, product
 from typing import Final
 
 from spaseq.automaton.compile import compile_pattern
-from spaseq.automaton.nfa import Action, Await, Decide, Enter, Forbid, Leave, Unit
+from spaseq.automaton.nfa import (
+    Action,
+    Enter,
+    Leave,
+    Unit,
+)
 from spaseq.automaton.pattern import (
     AnyOrder,
     Atom,
@@ -27,6 +32,7 @@ from spaseq.language import scope
 from spaseq.language.syntax import Filter
 from spaseq.matching.kernel._kernel_layout import PART_LIMIT
 from spaseq.matching.kernel._kernel_memory import KEY_LIMIT
+from spaseq.matching.kernel.absences import Absences
 from spaseq.matching.kernel.conditions import (
     Accumulator,
     BeyondTables,
@@ -39,13 +45,8 @@ from spaseq.matching.kernel.conditions import (
 )
 from spaseq.matching.runs.program import Gate, Place, Program, Way
 
-#: So many negations may wait for the end of their gaps at a time.
-_MOST_GAPS: Final = 8
 #: So many ways there may be to match an `&` of `|`.
 _MOST_ALTERNATIVES: Final = 16
-
-#: Gaps that are open: what is forbidden in each, and the element that will close it, if it has begun.
-_Gaps = tuple[tuple[Forbid, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +80,6 @@ class Chain:
     key: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A GPM that must not be relevant in a gap. ``sure``: that alone breaks the negation.
-
-    (Of ``X & Y``, only X is looked for; whether Y was there at the same time is then asked exactly.)
-    """
-
-    atom: Atom
-    sure: bool
-
-
 class Analysis:
     """Everything about a query that its tables are written from; the variables ``derived`` join nothing.
 
@@ -109,7 +99,10 @@ class Analysis:
         self.gates = [gate for place in self.places for gate in place.gates]
         #: Matches may wait for the end of their window.
         self.trails = may_trail(pattern.root)
-        self.forbidden, self.views, self.gaps = self._negations()
+        self.absences = Absences(self.program.start, self.trails)
+        self.free = {
+            check.atom.id: check.free for a in self.absences.all for check in self.absences.checks(a)
+        }
         self.codes = self._find_codes()
         self.slots = self._find_slots()
         self.accumulators = self._find_accumulators()
@@ -164,59 +157,10 @@ class Analysis:
         names = (name for name in gate.key if name not in partition and name not in self._derived)
         return [name for name in names if name in self.slots][:KEY_LIMIT]
 
-    # --- negations ----------------------------------------------------------------------------
-
-    def _negations(self) -> tuple[list[Forbid], list[tuple[int, ...]], int]:
-        """The negations; the Kleenes inside which they are decided; how many gaps are open at most."""
-        forbidden: dict[Forbid, None] = {}
-        views: dict[tuple[int, ...], None] = {(): None} if self.trails else {}
-        most = int(self.trails)
-
-        def pass_on(gaps: _Gaps, actions: Iterable[Action]) -> _Gaps:
-            nonlocal most
-            for action in actions:
-                match action:
-                    case Forbid():
-                        forbidden[action] = None
-                        gaps = (*gaps, (action, None))
-                    case Await(owner):
-                        gaps = tuple((f, owner if known is None else known) for f, known in gaps)
-                    case Decide(owner, inside):
-                        views[inside] = None
-                        gaps = tuple(gap for gap in gaps if gap[1] != owner)
-                most = max(most, len(gaps))
-            if most > _MOST_GAPS:
-                raise BeyondTables(f"at most {_MOST_GAPS} negations are open at a time", str(most))
-            return gaps
-
-        reached: dict[tuple[Place, _Gaps], None] = {(self.program.start, ()): None}
-        todo = list(reached)
-        while todo:
-            place, gaps = todo.pop()
-            for ends in place.accepts:
-                pass_on(gaps, ends)
-            for gate in place.gates:
-                after = pass_on(gaps, gate.ends)
-                for way in gate.ways:
-                    new = way.target, pass_on(after, way.begins)
-                    if new not in reached:
-                        reached[new] = None
-                        todo.append(new)
-        return list(forbidden), list(views), most
-
-    def checks(self, forbid: Forbid) -> list[Check]:
-        """The GPMs whose events tell whether something forbidden has happened."""
-        found = []
-        for unit in forbid.units:
-            sure = isinstance(unit, Atom)
-            first: Node = unit
-            while isinstance(first, Both):
-                first = first.operands[0]
-            found += [Check(node, sure) for node in walk(first) if isinstance(node, Atom)]
-        return found
+    # --- what is absent -----------------------------------------------------------------------
 
     def _checked(self) -> Iterator[Atom]:
-        return (check.atom for forbid in self.forbidden for check in self.checks(forbid))
+        return (check.atom for absence in self.absences.all for check in self.absences.checks(absence))
 
     @property
     def ambiguous(self) -> bool:
@@ -230,7 +174,7 @@ class Analysis:
         """Where the rows are among which a check looks."""
         partition = {variable.name for variable in self.pattern.query.partition}
         certain = scope.gpm_certain(self.pattern.gpms[atom.gpm].gpm)
-        names = sorted((certain & self._joined()) - partition)
+        names = sorted((certain & self._joined()) - partition - self.free.get(atom.id, frozenset()))
         return Chain(atom.gpm, tuple(names[:KEY_LIMIT]))
 
     # --- slots and aggregates -----------------------------------------------------------------
@@ -238,12 +182,12 @@ class Analysis:
     def _joined(self) -> set[str]:
         """The variables by which an event is joined with a run."""
         count = Counter(name for a in self.atoms.values() for name in self.pattern.gpms[a.gpm].variables)
-        own = frozenset().union(*(kleene.own for kleene in self.kleenes.values()))
         repeated = {
             name
             for a in self.atoms.values()
             if self._inside[a.id]
-            for name in self.pattern.gpms[a.gpm].variables - own
+            for name in self.pattern.gpms[a.gpm].variables
+            if not any(name in self.kleenes[kleene].own for kleene in self._inside[a.id])
         }
         found = {name for name, number in count.items() if number > 1} | repeated
         # Those of PARTITION BY agree anyway, and so does what is derived of what is joined.
@@ -299,7 +243,7 @@ class Analysis:
 
     def steps(self, item: Filter, site: Site) -> list[Step]:
         """A filter as a program."""
-        return steps(item, site, self.pattern.group_of)
+        return steps(item, site, self.pattern.owners)
 
     def unit(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
         """An atom where it stands, as ``codes`` names it."""
@@ -309,7 +253,7 @@ class Analysis:
         """The conditions of atoms, by the Kleenes inside which they are asked."""
         negated = dict.fromkeys(atom.id for atom in self._checked())
         asked = dict.fromkeys(self.unit(candidate.unit) for candidate in self._everything())
-        asked |= dict.fromkeys((a, inside) for a in negated for inside in self.views)
+        asked |= dict.fromkeys((a, inside) for a in negated for inside in self.absences.views)
         return {(a, inside): self._unit_code(self.atoms[a], inside) for a, inside in asked}
 
     def _unit_code(self, atom: Atom, inside: tuple[int, ...]) -> list[Step]:
@@ -323,9 +267,8 @@ class Analysis:
         code = list[Step]()
         for item in self.pattern.where:
             condition = item.condition
-            if needs(condition, self.pattern.group_of) & variables and not touched(
-                condition, self.pattern
-            ) & set(inside):
+            bound = needs(condition, self.pattern.owners) & variables
+            if bound and not touched(condition, self.pattern.owners) & set(inside):
                 code += self.steps(item, Site(inside, guarded=True))
         return code
 
@@ -334,7 +277,7 @@ class Analysis:
         left = {action.kleene for action in ends if isinstance(action, Leave)}
         code = []
         for item in self.pattern.where:
-            kleenes = touched(item.condition, self.pattern)
+            kleenes = touched(item.condition, self.pattern.owners)
             if kleenes & left and not kleenes & set(inside):
                 code += self.steps(item, Site(guarded=True))
         return code

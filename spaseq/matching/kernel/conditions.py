@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.automaton.pattern import SequencePattern
 from spaseq.gpm.extensions import BINARY, PI, UNARY
 from spaseq.gpm.walk import VOLATILE
 from spaseq.language.printer import print_expression
@@ -57,6 +56,10 @@ _GROWS: Final = {
     "COMPARE": -2,
     "DISTANCE": -3,
 }
+
+
+#: The Kleenes that each group variable belongs to, in one alternative or another, outermost first.
+Owners = Mapping[str, tuple[int, ...]]
 
 
 class BeyondTables(ValueError):  # noqa: N818  # an answer more than an error
@@ -111,12 +114,12 @@ class Site:
     guarded: bool = False
 
 
-def steps(item: Filter, site: Site, group_of: Mapping[str, int]) -> list[Step]:
+def steps(item: Filter, site: Site, owners: Owners) -> list[Step]:
     """A filter as a program. Raises ``BeyondTables`` if the machine cannot run it."""
     expression = item.condition
     body: list[Step] = []
     for condition in conjuncts(expression):
-        code = list(_Writer(site, group_of).condition(condition))
+        code = list(_Writer(site, owners).condition(condition))
         if _depth(code) > DEEPEST:
             raise BeyondTables(
                 f"expressions between GPMs are at most {DEEPEST} deep",
@@ -126,31 +129,38 @@ def steps(item: Filter, site: Site, group_of: Mapping[str, int]) -> list[Step]:
         body += code
     guards: list[Step] = []
     if site.guarded:
-        guards += [Step("IF_BOUND", name) for name in sorted(needs(expression, group_of))]
-        guards += [Step("IF_COMPLETED", kleene) for kleene in sorted(summarised(expression, group_of))]
+        guards += [Step("IF_BOUND", name) for name in sorted(needs(expression, owners))]
+        guards += [Step("IF_COMPLETED", kleene) for kleene in sorted(_completed(expression, owners))]
     count = len(guards)
     return [guard._replace(skip=len(body) + count - 1 - i) for i, guard in enumerate(guards)] + body
 
 
-def needs(expression: Expression, group_of: Mapping[str, int]) -> frozenset[str]:
+def needs(expression: Expression, owners: Owners) -> frozenset[str]:
     """The variables outside PREV and aggregates of group variables."""
     match expression:
         case Prev():
             return frozenset()
-        case Aggregate() if mentioned(expression) & group_of.keys():
+        case Aggregate() if mentioned(expression) & owners.keys():
             return frozenset()
         case Var() | Exists() | Aggregate():
             return mentioned(expression)
         case _:
-            return frozenset[str]().union(*(needs(part, group_of) for part in operands(expression)))
+            return frozenset[str]().union(*(needs(part, owners) for part in operands(expression)))
 
 
-def summarised(expression: Expression, group_of: Mapping[str, int]) -> frozenset[int]:
-    """The Kleenes that aggregates in an expression range over."""
-    found = (mentioned(part) for part in walk(expression) if isinstance(part, Aggregate))
-    return frozenset(
-        max(group_of[v] for v in names if v in group_of) for names in found if names & group_of.keys()
-    )
+def summarised(expression: Expression, owners: Owners) -> Iterator[str]:
+    """The group variables that say what the aggregates in an expression range over."""
+    for part in walk(expression):
+        if isinstance(part, Aggregate) and (names := mentioned(part) & owners.keys()):
+            yield max(names, key=lambda name: (owners[name][-1], name))
+
+
+def _completed(expression: Expression, owners: Owners) -> Iterator[int]:
+    """The Kleenes without which an expression's aggregates say nothing yet."""
+    for name in summarised(expression, owners):
+        if len(owners[name]) > 1:
+            raise _beyond("aggregates in WHERE are of variables of one scope", expression)
+        yield owners[name][0]
 
 
 def with_nearer(accumulators: Iterable[Accumulator]) -> list[Accumulator]:
@@ -159,18 +169,24 @@ def with_nearer(accumulators: Iterable[Accumulator]) -> list[Accumulator]:
     return sorted(found, key=lambda a: (a.kleene, a.kind, a.variable, -a.offset))
 
 
-def touched(expression: Expression, pattern: SequencePattern) -> frozenset[int]:
+def touched(expression: Expression, owners: Owners) -> frozenset[int]:
     """The Kleenes that must be left before a filter of WHERE is decided."""
-    own = frozenset(pattern.group_of[v] for v in needs(expression, pattern.group_of) if v in pattern.group_of)
-    return own | summarised(expression, pattern.group_of)
+    names = (*needs(expression, owners), *summarised(expression, owners))
+    return frozenset(kleene for name in names for kleene in owners.get(name, ()))
 
 
 class _Writer:
     """Writes the conditions of one site."""
 
-    def __init__(self, site: Site, group_of: Mapping[str, int]) -> None:
+    def __init__(self, site: Site, owners: Owners) -> None:
         self._site = site
-        self._group_of = group_of
+        self._owners = owners
+
+    def _kleenes(self, name: str) -> tuple[tuple[int, ...], bool]:
+        """The Kleenes whose iterations a variable may mean here, and whether that is one in progress."""
+        owners = self._owners.get(name, ())
+        here = [kleene for kleene in owners if kleene in self._site.inside]
+        return (tuple(here[-1:]), True) if here else (owners, False)
 
     def condition(self, expression: Expression) -> Iterator[Step]:
         """A condition, all of which must hold."""
@@ -204,12 +220,13 @@ class _Writer:
                 yield from self._in(operand, items)
                 yield from [Step("NOT")] * negated
             case Prev(variable, offset):
-                kleene = self._group_of.get(variable.name)
-                if kleene is None:
-                    # Without a Kleene there is never a second iteration.
-                    yield Step("CONSTANT", EARLY)
-                else:
-                    yield Step("AGGREGATE", Accumulator(kleene, "PREVIOUS", variable.name, offset - 1))
+                kleenes, inside = self._kleenes(variable.name)
+                codes = [
+                    (k, [Step("AGGREGATE", Accumulator(k, "PREVIOUS", variable.name, offset - 1))])
+                    for k in kleenes
+                ]
+                # Without a Kleene there is never a second iteration.
+                yield from codes[0][1] if inside else _first_completed(codes, [Step("CONSTANT", EARLY)])
             case Aggregate():
                 yield from self._aggregate(expression)
             case Exists():
@@ -290,23 +307,27 @@ class _Writer:
         ):
             raise _beyond(_DEMAND, node)
         name = node.argument.name
-        kleene = self._group_of.get(name)
-        if kleene is None:
-            # Over the one solution that there is.
-            if node.offset:
-                yield Step("CONSTANT", ERROR)
-            elif function == "COUNT":
-                yield Step("ONE", name)
-            elif function in ("SUM", "AVG"):
-                yield from (Step("CONSTANT", Literal(0)), Step("PUSH", name), Step("ADD"))
-            else:
-                yield Step("PUSH", name)
-            return
-        inside = kleene in self._site.inside
-        for kind in ("SUM", "COUNT") if function == "AVG" else (function,):
-            yield Step("AGGREGATE", Accumulator(kleene, kind, name, node.offset), inside)
-        if function == "AVG":
-            yield Step("AVERAGE")
+        kleenes, inside = self._kleenes(name)
+        codes = []
+        for kleene in kleenes:
+            kinds = ("SUM", "COUNT") if function == "AVG" else (function,)
+            code = [Step("AGGREGATE", Accumulator(kleene, kind, name, node.offset), inside) for kind in kinds]
+            codes.append((kleene, code + [Step("AVERAGE")] * (function == "AVG")))
+        # Where no Kleene of it has been, there is the one solution.
+        single = list(self._single(node, name))
+        yield from codes[0][1] if inside else _first_completed(codes, single)
+
+    @staticmethod
+    def _single(node: Aggregate, name: str) -> Iterator[Step]:
+        """An aggregate over one solution."""
+        if node.offset:
+            yield Step("CONSTANT", ERROR)
+        elif node.name == "COUNT":
+            yield Step("ONE", name)
+        elif node.name in ("SUM", "AVG"):
+            yield from (Step("CONSTANT", Literal(0)), Step("PUSH", name), Step("ADD"))
+        else:
+            yield Step("PUSH", name)
 
     def _lookup(self, expression: Expression) -> Iterator[Step]:
         """An expression that the machine does not compute itself: by the values that it is of."""
@@ -332,6 +353,14 @@ class _Writer:
         for part in taken:
             yield from self._value(part)
         yield Step("LOOK_UP", Lookup(asked, tuple(taken.values())))
+
+
+def _first_completed(codes: Sequence[tuple[int, list[Step]]], otherwise: list[Step]) -> Iterator[Step]:
+    """The code of the first Kleene that has a completed iteration, or else another one."""
+    rest = otherwise
+    for kleene, code in reversed(codes):
+        rest = [Step("IF_COMPLETED", kleene, skip=len(code) + 1), *code, Step("JUMP", skip=len(rest)), *rest]
+    return iter(rest)
 
 
 def _depth(code: list[Step]) -> int:

@@ -51,13 +51,15 @@ class Kernel:
         self._bounds = bounds
         self._tables = self._compiled.tables
         self._tables[v.LIMIT] = bounds.reach
+        for i, limit in enumerate(self._compiled.limits):
+            self._tables[self._tables[v.LIMITS] + i] = bounds.lasts(limit)
         c = self._compiled
         self._columns = Columns(
             dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, context.budget
         )
         self._lookups = Lookups(c.lookups, dictionary)
         past = self._columns.past
-        self._exact = Exact(c, context, past, bounds)
+        self._exact = Exact(pattern, c, context, past, bounds)
         self._replay = Replay(c, context, past)
         self._matches = Matches(pattern, c, past, self._replay, context.order)
         self._trails = bool(self._tables[v.TRAILS])
@@ -163,7 +165,7 @@ class Kernel:
         kept = np.ones(len(rows), dtype=np.bool_)
         for i in np.flatnonzero(rows[:, lay.FOUND_UNSURE]).tolist():
             run = self._ended(rows[i].tolist())
-            kept[i] = self._exact.stands(run.path, run.accept, run.key)
+            kept[i] = self._exact.stands(run.path, run.key)
         if not kept.all():
             k.keep(self._memory.ints, kept)
 

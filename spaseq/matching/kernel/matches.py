@@ -256,7 +256,7 @@ def plain_kleenes(pattern: SequencePattern) -> frozenset[int]:
         related = [other for other, ids in inside.items() if kleene.id in ids or other in inside[kleene.id]]
         outside = (node for node in nodes if node.id not in inside[kleene.id])
         asked = frozenset[str]().union(
-            *(needs(f.condition, pattern.group_of) for node in outside for f in _filters(node))
+            *(needs(f.condition, pattern.owners) for node in outside for f in _filters(node))
         )
         if related == [kleene.id] and not asked & kleene.own:
             found.add(kleene.id)

@@ -71,11 +71,15 @@ class Programs:
         return sums
 
     def write(
-        self, code: Sequence[Step], column: Callable[[str], int] = lambda _: -1
+        self,
+        code: Sequence[Step],
+        column: Callable[[str], int] = lambda _: -1,
+        free: Collection[str] = (),
     ) -> tuple[Reference, Reference]:
         """Writes a program; where it starts and ends.
 
         ``column``: where in a batch a variable is read if it is one of the event at hand, -1 if it is not.
+        ``free``: variables that are read nowhere else.
         """
         start = self._out.count("code")
         rows = []
@@ -85,7 +89,7 @@ class Programs:
             place = -1
             match step:
                 case Step("PUSH" | "ONE" | "BOUND" | "IF_BOUND", str(name)):
-                    slot, place = self._slots.get(name, -1), column(name)
+                    slot, place = -1 if name in free else self._slots.get(name, -1), column(name)
                 case Step("AGGREGATE", Accumulator() as a):
                     what = self._accumulators.index(a)
                     if step.inside:

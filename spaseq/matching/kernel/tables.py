@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from spaseq.automaton.nfa import Action, Again, Await, Decide, Enter, Forbid, Leave
+from spaseq.automaton.nfa import Action, Again, Await, Decide, Enter, Forbid, Leave, Omit, Since, Until
 from spaseq.automaton.pattern import Atom, SequencePattern, may_trail
 from spaseq.language.printer import print_sequence
-from spaseq.language.syntax import All, Consume, Emit, Strategy
+from spaseq.language.syntax import All, Consume, Duration, Emit, Strategy
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel._kernel_layout import ANY, NEXT, STRICT
 from spaseq.matching.kernel._kernel_memory import E_VALUES
+from spaseq.matching.kernel.absences import Absence
 from spaseq.matching.kernel.analysis import Analysis, Candidate, Chain
 from spaseq.matching.kernel.conditions import Accumulator, BeyondTables, Lookup, Site, Step
 from spaseq.matching.kernel.derived import Derived, split
@@ -38,8 +39,9 @@ class Compiled:
     ``columns`` are GPMs and variables; ``width`` and ``sums`` are the integers and floats of a wait. Of the
     rows that negations look back at, ``entry`` are the integers of one, and ``offsets`` says where in it the
     columns stand. ``derived`` are columns that are computed, ``lookups`` the expressions whose values are
-    asked for. ``ambiguous``: a match that waits may have the events of one that does not. ``analysis`` is
-    what all of it was written from.
+    asked for, ``limits`` bounds of time (``LIMITS`` is for what they are on the streams' clock).
+    ``ambiguous``: a match that waits may have the events of one that does not. ``analysis`` is what all of it
+    was written from.
     """
 
     analysis: Analysis
@@ -56,6 +58,7 @@ class Compiled:
     offsets: tuple[int, ...]
     derived: Mapping[str, Derived]
     lookups: tuple[Lookup, ...]
+    limits: tuple[Duration, ...]
     ambiguous: bool
 
 
@@ -125,9 +128,12 @@ class _Writer:
         for columns in self._remembered.values():
             offsets.update({column: E_VALUES + i for i, column in enumerate(columns)})
         gaps = v.SLOTS + len(analysis.slots) + 2 * len(analysis.kleenes) + len(analysis.accumulators)
-        bars = gaps + (lay.FIRST_GAP + analysis.gaps * lay.GAP_SIZE if analysis.gaps else 0)
+        bars = gaps + (lay.FIRST_GAP + analysis.absences.most * lay.GAP_SIZE if analysis.absences.most else 0)
+        since = bars + (len(self._pattern.query.streams) if self._most_parts else 0)
         header = self._header()
-        header[v.GAPS], header[v.BARS] = gaps, bars
+        header[v.GAPS], header[v.BARS], header[v.SINCES] = gaps, bars, since
+        header[v.SINCES_END] = since + len(analysis.absences.withins)
+        header[v.LIMITS], _ = out.rows("limits", [(0,) for _ in analysis.absences.limits])
         return Compiled(
             analysis=analysis,
             tables=out.array(header),
@@ -137,12 +143,13 @@ class _Writer:
             accepts=accepts,
             gates=len(analysis.gates),
             constants=tuple(self._programs.constants),
-            width=bars + (len(self._pattern.query.streams) if self._most_parts else 0),
+            width=since + len(analysis.absences.withins),
             sums=sums,
             entry=E_VALUES + max(map(len, self._remembered.values()), default=0),
             offsets=tuple(offsets.get(i, 0) for i in range(len(self._columns))),
             derived=self._derived,
             lookups=tuple(self._programs.lookups),
+            limits=tuple(analysis.absences.limits),
             ambiguous=analysis.ambiguous,
         )
 
@@ -161,12 +168,12 @@ class _Writer:
         header[v.TRAILS], header[v.HOLDS] = int(trails), int(holds)
         if trails:
             header[v.MOST_GATES] = max(len(place.gates) + len(place.accepts) for place in analysis.places)
-            header[v.LAST_VIEW] = analysis.views.index(())
+            header[v.LAST_VIEW] = analysis.absences.views.index(())
         header[v.START] = Reference("places", 0)
         header[v.WOKEN] = Reference("ranges", 0)
         header[v.PARTITION_COLUMNS] = Reference("partition", 0)
         header[v.AGGREGATES] = Reference("aggregates", 0)
-        header[v.N_GAPS] = analysis.gaps
+        header[v.N_GAPS] = analysis.absences.most
         header[v.CONSUMES] = int(self._pattern.query.consume is Consume.ANY)
         header[v.MOST_PARTS] = self._most_parts
         header[v.CHAINS] = Reference("chains", 0)
@@ -291,7 +298,7 @@ class _Writer:
         rows = []
         for action in actions:
             about: int | Reference = 0
-            number = 0
+            number: int | Reference = 0
             match action:
                 case Enter(kleene):
                     kind, about = lay.ENTER, self._programs.kleene(kleene)
@@ -300,29 +307,34 @@ class _Writer:
                     number = -1 if maximum is None else maximum
                 case Leave(kleene, minimum):
                     kind, about, number = lay.LEAVE, self._programs.kleene(kleene), minimum
-                case Forbid():
+                case Since(within):
+                    kind, about = lay.SINCE, self._analysis.absences.withins.index(within)
+                case Until(within, limit):
+                    kind, about = lay.UNTIL, self._analysis.absences.withins.index(within)
+                    number = Reference("limits", self._analysis.absences.limits.index(limit))
+                case Forbid() | Omit():
                     kind = lay.FORBID
                     about = Reference("forbidden", self._first_view(action))
                 case Await(owner):
                     kind, number = lay.AWAIT, owner + 1
                 case Decide(owner, inside):
-                    view = self._analysis.views.index(inside) if self._analysis.views else 0
+                    view = self._analysis.absences.views.index(inside) if self._analysis.absences.views else 0
                     kind, about, number = lay.DECIDE, view, owner + 1
             rows.append((kind, about, number))
         return self._out.rows("actions", rows)
 
     # --- negations ----------------------------------------------------------------------------
 
-    def _first_view(self, forbid: Forbid) -> int:
-        """The row of ``forbidden`` that begins a negation's rows: one for each of the views."""
-        return self._analysis.forbidden.index(forbid) * len(self._analysis.views)
+    def _first_view(self, absence: Absence) -> int:
+        """The row of ``forbidden`` that begins a gap's rows: one for each of the views."""
+        return self._analysis.absences.all.index(absence) * len(self._analysis.absences.views)
 
     def _write_checks(self) -> None:
         out, analysis = self._out, self._analysis
-        for forbid in analysis.forbidden:
-            for inside in analysis.views:
+        for forbid in analysis.absences.all:
+            for inside in analysis.absences.views:
                 rows = []
-                for check in analysis.checks(forbid):
+                for check in analysis.absences.checks(forbid):
                     atom = check.atom
                     chain = analysis.chain(atom)
                     every = Chain(atom.gpm, ())
@@ -362,12 +374,14 @@ class _Writer:
     def _write_unit(self, atom: Atom, code: Sequence[Step]) -> None:
         out, analysis = self._out, self._analysis
         gpm = analysis.gpms.index(atom.gpm)
-        names = sorted(self._pattern.gpms[atom.gpm].variables & analysis.slots.keys())
+        free = analysis.free.get(atom.id, frozenset())
+        names = sorted((self._pattern.gpms[atom.gpm].variables & analysis.slots.keys()) - free)
         binds = out.rows("binds", [(analysis.slots[name], self._column(gpm, name)) for name in names])
         counting = analysis.counting(atom)
+        code_rows = self._programs.write(code, lambda name: self._read(gpm, name), free)
         out.rows(
             "units",
-            [(*binds, *self._write(code, gpm), 0 if counting is None else self._programs.kleene(counting))],
+            [(*binds, *code_rows, 0 if counting is None else self._programs.kleene(counting))],
         )
 
     def _write(self, code: Sequence[Step], gpm: int | None) -> tuple[Reference, Reference]:

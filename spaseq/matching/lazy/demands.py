@@ -117,7 +117,7 @@ class _Reader:
     def _of_item(self, i: int, test: Filter, seen: Items) -> Condition:
         item = self._plan.items[i]
         needed = 1 << i
-        for name in needs(test.condition, self._pattern.group_of):
+        for name in needs(test.condition, self._pattern.owners):
             needed |= self._provider(name, seen, i)
         inside = () if item.kleene is None else (item.kleene.id,)
         for kleene in self._kleenes(test.condition, inside):
@@ -132,7 +132,7 @@ class _Reader:
     def _of_match(self, test: Filter) -> Condition:
         everything = self._plan.everything
         needed = 0
-        for name in needs(test.condition, self._pattern.group_of):
+        for name in needs(test.condition, self._pattern.owners):
             needed |= self._provider(name, everything)
         for kleene in self._kleenes(test.condition, ()):
             needed |= self._complete(kleene, everything)
@@ -141,7 +141,7 @@ class _Reader:
         return Condition(needed, self._steps(test, ()))
 
     def _steps(self, test: Filter, inside: tuple[int, ...]) -> tuple[Step, ...]:
-        code = steps(test, Site(inside), self._pattern.group_of)
+        code = steps(test, Site(inside), self._pattern.owners)
         if any(step.op == "LOOK_UP" for step in code):
             raise _Open  # nobody answers questions
         return tuple(code)
@@ -212,7 +212,7 @@ class _Reader:
         for test in _tests(atom.filters):
             try:
                 more = 0
-                for name in needs(test.condition, self._pattern.group_of):
+                for name in needs(test.condition, self._pattern.owners):
                     if name in part.variables:
                         if name not in certain:
                             raise _Open

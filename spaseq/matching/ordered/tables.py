@@ -142,6 +142,7 @@ class _Alike:
                 rows.append((begun + self._kleenes[kleene], limit))
             # How many are completed is asked where one ends or PREV is read.
             asked = any(step.op == "IF_COMPLETED" and step.what == kleene for step in steps)
+            asked = asked or any(a.kleene == kleene and a.kind == "PREVIOUS" for a in folded)
             if asked or read & analysis.kleenes[kleene].own:
                 rows.append((completed + self._kleenes[kleene], _MANY_ITERATIONS))
         sums = 0
