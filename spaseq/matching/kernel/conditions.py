@@ -221,12 +221,11 @@ class _Writer:
                 yield from [Step("NOT")] * negated
             case Prev(variable, offset):
                 kleenes, inside = self._kleenes(variable.name)
-                codes = [
-                    (k, [Step("AGGREGATE", Accumulator(k, "PREVIOUS", variable.name, offset - 1))])
-                    for k in kleenes
-                ]
-                # Without a Kleene there is never a second iteration.
-                yield from codes[0][1] if inside else _first_completed(codes, [Step("CONSTANT", EARLY)])
+                if inside:
+                    previous = Accumulator(kleenes[0], "PREVIOUS", variable.name, offset - 1)
+                    yield Step("AGGREGATE", previous)
+                else:
+                    yield Step("CONSTANT", EARLY)
             case Aggregate():
                 yield from self._aggregate(expression)
             case Exists():
