@@ -5,7 +5,8 @@ there are no empty edges, and one edge is one step of a run: an event for a GPM,
 events of an ``&``, or a whole ``ALL``. Five things go beyond a textbook automaton:
 
 - *Operators* stand on the edges, as state-transition predicates ``(U, op, P)``, together with the
-  *rivals* of P: all that the element after the operator can start with.
+  *rivals* of P: all that the element after the operator can start with. Whether its optional parts are there
+  is chosen before, so an element has an edge for each choice.
 - *Kleene bounds* are counters: ``Enter``, ``Again`` and ``Leave`` guard an edge, so that ``X{2,500}``
   needs no 500 copies of X, and tell Ω where an iteration begins and ends.
 - *Negations* open a gap (``Forbid``) that the next element closes (``Await`` … ``Decide``), or the end

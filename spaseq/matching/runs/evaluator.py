@@ -40,12 +40,13 @@ class Runs:
         # By the end of their window, and those that may be decided before.
         self._waiting: list[tuple[int, int, _Waiting]] = []
         self._early: list[_Waiting] = []
+        self._undecided = 0
         self._machine.start(Run(), context.start)
 
     @property
     def kept(self) -> tuple[int, int]:
         """See ``Evaluator.kept``."""
-        return self._machine.waiting + sum(1 for *_, waits in self._waiting if waits.ways), self._machine.size
+        return self._machine.waiting + self._undecided, self._machine.size
 
     def push(self, occurrence: Occurrence) -> list[Found]:
         """See ``Evaluator.push``."""
@@ -90,13 +91,15 @@ class Runs:
     def _wait(self, ways: list[tuple[Run, Found]]) -> None:
         closing = self._bounds.closing(ways[0][1].first)
         waits = _Waiting(closing, ways, any(self._machine.absences.early(run) for run, _ in ways))
+        self._undecided += 1
         heapq.heappush(self._waiting, (closing, next(self._numbers), waits))
         if waits.early:
             self._early.append(waits)
 
     def _decided(self, at: int) -> list[Found]:
         """The matches that nothing can withdraw any more, before their windows end."""
-        found, asked = [], self._early
+        found: list[Found] = []
+        asked = [waits for waits in self._early if waits.ways]
         self._early = []
         for waits in asked:
             absences = self._machine.absences
@@ -109,8 +112,10 @@ class Runs:
             if certain:
                 found += distinct(certain)
                 waits.ways = []
-            elif waits.ways:
+            if waits.ways:
                 self._early.append(waits)
+            else:
+                self._undecided -= 1
         return found
 
     def advance(self, at: int) -> list[Found]:
@@ -119,6 +124,7 @@ class Runs:
         while self._waiting and self._waiting[0][0] <= at:
             _, _, waits = heapq.heappop(self._waiting)
             found += distinct(match for run, match in waits.ways if not trailed(self._machine, run, match))
+            self._undecided -= bool(waits.ways)
             waits.ways = []
         if self._early:
             found += self._decided(at)
@@ -128,6 +134,7 @@ class Runs:
         """See ``Evaluator.drop``."""
         self._waiting.clear()
         self._early.clear()
+        self._undecided = 0
         self._machine.reset()
         self._machine.start(Run(), self._context.start)
 
