@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -48,7 +48,7 @@ class KnowledgeGraph:
     Its nodes are all subjects and objects, numbered from 0 in the order in which they were first seen; its
     predicates have numbers of their own. Wherever terms are asked for, they are rdflib's or pyoxigraph's
     terms, text as in an expression (``":Alice"``, ``"<http://…>"``, ``'"a literal"@en'``, ``"1999"``),
-    absolute IRIs, or numbers of nodes.
+    absolute IRIs, or numbers of nodes. ``prefixes`` are those of texts; like the edges, they do not change.
 
     >>> import spaseq.paths
     >>> g = spaseq.paths.load([("urn:a", "urn:knows", "urn:b"), ("urn:b", "urn:knows", "urn:c")])
@@ -60,7 +60,7 @@ class KnowledgeGraph:
         self, loaded: Loaded, prefixes: Mapping[str, str] | None = None, limits: Limits | None = None
     ) -> None:
         self.limits = limits or Limits()
-        self.prefixes: dict[str, str] = {**loaded.prefixes, **(prefixes or {})}
+        self.prefixes: Mapping[str, str] = MappingProxyType({**loaded.prefixes, **(prefixes or {})})
         self._dictionary = loaded.dictionary
         limit = loaded.dictionary.limit
         self._node_ids, self._node_of = _numbered(limit, loaded.s, loaded.o)
@@ -76,7 +76,7 @@ class KnowledgeGraph:
         self._lock = threading.Lock()
         self.workspaces = Workspaces(len(self._node_ids), self.limits)
         self._shown = self._nothing_shown()
-        self._asked: dict[Any, int] = {}  # nodes by the terms that they were asked for by
+        self._asked: dict[Any, int] = {}  # nodes by the terms and texts that they were asked for by
         self.compile = lru_cache(_KEPT)(self._compile)
         self._product = lru_cache(_KEPT)(self._bind)
 
@@ -276,11 +276,13 @@ class KnowledgeGraph:
             values = [values]
         elif not isinstance(values, list | tuple):
             values = list(values)
-        with suppress(TypeError):  # what is no term may be no key either
+        try:
             ready = [*map(self._asked.get, values)]
-            if None not in ready:
-                return np.array([*dict.fromkeys(ready)], dtype=np.int64), ()
-        return self._looked_up(values)
+        except TypeError:  # what is no term may be no key either
+            return self._looked_up(values)
+        if None in ready:
+            return self._looked_up(values)
+        return np.array([*dict.fromkeys(ready)], dtype=np.int64), ()
 
     def _looked_up(self, values: Sequence[Any]) -> tuple[Ids, tuple[Term, ...]]:
         found: dict[int, None] = {}
@@ -294,6 +296,8 @@ class KnowledgeGraph:
             else:
                 given.append(value if isinstance(value, _TERMS) else self._as_term(value))
                 keys.append(value)
+        if not given:
+            return np.array([*found], dtype=np.int64), ()
         ids = np.array(list(map(self._dictionary.find, given)), dtype=np.int64)
         ids[ids >= len(self._node_of)] = UNBOUND
         numbers = self._node_of[ids].tolist()
@@ -308,11 +312,11 @@ class KnowledgeGraph:
         return np.array(list(found), dtype=np.int64), strange
 
     def _remember(self, keys: Iterable[Any], numbers: Iterable[int]) -> None:
-        """Terms that are nodes, but no texts, which mean what prefixes say."""
+        """Terms that are nodes."""
         if len(self._asked) > _MOST_SHOWN:
             self._asked.clear()
         for key, number in zip(keys, numbers, strict=True):
-            if number >= 0 and type(key) is not str:
+            if number >= 0:
                 self._asked[key] = number
 
 

@@ -41,8 +41,8 @@ _FOR_MASKS: Final = 0.75
 class Workspace:
     """The arrays of one search at a time; ``clear`` makes them as they were.
 
-    What a search needs of them is counted as its ``memory``, whether they are there already or not: it must
-    not depend on what was asked before how much a query can do.
+    ``size``: their bytes. What a search needs of them is counted as its ``memory``, whether they are there
+    already or not: it must not depend on what was asked before how much a query can do.
     """
 
     def __init__(self, nodes: int, memory: Memory) -> None:
@@ -66,11 +66,10 @@ class Workspace:
         self.waiting: Flags = np.zeros(0, dtype=np.bool_)
         self.known: Flags = np.zeros(nodes, dtype=np.bool_)
         self.touched: Ids = np.zeros(0, dtype=np.int64)
+        self._measure()
 
-    @property
-    def size(self) -> int:
-        """Its bytes."""
-        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+    def _measure(self) -> None:
+        self.size = sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
     def begin(self, memory: Memory) -> None:
         """For a query, whose memory this is."""
@@ -89,6 +88,7 @@ class Workspace:
         self._need(_PLACES, 12 * places)
         if len(self.seen) < places:
             self.seen = np.zeros(places, dtype=np.int32)
+            self._measure()
         if self._stamp + count > _LAST_STAMP:
             self.seen[:] = 0
             self.found[:] = 0
@@ -103,9 +103,11 @@ class Workspace:
         self._need(_MASKS, (_MASKED + 16 * words) * places + 8 * words * self._nodes)
         if len(self.visited) < words * places:
             self.visited, self.pending = np.zeros((2, words * places), dtype=np.uint64)
+            self._measure()
         if len(self.waiting) < places:
             self.waiting = np.zeros(places, dtype=np.bool_)
             self.touched = np.empty(places, dtype=np.int64)
+            self._measure()
         if len(self.reached) < words * self._nodes:
             self.reached = np.zeros(words * self._nodes, dtype=np.uint64)
         self._queue(places + states + 1)
@@ -123,6 +125,7 @@ class Workspace:
         if len(self.inside) < places:
             self.inside = np.full(places, -1, dtype=np.int32)
             self.marked = np.empty(places, dtype=np.int64)
+            self._measure()
         return self.inside, self.marked
 
     def mark(self, count: int) -> None:

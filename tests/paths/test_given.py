@@ -79,6 +79,16 @@ def test_a_text_with_a_prefix_that_nobody_declared_may_be_an_iri_of_the_graph() 
         graph.pairs("<x:p>*", "x:c")
 
 
+def test_prefixes_of_a_graph_do_not_change() -> None:
+    """What was asked is kept by its text."""
+    prefixes = {"x": "urn:one:"}
+    graph = load([("urn:one:a", "urn:one:p", "urn:two:a")], prefixes)
+    prefixes["x"] = "urn:two:"
+    assert [graph.node("x:a"), len(graph.pairs("x:p", "x:a"))] == [0, 1]
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        graph.prefixes["x"] = "urn:two:"  # type: ignore[index]  # what is tested
+
+
 def test_terms_are_known_when_they_are_given_again() -> None:
     """Whatever they are, in whatever company; texts mean what prefixes say."""
     terms = [URIRef("urn:a"), NamedNode("urn:b"), rdflib.Literal("a", lang="en"), rdflib.BNode("b")]
