@@ -2,7 +2,8 @@
 
 Results go to standard output, everything else to standard error. Exit status: 0, also when Ctrl-C ended
 an endless stream or the reader of a pipe went away; 1 when something failed while running (a source that
-cannot be read; with ``--strict`` a bad or late event); 2 when the query or the command line is wrong.
+cannot be read, or all of whose events are bad; with ``--strict`` a bad or late event, or a match that the
+format cannot hold); 2 when the query or the command line is wrong.
 """
 
 from __future__ import annotations
@@ -168,7 +169,8 @@ def run(
     Limits are partial-matches, query-bytes, pending-matches, held-events, term-bytes and depth.
     Evaluators are parameterized, enumeration, lazy, tree, kernel, runs and reference: all find the same.
     SELECT and ASK go into table, json, xml, csv, tsv, ndjson; CONSTRUCT into trig, nquads, ndjson.
-    Exit status: 0, 1 if the run failed, 2 if the query or the command line is wrong, 143 after SIGTERM.
+    Exit status: 0, 1 if the run failed or a stream had bad events only, 2 if the query or the command
+    line is wrong, 143 after SIGTERM.
     """
     with reporting():
         prepared = _read(query)
