@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import spaseq
 from tests.judge.generate import Case
-from tests.judge.matcher import solve
+from tests.judge.solve import solve
 
 #: A match: its GPMs' events, and its solutions, in an order.
 Answer = tuple[tuple[tuple[str, int], ...], tuple[tuple[tuple[str, Decimal], ...], ...]]

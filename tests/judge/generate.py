@@ -8,34 +8,36 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from tests.judge.pattern import (
+from tests.judge.expressions import (
     Agg,
-    AllOf,
-    And,
     Bin,
     Bound,
     Coalesce,
     Env,
-    Event,
     Expr,
+    Num,
+    Prev,
+    V,
+    holds,
+    mentioned,
+    parts,
+)
+from tests.judge.pattern import (
+    AllOf,
+    And,
+    Event,
     Gpm,
     In,
     Name,
     No,
     Node,
-    Num,
     Opt,
     Or,
-    Prev,
     Query,
     Seq,
     Skip,
     Times,
-    V,
-    holds,
     inside,
-    mentioned,
-    parts,
 )
 
 #: Each value is written in one way, so that equal values are equal terms.

@@ -7,17 +7,14 @@ event for every name, and asks each condition by looking at all events again.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tests.judge.pattern import (
     AllOf,
     And,
     Either,
-    Env,
     Event,
-    Expr,
     In,
     Name,
     No,
@@ -27,150 +24,19 @@ from tests.judge.pattern import (
     Query,
     Seq,
     Times,
-    holds,
-    inside,
-    mentioned,
-    parts,
 )
-from tests.judge.scope import alternatives, beside, groups, names
-
-Values = dict[str, object]
-Iteration = tuple[tuple[tuple[str, object], ...], ...]
-
-
-@dataclass(frozen=True)
-class Row:
-    """A solution of a match so far.
-
-    ``past``: the iterations that each Kleene has completed, those of an inner one over all of the outer.
-    """
-
-    values: Values
-    past: dict[Node, tuple[Iteration, ...]]
+from tests.judge.scope import names
+from tests.judge.solutions import Kept, Solutions, popped, unique, units, whole
+from tests.judge.state import Entry, Leading, Mark, Match, Row, State, Window, follow
 
 
-@dataclass(frozen=True)
-class Entry:
-    """How an element is reached: by which operator, and beside which other sides of ``|``.
-
-    ``op`` is None at the beginning of a match.
-    """
-
-    op: str | None
-    beside: tuple[tuple[Node, State], ...] = ()
-
-
-@dataclass(frozen=True)
-class Mark:
-    """An absent ``X?`` or a ``!X``, asked when the next element is there; ``steps``: what happened since."""
-
-    node: Node
-    negation: bool
-    at: State
-    entry: Entry
-    limit: object = None
-    steps: tuple[tuple[str, object], ...] = ()
-    free: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Leading:
-    """A mark at the beginning of a match: asked when its window is known."""
-
-    mark: Mark
-    op: str
-    element: Node
-    before: State
-    after: State
-
-
-@dataclass(frozen=True)
-class State:
-    """A match so far. ``key`` are its choices, for SKIP; ``deaf`` the variables that filters cannot hear."""
-
-    events: tuple[tuple[str, Event], ...]
-    rows: tuple[Row, ...]
-    inside: tuple[Times, ...] = ()
-    marks: tuple[Mark, ...] = ()
-    leading: tuple[Leading, ...] = ()
-    key: tuple[object, ...] = ()
-    deaf: frozenset[str] | None = None
-    starts: tuple[tuple[Node, State], ...] = ()
-
-    @property
-    def chosen(self) -> list[Event]:
-        return [e for _, e in self.events]
-
-
-@dataclass(frozen=True)
-class Match:
-    """A complete match."""
-
-    events: frozenset[tuple[str, Event]]
-    rows: tuple[Row, ...]
-    key: tuple[object, ...]
-
-    @property
-    def first(self) -> Event:
-        return min((e for _, e in self.events), key=lambda e: e.order)
-
-    @property
-    def last(self) -> Event:
-        return max((e for _, e in self.events), key=lambda e: e.order)
-
-
-class Window:
-    """Places of events on the axis that WITHIN measures; ``ticks``: a second is one."""
-
-    def __init__(self, query: Query, everything: Sequence[Event]) -> None:
-        self._sliding = query.sliding
-        self._size = query.size
-        if query.unit == "EVENTS":
-            self._place = {e: i for i, e in enumerate(everything)}
-            self._start = 0
-        else:
-            self._size = query.length(query.size, query.unit)
-            self._place = {e: e.time for e in everything}
-            self._start = everything[0].time if everything else 0
-
-    def _number(self, e: Event) -> int:
-        return int((self._place[e] - self._start) // self._size)
-
-    def together(self, events: Iterable[Event]) -> bool:
-        """Whether a match may have all of these."""
-        places = sorted(events, key=self._place.__getitem__)
-        first, last = places[0], places[-1]
-        if self._sliding:
-            return self._place[last] - self._place[first] <= self._size
-        return self._number(first) == self._number(last)
-
-    def sees(self, e: Event, chosen: Sequence[Event]) -> bool:
-        """Whether an event is in the window of a match: since last - ω, until first + ω."""
-        first = min(chosen, key=self._place.__getitem__)
-        last = max(chosen, key=self._place.__getitem__)
-        if self._sliding:
-            return self._place[last] - self._size <= self._place[e] <= self._place[first] + self._size
-        return self._number(e) == self._number(first)
-
-
-def follow(earlier: Iterable[Event], later: Iterable[Event]) -> bool:
-    later = list(later)
-    return all(e.precedes(f) for e in earlier for f in later)
-
-
-class Matcher:
+class Matcher(Solutions):
     """Matches of one alternative of a query's sequence in one partition."""
 
     def __init__(self, query: Query, root: Node, events: Sequence[Event], window: Window) -> None:
-        self.query, self.root, self.events, self.window = query, root, events, window
+        super().__init__(query, root)
+        self.root, self.events, self.window = root, events, window
         self.skip = query.skip is not None
-        self.own = groups(root, query.gpms, frozenset(query.partition))
-        self.exempt = beside(root)
-        self.innermost: dict[str, Times] = {}
-        for kleene, own in self.own.items():  # outer ones come first
-            for v in own:
-                assert isinstance(kleene, Times)
-                self.innermost[v] = kleene
 
     def matches(self) -> Iterator[Match]:
         """Every complete match, as often as it is derived."""
@@ -282,7 +148,7 @@ class Matcher:
         """Whether one of some events is relevant for a negated element, joined with what comes after it."""
         ended = {k for step, k in m.steps if step in ("again", "leave") for k in self.within(k)}
         apart = frozenset().union(*(self.own[k] for k in ended)) | {self.mine(k) for k in ended}
-        stale = {*ended, *(_Kept.of(k) for k in ended)}
+        stale = {*ended, *(Kept.of(k) for k in ended)}
         contexts = []
         for r in m.at.rows:
             for t in after.rows:
@@ -306,17 +172,6 @@ class Matcher:
         """The variables of a negation that join nothing: those of the Kleene beside it."""
         kleene = self.exempt.get(node)
         return self.own[kleene] if kleene is not None else frozenset()
-
-    def within(self, kleene: object) -> list[Node]:
-        """A Kleene and those inside it."""
-        out: list[Node] = []
-        stack = [kleene]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, Times):
-                out.append(node)
-            stack.extend(inside(node))  # type: ignore[arg-type]
-        return out
 
     def node(self, node: Node, s: State, entry: Entry) -> Iterator[State]:
         match node:
@@ -447,124 +302,6 @@ class Matcher:
             case In(element=element):
                 return self.starts(element, s)
 
-    # --- solutions --------------------------------------------------------------------------------
-
-    def unit(self, unit: Node, s: State, events: Sequence[Event]) -> Iterator[State]:
-        """One event that is relevant for a GPM, or simultaneous ones for an ``&``."""
-        for key, wanted in simple(unit):
-            choices: list[tuple[tuple[str, Event], ...]] = [()]
-            for name in wanted:
-                choices = [
-                    (*c, (name, e))
-                    for c in choices
-                    for e in events
-                    if e.solutions.get(name) and all(e.time == f.time for _, f in c)
-                ]
-            for choice in choices:
-                rows = list(s.rows)
-                for name, e in choice:
-                    rows = [
-                        replace(r, values={**r.values, **solution})
-                        for r in rows
-                        for solution in e.solutions[name]
-                        if all(r.values.get(v, x) == x for v, x in solution.items())
-                    ]
-                filters = [f for name in wanted for f in self.query.gpms[name].filters]
-                if s.deaf is not None:
-                    filters = [f for f in filters if s.deaf.isdisjoint(mentioned(f))]
-                rows = [r for r in rows if all(self.keeps(f, r, s.inside) for f in filters)]
-                rows = self.early(rows, s.inside)
-                if rows:
-                    order = tuple(o for n, (_, e) in zip(key, choice, strict=True) for o in (*n, e.order))
-                    new = tuple(dict.fromkeys(choice))
-                    yield replace(s, events=s.events + new, rows=tuple(rows), key=s.key + order)
-
-    def keeps(self, f: Expr, r: Row, now: Sequence[Node]) -> bool:
-        def iterations(v: str) -> tuple[list[list[object]], bool] | None:
-            kleene = self.innermost.get(v)
-            if kleene is None or (kleene not in now and kleene not in r.past):
-                return None
-            found = [
-                sorted((dict(solution).get(v) for solution in iteration), key=_rank)
-                for iteration in r.past.get(kleene, ())
-            ]
-            if kleene in now:
-                found.append([r.values.get(v)])
-            return found, kleene in now
-
-        return holds(f, Env(r.values, iterations))
-
-    def early(self, rows: Sequence[Row], now: Sequence[Node]) -> list[Row]:
-        """The rows that the filters of WHERE keep, so far as their variables are bound."""
-
-        def due(f: Expr, r: Row) -> bool:
-            for part in parts(f):
-                for v in mentioned(part):
-                    kleene = self.innermost.get(v)
-                    if kleene in now or v not in r.values:
-                        return False
-            return True
-
-        return [r for r in rows if all(not due(f, r) or self.keeps(f, r, now) for f in self.query.where)]
-
-    def merged(self, left: Row, right: Row) -> Row | None:
-        if any(left.values.get(v, x) != x for v, x in right.values.items()):
-            return None
-        return Row({**left.values, **right.values}, {**left.past, **right.past})
-
-    # --- Kleenes ----------------------------------------------------------------------------------
-
-    def mine(self, kleene: object) -> str:
-        """A variable that no query has: which row it was that entered a Kleene."""
-        return f" {id(kleene)}"
-
-    def enter(self, s: State, kleene: object) -> State:
-        assert isinstance(kleene, Times)
-        rows = tuple(
-            Row({**r.values, self.mine(kleene): i}, {k: p for k, p in r.past.items() if k is not kleene})
-            for i, r in enumerate(s.rows)
-        )
-        return replace(s, rows=rows, inside=(*s.inside, kleene), marks=_then(s, "enter", kleene))
-
-    def again(self, s: State, kleene: object) -> State:
-        """An iteration ends: its solutions go to the past."""
-        assert isinstance(kleene, Times)
-        own = self.own[kleene]
-        inner = [k for k in self.within(kleene) if k is not kleene]
-        heads: dict[object, tuple[Row, list[tuple[tuple[str, object], ...]], list[Row]]] = {}
-        for r in s.rows:
-            shared = {v: x for v, x in r.values.items() if v not in own}
-            outer = {k: p for k, p in r.past.items() if k not in inner}
-            # The past of the Kleenes around is that of the row which entered this one.
-            found = heads.setdefault(
-                (frozenset(shared.items()), frozenset(outer.items())), (Row(shared, outer), [], [])
-            )
-            found[1].append(tuple(sorted((v, x) for v, x in r.values.items() if v in own)))
-            found[2].append(r)
-        rows = []
-        for head, solutions, members in heads.values():
-            past = {**head.past, kleene: (*head.past.get(kleene, ()), tuple(solutions))}
-            for k in inner:
-                # What inner Kleenes did in all iterations of this one, kept under another name meanwhile.
-                histories = list(dict.fromkeys(m.past[k] for m in members if k in m.past))
-                past[_Kept.of(k)] = head.past.get(_Kept.of(k), ()) + sum(histories, ())  # type: ignore[index]
-            rows.append(Row(head.values, past))
-        return replace(s, rows=tuple(rows), marks=_then(s, "again", kleene))
-
-    def leave(self, s: State, kleene: object) -> State:
-        assert isinstance(kleene, Times)
-        inner = [k for k in self.within(kleene) if k is not kleene]
-        rows = []
-        for r in self.again(s, kleene).rows:
-            past = dict(r.past)
-            for k in inner:
-                past[k] = past.pop(_Kept.of(k), ())  # type: ignore[arg-type]
-            values = {v: x for v, x in r.values.items() if v != self.mine(kleene)}
-            for iteration in past[kleene]:
-                rows += [Row({**values, **dict(solution)}, past) for solution in iteration]
-        now = s.inside[:-1]
-        return replace(s, rows=tuple(self.early(rows, now)), inside=now, marks=_then(s, "leave", kleene))
-
     # --- ALL --------------------------------------------------------------------------------------
 
     def any_order(self, node: AllOf, s: State, entry: Entry) -> Iterator[State]:
@@ -612,8 +349,8 @@ class Matcher:
                 rows = list(given[0].rows)
                 for other in given[1:]:
                     rows = [m for a in rows for b in other.rows if (m := self.merged(a, b))]
-                rows = [replace(r, values=_popped(r.values, mark)) for r in rows]
-                rows = _unique(rows)
+                rows = [replace(r, values=popped(r.values, mark)) for r in rows]
+                rows = unique(rows)
                 rows = self.early(rows, s.inside)
                 if not rows:
                     continue
@@ -631,35 +368,6 @@ class Matcher:
                     key=s.key + _interleaved(given),
                     starts=tuple(starts),
                 )
-
-
-class _Kept:
-    """Stands for an inner Kleene whose past of all outer iterations is kept."""
-
-    _known: ClassVar[dict[object, _Kept]] = {}
-
-    @classmethod
-    def of(cls, kleene: object) -> _Kept:
-        return cls._known.setdefault(kleene, cls())
-
-
-def _unique(rows: list[Row]) -> list[Row]:
-    return list({(frozenset(r.values.items()), frozenset(r.past.items())): r for r in rows}.values())
-
-
-def _popped(values: Values, mark: str) -> Values:
-    stack = values[mark]
-    assert isinstance(stack, tuple)
-    rest = {v: x for v, x in values.items() if v != mark}
-    return {**rest, mark: stack[:-1]} if len(stack) > 1 else rest
-
-
-def _then(s: State, step: str, kleene: object) -> tuple[Mark, ...]:
-    return tuple(replace(m, steps=(*m.steps, (step, kleene))) for m in s.marks)
-
-
-def _rank(v: object) -> object:
-    return (v is not None, v) if v is not None else (False,)
 
 
 def _interleaved(parts: Sequence[State]) -> tuple[object, ...]:
@@ -681,133 +389,3 @@ def _interleaved(parts: Sequence[State]) -> tuple[object, ...]:
                 steps[-1][1].append(token)
     steps.sort(key=lambda step: step[0])  # type: ignore[arg-type,return-value]
     return tuple(t for (order, operand), tokens in steps for t in (order, operand, *tokens))
-
-
-def whole(unit: Node) -> Node:
-    """A conjunction with all sides of its ``|``s: nothing relevant for any of them is skipped."""
-    match unit:
-        case And(operands=operands):
-            return And(tuple(map(whole, operands)))
-        case Or(operands=operands):
-            return Or(tuple(map(whole, operands)))
-        case _:
-            return unit
-
-
-def units(node: Node) -> Iterator[Node]:
-    """What an event can be relevant for inside a negated element."""
-    if isinstance(node, Name | And):
-        yield node
-    else:
-        for part in inside(node):
-            yield from units(part)
-
-
-def simple(unit: Node) -> Iterator[tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]]:
-    """The names that are to hold at one time, by choice of a side of each ``|``; the choices before each."""
-    match unit:
-        case Name(name=name):
-            yield ((),), (name,)
-        case And(operands=operands):
-            for ways in itertools.product(*(list(simple(o)) for o in operands)):
-                yield sum((w[0] for w in ways), ()), sum((w[1] for w in ways), ())
-        case Or(operands=operands, take=take):
-            for i, operand in enumerate(operands):
-                if take is None or take == i:
-                    for keys, wanted in simple(operand):
-                        yield ((i, *keys[0]), *keys[1:]), wanted
-        case _:
-            raise TypeError(unit)
-
-
-# --- a whole query --------------------------------------------------------------------------------
-
-
-def solve(query: Query, events: Sequence[Event]) -> list[tuple[tuple[object, ...], Match]]:
-    """The matches of a query among events, with their partitions; EMIT, CONSUME and SKIP applied."""
-    everything = sorted(events, key=lambda e: e.order)
-    window = Window(query, everything)
-    out = []
-    for key in _keys(query, everything):
-        part = everything if not query.partition else [p for e in everything if (p := _part(query, e, key))]
-        found: dict[object, Match] = {}
-        for root in alternatives(query.root):
-            for m in Matcher(query, root, part, window).matches():
-                same = found.get(m.events)
-                if same is None:
-                    found[m.events] = m
-                elif query.skip is not None:
-                    found[m.events] = min(m, same, key=lambda m: m.key)
-                else:
-                    found[m.events] = replace(m, rows=same.rows + m.rows)
-        kept = _skipped(query, list(found.values())) if query.skip else _emitted(query, list(found.values()))
-        out += [(key, m) for m in kept]
-    return out
-
-
-def _keys(query: Query, events: Sequence[Event]) -> list[tuple[object, ...]]:
-    if not query.partition:
-        return [()]
-    found = {
-        tuple(s[v] for v in query.partition)
-        for e in events
-        for solutions in e.unfiltered.values()
-        for s in solutions
-        if all(v in s for v in query.partition)
-    }
-    return sorted(found)  # type: ignore[type-var]
-
-
-def _part(query: Query, e: Event, key: tuple[object, ...]) -> Event | None:
-    """An event as a partition sees it; None if it is not of it."""
-    wanted = dict(zip(query.partition, key, strict=True))
-
-    def of(solutions: list[Values]) -> list[Values]:
-        return [s for s in solutions if all(s.get(v, x) == x for v, x in wanted.items())]
-
-    if not any(all(s.get(v) == x for v, x in wanted.items()) for ss in e.unfiltered.values() for s in ss):
-        return None
-    return replace(e, solutions={g: kept for g, ss in e.solutions.items() if (kept := of(ss))})
-
-
-def _emitted(query: Query, found: list[Match]) -> list[Match]:
-    out: list[Match] = []
-    dropped: Event | None = None
-    for last in sorted({m.last for m in found}, key=lambda e: e.order):
-        here = [m for m in found if m.last == last]
-        if query.consume and dropped is not None:
-            here = [m for m in here if m.first.order > dropped.order]
-        sets = [frozenset(e for _, e in m.events) for m in here]
-        if query.emit == "MAX":
-            here = [m for m, own in zip(here, sets, strict=True) if not any(own < o for o in sets)]
-        elif query.emit in ("NEXT", "LAST"):
-            here = [m for m, own in zip(here, sets, strict=True) if not _beaten(query.emit, own, sets)]
-        out += here
-        if here:
-            dropped = last
-    return out
-
-
-def _beaten(emit: str, own: frozenset[Event], sets: Sequence[frozenset[Event]]) -> bool:
-    pick = min if emit == "NEXT" else max
-    return any(pick(own ^ other, key=lambda e: e.order) in other for other in sets if other != own)
-
-
-def _skipped(query: Query, found: list[Match]) -> list[Match]:
-    assert query.skip is not None
-    out: list[Match] = []
-    resume = None
-    for first in sorted({m.first for m in found}, key=lambda e: e.order):
-        if resume is not None and (first.order < resume[0] or resume == (first.order, True)):
-            continue
-        best = min((m for m in found if m.first == first), key=lambda m: m.key)
-        out.append(best)
-        # The place from which on matches may begin, and whether after it.
-        mode = query.skip.mode
-        if mode == "PAST":
-            resume = (best.last.order, True)
-        else:
-            at = [e for g, e in best.events if g == query.skip.gpm] if mode in ("FIRST", "LAST") else []
-            where = (min if mode == "FIRST" else max)(at, key=lambda e: e.order) if at else first
-            resume = (where.order, where == first)
-    return out

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.judge.matcher import solve
+from tests.judge.solve import solve
 from tests.judge.vectors import read
 
 

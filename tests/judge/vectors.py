@@ -7,27 +7,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from tests.judge.pattern import (
-    AllOf,
-    And,
-    Bin,
-    Event,
-    Expr,
-    Gpm,
-    In,
-    Name,
-    No,
-    Node,
-    Num,
-    Opt,
-    Or,
-    Query,
-    Seq,
-    Skip,
-    Times,
-    V,
-    mentioned,
-)
+from tests.judge.expressions import Bin, Expr, Num, V, mentioned
+from tests.judge.pattern import AllOf, And, Event, Gpm, In, Name, No, Node, Opt, Or, Query, Seq, Skip, Times
 
 _TOKEN = re.compile(r"\s*(ALL\(|WITHIN|SECONDS|G\d+|\d+|\[.\]|[^\s])")
 
@@ -171,6 +152,6 @@ def read(case: dict[str, Any]) -> tuple[Query, list[Event]]:
 
 
 def _holds(f: Expr, solution: dict[str, object]) -> bool:
-    from tests.judge.pattern import Env, holds
+    from tests.judge.expressions import Env, holds
 
     return holds(f, Env(solution, lambda _: None))
