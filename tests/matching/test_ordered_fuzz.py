@@ -13,11 +13,18 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyoxigraph import Literal
 
+from spaseq.automaton.normal import normalise
+from spaseq.events import Stamp
+from spaseq.language.parser import parse
+from spaseq.matching.context import Context
+from spaseq.matching.evaluators import by_events
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel import memory as kernel_memory
-from spaseq.matching.model import Bounds
-from spaseq.matching.ordered import memory
+from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.ordered import memory, simulation
+from spaseq.terms import Dictionary
 from tests.benchmarks.ordered import Letters, evaluator_of, query
 from tests.conftest import examples
 from tests.matching.kernel_cases import Yields, difference, whole
@@ -33,9 +40,10 @@ EVENTS = 9
 seeds = st.integers(0, 2**64 - 1)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets the kernel run out of room where otherwise only long streams would make it."""
+    """Lets the kernel run out of room, and runs be merged, where else only long streams would."""
+    monkeypatch.setattr(simulation, "_FEW", 0)
     monkeypatch.setattr(memory, "_START", kernel_memory.Room(1, 1, 1, 1))
     monkeypatch.setattr(memory, "_FAMILIES", 1)
     monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
@@ -84,7 +92,6 @@ def judged(sample: Sample) -> None:
         pytest.fail(f"{small}\nreference {by_judge(small)}\nfound {by_simulation(small)}")
 
 
-@pytest.mark.usefixtures("little_memory")
 def test_compiled_as_event_by_event() -> None:
     """Any batches, any query that the tables can hold."""
 
@@ -163,3 +170,26 @@ def test_memory_is_flat() -> None:
         assert sum(1 for b in letters.batches(512) for _ in evaluator.process(*b)) == count // 5
         sizes.append(len(evaluator.families.runs.ints) + len(evaluator.families.rows))
     assert sizes[0] == sizes[1]
+
+
+def test_equal_runs_are_merged_event_by_event() -> None:
+    """Of two streams, which the tables do not take."""
+    gpms = " ".join(f"DEFINE GPM {name} ON S, T {{ [] :v ?v{name} }}" for name in "ABC")
+    text = (
+        "PREFIX : <http://example.org/> SELECT * WITHIN 1000 SECONDS FROM STREAM S <http://example.org/s> "
+        f"FROM STREAM T <http://example.org/t> WHERE {{ SEQ((A | B)+[,] , C) {gpms} }} "
+        "AFTER MATCH SKIP PAST LAST EVENT"
+    )
+    pattern, dictionary = normalise(parse(text)), Dictionary()
+    context = Context(pattern, dictionary, lambda *_: False)
+    evaluator = by_events("ordered", pattern, context, Bounds(1 << 40, False, False, 0))()
+    value = dictionary.intern(Literal(1))
+    found, most = [], 0
+    for i in range(40):
+        solutions = {gpm: ({f"v{gpm}": value},) for gpm in ("AB" if i < 39 else "C")}
+        found += evaluator.push(Occurrence(Stamp(i, 1 + i % 2, i), i, solutions))
+        most = max(most, evaluator.kept[0])
+    found += evaluator.advance(1 << 41)
+    assert [len(match.events) for match in found] == [40]
+    # Three runs of each first event, but those that are passed over.
+    assert most < 40 * 8

@@ -20,6 +20,7 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import SkipMode
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence
+from spaseq.matching.ordered.merging import Merging
 from spaseq.matching.ordered.preference import Preference, preferred
 from spaseq.matching.ordered.skipping import Moment, resumed_at
 from spaseq.matching.runs.evaluator import found_of
@@ -31,6 +32,8 @@ from spaseq.matching.runs.state import Run, Trace, Wait
 _ALWAYS: Final[Moment] = (-math.inf,)
 #: More than the number of any event.
 _LAST: Final = 1 << 62
+#: So many runs are not worth comparing.
+_FEW: Final = 4
 _LONG_AGO: Final = -(1 << 63)
 
 
@@ -68,7 +71,8 @@ class Ordered:
         self._bounds = bounds
         self._single = len(set(pattern.streams)) == 1
         self._preference = Preference(context.rank)
-        self._machine = _Machine(program, context, bounds, self._single, self._preference)
+        merging = Merging(pattern)
+        self._machine = _Machine(program, context, bounds, self._single, self._preference, merging)
         # Whether one step may take several events of one time.
         self._gathers = program.simultaneous
         self._restart()
@@ -109,7 +113,9 @@ class Ordered:
         self._machine.ended.clear()
         self._newest = occurrence
         self._decide_waiting()
-        return found + self._settle()
+        found += self._settle()
+        self._leave_out()
+        return found
 
     def advance(self, at: int) -> list[Found]:
         """See ``Evaluator.advance``."""
@@ -205,6 +211,19 @@ class Ordered:
             over = not self._machine.cut(family.first, best.trace, self._now, self._tick)
         return over and not family.waiting
 
+    def _leave_out(self) -> None:
+        """Ends runs that can lead to nothing but what others lead to, or to what is passed over."""
+        together = self._gathers or not self._single
+        if self._families and self._skip.mode is SkipMode.PAST_LAST_EVENT and not together:
+            head = self._families[0]
+            if head.best is not None:
+                # Its match will be this one, or one that ends later.
+                self._resume = resumed_at(self._skip, head.best.found, self._context.rank)
+                while len(self._families) > 1 and self._families[1].moment < self._resume:
+                    self._forget(self._families[1])
+        for family in self._families:
+            self._machine.merge(family.first, self._now, self._tick)
+
     def _forget(self, family: Family) -> None:
         self._families.remove(family)
         del self._by_position[family.first.position]
@@ -221,9 +240,16 @@ class _Machine(Machine):
     """A machine whose runs keep their choices. ``begun`` gathers the first events that runs begin with."""
 
     def __init__(
-        self, program: Program, context: Context, bounds: Bounds, single: bool, preference: Preference
+        self,
+        program: Program,
+        context: Context,
+        bounds: Bounds,
+        single: bool,
+        preference: Preference,
+        merging: Merging,
     ) -> None:
         self._preference = preference
+        self._merging = merging
         self.begun: dict[int, Occurrence] = {}
         super().__init__(program, context, bounds, single)
 
@@ -266,18 +292,39 @@ class _Machine(Machine):
         """
         left = False
         for number, member in list(self._alive(first)):
-            outer = _outermost(member)
-            gate = outer.gate
-            unit = gate.ways[0].unit
-            least = now if isinstance(unit, Atom) else tick
-            bound = self._preference.bound(outer.run.trace, gate.order, unit, least)
-            if best is not None and preferred(bound, best):
+            if best is not None and preferred(self._bound(member, now, tick), best):
                 left = True
             elif isinstance(member, Wait):
                 self._remove(member)
             else:
                 member.found.pop(number, None)
         return left
+
+    def merge(self, first: Occurrence, now: Moment, tick: Moment) -> None:
+        """Of the runs of a first event that have the same future, leaves the preferred one; see ``cut``."""
+        _, members = self._families.get(first.position, (first, {}))
+        if len(members) <= _FEW:
+            return
+        kept: dict[object, tuple[Wait, Trace]] = {}
+        for wait in [member for member in members.values() if isinstance(member, Wait)]:
+            key = self._merging.key(wait)
+            if key is None:
+                continue
+            bound = self._bound(wait, now, tick)
+            if key not in kept:
+                kept[key] = wait, bound
+            elif preferred(bound, kept[key][1]):
+                self._remove(kept[key][0])
+                kept[key] = wait, bound
+            else:
+                self._remove(wait)
+
+    def _bound(self, member: Member, now: Moment, tick: Moment) -> Trace:
+        """No match that this leads to is preferred to it."""
+        outer = _outermost(member)
+        unit = outer.gate.ways[0].unit
+        least = now if isinstance(unit, Atom) else tick
+        return self._preference.bound(outer.run.trace, outer.gate.order, unit, least)
 
     def _alive(self, first: Occurrence) -> Iterator[tuple[int, Member]]:
         """What may still become a match that begins with an event."""
