@@ -202,6 +202,7 @@ class Engine:
             self._check_open()
             if self._working:
                 raise EngineError("sources cannot be read inside a callback: push their events")
+            self.turn.used = True  # readers of a process are not in its children
             opened: dict[int, Iterator[EventBatch]] = {}
             for source in sources:
                 stream = stream_iri(source.stream)
