@@ -151,14 +151,15 @@ def smart_grid(streams: dict[str, list[Record]], kb: Knowledge) -> Iterator[Any]
         if a.price <= Decimal("0.30"):
             continue
         station = kb.one(a.house, "nearestStation")
-        sunny = [w for w in streams["weather"] if w.madeBySensor == station and w.numericValue >= 450]
-        dear = [p for p in streams["power"] if p.house == a.house and p.price > Decimal("0.30")]
+        weather = [w for w in streams["weather"] if w.madeBySensor == station]
+        sunny = [w for w in weather if w.numericValue >= 450]
+        power = [p for p in streams["power"] if p.house == a.house]
         states = [s for s in streams["storage"] if s.house == a.house]
         reach = [w for w in sunny if w.time - a.time <= hour]
         for b in chains(a, reach):
             for c in states:
                 if b[-1].precedes(c) and c.time - a.time <= hour and c.price < a.price:
-                    partition = (*sunny, *dear, *states)
+                    partition = (*weather, *power, *states)
                     if not any(b[-1].precedes(g) and g.precedes(c) for g in partition):
                         yield found(A=a, B=b, C=c)
 
@@ -190,7 +191,7 @@ def trajectories(streams: dict[str, list[Record]], kb: Knowledge) -> Iterator[An
         def stops(r: Record) -> bool:
             return r.place is not None and "FishingArea" in kb.all(r.place, "type") and r.speed < 1
 
-        part = [r for r in reports if leaves(r) or stops(r) or r.speed >= 6]
+        part = reports
         for i, j in combinations(range(len(part)), 2):
             a, b, c = part[i], part[i + 1 : j], part[j]
             if (

@@ -245,9 +245,9 @@ def _plant_switches(days: _Days) -> list[Match]:
                 for reading in range(len(_READINGS))
                 if days.irradiance[station][k][reading] >= 450
             ]
-            # The offer counts only right after a sunny reading: an earlier quarter's last one is
-            # followed by that quarter's state of the battery.
-            if sunny and sunny[-1][0] == step + cheap - 1:
+            # The offer counts only right after a sunny reading: any other is followed by a cloudy one, or
+            # by its quarter's state of the battery.
+            if sunny and sunny[-1] == (step + cheap - 1, len(_READINGS) - 1):
                 readings = (_weather(days, station, k, reading) for k, reading in sunny)
                 matches.append(
                     {
