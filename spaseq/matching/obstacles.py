@@ -89,8 +89,11 @@ def features(pattern: SequencePattern) -> Iterator[tuple[Feature, Obstacle]]:
                 yield Feature.NOT_NEXT, Obstacle(Feature.NOT_NEXT, show(negation))
         if isinstance(node, Kleene):
             for negation in _trailing(node.element):
-                gpms = (pattern.gpms[atom.gpm] for atom in walk_nodes(negation) if isinstance(atom, Atom))
-                if any(node.own & _asked(part) for part in gpms):
+                gone = {inner.id for inner in walk_nodes(negation)}
+                atoms = [inner for inner in walk_nodes(node.element) if isinstance(inner, Atom)]
+                bound = [pattern.gpms[atom.gpm].variables for atom in atoms if atom.id not in gone]
+                asked = [_asked(pattern.gpms[atom.gpm]) for atom in atoms if atom.id in gone]
+                if node.own & frozenset().union(*bound) & frozenset().union(*asked):
                     yield Feature.ITERATION, Obstacle(Feature.ITERATION, f"{show(negation)} in {show(node)}")
         if isinstance(node, Absent) and node.free:
             here = f"?{' ?'.join(sorted(node.free))} in {show(node)}, beside the Kleene"

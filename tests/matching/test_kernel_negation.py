@@ -21,7 +21,6 @@ SEQUENCES = (
     "A : !(B & D) : C",
     "!A ; B ; C",
     "(A ; !B ; C)+ ; D",
-    "(A ; !B)+ : C",
     "(!A ; B)+ ; C",
     "A ; !B ; !C : D",
     "!A ; !B : (C ; D)",
