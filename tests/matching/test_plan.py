@@ -64,11 +64,13 @@ def test_an_all_shows_the_automata_of_its_operands() -> None:
     ]
 
 
+@pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 def test_an_evaluator_that_is_not_there() -> None:
     with pytest.raises(EngineError, match="no evaluator is called 'magic': there are parameterized, "):
         Engine(evaluator="magic").register(QUERY)
 
 
+@pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 def test_tree_is_for_who_asks_for_it() -> None:
     """It runs what ``lazy`` runs, and no query gets it by itself."""
     query = FORMS.format(seq="A : A : B", more="FILTER(?a < ?b)")
@@ -84,6 +86,7 @@ def test_tree_is_for_who_asks_for_it() -> None:
         Engine(evaluator="tree").register(QUERY)
 
 
+@pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 def test_an_evaluator_that_cannot() -> None:
     with pytest.raises(EngineError, match="'enumeration' can run this query only if nothing depends on"):
         Engine(evaluator="enumeration").register(QUERY)
