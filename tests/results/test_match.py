@@ -92,6 +92,7 @@ def test_matches_are_read_after_everything_was_forgotten() -> None:
 def test_batches_go_with_the_matches() -> None:
     engine = spaseq.Engine()
     handle = engine.register(TEXT)
+    handle.keep(0)  # of the first events, those that say why there is no match
     kept = list(matches(engine, handle, EVENTS))
     batch = weakref.ref(kept[0].events["A"][0]._batch)
     for _ in matches(engine, handle, "d900 d901"):
