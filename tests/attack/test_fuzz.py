@@ -12,7 +12,7 @@ from . import fuzz
 
 
 @pytest.mark.parametrize("form", fuzz.ALL)
-@pytest.mark.parametrize("count", [60, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(1_000, marks=pytest.mark.long)])
 def test_mutated_bytes(form: str, count: int, tmp_path: Path) -> None:
     tried = tmp_path / "tried"
     done = subprocess.run(

@@ -186,7 +186,7 @@ def test_an_exception_at_each_call(
 LINES = 200
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a search that is given up
 @pytest.mark.parametrize("way", WAYS, indirect=True)
 @pytest.mark.parametrize("name", QUERIES)

@@ -187,7 +187,7 @@ def test_a_fuzz_of_threads() -> None:
     fuzzed(0, 4, 60)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(1, 21))
 def test_a_long_fuzz_of_threads(seed: int) -> None:
     fuzzed(seed, 8, 400)

@@ -56,7 +56,7 @@ def test_some_queries() -> None:
     assert held > HELD
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(10))
 def test_many_queries(part: int) -> None:
     count, held = compared(range(1_000 * (part + 1), 1_000 * (part + 2)))

@@ -55,7 +55,7 @@ def test_some_queries() -> None:
         check(case)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(9))
 def test_many_queries(part: int) -> None:
     for case in cases(range(200 * (part + 1), 200 * (part + 2))):

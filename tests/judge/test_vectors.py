@@ -28,6 +28,6 @@ def test_some_vectors(shared: Callable[[str], Path]) -> None:
     assert differences(shared("seq-vectors") / "vectors-2.json", 12) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_vectors(shared: Callable[[str], Path]) -> None:
     assert differences(shared("seq-vectors") / "vectors-2.json", 1) == []

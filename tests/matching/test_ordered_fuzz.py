@@ -54,7 +54,7 @@ def test_as_the_reference() -> None:
     as_the_reference(examples(80))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_as_the_reference_in_10_000_cases() -> None:
     as_the_reference(1_700)
 
