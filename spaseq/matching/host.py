@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final
 
-from spaseq.automaton.pattern import SequencePattern, may_trail
+from spaseq.automaton.pattern import AnyOrder, Both, SequencePattern, may_trail, walk
 from spaseq.events import Stamp
 from spaseq.language.syntax import Consume, Emit
 from spaseq.limits import UNLIMITED, Budget
@@ -145,10 +145,8 @@ class Matcher:
         if hold:
             partition.held.extend(found)
             return
-        for chosen in _by_last_event(found, self._order):
-            # In the order of their events, so that every evaluator delivers them alike.
-            for match in sorted(select(self._emit, chosen, self._order), key=attrgetter("path")):
-                yield key, match
+        for match in delivered(self._emit, found, self._order):
+            yield key, match
         if found and self._consume:
             self.drop(key)
 
@@ -187,6 +185,21 @@ class Matcher:
             gpm: tuple(s for s in solutions if belongs(s)) for gpm, solutions in occurrence.solutions.items()
         }
         return replace(occurrence, solutions={gpm: solutions for gpm, solutions in kept.items() if solutions})
+
+
+def delivered(emit: Emit, found: Iterable[Found], order: InOrder) -> list[Found]:
+    """What is delivered of one partition's matches: by their last event, then by their events.
+
+    So that every evaluator delivers them in the same order.
+    """
+    chosen = (select(emit, same, order) for same in _by_last_event(found, order))
+    return [match for same in chosen for match in sorted(same, key=attrgetter("path"))]
+
+
+def may_end_together(pattern: SequencePattern) -> bool:
+    """Whether one event may complete matches of several last events: simultaneous ones in a match."""
+    gathers = any(isinstance(node, Both | AnyOrder) for node in walk(pattern.root))
+    return gathers and len(pattern.streams) > 1
 
 
 def _by_last_event(found: Iterable[Found], order: InOrder) -> list[list[Found]]:

@@ -37,7 +37,10 @@ def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
 
 def _keys_obstacles(pattern: SequencePattern, shared: frozenset[str]) -> Iterator[Obstacle]:
     derived, query = _derived(pattern), pattern.query
-    for name in sorted(derived - shared):
+    anew = derived & (_own(pattern) | pattern.mixed)
+    for name in sorted(anew):
+        yield Obstacle("no variable joins the events of one iteration alone", f"?{name}")
+    for name in sorted(derived - shared - anew):
         lacking = [gpm for gpm in query.gpms if name not in pattern.gpms[gpm.name].variables]
         for gpm in lacking:
             yield Obstacle(f"?{name} joins all events or none", f"{gpm.name} without it", gpm.span)
@@ -65,12 +68,18 @@ def _derived(pattern: SequencePattern) -> set[str]:
     """The variables that events of a match are joined by, apart from those of PARTITION BY."""
     atoms = [node for node in walk(pattern.root) if isinstance(node, Atom)]
     count = Counter(name for atom in atoms for name in pattern.gpms[atom.gpm].variables)
+    own = _own(pattern)
     kleenes = [node for node in walk(pattern.root) if isinstance(node, Kleene)]
-    own = frozenset[str]().union(*(kleene.own for kleene in kleenes))
     inside = {atom.id for kleene in kleenes for atom in _atoms(kleene)}
     repeated = {n for atom in atoms if atom.id in inside for n in pattern.gpms[atom.gpm].variables - own}
     found = {name for name, number in count.items() if number > 1} | repeated
     return found - {variable.name for variable in pattern.query.partition}
+
+
+def _own(pattern: SequencePattern) -> frozenset[str]:
+    """The variables that some Kleene's iterations bind anew."""
+    kleenes = (node for node in walk(pattern.root) if isinstance(node, Kleene))
+    return frozenset[str]().union(*(kleene.own for kleene in kleenes))
 
 
 def _atoms(node: Node) -> list[Atom]:

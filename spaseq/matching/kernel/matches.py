@@ -17,7 +17,7 @@ from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, 
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.language.syntax import Emit, Filter
-from spaseq.matching.host import InOrder, Key, select
+from spaseq.matching.host import InOrder, Key, delivered, may_end_together, select
 from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memory as mem
@@ -59,6 +59,7 @@ class Matches:
     ) -> None:
         self._emit = pattern.query.emit
         self._order = order
+        self._several = may_end_together(pattern)
         self._keys = len(pattern.query.partition)
         self._past = past
         self._replay = replay
@@ -128,6 +129,8 @@ class Matches:
 
     def _chosen(self, found: Sequence[Found]) -> list[Found]:
         """Those of the matches with the same last event that are delivered, in order."""
+        if self._several:
+            return delivered(self._emit, distinct(found), self._order)
         by_path = dict(sorted(((match.path, match) for match in found), key=itemgetter(0)))
         if len(by_path) == len(found) and self._emit is Emit.ALL:
             return list(by_path.values())

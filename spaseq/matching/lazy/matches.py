@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Emit
-from spaseq.matching.host import InOrder, Key, select
+from spaseq.matching.host import InOrder, Key, delivered, may_end_together, select
 from spaseq.matching.kernel.matches import Plain, Site, Taken, plain_kleenes
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.exact import Exact
@@ -32,6 +32,7 @@ class Matches:
     ) -> None:
         self._emit = pattern.query.emit
         self._order = order
+        self._several = may_end_together(pattern)
         self._keys = len(pattern.query.partition)
         self._past = past
         self._exact = exact
@@ -90,6 +91,8 @@ class Matches:
                 (matches[path],) = distinct([matches[path], match])
         if len(matches) < 2:
             return matches.values()
+        if self._several:
+            return delivered(self._emit, matches.values(), self._order)
         found = [matches[path] for path in sorted(matches)]
         if self._emit is Emit.ALL:
             return found
