@@ -16,7 +16,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context
-from spaseq.matching.host import Key
+from spaseq.matching.host import Key, Order, may_end_together
 from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memo as memo
@@ -63,6 +63,8 @@ class Kernel:
         self._replay = Replay(c, context, past)
         self._matches = Matches(pattern, c, past, self._replay, context.order)
         self._trails = bool(self._tables[v.TRAILS])
+        self._order = context.order
+        self._several = may_end_together(pattern)
         self._open = Open(bounds.reach)
         self._certain = Certain(c, self._replay, bounds.reach)
         self._budget = context.budget
@@ -135,7 +137,7 @@ class Kernel:
             k.keep(m, ~np.array(self._certain.repeated(runs, int(m[mem.NOW])), dtype=np.bool_))
         if m[mem.FOUND_COUNT] and self._trails:
             rows = self._rows()
-            rows[:] = arranged(rows, self._columns.past.stamps(rows[:, lay.FOUND_EVENT] + self._start))
+            rows[:] = arranged(rows, self._last(rows))
         if m[mem.FOUND_COUNT]:
             yield from self._matches.of(m)
 
@@ -153,6 +155,15 @@ class Kernel:
         m = self._memory.ints
         start, count = int(m[mem.FOUND]), int(m[mem.FOUND_COUNT])
         return m[start : start + count * lay.FOUND_SIZE].reshape(count, lay.FOUND_SIZE)
+
+    def _last(self, rows: Ints) -> Sequence[Order]:
+        """Where the last event of each match stands among all."""
+        stamps, order = self._columns.past.stamps, self._order
+        if not self._several:
+            return [order(stamp) for stamp in stamps(rows[:, lay.FOUND_EVENT] + self._start)]
+        paths = (self._ended(row).path for row in rows.tolist())
+        events = (stamps(np.array([position for position, _ in path], dtype=np.int64)) for path in paths)
+        return [max(map(order, found)) for found in events]
 
     def _ended(self, row: Sequence[int]) -> Ended:
         _, partition, node, accept, _, _, _, waited = row

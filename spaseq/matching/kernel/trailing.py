@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import Stamp
-from spaseq.matching.host import Key
+from spaseq.matching.host import Key, Order
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables import Compiled
@@ -55,17 +54,19 @@ class Open:
         return time
 
 
-def arranged(rows: Ints, last: Sequence[Stamp]) -> Ints:
+def arranged(rows: Ints, last: Sequence[Order]) -> Ints:
     """What a kernel found (a row each), in the order of delivery; FOUND_EVENT becomes one of its groups.
 
-    What an event lets wait no longer comes before what it completes, by partition, then by last event.
+    ``last`` says where the last event of each stands among all. What an event lets wait no longer comes
+    before what it completes, by partition, then by last event.
     """
-    places = {stamp: i for i, stamp in enumerate(sorted(set(last)))}
-    by_event = np.array([places[stamp] for stamp in last], dtype=np.int64)
+    places = {event: i for i, event in enumerate(sorted(set(last)))}
+    by_event = np.array([places[event] for event in last], dtype=np.int64)
     # What an event completes has one last event; its partitions are in order.
     by_event[rows[:, lay.FOUND_RANK] == lay.LAST_RANK] = 0
     order = np.lexsort((by_event, rows[:, lay.FOUND_RANK], rows[:, lay.FOUND_TURN]))
     rows = rows[order]
+    rows[:, lay.FOUND_EVENT] = by_event[order]
     ends_at = [lay.FOUND_TURN, lay.FOUND_RANK, lay.FOUND_EVENT, lay.FOUND_PARTITION]
     changes = (rows[1:, ends_at] != rows[:-1, ends_at]).any(axis=1)
     rows[1:, lay.FOUND_EVENT] = np.cumsum(changes)
