@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -170,7 +171,14 @@ print(terms.intern(NamedNode("x:a")), terms.intern(NamedNode("x:b")), terms.find
 
 @pytest.mark.slow
 def test_sigkill_while_kernels_are_compiled_leaves_a_good_cache(environment: dict[str, str]) -> None:
-    cold = environment | {"NUMBA_CACHE_DIR": str(Path("cache").absolute())}
+    # What other tests compiled stands beside the package, and would be read from there.
+    shutil.copytree(
+        Path(package.__file__).parent, "fresh/spaseq", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    cold = environment | {
+        "NUMBA_CACHE_DIR": str(Path("cache").absolute()),
+        "PYTHONPATH": str(Path("fresh").absolute()),
+    }
     first = subprocess.Popen([sys.executable, "-c", FIND_TERMS], env=cold, stdout=subprocess.PIPE)
     deadline = time.monotonic() + 4 * PATIENCE
     while not any(Path("cache").rglob("*.nb[ic]*")):  # the first kernel is being written
