@@ -206,7 +206,9 @@ def test_ctrl_c_before_anything_was_found(environment: dict[str, str], idle: tup
     finally:
         slow.stop()
     assert json.loads(out)["results"]["bindings"] == []
-    assert (err, status) == ("no match: no event came\n", 0)
+    # An interrupt in the middle of a step ends the query, of which nothing can be said then.
+    assert err in ("", "no match: no event came\n")
+    assert status == 0
 
 
 @pytest.mark.parametrize(("number", "raised"), [("SIGINT", KeyboardInterrupt), ("SIGTERM", Terminated)])
