@@ -15,7 +15,12 @@ from hypothesis import HealthCheck, settings
 sys.path.append(str(Path(__file__).parents[1]))
 
 settings.register_profile(
-    "ci", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, print_blob=True
+    "ci",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
+    print_blob=True,
+    max_examples=40,
 )
 # A hundred times as many examples as in CI, and new ones each time.
 settings.register_profile("long", parent=settings.get_profile("ci"), derandomize=False, max_examples=10_000)

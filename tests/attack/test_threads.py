@@ -103,10 +103,16 @@ def test_threads_push_into_one_engine(evaluator: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("evaluator", [name for name in EVALUATORS if name != "reference"])
 def test_many_threads_push_into_one_engine(evaluator: str) -> None:
+    pushed_by_threads(evaluator, 8, 500)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("evaluator", [name for name in EVALUATORS if name != "reference"])
+def test_many_threads_push_very_much(evaluator: str) -> None:
     pushed_by_threads(evaluator, 8, 10_000)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_threads_again_and_again() -> None:
     for _ in range(20):
         pushed_by_threads("kernel", 8, 1_000)
