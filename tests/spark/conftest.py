@@ -36,6 +36,7 @@ def pytest_ignore_collect(collection_path) -> bool | None:  # type: ignore[no-un
 QUICK = ("test_spark.py::test_a_batch",)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those that use the session run in one worker: a second session costs more than it gains."""
     for item in items:
