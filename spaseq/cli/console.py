@@ -151,11 +151,14 @@ class Interrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
-        sys.unraisablehook = self._unraisable
-        if self._again is not None:
-            self._again.cancel()
+        try:
+            if self._again is not None:
+                self._again.cancel()
+                self._again.join()  # what it sends now is ours: the handlers of before may end the process
+        finally:
+            for number, before in self._before.items():
+                signal.signal(number, before)
+            sys.unraisablehook = self._unraisable
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -418,7 +418,7 @@ def test_an_index_is_forgotten_when_it_grows_too_large() -> None:
         (":a{" + "9" * 5_000 + "}", "cannot be repeated so often"),
         ("/".join([":a"] * 20_000), "20,000 steps, more than 4,096"),
     ],
-    ids=str,
+    ids=lambda text: text[:30],
 )
 def test_texts_that_ask_too_much(text: str, message: str) -> None:
     graph = small()
