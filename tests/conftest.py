@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,10 @@ from hypothesis import HealthCheck, settings
 # The tests import each other's helpers as `tests.…`; at the end of the path, so that `spaseq` is the
 # installed package and not the checkout.
 sys.path.append(str(Path(__file__).parents[1]))
+
+# A shell's background job ignores Ctrl-C, and so would every process that the tests start to interrupt it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "ci",
