@@ -50,7 +50,7 @@ def normalise(query: Query) -> SequencePattern:
     variables = {name: part.variables for name, part in gpms.items()}
     root = scoped(root, variables, frozenset(variable.name for variable in query.partition))
     found, mixed = owners(root, variables)
-    witnesses = _witnesses(query, gpms) if any(map(_strict, walk(root))) else {}
+    witnesses = _witnesses(query, gpms) if any(map(is_strict, walk(root))) else {}
     return SequencePattern(
         query=query,
         root=root,
@@ -65,7 +65,7 @@ def normalise(query: Query) -> SequencePattern:
     )
 
 
-def _strict(node: Node) -> bool:
+def is_strict(node: Node) -> bool:
     """Whether a node asks for what is next to it, relevant or not."""
     match node:
         case Chain(operators=operators):

@@ -27,7 +27,6 @@ from spaseq.engine.given import (
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipeline import Pipeline
 from spaseq.engine.pull import IDLE, WallClock, in_turn, with_idle
-from spaseq.engine.registered import Registered
 from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, SourceError, warn
@@ -95,7 +94,7 @@ class Engine:
         evaluator: str | None = None,
         limits: Limits = Limits(),
     ) -> None:
-        self._lateness = duration_given("lateness", lateness)
+        duration_given("lateness", lateness)
         self._idle = None if idle is None else duration_given("idle", idle)
         if wall_clock is not None and idle is None:
             raise EngineError("wall_clock moves the time of idle streams on: say idle=, too")
@@ -107,7 +106,7 @@ class Engine:
         self._rejects = Rejects(dead_letters, strict, self.turn)
         self._dictionary = Dictionary(limits)
         self._sharing = Sharing()
-        self._flow = Flow(self._dictionary, self._sharing, self._rejects, limits)
+        self._flow = Flow(self._dictionary, self._sharing, self._rejects, limits, lateness)
         # What is still to be done, in order: callbacks add to it while it is worked on.
         self._tasks: deque[Callable[[], None]] = deque()
         self._working = False
@@ -116,7 +115,8 @@ class Engine:
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"
-        return f"<Engine: {state}, {len(self._flow.queries)} queries, {self.events} events>"
+        live = sum(not query.handle.done for query in self._flow.queries)
+        return f"<Engine: {state}, {live} queries, {self.events} events>"
 
     # --- queries ------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class Engine:
                 prepared, self._dictionary, kb, self._evaluator, self._sharing, limits=self._limits
             )
             handle = Handle(pipeline, on_match, self.turn, self._limits)
-            self._flow.add(Registered(pipeline, handle, self._dictionary, self._lateness))
+            self._flow.add(pipeline, handle)
             return handle
 
     # --- events -------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ class Engine:
     @property
     def watermark(self) -> datetime | int | None:
         """Up to where time is complete for the slowest query; None before the first event."""
-        reached = [(q.order.time, q.order.clock) for q in self._flow.queries]
+        reached = [(intake.order.time, intake.order.clock) for intake in self._flow.intakes]
         known = [(time, clock) for time, clock in reached if time is not None]
         if not known:
             return None

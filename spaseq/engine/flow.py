@@ -3,57 +3,149 @@
 from __future__ import annotations
 
 import difflib
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from functools import partial
+from typing import Final
 
 from spaseq.engine.handle import Handle
-from spaseq.engine.registered import Registered, producers_first
+from spaseq.engine.intake import Intake, Visit
+from spaseq.engine.pipeline import Pipeline
+from spaseq.engine.registered import Registered
 from spaseq.engine.rejects import Rejects, letter_of
-from spaseq.errors import warn
+from spaseq.errors import EngineError, warn
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
 from spaseq.results.match import Match
 from spaseq.terms import Dictionary
 
+#: So many queries are not worth looking for those that are over.
+_SLACK: Final = 16
+
 
 class Flow:
     """Registered queries, and how far their streams have come.
 
-    What is raised inside a query ends that query, and only that; what a callback raises comes out when the
-    other queries have had their turn. So an exception leaves each query either whole or over. ``events``
-    counts those that arrived.
+    Those that read the same streams have their order and index in common (``intake``). What is raised inside
+    a query ends that query, and only that; what a callback raises comes out when the other queries have had
+    their turn. So an exception leaves each query either whole or over. ``events`` counts those that arrived.
     """
 
-    def __init__(self, dictionary: Dictionary, sharing: Sharing, rejects: Rejects, limits: Limits) -> None:
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        sharing: Sharing,
+        rejects: Rejects,
+        limits: Limits,
+        lateness: timedelta = timedelta(0),
+    ) -> None:
         self.events = 0
-        self.queries: Sequence[Registered] = ()
+        self.queries: list[Registered] = []
         self._dictionary = dictionary
         self._sharing = sharing
         self._rejects = rejects
         self._limits = limits
+        self._lateness = lateness
+        self._registered = 0
+        self._worth_pruning = _SLACK
         self._arrivals: Counter[int] = Counter()
         self._unread: set[int] = set()
         self._failed: list[Handle] = []
         self._closing = False
+        # Those of the same streams, the one that new queries may join last.
+        self._intakes: dict[frozenset[int], list[Intake]] = {}
+        self._readers: dict[int, list[Intake]] = {}
+        self._makers: dict[int, list[Registered]] = {}
+        # What must be looked at when things move on: intakes, what those have released (an interrupt leaves
+        # the rest), and queries whose callback raised something.
+        self._stirred: dict[Intake, None] = {}
+        self._due: deque[Visit] = deque()
+        self._owing: dict[Registered, None] = {}
 
     @property
     def is_over(self) -> bool:
         """Whether no query wants any more."""
         return bool(self.queries) and all(q.handle.done for q in self.queries)
 
+    @property
+    def intakes(self) -> Iterator[Intake]:
+        """The orders of all queries."""
+        for alike in self._intakes.values():
+            yield from alike
+
     def arrived(self, stream: int) -> int:
         """How many events of a stream there were."""
         return self._arrivals[stream]
 
-    def add(self, registered: Registered) -> None:
-        """One query more; those that are over go."""
-        live = [q for q in self.queries if not q.handle.done]
-        self.queries = producers_first([*live, registered])
-        made = {q.output for q in self.queries if q.output is not None}
-        for reader in self.queries:
-            for stream in made & reader.order.clocks.keys():
-                reader.order.clocks[stream].holds = True
+    def add(self, pipeline: Pipeline, handle: Handle) -> None:
+        """One query more; those that are over go, whenever they may be many."""
+        if len(self.queries) >= self._worth_pruning:
+            self._prune()
+        query = Registered(pipeline, handle, self._dictionary, self._registered)
+        if query.output is not None:
+            self._check_loop(query, query.output)
+        self._registered += 1
+        self.queries.append(query)
+        self._place(query).join(query)
+        if query.output is not None:
+            self._makers.setdefault(query.output, []).append(query)
+            readers = self._readers.get(query.output, ())
+            for intake in readers:
+                intake.order.clocks[query.output].holds = True
+            if readers:
+                for intake in self.intakes:
+                    intake.layer = self._layer(intake)
+
+    def _place(self, query: Registered) -> Intake:
+        """Where a new query stands: with those that have seen nothing yet either."""
+        alike = self._intakes.setdefault(frozenset(query.streams), [])
+        if not alike or not alike[-1].is_fresh:
+            intake = Intake(query.streams, self._lateness)
+            alike.append(intake)
+            for stream in query.streams:
+                self._readers.setdefault(stream, []).append(intake)
+                intake.order.clocks[stream].holds = bool(self._made_by(stream))
+            intake.layer = self._layer(intake)
+        return alike[-1]
+
+    def _prune(self) -> None:
+        self.queries = [q for q in self.queries if not q.handle.done]
+        self._worth_pruning = max(_SLACK, 2 * len(self.queries))
+        for streams, alike in list(self._intakes.items()):
+            for intake in alike:
+                intake.prune()
+            self._intakes[streams] = [intake for intake in alike if intake.members]
+            if not self._intakes[streams]:
+                del self._intakes[streams]
+        self._readers = {}
+        for intake in self.intakes:
+            for stream in intake.order.clocks:
+                self._readers.setdefault(stream, []).append(intake)
+        makers = {stream: [q for q in of if not q.handle.done] for stream, of in self._makers.items()}
+        self._makers = {stream: of for stream, of in makers.items() if of}
+
+    def _made_by(self, stream: int) -> list[Registered]:
+        """The queries that make a stream by REGISTER STREAM."""
+        return [q for q in self._makers.get(stream, ()) if not q.handle.done]
+
+    def _check_loop(self, query: Registered, output: int) -> None:
+        """EngineError if what a query makes would come back to it."""
+        seen: set[int] = set()
+        asked = list(query.streams)
+        while asked:
+            stream = asked.pop()
+            if stream == output:
+                raise EngineError("a query's registered stream would feed itself, directly or through others")
+            if stream not in seen:
+                seen.add(stream)
+                asked += [read for maker in self._made_by(stream) for read in maker.streams]
+
+    def _layer(self, intake: Intake) -> int:
+        """One more than those of the intakes whose queries make what this one reads."""
+        makers = [q for stream in intake.order.clocks for q in self._made_by(stream)]
+        return 1 + max((self._layer(q.intake) for q in makers), default=-1)
 
     # --- what happens ---------------------------------------------------------------------------
 
@@ -65,27 +157,54 @@ class Flow:
 
     def move(self) -> None:
         """Every query goes to its watermark, and what that completes is delivered."""
-        self._each(self._move)
+        raised: Exception | None = None
+        owing, self._owing = self._owing, {}
+        for query in owing:
+            raised = self._attempt(query, partial(self._go_on, query)) or raised
+        raised = self._work() or raised
+        if self._makers:
+            self._let_go()
+        while self._stirred:
+            layer = min(intake.layer for intake in self._stirred)
+            intakes = [intake for intake in self._stirred if intake.layer == layer]
+            for intake in intakes:
+                del self._stirred[intake]
+            raised = self._release(intakes) or raised
+            for intake in intakes:
+                self._merge(intake)
+        if raised is not None:
+            raise raised
 
     def promise(self, clock: Clock, time: int, stream: int | None) -> None:
         """No event before ``time`` will come, of a stream or of any that no query makes."""
-        derived = {q.output for q in self.queries}
-        for query in self.queries:
-            if not query.handle.done:
-                streams = [s for s in query.order.clocks if stream in (None, s) and s not in derived]
-                query.order.promise(clock, time, streams)
+        made = {s for s in self._makers if self._made_by(s)}
+        for intake in self.intakes if stream is None else self._readers.get(stream, ()):
+            streams = [s for s in intake.order.clocks if stream in (None, s) and s not in made]
+            intake.order.promise(clock, time, streams)
+            intake.is_fresh = False
+            self._stirred[intake] = None
         self.move()
 
     def hold(self, stream: int, holds: bool) -> None:
         """A stream that is read holds the others back, one that has ended or is idle does not."""
-        for query in self.queries:
-            if stream in query.order.clocks:
-                query.order.clocks[stream].holds = holds
+        for intake in self._readers.get(stream, ()):
+            if intake.order.clocks[stream].holds is not holds:
+                intake.order.clocks[stream].holds = holds
+                intake.is_fresh = False
+            self._stirred[intake] = None
 
     def close(self) -> None:
         """No event will come: every window ends."""
         self._closing = True
-        self._each(self._close)
+        raised = self._work()
+        # Layer by layer: what queries make at the end is for others.
+        for layer in sorted({intake.layer for intake in self.intakes}):
+            intakes = [intake for intake in self.intakes if intake.layer == layer]
+            raised = self._release(intakes, last=True) or raised
+            for query in sorted((q for i in intakes for q in i.members), key=lambda q: q.rank):
+                raised = self._attempt(query, partial(self._close, query)) or raised
+        if raised is not None:
+            raise raised
 
     def failed(self) -> list[Handle]:
         """The queries that failed since this was last asked."""
@@ -99,67 +218,101 @@ class Flow:
         numbered = batch.renumber(self._arrivals[stream])
         self._arrivals[stream] += len(batch)
         self.events += len(batch)
-        readers = [q for q in self.queries if stream in q.order.clocks and not q.handle.done]
+        readers = [intake for intake in self._readers.get(stream, ()) if intake.is_live]
         if not readers:
             self._warn_unread(stream)
         late: set[int] = set()
-        misfit: Registered | None = None
+        misfit: Intake | None = None
         interrupt: BaseException | None = None
-        for query in readers:
-            if not query.order.fits(numbered.clock):
-                misfit = query
+        for intake in readers:
+            intake.is_fresh = False
+            if not intake.order.fits(numbered.clock):
+                misfit = intake
                 continue
+            self._stirred[intake] = None
             try:
-                indices = query.order.add(numbered).tolist()
+                indices = intake.order.add(numbered).tolist()
             except BaseException as error:
                 # The others still get the event, and are moved on by the next one.
-                self._fail(query, error)
+                self._fail(intake.live, error)
                 interrupt = interrupt if isinstance(error, Exception) else error
                 continue
-            query.pipeline.stats.late += len(indices)
+            intake.late += len(indices)
             late.update(indices)
         if interrupt is not None:
             raise interrupt
         if misfit is not None:
             self._reject_clock(numbered, misfit)
         for index in sorted(late):
-            self._rejects.too_late(numbered, index, max(q.order.watermark for q in readers))
+            self._rejects.too_late(numbered, index, max(i.order.watermark for i in readers))
 
-    def _each(self, do: Callable[[Registered], None]) -> None:
-        """Does something to every query, producers of streams before their readers."""
-        raised: Exception | None = None
-        for query in self.queries:
+    def _release(self, intakes: Iterable[Intake], *, last: bool = False) -> Exception | None:
+        """Lets queries have what the watermark has reached; ``last``: all that is left."""
+        for intake in intakes:
             try:
-                do(query)
-            except Exception as error:  # a callback's; what happens inside a query ends that
-                raised = raised or error
-        if raised is not None:
-            raise raised
-
-    def _move(self, query: Registered) -> None:
-        if not query.handle.done:
-            query.handle.deliver()
-            self._give(query, query.order.release)
-            time = query.order.time
-            if time is not None and not query.handle.done:
-                self._find(query, query.pipeline.advance(time))
+                visits = intake.release(last)
+                for query, batch in intake.beginning():
+                    self._begin(query, batch)
+            except BaseException as error:
+                self._fail(intake.live, error)
+                if not isinstance(error, Exception):
+                    raise
+                continue
             most = self._limits.held_events
-            if most is not None and query.order.held > most:
-                what = f"holding {query.order.held} events back"
-                self._fail(query, self._limits.error("held_events", what))
-        self._pass_on(query)
+            if most is not None and intake.order.held > most:
+                what = f"holding {intake.order.held} events back"
+                self._fail(intake.live, self._limits.error("held_events", what))
+            self._due.extend(visits)
+        if len(self._due) > 1:
+            self._due = deque(sorted(self._due, key=_rank))
+        return self._work()
 
-    def _give(self, query: Registered, release: Callable[[], EventBatch | None]) -> None:
-        """Lets a query have events that were held for it."""
+    def _work(self) -> Exception | None:
+        """Makes the visits that are due; returns what a callback raised."""
+        raised: Exception | None = None
+        while self._due:
+            visit = self._due.popleft()
+            raised = self._attempt(visit.query, partial(self._visit, visit)) or raised
+        return raised
+
+    def _begin(self, query: Registered, batch: EventBatch) -> None:
         try:
-            batch = release()
-        except BaseException as error:
-            self._fail(query, error)
+            query.pipeline.begin(batch)
+        except Exception as error:  # of this query's window
+            self._fail([query], error)
+
+    def _attempt(self, query: Registered, do: Callable[[], None]) -> Exception | None:
+        """Does something to a query; what its callback raises is for later, and what it has not done, too."""
+        try:
+            do()
+        except BaseException as error:  # a callback's; what happens inside a query ends that
+            self._owing[query] = None
             if not isinstance(error, Exception):
                 raise
-            return
-        if batch is not None:
-            self._find(query, query.pipeline.process(batch), after_all=True)
+            return error
+        return None
+
+    def _go_on(self, query: Registered) -> None:
+        """What a query has not done when its callback raised something."""
+        if not query.handle.done:
+            query.handle.deliver()
+        self._visit(Visit(query, None, 0))
+
+    def _visit(self, visit: Visit) -> None:
+        """A query goes on, with events or with time alone."""
+        query, batch, position = visit
+        pipeline, handle = query.pipeline, query.handle
+        if batch is not None and not handle.done:
+            self._find(query, query.process(batch, position), after_all=True)
+        time = query.intake.order.time
+        if time is not None and not handle.done and not query.is_behind:
+            self._find(query, query.advance())
+        if query.output is not None:
+            self._pass_on(query, query.output)
+        elif pipeline.waits or handle.is_behind:
+            query.intake.waiting[query] = None
+        else:
+            query.intake.waiting.pop(query, None)
 
     def _find(self, query: Registered, matches: Iterator[Match], *, after_all: bool = False) -> None:
         """``after_all``: what was found before must be complete, since these need another state."""
@@ -171,10 +324,11 @@ class Flow:
             if handle.error is not before:
                 self._failed.append(handle)
 
-    def _fail(self, query: Registered, error: BaseException) -> None:
-        query.handle.fail(error)
-        self._failed.append(query.handle)
-        # What it was about to find out of the batch in hand is of no use to others.
+    def _fail(self, queries: Iterable[Registered], error: BaseException) -> None:
+        for query in queries:
+            query.handle.fail(error)
+            self._failed.append(query.handle)
+        # What they were about to find out of the batch in hand is of no use to others.
         self._sharing.forget()
 
     def _close(self, query: Registered) -> None:
@@ -183,44 +337,71 @@ class Flow:
             return
         if not query.handle.done:
             query.handle.deliver()
-            self._give(query, query.order.drain)
-            if not query.handle.done:
-                self._find(query, query.pipeline.close())
-        self._pass_on(query)
+            self._find(query, query.pipeline.close())
+        if query.output is not None:
+            self._pass_on(query, query.output)
         query.is_closed = True
 
-    def _pass_on(self, query: Registered) -> None:
+    def _pass_on(self, query: Registered, output: int) -> None:
         """Gives the events of REGISTER STREAM to the queries that read that stream."""
-        if query.output is None:
-            return
         derived = query.pipeline.derived()
         if derived is not None:
-            self._take(query.output, derived)
-        if query.order.time is not None:
-            query.settled = query.pipeline.settled(query.order.time)
-        makers = [q.settled for q in self.queries if q.output == query.output and not q.handle.done]
-        for reader in self.queries:
-            clock = reader.order.clocks.get(query.output)
-            if clock is not None and not self._closing:
+            self._take(output, derived)
+        time = query.intake.order.time
+        if time is not None:
+            query.settled = query.pipeline.settled(time)
+        self._settle(output)
+
+    def _settle(self, output: int) -> None:
+        """How far a stream has come that queries make, for those who read it."""
+        makers = [q.settled for q in self._made_by(output)]
+        for reader in self._readers.get(output, ()):
+            clock = reader.order.clocks[output]
+            if not self._closing:
                 clock.newest = max(clock.newest, min(makers, default=clock.newest))
                 clock.holds = bool(makers)
+                self._stirred[reader] = None
 
-    def _reject_clock(self, batch: EventBatch, query: Registered) -> None:
-        reason = f"its time is in {batch.clock}, but the query's first event was in {query.order.clock}"
+    def _let_go(self) -> None:
+        """A stream that no query makes any more holds no other back."""
+        for stream, makers in list(self._makers.items()):
+            if any(q.handle.done for q in makers):
+                self._makers[stream] = self._made_by(stream)
+                self._settle(stream)
+                if not self._makers[stream]:
+                    del self._makers[stream]
+
+    def _merge(self, intake: Intake) -> None:
+        """Makes one of two intakes that have come to the same state."""
+        alike = self._intakes.get(intake.streams, [])
+        for other in alike[1:]:
+            if alike[0].equals(other):
+                alike[0].absorb(other)
+                alike.remove(other)
+                self._stirred.pop(other, None)
+                for stream in other.order.clocks:
+                    self._readers[stream].remove(other)
+
+    def _reject_clock(self, batch: EventBatch, intake: Intake) -> None:
+        reason = f"its time is in {batch.clock}, but the query's first event was in {intake.order.clock}"
         for index in range(len(batch)):
             self._rejects.malformed(letter_of(batch, index, reason))
 
     def _warn_unread(self, stream: int) -> None:
-        if stream in self._unread or any(stream in q.order.clocks for q in self.queries):
+        if stream in self._unread or stream in self._readers:
             return
-        if any(stream == q.output for q in self.queries):  # nobody has to read what REGISTER STREAM makes
+        if stream in self._makers:  # nobody has to read what REGISTER STREAM makes
             return
         self._unread.add(stream)
         iri = self._iri_of(stream)
-        known = [self._iri_of(s) for q in self.queries for s in q.order.clocks]
+        known = [self._iri_of(s) for s in self._readers]
         near = difflib.get_close_matches(iri, known, 1)
         hint = f"; did you mean <{near[0]}>?" if near else ""
         warn(f"no registered query reads stream <{iri}>{hint}")
 
     def _iri_of(self, stream: int) -> str:
         return self._dictionary.term(stream).value
+
+
+def _rank(visit: Visit) -> int:
+    return visit.query.rank

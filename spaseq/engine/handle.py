@@ -19,6 +19,7 @@ from spaseq.why.diagnosis import Diagnosis
 
 #: So many matches are made before anybody asks for them, at least.
 _AT_ONCE: Final = 1_000
+_NOTHING: Final[Iterator[Match]] = iter(())
 
 
 class Handle:
@@ -38,7 +39,7 @@ class Handle:
         self._turn = turn
         self._limits = limits
         self._found: deque[Match] = deque()
-        self._coming: Iterator[Match] = iter(())
+        self._coming: Iterator[Match] = _NOTHING
         self._cancelled = False
         self._looking = False
 
@@ -117,11 +118,12 @@ class Handle:
         """
         self._turn.check()
         with self._turn.lock:
+            self._pipeline.leave()
             self._cancelled = True
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Calls ``seen`` with the query's events from now on, in processing order, before their matches."""
-        self._pipeline.seen = seen
+        self._pipeline.follow(seen)
 
     def add(self, matches: Iterator[Match], *, all_at_once: bool, after_all: bool) -> None:
         """Further matches; unless they are wanted all at once, most of very many wait to be asked for.
@@ -135,6 +137,11 @@ class Handle:
             self._finish()
         elif len(self._found) < _AT_ONCE:
             self._look(_AT_ONCE - len(self._found))
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether some of its matches were not even looked for."""
+        return self._coming is not _NOTHING
 
     def deliver(self) -> None:
         """Gives the callback what it did not get because it raised something."""
@@ -167,7 +174,7 @@ class Handle:
                 if self.done:
                     break
             if count < most:
-                self._coming = iter(())
+                self._coming = _NOTHING
             pending = self._limits.pending_matches
             if pending is not None and len(self._found) > pending:
                 raise self._limits.error("pending_matches", f"keeping {len(self._found)} matches")
@@ -187,5 +194,5 @@ class Handle:
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             reason = f"{what} came in the middle of an event, and its state cannot be trusted"
             self.error = EngineError(f"query {self.name} is over: {reason}. Register it anew")
-        self._coming = iter(())
+        self._coming = _NOTHING
         self._pipeline.drop()

@@ -62,6 +62,17 @@ class Reorder:
         """Up to where time is complete; None before anything is known of it."""
         return self.watermark if BEGINNING < self.watermark < END else None
 
+    def equals(self, other: Reorder) -> bool:
+        """Whether all events to come have the same fate in both, and both hold the same ones back."""
+        return (
+            self.clock is other.clock
+            and self.watermark == other.watermark
+            and self.held == other.held
+            and self.clocks == other.clocks
+            and self._promises == other._promises
+            and (not self.held or _same(concatenate(self._waiting), concatenate(other._waiting)))
+        )
+
     def fits(self, clock: Clock) -> bool:
         """Whether times are on the clock of the query's other events; the first one decides it."""
         if self.clock is None:
@@ -167,3 +178,8 @@ def _in_order(batch: EventBatch) -> bool:
     if len(batch) == 1:
         return True
     return bool((batch.time[1:] >= batch.time[:-1]).all() and (batch.stream == batch.stream[0]).all())
+
+
+def _same(left: EventBatch, right: EventBatch) -> bool:
+    """Whether two batches are of the same events, in the same order."""
+    return bool(np.array_equal(left.stream, right.stream) and np.array_equal(left.n, right.n))

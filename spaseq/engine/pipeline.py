@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
 
 import numpy as np
 
-from spaseq.automaton.normal import normalise
-from spaseq.automaton.pattern import SequencePattern
+from spaseq.automaton.normal import is_strict, normalise
+from spaseq.automaton.pattern import SequencePattern, may_trail, walk
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Stamp
+from spaseq.gpm.discrimination import Needs, needs
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.gpm.walk import patterns
-from spaseq.language.syntax import Ask, Bind, Construct, Gpm, Group, Query, RegisterKind, SubSelect
+from spaseq.language.syntax import (
+    UNITS,
+    Ask,
+    Bind,
+    Construct,
+    Gpm,
+    Group,
+    Query,
+    RegisterKind,
+    SubSelect,
+)
 from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.by_columns import ByColumns
 from spaseq.matching.context import Context
@@ -29,6 +41,11 @@ from spaseq.terms import Dictionary
 from spaseq.why.diagnosis import GpmStats
 from spaseq.why.evidence import Evidence
 from spaseq.why.sample import Sample
+
+#: Evaluators that may be told of the events alone in which some GPM has a solution.
+_PASSED_OVER: Final = frozenset(
+    {"kernel", "runs", "reference", "enumeration", "lazy", "tree", "parameterized"}
+)
 
 
 @dataclass(slots=True)
@@ -52,6 +69,26 @@ class Stats:
     gpms: dict[str, GpmStats] = field(default_factory=dict)
 
 
+class Seat(Protocol):
+    """A pipeline's place among others that have the same events, who counts them for it."""
+
+    def settle(self, stats: Stats) -> None:
+        """Brings the counts of events up to date."""
+        ...
+
+    def leave(self) -> None:
+        """The query is over: its counts stay as they are."""
+        ...
+
+    def sampled(self, sample: Sample) -> None:
+        """Gives the events to come to a sample."""
+        ...
+
+    def attend(self) -> None:
+        """Passes over no event to come."""
+        ...
+
+
 class Pipeline:
     """A query on its way through the engine; ``stats`` counts, ``done`` says that it wants no more."""
 
@@ -68,14 +105,15 @@ class Pipeline:
         """``start`` is the time at which the first window begins: the first event's, unless given."""
         self.query = query
         self.pattern: SequencePattern = normalise(query)
-        self.stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
+        self._stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
         self.done = False
-        #: Who else wants the events that it takes.
-        self.seen: Callable[[EventBatch], None] | None = None
+        self._seen: Callable[[EventBatch], None] | None = None
+        self._seat: Seat | None = None
         self._dictionary = dictionary
         self._kb = kb
         self._sample: Sample | None = Sample()
-        self._streams = {
+        #: The streams of each GPM, as ids; None for all of the query's.
+        self.streams = {
             name: None
             if part.streams == frozenset(self.pattern.streams)
             else [dictionary.intern(stream) for stream in part.streams]
@@ -103,6 +141,7 @@ class Pipeline:
         self._begin = start
         self._clock: Clock | None = None
         self._position = 0
+        self._attends, self.asks_for_last = self._looks()
         self._left = query.modifiers.limit
         if self._left == 0:
             self.done = True
@@ -119,13 +158,81 @@ class Pipeline:
         """Makes evaluators that take event by event, one for each partition."""
         return by_events(self._chosen, self.pattern, self._context, window)
 
-    def process(self, batch: EventBatch) -> Iterator[Match]:
-        """Takes events in processing order; yields matches as soon as their last event is there."""
-        if self.seen is not None:
-            self.seen(batch)
-        if self._sample is not None and self._sample.open:
-            self._sample.add(batch)
-        self._count(batch)
+    @property
+    def stats(self) -> Stats:
+        """What it has seen and done."""
+        if self._seat is not None:
+            self._seat.settle(self._stats)
+        return self._stats
+
+    # --- among others, which have the same events -----------------------------------------------
+
+    def _looks(self) -> tuple[bool, bool]:
+        """Whether events concern it in which no GPM has a solution: all of them, or just the last."""
+        query, pattern = self.query, self.pattern
+        counted = UNITS[query.window.unit] is None
+        # In a partition, an event without a solution is none.
+        strict = not query.partition and any(map(is_strict, walk(pattern.root)))
+        # Matches that wait are due when the count, or the next event, says so.
+        due = may_trail(pattern.root) and (counted or strict)
+        return due or query.skip is not None or self._chosen not in _PASSED_OVER, strict
+
+    @property
+    def attends(self) -> bool:
+        """Whether every event is for it, even one that no GPM has a solution in."""
+        return self._attends or self._seen is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whether matches may wait for time to pass."""
+        return self._matcher is not None and self._matcher.waits
+
+    def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
+        """What an event must have for each of the GPMs, and of what streams it must be; None: of any."""
+        every = frozenset(self.pattern.streams)
+        for part in self.pattern.gpms.values():
+            streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
+            yield streams, needs(part.stateless, self._dictionary)
+
+    def sit(self, seat: Seat, sample: Sample) -> None:
+        """From now on it gets those events that concern it; ``seat`` counts, and fills the ``sample``."""
+        self._seat, self._sample = seat, sample
+
+    def begin(self, batch: EventBatch) -> None:
+        """The first event of its streams is there, and perhaps passed over."""
+        if self._begin is None:
+            self._begin = int(batch.time[0])
+        bounds(self.query.window, batch.clock is Clock.TICKS, self._begin)  # or an error
+
+    def follow(self, seen: Callable[[EventBatch], None]) -> None:
+        """Calls ``seen`` with the events that it takes from now on, which are all that there are."""
+        self._seen = seen
+        if self._seat is not None:
+            self._seat.attend()
+
+    def leave(self) -> None:
+        """It is over: what comes is not counted."""
+        if self._seat is not None:
+            self._seat.settle(self._stats)
+            self._seat.leave()
+            self._seat = None
+            self._sample = None if self._sample is None else self._sample.copy()
+
+    # --- events ---------------------------------------------------------------------------------
+
+    def process(self, batch: EventBatch, position: int | None = None) -> Iterator[Match]:
+        """Takes events in processing order; yields matches as soon as their last event is there.
+
+        ``position``: how many came before, those that were passed over included.
+        """
+        if position is not None:
+            self._position = position
+        if self._seen is not None:
+            self._seen(batch)
+        if self._seat is None:
+            if self._sample is not None and self._sample.open:
+                self._sample.add(batch)
+            self._count(batch)
         matcher = self._matcher or self._start(batch)
         if not isinstance(matcher, Matcher):
             yield from self._by_columns(matcher, batch)
@@ -134,7 +241,7 @@ class Pipeline:
         for name, found in solutions:
             if name in self.pattern.witnesses:
                 continue
-            counted = self.stats.gpms[name]
+            counted = self._stats.gpms[name]
             counted.matched += len(found)
             counted.rows += sum(map(len, found.values()))
         computed = _Computed.of(
@@ -146,7 +253,7 @@ class Pipeline:
             seen = {name: rows[index] for name, rows in solutions if index in rows}
             occurrence = Occurrence(stamp, self._position, seen, batch, index, computed)
             self._position += 1
-            self.stats.relevant += any(name not in witnesses for name in seen)
+            self._stats.relevant += any(name not in witnesses for name in seen)
             yield from self._matches(matcher.push(occurrence))
             if self.done:
                 return
@@ -162,26 +269,28 @@ class Pipeline:
             if table.event is not None:
                 matched[table.event] = True
             relevant |= matched
-            counted = self.stats.gpms[name]
+            counted = self._stats.gpms[name]
             counted.matched += int(np.count_nonzero(matched))
             counted.rows += len(table)
         start = self._position
         self._position += len(batch)
-        self.stats.relevant += int(np.count_nonzero(relevant))
+        self._stats.relevant += int(np.count_nonzero(relevant))
         yield from self._matches(evaluator.process(batch, start, solutions))
 
     def _count(self, batch: EventBatch) -> None:
         """Counts the events of a batch, for each GPM those of its streams."""
-        self.stats.events += len(batch)
-        for name, streams in self._streams.items():
+        self._stats.events += len(batch)
+        for name, streams in self.streams.items():
             of_gpm = len(batch)
             if streams is not None:
                 of_gpm = sum(int(np.count_nonzero(batch.stream == stream)) for stream in streams)
-            self.stats.gpms[name].events += of_gpm
+            self._stats.gpms[name].events += of_gpm
 
     def keep(self, events: int) -> None:
         """Keeps so many of the events to come as a sample."""
         self._sample = Sample(events, 10 * events)
+        if self._seat is not None:
+            self._seat.sampled(self._sample)
 
     def evidence(self) -> Evidence:
         """What is known of the query, for a diagnosis."""
@@ -200,7 +309,7 @@ class Pipeline:
 
     def advance(self, time: int) -> Iterator[Match]:
         """The watermark has come to ``time``: yields the matches that waited for it."""
-        self.stats.watermark = time
+        self._stats.watermark = time
         if self._matcher is not None and not self.done:
             yield from self._matches(self._matcher.advance(time))
 
@@ -219,6 +328,7 @@ class Pipeline:
 
     def drop(self) -> None:
         """Forgets all that is not yet a match: the query is over."""
+        self.leave()
         self._matcher = self._derived = self._sample = None
         self._gpms = {}
         self.done = True
@@ -236,10 +346,11 @@ class Pipeline:
     def _matches(self, found: Iterable[tuple[Key, Found]]) -> Iterator[Match]:
         for key, item in found:
             match = self._match(key, item)
-            self.stats.matches += 1
+            self._stats.matches += 1
             if self.query.skip is not None:
-                self.stats.unskipped += falls_back(self.query.skip, item, self._context.rank)
+                self._stats.unskipped += falls_back(self.query.skip, item, self._context.rank)
             if self._only_first or self._left == 0:
+                self.leave()
                 self.done = True
             yield match
             if self.done:
@@ -248,7 +359,7 @@ class Pipeline:
     def _match(self, key: Key, found: Found) -> Match:
         clock = self._clock or Clock.INSTANTS
         match, rows = self._reader.match(key, found, clock, self._left)
-        self.stats.rows += rows
+        self._stats.rows += rows
         if self._left is not None:
             self._left -= rows
         if self.output is not None and isinstance(self.query.form, Construct):

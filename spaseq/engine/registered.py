@@ -1,49 +1,118 @@
-"""A query's place in an engine, and in which order queries are moved on."""
+"""A query's place in an engine: what it has of the events that it shares with others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections import Counter
+from collections.abc import Iterator
 
 import pyoxigraph as ox
 
 from spaseq.engine.handle import Handle
-from spaseq.engine.order import BEGINNING, Reorder
-from spaseq.engine.pipeline import Pipeline
-from spaseq.errors import EngineError
+from spaseq.engine.intake import Intake
+from spaseq.engine.order import BEGINNING
+from spaseq.engine.pipeline import Pipeline, Stats
+from spaseq.events import EventBatch
+from spaseq.results.match import Match
 from spaseq.terms import Dictionary
+from spaseq.why.sample import Sample
 
 
 class Registered:
-    """What orders a query's input, and what computes its matches.
+    """What computes a query's matches, and where it is among the events of its intake.
 
     ``output``: the stream that it makes by REGISTER STREAM; ``settled``: up to where that is complete.
-    ``is_closed``: its last window has ended.
+    ``rank``: its place in the order of registration. ``reached``: how many of the intake's events it was
+    given or passed over by; ``is_behind``: the matches that the time completes wait until others are looked
+    for; ``is_closed``: its last window has ended.
     """
 
-    def __init__(
-        self, pipeline: Pipeline, handle: Handle, dictionary: Dictionary, lateness: timedelta
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, handle: Handle, dictionary: Dictionary, rank: int) -> None:
         self.pipeline = pipeline
         self.handle = handle
+        self.rank = rank
         self.settled = BEGINNING
         self.is_closed = False
+        self.reached = 0
+        self.is_behind = False
         # Simultaneous events of different streams are processed in the order of the streams' IRIs.
         iris = sorted({declaration.iri.value for declaration in pipeline.query.streams})
-        streams = {dictionary.pin(ox.NamedNode(iri)): rank for rank, iri in enumerate(iris)}
-        self.order = Reorder(streams, lateness)
+        self.streams = {dictionary.pin(ox.NamedNode(iri)): rank for rank, iri in enumerate(iris)}
         self.output = dictionary.pin(pipeline.output) if pipeline.output is not None else None
+        self.asks_for_last = pipeline.asks_for_last
+        self._intake: Intake | None = None
+        # What the intake had counted before the query came.
+        self._start = self._late = 0
+        self._counts: Counter[int] = Counter()
+        self._over = False
 
+    @property
+    def intake(self) -> Intake:
+        """Where its events come from."""
+        assert self._intake is not None
+        return self._intake
 
-def producers_first(queries: Sequence[Registered]) -> list[Registered]:
-    """The queries so that each comes after those whose REGISTER STREAM it reads."""
-    ordered: list[Registered] = []
-    left = list(queries)
-    while left:
-        made = {q.output for q in left if q.output is not None}
-        ready = [q for q in left if not made & q.order.clocks.keys()]
-        if not ready:
-            raise EngineError("a query's registered stream would feed itself, directly or through others")
-        ordered += ready
-        left = [q for q in left if q not in ready]
-    return ordered
+    @property
+    def attends(self) -> bool:
+        """Whether every event is for it, even one that no GPM has a solution in."""
+        return self.output is not None or self.pipeline.attends
+
+    def enter(self, intake: Intake, sample: Sample) -> None:
+        """Takes its place: the intake's events are its own from now on, the first of them in ``sample``."""
+        self._intake = intake
+        self._start = self.reached = intake.position
+        self._late, self._counts = intake.late, intake.counts.copy()
+        self.pipeline.sit(self, sample)
+
+    def move(self, old: Intake, new: Intake) -> None:
+        """Changes its place for one where everything goes on alike."""
+        self._intake = new
+        ahead = new.position - old.position
+        self._start += ahead
+        self.reached += ahead
+        self._late += new.late - old.late
+        self._counts.update(new.counts)
+        self._counts.subtract(old.counts)
+
+    def process(self, batch: EventBatch, position: int) -> Iterator[Match]:
+        """Takes events, the first of which is at a position of the intake's."""
+        return self.pipeline.process(batch, position - self._start)
+
+    def advance(self) -> Iterator[Match]:
+        """Goes on to the intake's time, whatever that is when the matches are looked for."""
+        self.is_behind = True
+        return self._advance()
+
+    def _advance(self) -> Iterator[Match]:
+        self.is_behind = False
+        time = self.intake.order.time
+        if time is not None:
+            yield from self.pipeline.advance(time)
+
+    # --- what a pipeline asks of its seat -------------------------------------------------------
+
+    def settle(self, stats: Stats) -> None:
+        """Brings counts up to date, as long as the query is not over."""
+        if self._over or self._intake is None:
+            return
+        intake = self._intake
+        stats.events = intake.position - self._start
+        stats.late = intake.late - self._late
+        stats.watermark = intake.order.time
+        for name, streams in self.pipeline.streams.items():
+            stats.gpms[name].events = (
+                stats.events
+                if streams is None
+                else sum(intake.counts[stream] - self._counts[stream] for stream in streams)
+            )
+
+    def leave(self) -> None:
+        """The query is over: nothing counts any more."""
+        self._over = True
+
+    def sampled(self, sample: Sample) -> None:
+        """Another sample of the events to come."""
+        self.intake.samples(sample)
+
+    def attend(self) -> None:
+        """Every event is for it from now on."""
+        self.intake.attend(self)

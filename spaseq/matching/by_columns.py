@@ -17,6 +17,11 @@ class ByColumns(Protocol):
     Matches come in the order of their last events, each as soon as it is certain, as those of ``Matcher`` do.
     """
 
+    @property
+    def waits(self) -> bool:
+        """Whether ``advance`` may give matches."""
+        ...
+
     def process(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
     ) -> Iterable[tuple[Key, Found]]:
@@ -41,6 +46,11 @@ class ByColumns(Protocol):
 
 class Immediate:
     """What an evaluator does when time passes, if a match of its queries is certain with its last event."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether ``advance`` may give matches."""
+        return False
 
     def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
         """Time has come to ``time``: no match waits for that."""

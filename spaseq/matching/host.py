@@ -83,6 +83,11 @@ class Matcher:
             if found:
                 yield from self._deliver(key, partition, found, self._hold)
 
+    @property
+    def waits(self) -> bool:
+        """Whether ``advance`` may yield matches."""
+        return self._trails and bool(self._partitions)
+
     def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
         """Time has come to ``time``: yields the matches whose windows have thereby ended."""
         if not self._bounds.counted:

@@ -39,6 +39,12 @@ class Sample:
         if len(self._parts) == _PARTS:
             self._parts = [concatenate(self._parts)]
 
+    def copy(self) -> Sample:
+        """What there is so far; nothing more comes to it."""
+        copied = Sample(0, 0)
+        copied.open, copied._parts = False, list(self._parts)
+        return copied
+
     def batch(self) -> EventBatch | None:
         """What there is, as one batch; None if that is nothing."""
         if not self._parts:

@@ -97,6 +97,11 @@ class Kernel:
             elif status != lay.DRAIN:
                 m.grow_scratch(status == lay.MORE_KEYS)
 
+    @property
+    def waits(self) -> bool:
+        """Whether matches wait for their windows' end."""
+        return self._trails and bool(self._memory.ints[mem.PARKED_COUNT])
+
     def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
         """Time has come to ``time``: yields the matches whose windows have thereby ended."""
         if self._trails and not self._bounds.counted:

@@ -81,6 +81,11 @@ class OrderedKernel:
             else:
                 m.grow_scratch(ended == status.MORE_KEYS)
 
+    @property
+    def waits(self) -> bool:
+        """Whether ``advance`` may give matches."""
+        return True
+
     def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
         """Time has come to ``time``: yields the matches whose windows have thereby ended."""
         if not self._bounds.counted:

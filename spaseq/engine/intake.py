@@ -1,0 +1,211 @@
+"""Queries that read the same streams and have seen the same of them: one order, and one index, for all.
+
+An event costs what it concerns. Whom it may concern, an index from constants to GPMs says
+(``gpm.discrimination``); the other queries are not touched. That is right because an event without a
+solution of any GPM changes nothing in a query but
+
+- *how many* events there were, which windows of EVENTS count: the number is the intake's, and a query has its
+  own as a difference;
+- *what was last*, which ``,`` asks, outside of partitions (in one, an event without a solution is no event):
+  a query that is touched after events were passed over gets the last of these with it;
+- *the time*: matches that wait for it to pass are few, and those queries stand in ``waiting``;
+- what ``stats`` and ``why`` show: they are made when somebody asks, from the intake's counts and sample.
+
+Whoever is not covered by that is touched by every event (``Registered.attends``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from spaseq.engine.order import Reorder
+from spaseq.events import EventBatch, concatenate
+from spaseq.gpm.discrimination import Discrimination
+from spaseq.why.sample import Sample
+
+if TYPE_CHECKING:
+    from spaseq.engine.registered import Registered
+
+#: So many queries that are over are not worth looking for others.
+_SLACK: Final = 16
+
+
+class Visit(NamedTuple):
+    """A query that is to go on: with events, the first of them at this position, or as time has passed."""
+
+    query: Registered
+    batch: EventBatch | None
+    position: int
+
+
+class Intake:
+    """What orders the events of some queries, and says whom they concern.
+
+    ``position`` counts the events released so far, ``late`` those that came too late, ``counts`` the released
+    ones by stream. ``is_fresh``: nothing has happened, so that a new query may join. ``layer``: intakes that
+    read what queries make come after those of the queries.
+    """
+
+    def __init__(self, streams: Mapping[int, int], lateness: timedelta) -> None:
+        """``streams`` as for ``Reorder``."""
+        self.order = Reorder(streams, lateness)
+        self.streams = frozenset(streams)
+        self.members: list[Registered] = []
+        self.position = 0
+        self.late = 0
+        self.counts: Counter[int] = Counter()
+        self.is_fresh = True
+        self.layer = 0
+        self.waiting: dict[Registered, None] = {}
+        self._attending: list[Registered] = []
+        self._new: list[Registered] = []
+        self._begun: list[tuple[Registered, EventBatch]] = []
+        # Those who join begin together.
+        self._sample = Sample()
+        self._samples = [self._sample]
+        self._last: EventBatch | None = None
+        self._indexes: dict[int, Discrimination[Registered]] = {
+            stream: Discrimination() for stream in streams
+        }
+        self._over = 0
+
+    # --- members ------------------------------------------------------------------------------
+
+    @property
+    def is_live(self) -> bool:
+        """Whether there is a query that is not over."""
+        return any(not query.handle.done for query in self.members)
+
+    @property
+    def live(self) -> list[Registered]:
+        """The queries that are not over."""
+        return [query for query in self.members if not query.handle.done]
+
+    def join(self, query: Registered) -> None:
+        """One query more, which sees the events from now on."""
+        query.enter(self, self._sample)
+        self._seat(query)
+        self._new.append(query)
+        if query.output is not None:
+            self.waiting[query] = None  # how far its time has come is for others to know
+
+    def _seat(self, query: Registered) -> None:
+        self.members.append(query)
+        if query.attends:
+            self._attending.append(query)
+            return
+        for streams, needed in query.pipeline.needs():
+            for stream in self._indexes if streams is None else streams:
+                self._indexes[stream].add(query, needed)
+
+    def attend(self, query: Registered) -> None:
+        """Touches a query by every event from now on."""
+        if query not in self._attending:
+            self._attending.append(query)
+
+    def samples(self, sample: Sample) -> None:
+        """Gives the events to come to a sample, until it is full."""
+        self._samples.append(sample)
+
+    def absorb(self, other: Intake) -> None:
+        """Takes over the queries of an intake of the same state (``equals``)."""
+        for query in other.members:
+            if not query.handle.done:
+                query.move(other, self)
+                self._seat(query)
+        self.waiting.update(other.waiting)
+        self._new += other._new
+        self._samples += other._samples
+
+    def equals(self, other: Intake) -> bool:
+        """Whether all that comes will be treated alike by both."""
+        return not other.is_fresh and self.order.equals(other.order)
+
+    def prune(self) -> None:
+        """Forgets the queries that are over."""
+        self.members = members = self.live
+        self._attending, self._over = [], 0
+        self._new = [query for query in self._new if not query.handle.done]
+        self.waiting = {query: None for query in self.waiting if not query.handle.done}
+        self._indexes = {stream: Discrimination() for stream in self._indexes}
+        self.members = []
+        for query in members:
+            self._seat(query)
+
+    # --- events -------------------------------------------------------------------------------
+
+    def release(self, last: bool = False) -> list[Visit]:
+        """The queries that the events which the watermark has reached concern; ``last``: all events left."""
+        before = self.order.watermark
+        batch = self.order.drain() if last else self.order.release()
+        visits: list[Visit] = []
+        if batch is not None:
+            begin, self.position = self.position, self.position + len(batch)
+            self._count(batch)
+            if self._samples:
+                for sample in self._samples:
+                    sample.add(batch)
+                self._samples = [sample for sample in self._samples if sample.open]
+            if self._new:
+                self._begun += [(query, batch) for query in self._new if not query.handle.done]
+                self._new = []
+            for query in self._concerned(batch):
+                last_too = begin > query.reached and query.asks_for_last and self._last is not None
+                given = [self._last, batch] if last_too and self._last is not None else [batch]
+                visits.append(Visit(query, concatenate(given), begin + 1 - len(given)))
+                query.reached = self.position
+            self._last = batch if len(batch) == 1 else batch.take(np.array([len(batch) - 1]))
+        if self.waiting and (batch is not None or self.order.watermark != before):
+            touched = {visit.query for visit in visits}
+            visits += [Visit(query, None, 0) for query in self.waiting if query not in touched]
+        return visits
+
+    def beginning(self) -> Sequence[tuple[Registered, EventBatch]]:
+        """The queries whose first event is there, and which; whether it concerns them or not."""
+        begun, self._begun = self._begun, []
+        return begun
+
+    def _count(self, batch: EventBatch) -> None:
+        if len(self.order.clocks) == 1 or len(batch) == 1:
+            self.counts[int(batch.stream[0])] += len(batch)
+            return
+        streams, counts = np.unique(batch.stream, return_counts=True)
+        for stream, count in zip(streams.tolist(), counts.tolist(), strict=True):
+            self.counts[stream] += count
+
+    def _concerned(self, batch: EventBatch) -> list[Registered]:
+        """The queries that events may concern, in the order in which they were registered."""
+        found: list[Registered]
+        if len(self._attending) == len(self.members) or len(self.members) == 1 < len(batch):
+            found = self.members
+        else:
+            found = [*self._attending, *self._asked(batch)]
+            if len(found) > 1:
+                found = sorted(dict.fromkeys(found), key=_rank)
+        live = [query for query in found if not query.handle.done]
+        self._over += len(found) - len(live)
+        if self._over > len(self.members) + _SLACK:
+            self.prune()
+        return live
+
+    def _asked(self, batch: EventBatch) -> list[Registered]:
+        if len(batch) == 1:
+            return self._indexes[int(batch.stream[0])].of_event(batch.triples(0))
+        if len(self._indexes) == 1:
+            (index,) = self._indexes.values()
+            return index.of_batch(batch)
+        found = []
+        for stream, index in self._indexes.items():
+            events = np.flatnonzero(batch.stream == stream)
+            if len(events):
+                found += index.of_batch(batch.take(events))
+        return found
+
+
+def _rank(query: Registered) -> int:
+    return query.rank

@@ -1,0 +1,218 @@
+"""Which graph patterns may have a solution in an event: an index from constants to those that ask for them.
+
+A pattern *needs* triples: those of its basic graph patterns, wherever a solution cannot do without them (so
+not those of OPTIONAL, MINUS, subqueries or background graphs, which say nothing about the event for sure).
+Of the triples that one needs, the one with most constants stands in the index, under these constants. An
+event without a triple of these constants has no solution of the pattern, whatever else it and the pattern
+have: that is why who is not found here need not be asked. (Forgy's Rete does the same with its alpha network;
+Hanson's discrimination networks with intervals beside it.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Generic, TypeVar
+
+import numpy as np
+from pyoxigraph import BlankNode, NamedNode
+
+from spaseq.events import EventBatch, Ids
+from spaseq.language.scope import conjuncts
+from spaseq.language.syntax import (
+    Binary,
+    Constant,
+    Expression,
+    Filter,
+    Group,
+    Path,
+    PathAlternative,
+    PathInverse,
+    PathRepeat,
+    PathSequence,
+    Triples,
+    Union,
+    Var,
+)
+from spaseq.terms import UNBOUND, Dictionary, Term
+
+#: A triple that is needed: of each place the id of a term, or ``UNBOUND`` where any will do.
+Shape = tuple[int, int, int]
+
+#: What a pattern needs: one of several sets of triples. A set that is empty can be had for nothing.
+Needs = tuple[tuple[Shape, ...], ...]
+
+#: Alternatives that are not told apart any more.
+_MOST_ALTERNATIVES: Final = 16
+#: So many predicates of a table are looked for in a batch one by one.
+_FEW_PREDICATES: Final = 32
+
+#: The same, with the names of variables.
+_Place = int | str
+_Triple = tuple[_Place, _Place, _Place]
+_Alternatives = list[list[_Triple]]
+
+_Item = TypeVar("_Item")
+
+
+def needs(pattern: Group, dictionary: Dictionary) -> Needs:
+    """The triples that an event must have for a solution of a GPM's pattern."""
+    return tuple(
+        tuple(_shape(triple) for triple in triples) for triples in _Needs(dictionary).of_group(pattern)
+    )
+
+
+def _shape(triple: _Triple) -> Shape:
+    s, p, o = (UNBOUND if isinstance(place, str) else place for place in triple)
+    return s, p, o
+
+
+class _Needs:
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+
+    def of_group(self, group: Group) -> _Alternatives:
+        found: _Alternatives = [[]]
+        same: dict[str, int] = {}
+        for element in group.elements:
+            match element:
+                case Triples(triples):
+                    for triple in triples:
+                        predicate = triple.predicate
+                        s, o = self._place(triple.subject), self._place(triple.object)
+                        found = _both(
+                            found,
+                            [[(s, predicate.name, o)]]
+                            if isinstance(predicate, Var)
+                            else self._path(predicate, s, o),
+                        )
+                case Group():
+                    found = _both(found, self.of_group(element))
+                case Union(branches):
+                    found = _both(found, [way for branch in branches for way in self.of_group(branch)])
+                case Filter(condition):
+                    same.update(self._equal(condition))
+        return [[_replaced(triple, same) for triple in triples] for triples in found]
+
+    def _equal(self, condition: Expression) -> Iterator[tuple[str, int]]:
+        """The variables that a filter says are IRIs. (Other terms equal some that they are not.)"""
+        for part in conjuncts(condition):
+            match part:
+                case Binary("=", Var(name), Constant(NamedNode() as iri)):
+                    yield name, self._dictionary.pin(iri)
+                case Binary("=", Constant(NamedNode() as iri), Var(name)):
+                    yield name, self._dictionary.pin(iri)
+
+    def _place(self, term: Term | Var) -> _Place:
+        if isinstance(term, Var):
+            return term.name
+        return f"_:{term.value}" if isinstance(term, BlankNode) else self._dictionary.pin(term)
+
+    def _path(self, path: Path, s: _Place, o: _Place) -> _Alternatives:
+        """The triples of a walk from ``s`` to ``o``."""
+        match path:
+            case NamedNode():
+                return [[(s, self._dictionary.pin(path), o)]]
+            case PathInverse(inner):
+                return self._path(inner, o, s)
+            case PathAlternative(parts):
+                return [way for part in parts for way in self._path(part, s, o)]
+            case PathSequence(parts):
+                found: _Alternatives = [[]]
+                for i, part in enumerate(parts):
+                    begin, end = s if i == 0 else "", o if i == len(parts) - 1 else ""
+                    found = _both(found, self._path(part, begin, end))
+                return found
+            case PathRepeat(inner, minimum) if minimum > 0:
+                return self._path(inner, "", "")
+        return [[]]
+
+
+def _both(left: _Alternatives, right: _Alternatives) -> _Alternatives:
+    """What is needed if both are; no more than that one of them is if that were too many ways."""
+    if len(left) * len(right) > _MOST_ALTERNATIVES:
+        return max(left, right, key=lambda ways: min(map(len, ways), default=1))
+    return [[*a, *b] for a in left for b in right]
+
+
+def _replaced(triple: _Triple, same: dict[str, int]) -> _Triple:
+    s, p, o = (same.get(place, place) if isinstance(place, str) else place for place in triple)
+    return s, p, o
+
+
+class Discrimination(Generic[_Item]):
+    """Items by what they need."""
+
+    def __init__(self) -> None:
+        self._any: list[_Item] = []
+        self._by_predicate: dict[int, list[_Item]] = {}
+        # By which places are constants; where others are, a key has UNBOUND.
+        self._mixed: dict[Shape, dict[Shape, list[_Item]]] = {}
+
+    def add(self, item: _Item, needed: Needs) -> None:
+        """One item more."""
+        for shapes in needed:
+            best = max(shapes, key=self._selects, default=(UNBOUND, UNBOUND, UNBOUND))
+            self._bucket(best).append(item)
+
+    def _selects(self, shape: Shape) -> tuple[int, int]:
+        """How well a triple tells events apart: by its constants, then by how few ask for it already."""
+        constants = 3 - shape.count(UNBOUND)
+        return constants, -len(self._find(shape))
+
+    def _find(self, shape: Shape) -> list[_Item]:
+        if not any(shape):
+            return self._any
+        if _mask(shape) == _PREDICATE:
+            return self._by_predicate.get(shape[1], [])
+        return self._mixed.get(_mask(shape), {}).get(shape, [])
+
+    def _bucket(self, shape: Shape) -> list[_Item]:
+        if not any(shape):
+            return self._any
+        if _mask(shape) == _PREDICATE:
+            return self._by_predicate.setdefault(shape[1], [])
+        return self._mixed.setdefault(_mask(shape), {}).setdefault(shape, [])
+
+    def of_event(self, triples: Iterable[Shape]) -> list[_Item]:
+        """The items that may have a solution in an event, some of them perhaps several times."""
+        found = list(self._any)
+        for s, p, o in triples:
+            bucket = self._by_predicate.get(p)
+            if bucket is not None:
+                found += bucket
+            for (with_s, with_p, with_o), table in self._mixed.items():
+                bucket = table.get((s * with_s, p * with_p, o * with_o))
+                if bucket is not None:
+                    found += bucket
+        return found
+
+    def of_batch(self, batch: EventBatch) -> list[_Item]:
+        """Those that may have one in some event of a batch."""
+        found = list(self._any)
+        for p in np.unique(batch.p).tolist() if self._by_predicate else ():
+            found += self._by_predicate.get(p, ())
+        for mask, table in self._mixed.items():
+            for key in _keys(batch, mask, table):
+                found += table.get(key, ())
+        return found
+
+
+#: Only the predicate is a constant.
+_PREDICATE: Final[Shape] = (0, 1, 0)
+
+
+def _mask(shape: Shape) -> Shape:
+    s, p, o = (int(place != UNBOUND) for place in shape)
+    return s, p, o
+
+
+def _keys(batch: EventBatch, mask: Shape, table: dict[Shape, list[_Item]]) -> Iterator[Shape]:
+    """The keys of a batch's triples that may be in a table, each once."""
+    rows: Ids | None = None
+    if mask[1]:
+        predicates = {key[1] for key in table}
+        if len(predicates) <= _FEW_PREDICATES:
+            rows = np.flatnonzero(np.isin(batch.p, np.fromiter(predicates, dtype=np.int64)))
+    columns = [column if rows is None else column[rows] for column in (batch.s, batch.p, batch.o)]
+    wanted = [column if asked else np.zeros_like(column) for column, asked in zip(columns, mask, strict=True)]
+    yield from set(zip(*(column.tolist() for column in wanted), strict=True))
