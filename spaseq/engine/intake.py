@@ -79,7 +79,7 @@ class Intake:
     @property
     def is_live(self) -> bool:
         """Whether there is a query that is not over."""
-        return any(not query.handle.done for query in self.members)
+        return self._over < len(self.members)
 
     @property
     def live(self) -> list[Registered]:
@@ -96,12 +96,19 @@ class Intake:
 
     def _seat(self, query: Registered) -> None:
         self.members.append(query)
+        if query.is_over:
+            self._over += 1
+            return
         if query.attends:
             self._attending.append(query)
             return
         for streams, needed in query.pipeline.needs():
             for stream in self._indexes if streams is None else streams:
                 self._indexes[stream].add(query, needed)
+
+    def leave(self) -> None:
+        """One of the queries is over."""
+        self._over += 1
 
     def attend(self, query: Registered) -> None:
         """Touches a query by every event from now on."""
@@ -114,10 +121,9 @@ class Intake:
 
     def absorb(self, other: Intake) -> None:
         """Takes over the queries of an intake of the same state (``equals``)."""
-        for query in other.members:
-            if not query.handle.done:
-                query.move(other, self)
-                self._seat(query)
+        for query in other.live:
+            query.move(other, self)
+            self._seat(query)
         self.waiting.update(other.waiting)
         self._new += other._new
         self._samples += other._samples
@@ -128,7 +134,7 @@ class Intake:
 
     def prune(self) -> None:
         """Forgets the queries that are over."""
-        self.members = members = self.live
+        members = self.live
         self._attending, self._over = [], 0
         self._new = [query for query in self._new if not query.handle.done]
         self.waiting = {query: None for query in self.waiting if not query.handle.done}
@@ -141,6 +147,8 @@ class Intake:
 
     def release(self, last: bool = False) -> list[Visit]:
         """The queries that the events which the watermark has reached concern; ``last``: all events left."""
+        if self._over > len(self.members) // 2 + _SLACK:
+            self.prune()
         before = self.order.watermark
         batch = self.order.drain() if last else self.order.release()
         visits: list[Visit] = []
@@ -187,11 +195,7 @@ class Intake:
             found = [*self._attending, *self._asked(batch)]
             if len(found) > 1:
                 found = sorted(dict.fromkeys(found), key=_rank)
-        live = [query for query in found if not query.handle.done]
-        self._over += len(found) - len(live)
-        if self._over > len(self.members) + _SLACK:
-            self.prune()
-        return live
+        return [query for query in found if not query.handle.done]
 
     def _asked(self, batch: EventBatch) -> list[Registered]:
         if len(batch) == 1:

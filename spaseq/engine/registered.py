@@ -23,7 +23,7 @@ class Registered:
     ``output``: the stream that it makes by REGISTER STREAM; ``settled``: up to where that is complete.
     ``rank``: its place in the order of registration. ``reached``: how many of the intake's events it was
     given or passed over by; ``is_behind``: the matches that the time completes wait until others are looked
-    for; ``is_closed``: its last window has ended.
+    for; ``is_over``: no event counts any more; ``is_closed``: its last window has ended.
     """
 
     def __init__(self, pipeline: Pipeline, handle: Handle, dictionary: Dictionary, rank: int) -> None:
@@ -43,7 +43,7 @@ class Registered:
         # What the intake had counted before the query came.
         self._start = self._late = 0
         self._counts: Counter[int] = Counter()
-        self._over = False
+        self.is_over = pipeline.done
 
     @property
     def intake(self) -> Intake:
@@ -92,7 +92,7 @@ class Registered:
 
     def settle(self, stats: Stats) -> None:
         """Brings counts up to date, as long as the query is not over."""
-        if self._over or self._intake is None:
+        if self.is_over or self._intake is None:
             return
         intake = self._intake
         stats.events = intake.position - self._start
@@ -107,7 +107,9 @@ class Registered:
 
     def leave(self) -> None:
         """The query is over: nothing counts any more."""
-        self._over = True
+        if not self.is_over:
+            self.is_over = True
+            self.intake.leave()
 
     def sampled(self, sample: Sample) -> None:
         """Another sample of the events to come."""

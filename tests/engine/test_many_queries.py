@@ -1,0 +1,197 @@
+"""Queries of one engine, whose events pass over those that they do not concern: as if each were alone."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import spaseq
+from spaseq.engine.pipeline import Pipeline
+from spaseq.events import EventBatch
+from tests.conftest import examples
+from tests.judge.generate import random_case, random_query
+from tests.judge.pattern import Query
+from tests.streams import NS, events_of, letters, query
+
+Answers = list[tuple[str, tuple[str, ...]]]
+
+
+@dataclass
+class _Alone:
+    """An engine for each query, which looks at every event."""
+
+    options: dict[str, object]
+    engines: list[spaseq.Engine] = field(default_factory=list)
+
+    def register(self, text: str) -> spaseq.Handle:
+        engine = spaseq.Engine(**self.options)  # type: ignore[arg-type]
+        handle = engine.register(text)
+        handle.follow(_nothing)
+        self.engines.append(engine)
+        return handle
+
+    def do(self, what: Callable[[spaseq.Engine], None]) -> None:
+        for engine in self.engines:
+            what(engine)
+
+
+def _nothing(batch: EventBatch) -> None:
+    """Whoever follows a query's events gets all of them, and so the query looks at all."""
+
+
+def _answers(handle: spaseq.Handle) -> Answers:
+    """What was found since the last time, in order of delivery."""
+    return [
+        (
+            str([(gpm, [str(e.graph) for e in found]) for gpm, found in sorted(match.events.items())]),
+            tuple(sorted(str(sorted(row.items())) for row in match.bindings)),
+        )
+        for match in handle.matches()
+    ]
+
+
+def _text(rng: random.Random) -> tuple[str, Query]:
+    """A query on ticks; and what events are made for."""
+    while True:
+        drawn = random_query(rng)
+        text = drawn.text
+        if rng.random() < 0.15:
+            text += f" LIMIT {rng.randint(1, 3)}"
+        elif rng.random() < 0.1:
+            text = text.replace("SELECT *", "ASK", 1)
+        if drawn.instants:
+            continue
+        try:
+            spaseq.prepare(text)
+        except spaseq.QueryError:
+            continue
+        return text, drawn
+
+
+def _steps(rng: random.Random) -> Iterator[tuple[str, object]]:
+    """What happens in an engine: queries come and go, events are pushed, time passes."""
+    asked = []
+    registered = 0
+    for _ in range(rng.randint(2, 5)):
+        text, drawn = _text(rng)
+        asked.append(drawn)
+        yield "register", text
+        registered += 1
+    time, late = 0, rng.choice([0, 0, 3])
+    for _ in range(rng.randint(5, 30)):
+        chance = rng.random()
+        if chance < 0.05:
+            text, drawn = _text(rng)
+            asked.append(drawn)
+            yield "register", text
+            registered += 1
+        elif chance < 0.1:
+            yield "cancel", rng.randrange(registered)
+        elif chance < 0.18:
+            yield "advance", (time + rng.randint(-2, 3), rng.choice([None, "s1", "s2"]))
+        else:
+            stream, graph, _ = rng.choice(random_case(rng, rng.choice(asked), 10).written)
+            time += rng.choice([0, 1, 1, 2])
+            yield "push", (stream.lower(), graph, time - rng.randint(0, late))
+    yield "close", None
+
+
+@settings(max_examples=examples(100), phases=[Phase.explicit, Phase.generate])
+@given(st.integers(0, 2**64 - 1))
+def test_as_if_each_were_alone(seed: int) -> None:
+    rng = random.Random(seed)
+    options: dict[str, object] = {"lateness": timedelta(seconds=rng.choice([0, 0, 1, 3]))}
+    together, alone = spaseq.Engine(**options), _Alone(options)  # type: ignore[arg-type]
+    handles: list[tuple[spaseq.Handle, spaseq.Handle]] = []
+    said: list[object] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", spaseq.SpaseqWarning)
+        for step, (what, given_) in enumerate(_steps(rng)):
+            said.append((what, given_))
+            if what == "register":
+                handles.append((together.register(str(given_)), alone.register(str(given_))))
+                continue
+            if what == "cancel":
+                assert isinstance(given_, int)
+                for handle in handles[given_]:
+                    handle.cancel()
+            else:
+                do = _do(step, what, given_)
+                do(together)
+                alone.do(do)
+            for one, other in handles:
+                assert _answers(one) == _answers(other), said
+                assert one.done == other.done, said
+                assert asdict(one.stats) == asdict(other.stats), said
+
+
+def _do(step: int, what: str, given_: object) -> Callable[[spaseq.Engine], None]:
+    if what == "close":
+        return spaseq.Engine.close
+    assert isinstance(given_, tuple)
+    if what == "advance":
+        time, stream = given_
+        return lambda engine: engine.advance(time, None if stream is None else NS + stream)
+    stream, graph, time = given_
+    return lambda engine: engine.push(NS + stream, graph, time, name=f"{NS}e{step}")
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The queries that look at events, by the name of their sequence, each time that they do."""
+    names: list[str] = []
+    process = Pipeline.process
+
+    def counted(self: Pipeline, batch: EventBatch, position: int | None = None) -> Iterator[spaseq.Match]:
+        names.append(",".join(sorted(gpm.name for gpm in self.query.gpms)))
+        return process(self, batch, position)
+
+    monkeypatch.setattr(Pipeline, "process", counted)
+    return names
+
+
+def test_events_pass_over_queries_that_ask_for_other_constants(looks: list[str]) -> None:
+    engine = spaseq.Engine()
+    ab = engine.register(query("A ; B", "5 SECONDS TUMBLING"))
+    cd = engine.register(query("C ; D", "5 SECONDS TUMBLING"))
+    for letter in letters("c1 a2 c3 b4 d5 a6 b7"):
+        engine.push(NS + letter.stream, letter.turtle, letter.time, name=f"{NS}{letter.name}")
+    assert looks == ["C,D", "A,B", "C,D", "A,B", "C,D", "A,B", "A,B"]
+    # The first window begins with the first event, whomever it concerns.
+    assert [events_of(match) for match in ab.matches()] == ["a2b4", "a6b7"]
+    assert [events_of(match) for match in cd.matches()] == ["c1d5", "c3d5"]
+    assert ab.stats.events == cd.stats.events == 7
+    assert ab.stats.watermark == cd.stats.watermark == 7
+    assert (ab.stats.relevant, cd.stats.relevant) == (4, 3)
+
+
+def test_time_moves_on_for_who_waits_for_it(looks: list[str]) -> None:
+    """An event that concerns none of its GPMs ends a query's window."""
+    engine = spaseq.Engine()
+    handle = engine.register(query("A ; !B", "3 SECONDS SLIDING"))
+    engine.register(query("C"))
+    for letter in letters("a1 c3 c5"):
+        engine.push(NS + letter.stream, letter.turtle, letter.time, name=f"{NS}{letter.name}")
+    assert looks == ["A,B", "C", "C"]
+    assert [events_of(match) for match in handle.matches()] == ["a1"]
+
+
+def test_registering_late_joins_those_who_came_before(looks: list[str]) -> None:
+    """And what is cancelled is looked for no more."""
+    engine = spaseq.Engine()
+    handles = []
+    for i, letter in enumerate(letters("a1 b2 c3 d4 a5 b6 c7 d8 a9")):
+        if i < 4:
+            handles.append(engine.register(query("ABCD"[i])))
+        engine.push(NS + letter.stream, letter.turtle, letter.time)
+        if i == 4:
+            handles[1].cancel()
+    assert looks == ["A", "B", "C", "D", "A", "C", "D", "A"]
+    assert [handle.stats.events for handle in handles] == [9, 4, 7, 6]
