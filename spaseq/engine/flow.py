@@ -29,8 +29,9 @@ class Flow:
     """Registered queries, and how far their streams have come.
 
     Those that read the same streams have their order and index in common (``intake``). What is raised inside
-    a query ends that query, and only that; what a callback raises comes out when the other queries have had
-    their turn. So an exception leaves each query either whole or over. ``events`` counts those that arrived.
+    a query ends that query, and only that (inside an order, those that share it); what a callback raises
+    comes out when the other queries have had their turn. So an exception leaves each query either whole or
+    over. ``events`` counts those that arrived.
     """
 
     def __init__(

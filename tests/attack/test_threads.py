@@ -334,26 +334,34 @@ class Spoiled:
 
 @pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt()], ids=["memory", "interrupt"])
 @pytest.mark.parametrize(
-    ("owner", "name"),
-    [("order.Reorder", "add"), ("order.Reorder", "release"), ("pipeline.Pipeline", "_match")],
+    ("owner", "name", "other"),
+    [("order.Reorder", "add", "T"), ("order.Reorder", "release", "T"), ("pipeline.Pipeline", "_match", "S")],
 )
-def test_an_error_in_the_middle_ends_one_query(
-    owner: str, name: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+def test_an_error_in_the_middle_ends_what_it_spoils(
+    owner: str, name: str, other: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One query; or those over the same streams, whose order they have in common."""
     module, _, kind = owner.partition(".")
     spoiled = Spoiled(monkeypatch, getattr(sys.modules[f"spaseq.engine.{module}"], kind), name, error)
     engine = spaseq.Engine()
-    first, second = (engine.register(query("A ; B")) for _ in range(2))
-    engine.push(NS + "S", event("a", "1"), 1, name=f"{NS}a1")
+    first, second = engine.register(query("A ; B")), engine.register(query("A ; B", streams=[other]))
+
+    def push(type_: str, time: int) -> None:
+        for stream in sorted({"S", other}):
+            engine.push(NS + stream, event(type_, str(time)), time, name=f"{NS}{type_}{time}")
+
+    push("a", 1)
     spoiled.left = 1
     with pytest.raises(KeyboardInterrupt) if isinstance(error, KeyboardInterrupt) else nullcontext():
         engine.push(NS + "S", event("b", "2"), 2, name=f"{NS}b2")
-    engine.push(NS + "S", event("a", "3"), 3, name=f"{NS}a3")
-    engine.push(NS + "S", event("b", "4"), 4, name=f"{NS}b4")
+    if other != "S":
+        engine.push(NS + other, event("b", "2"), 2, name=f"{NS}b2")
+    push("a", 3)
+    push("b", 4)
     with pytest.raises(spaseq.EngineError, match=r"SEQ\(A ; B\) is over: .*Register it anew"):
         list(first.matches())
     assert first.done
-    assert [events_of(match) for match in second.matches()] == ["a1b2", "a3b4"]
+    assert [events_of(match).replace("T.", "") for match in second.matches()] == ["a1b2", "a3b4"]
     again = engine.register(query("A"))
     engine.push(NS + "S", event("a", "5"), 5, name=f"{NS}a5")
     assert [events_of(match) for match in again.matches()] == ["a5"]
