@@ -19,11 +19,13 @@ GraphFrames' own Pregel, compiled from its source; motifs with the stand-in only
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
@@ -38,14 +40,23 @@ from spaseq.spark._edges import PAIRS, directed, steps, texts, without_edges
 #: graphframes.GraphFrame: the package has no types of use here.
 GraphFrame: TypeAlias = Any
 
-#: What GraphFrames needs in the JVM, for the Spark that this stands on.
-PACKAGE: Final = "io.graphframes:graphframes-spark4_2.13"
+#: What GraphFrames needs in the JVM, for the Spark that this stands on: its module, and that with GraphX.
+MODULES: Final = ("io.graphframes:graphframes-spark4_2.13", "io.graphframes:graphframes-graphx-spark4_2.13")
 
 #: The masks of one bit each, one for a source, as the signed numbers that Spark has.
 _MASKS: Final = (*(1 << i for i in range(63)), -(1 << 63))
 
 #: Paths of more edges are not looked for by motifs: walks grow with every edge, places do not.
 SHORT: Final = 3
+
+#: How the JVM says that classes were compiled against others than those that are there.
+_LINKAGE: Final = re.compile(
+    r"java\.lang\.(?:NoClassDefFoundError|NoSuchMethodError|NoSuchFieldError|AbstractMethodError"
+    r"|IncompatibleClassChangeError|UnsupportedClassVersionError)[^\n]*"
+)
+
+#: How Py4J says that what Python calls is not there.
+_NO_METHOD: Final = re.compile(r"Py4JException: Method (\w+)\(.*\) does not exist")
 
 #: No search takes so many steps: Pregel stops by itself.
 _ENDLESS: Final = 2**31 - 1
@@ -78,16 +89,48 @@ def _made(vertices: DataFrame, edges: DataFrame) -> GraphFrame:
         ) from None
     try:
         return graphframes.GraphFrame(vertices, edges)
-    except Exception as error:
-        if "org.graphframes" not in str(error):
-            raise
-        package = f"{PACKAGE}:{graphframes.__version__}"
-        raise EngineError(
-            f"this Spark session has no GraphFrames: start it with spark.jars.packages={package}, or with "
-            "spark.jars=FILE where Spark cannot reach Maven Central\n"
-            f"hint: for programs that start Spark themselves, PYSPARK_SUBMIT_ARGS='--packages {package} "
-            "pyspark-shell' in the environment does it, or '--jars FILE pyspark-shell'"
-        ) from None
+    except Py4JError as error:
+        raise _lacking(vertices.sparkSession, error) or error from None
+
+
+def _lacking(spark: SparkSession, error: Py4JError) -> EngineError | None:
+    """What an error says that GraphFrames lacks in the JVM; None if it is about something else."""
+    import graphframes
+
+    ours: str = graphframes.__version__
+    needed = ",".join(f"{module}:{ours}" for module in MODULES)
+    hint = f"spark.jars.packages={needed}, or spark.jars=FILES where Spark cannot reach Maven Central"
+    said = str(error)
+    if "ClassNotFoundException: org.graphframes." in said:
+        return EngineError(
+            f"this Spark session has no GraphFrames: start it with {hint}\n"
+            f"hint: for programs that start Spark themselves, PYSPARK_SUBMIT_ARGS='--packages {needed} "
+            "pyspark-shell' in the environment does it, or '--jars FILES pyspark-shell'"
+        )
+    if missing := _LINKAGE.search(said):
+        return EngineError(
+            f"this Spark session's GraphFrames does not go with what else is there ({missing[0]}): "
+            f"start it with both modules, of one version and for Spark {spark.version}: {hint}"
+        )
+    if lacks := _NO_METHOD.search(said):
+        return EngineError(
+            f"GraphFrames' JVM package, {_version(spark)}, is older than its Python package, {ours}, "
+            f"and has no {lacks[1]}: start the session with {hint}"
+        )
+    return None
+
+
+def _version(spark: SparkSession) -> str:
+    """Which GraphFrames the JVM has, as far as its jar says so."""
+    jvm: Any = spark._jvm
+    loader = jvm.Thread.currentThread().getContextClassLoader()
+    try:
+        found = loader.loadClass("org.graphframes.GraphFrame")
+        place = found.getProtectionDomain().getCodeSource().getLocation().getPath()
+        said: str = found.getPackage().getImplementationVersion() or place.rpartition("/")[2]
+    except Py4JError:
+        return "of a version that it does not tell"
+    return said
 
 
 def path_pairs_of_graphframe(
@@ -123,6 +166,8 @@ def path_pairs_of_graphframe(
         else:
             reached = step_graph.by_motifs(begins, length)
         pairs = reached.union(without_edges(edges, nodes, found, begins)).distinct().localCheckpoint()
+    except Py4JError as error:
+        raise _lacking(edges.sparkSession, error) or error from None
     finally:
         step_graph.close()
     return directed(pairs, ends, backwards=backwards)
@@ -154,15 +199,19 @@ class _StepGraph:
         )
 
     def _chains(self, graph: GraphFrame, begins: list[str] | None, length: int) -> DataFrame:
-        found: DataFrame = graph.find("; ".join(f"(v{i})-[e{i}]->(v{i + 1})" for i in range(length)))
+        # The ends have no names: edges say which they are, and no vertices are joined for them.
+        names = ["", *(f"v{i}" for i in range(1, length)), ""]
+        found: DataFrame = graph.find(
+            "; ".join(f"({names[i]})-[e{i}]->({names[i + 1]})" for i in range(length))
+        )
         last = length - 1
         found = found.where(F.col("e0.state").isin(list(self._automaton.initial)))
         found = found.where(F.col(f"e{last}.next").isin(list(self._automaton.accepting)))
         for i in range(last):
             found = found.where(F.col(f"e{i}.next") == F.col(f"e{i + 1}.state"))
         if begins is not None:
-            found = found.where(F.col("v0.id").isin(begins))
-        return found.select(F.col("v0.id").alias("source"), F.col(f"v{length}.id").alias("target"))
+            found = found.where(F.col("e0.src").isin(begins))
+        return found.select(F.col("e0.src").alias("source"), F.col(f"e{last}.dst").alias("target"))
 
     def by_pregel(self, begins: list[str] | None) -> DataFrame:
         """The pairs that paths with an edge join."""

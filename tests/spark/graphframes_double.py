@@ -13,7 +13,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
-_EDGE = re.compile(r"\((\w+)\)-\[(\w+)\]->\((\w+)\)")
+_EDGE = re.compile(r"\((\w*)\)-\[(\w+)\]->\((\w*)\)")
 
 
 class GraphFrame:
@@ -31,7 +31,7 @@ class GraphFrame:
         return Pregel(self)
 
     def find(self, pattern: str) -> DataFrame:
-        """Chains of named edges between named vertices: a struct for each name."""
+        """Chains of named edges: a struct for each of them, and for vertices that have a name."""
         found: DataFrame | None = None
         for part in pattern.split(";"):
             match = _EDGE.fullmatch(part.strip())
@@ -40,11 +40,13 @@ class GraphFrame:
             step = self.edges.select(
                 F.struct("*").alias(edge), F.col("src").alias("s"), F.col("dst").alias("d")
             )
-            if found is None:
-                step = step.join(self._named(here), F.col("s") == F.col(f"{here}.id"))
-            else:
+            if found is not None:
                 step = found.join(step, F.col(f"{here}.id") == F.col("s"))
-            found = step.join(self._named(there), F.col("d") == F.col(f"{there}.id")).drop("s", "d")
+            elif here:
+                step = step.join(self._named(here), F.col("s") == F.col(f"{here}.id"))
+            if there:
+                step = step.join(self._named(there), F.col("d") == F.col(f"{there}.id"))
+            found = step.drop("s", "d")
         assert found is not None
         return found
 

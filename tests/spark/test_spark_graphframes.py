@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -19,6 +20,7 @@ import graphframes as real  # after the skips
 from graphframes.lib import Pregel as RealPregel
 from hypothesis import given
 from hypothesis import strategies as st
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
@@ -116,7 +118,9 @@ def test_without_its_package(spark: SparkSession, tmp_path: Path) -> None:
     """This session has no jar of GraphFrames: the error says what to do."""
     g, _ = graph(0)
     with pytest.raises(
-        EngineError, match=r"spark\.jars\.packages=io\.graphframes:graphframes-spark4_2\.13:0"
+        EngineError,
+        match=r"spark\.jars\.packages=io\.graphframes:graphframes-spark4_2\.13:0[.\d]+,"
+        r"io\.graphframes:graphframes-graphx-spark4_2\.13:0",
     ):
         g.graphframe(spark)
     file = tmp_path / "g.nt"
@@ -124,6 +128,41 @@ def test_without_its_package(spark: SparkSession, tmp_path: Path) -> None:
     failed = CliRunner().invoke(app, ["paths", "<urn:knows>", "-g", str(file), "--engine", "graphframes"])
     assert (failed.exit_code, failed.stdout) == (1, "")
     assert "spark.jars.packages=" in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "java.lang.NoClassDefFoundError: org/graphframes/graphx/lib/Pregel",
+            r"does not go with .*NoClassDefFoundError: org/graphframes/graphx/lib/Pregel\).*"
+            r"both modules, of one version and for Spark 4.*graphframes-graphx-spark4_2\.13",
+        ),
+        (
+            "An error occurred while calling o7.requiredEdgeColumns. Trace:\npy4j.Py4JException: Method "
+            "requiredEdgeColumns([class java.lang.String]) does not exist\n\tat py4j.x",
+            rf"graphframes-0\.10\.jar, .*, {re.escape(real.__version__)}, and has no requiredEdgeColumns: ",
+        ),
+    ],
+)
+def test_a_package_of_another_kind_is_told_from_none(said: str, told: str) -> None:
+    """By what the JVM says, on a session without one."""
+    vertices, edges = Mock(), Mock()
+    vertices.sparkSession.version = "4.1.1"
+    found = vertices.sparkSession._jvm.Thread.currentThread().getContextClassLoader().loadClass()
+    found.getPackage().getImplementationVersion.return_value = None
+    where = found.getProtectionDomain().getCodeSource().getLocation()
+    where.getPath.return_value = "/jars/graphframes-0.10.jar"
+    with (
+        patch.object(real, "GraphFrame", Mock(side_effect=Py4JError(said))),
+        pytest.raises(EngineError, match=told),
+    ):
+        graphframes._made(vertices, edges)
+    with (
+        patch.object(real, "GraphFrame", Mock(side_effect=Py4JError("something else"))),
+        pytest.raises(Py4JError, match="something else"),
+    ):
+        graphframes._made(vertices, edges)
 
 
 def test_the_command_line(spark: SparkSession, tmp_path: Path) -> None:  # noqa: ARG001  # the session it uses
@@ -151,7 +190,7 @@ def test_graphframes_itself() -> None:
         [sys.executable, str(script), ",".join(map(str, found))],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYSPARK_PYTHON": sys.executable},
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4_000:]
