@@ -170,7 +170,7 @@ def end(job: Job, at: int) -> pa.RecordBatch:
 def _record(job: Job, asked: Asked, task: int, place: int) -> pa.RecordBatch:
     at = None if asked.newest is None else milliseconds(asked.newest, job.clock) * 1000
     rows: list[tuple[object, ...]] = [(asked.body, None, asked.over, asked.events)]
-    rows += [(None, letter_line(letter), None, 0) for letter in asked.letters]
+    rows += [(None, letter_line(letter, job.topics), None, 0) for letter in asked.letters]
     heads = _heads(job, at, task, place, rows)
     graph = np.repeat(list(asked.keys), list(map(len, asked.keys.values())))
     key = np.concatenate([_NO_KEYS, *asked.keys.values()])

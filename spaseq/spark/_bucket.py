@@ -1,12 +1,13 @@
 """The stateful stage of one bucket: chunks in, in any order; lines of matches out, up to the watermark.
 
 A bucket keeps the chunks as they came. Its *state* is those whose events are still to come, or may still
-matter to matches that are not complete, and a few numbers. Nothing else is stored between micro-batches.
+matter to matches that are not complete, and a few numbers. Chunks are numbered, so that what a step adds to
+the state, and takes from it, can be stored without the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from spaseq.sources import BadEvent
 from spaseq.spark._chunk import Chunk, Extent, decode, encode, extent, join
 from spaseq.spark._job import Job, looks_back, needs, pattern_of, query_of
 from spaseq.spark._late import late_letter
-from spaseq.spark._pack import pack, unpack
+from spaseq.spark._pack import pack, unpack, unpack_header
 from spaseq.spark._remote import Progress, RemotePipeline
 from spaseq.spark._stateless import background_of
 from spaseq.terms import Dictionary, Term
@@ -38,11 +39,47 @@ _END: Final = 1 << 63
 
 @dataclass(slots=True)
 class _Kept:
-    """A chunk: its bytes, what they say of themselves, and what they are, if somebody has looked."""
+    """A chunk: its bytes, what they say of themselves, its number, and what it is, if somebody has looked."""
 
     data: bytes
     extent: Extent
+    number: int
     chunk: Chunk | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is stored of a bucket: a head, and its chunks by their numbers."""
+
+    head: bytes
+    chunks: Mapping[int, bytes]
+
+    def packed(self) -> bytes:
+        """All of it, in one piece."""
+        sizes = [(number, len(data)) for number, data in self.chunks.items()]
+        parts = {"head": self.head, "chunks": b"".join(self.chunks.values())}
+        arrays = {name: np.frombuffer(part, dtype=np.uint8) for name, part in parts.items()}
+        return pack({"sizes": sizes}, arrays)
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> State:
+        """The state that was packed so. Raises EngineError for what another version packed."""
+        header, arrays = unpack(data)
+        chunks, at = arrays["chunks"].tobytes(), 0
+        found = {}
+        for number, size in header["sizes"]:
+            found[number] = chunks[at : at + size]
+            at += size
+        return cls(arrays["head"].tobytes(), found)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What has become of a stored state: another head, new chunks, and the numbers of those that are gone."""
+
+    head: bytes
+    added: Mapping[int, bytes]
+    dropped: Sequence[int]
 
 
 class Bucket:
@@ -61,6 +98,9 @@ class Bucket:
         kb = background_of(job, self._dictionary) if self._needs.triples else KnowledgeBase({})
         self._pipeline = RemotePipeline(self._query, self._dictionary, kb, job.evaluator, job.start)
         self._kept: list[_Kept] = []
+        self._count = 0
+        # The chunks that are stored, by their numbers.
+        self._stored: set[int] = set()
         #: The least time that may still come; everything before it was processed.
         self.reached = -_END
 
@@ -79,7 +119,7 @@ class Bucket:
         """Takes a chunk. Its events before ``watermark`` are late: left out, and returned by one bucket."""
         said = extent(data)
         if said.begin >= watermark:
-            self._kept.append(_Kept(data, said))
+            self._keep(data, said)
             return []
         chunk = decode(data, self._dictionary)
         late = np.flatnonzero(chunk.batch.time < watermark)
@@ -89,8 +129,12 @@ class Bucket:
         if len(late) < len(chunk.batch):
             rest = chunk.take(np.flatnonzero(chunk.batch.time >= watermark))
             data = encode(rest, with_triples=self._needs.triples)
-            self._kept.append(_Kept(data, extent(data), rest))
+            self._keep(data, extent(data), rest)
         return letters
+
+    def _keep(self, data: bytes, said: Extent, chunk: Chunk | None = None) -> None:
+        self._kept.append(_Kept(data, said, self._count, chunk))
+        self._count += 1
 
     def release(self, watermark: int) -> Iterator[str]:
         """Processes the events before ``watermark``; yields what they complete."""
@@ -167,8 +211,19 @@ class Bucket:
 
     # --- state --------------------------------------------------------------------------------
 
-    def to_bytes(self) -> bytes:
-        """The state."""
+    def changes(self) -> Changes:
+        """What is to be stored since the last call, and since the state that the bucket is from."""
+        here = {kept.number: kept.data for kept in self._kept}
+        added = {number: data for number, data in here.items() if number not in self._stored}
+        dropped = sorted(self._stored - here.keys())
+        self._stored = set(here)
+        return Changes(self._head(), added, dropped)
+
+    def state(self) -> State:
+        """All of the state."""
+        return State(self._head(), {kept.number: kept.data for kept in self._kept})
+
+    def _head(self) -> bytes:
         progress = self._pipeline.progress
         term = self._dictionary.term
         header = {
@@ -178,30 +233,27 @@ class Bucket:
             "left": progress.left,
             "done": progress.done,
             "drops": [[[str(term(i)) for i in key], at] for key, at in (progress.drops or {}).items()],
-            "chunks": [len(kept.data) for kept in self._kept],
+            "count": self._count,
         }
-        data = b"".join(kept.data for kept in self._kept)
-        return pack(header, {"chunks": np.frombuffer(data, dtype=np.uint8)})
+        return pack(header, {})
 
     @classmethod
-    def from_bytes(cls, data: bytes, job: Job) -> Bucket:
+    def from_state(cls, state: State, job: Job) -> Bucket:
         """The bucket of a state. Raises EngineError for one of another job, or that another version wrote."""
         bucket = cls(job)
-        header, arrays = unpack(data)
+        header = unpack_header(state.head)
         if header["job"] != job.identity:
             raise EngineError(
                 "this checkpoint is of another query, or of the same one with other windows or buckets: give "
                 f"each its own, or run it as it was begun ({header['job']} instead of {job.identity})"
             )
-        bucket._restore(header, arrays["chunks"].tobytes())
+        bucket._restore(header, state.chunks)
         return bucket
 
-    def _restore(self, header: dict[str, Any], data: bytes) -> None:
-        at = 0
-        for size in header["chunks"]:
-            part = data[at : at + size]
-            self._kept.append(_Kept(part, extent(part)))
-            at += size
+    def _restore(self, header: dict[str, Any], chunks: Mapping[int, bytes]) -> None:
+        self._kept = [_Kept(data, extent(data), number) for number, data in sorted(chunks.items())]
+        self._count = header["count"]
+        self._stored = set(chunks)
         self.reached = header["reached"]
         drops = {self._key(texts): position for texts, position in header["drops"]}
         progress = Progress(header["position"], header["left"], header["done"], drops)

@@ -54,6 +54,7 @@ class Job:
     ``buckets``: the numbers of its buckets. ``kb``: its background graphs, see ``_background``.
     ``is_stream``: whether events come in micro-batches, so that some may be late. ``joined``: what of the
     background graphs is not in ``kb``; ``background``: a hash of ``kb``, by which processes know it.
+    ``topics``: see ``_topics``.
     """
 
     text: str
@@ -65,6 +66,7 @@ class Job:
     is_stream: bool = False
     joined: Joined | None = None
     background: str = ""
+    topics: tuple[tuple[str, str], ...] = ()
 
     @property
     def identity(self) -> str:
@@ -145,35 +147,51 @@ def looks_back(pattern: SequencePattern) -> int:
     return 1 if usual else 3
 
 
-def bucket_numbers(count: int, partitions: int) -> tuple[int, ...]:
-    """Numbers for so many buckets that Spark's hash spreads evenly over shuffle partitions.
+def bucket_numbers(count: int) -> tuple[int, ...]:
+    """Numbers for so many buckets that Spark's hash spreads evenly, over any number of partitions.
 
-    >>> [partition_of(number, 4) for number in bucket_numbers(8, 4)]
-    [0, 1, 2, 3, 0, 1, 2, 3]
+    That hash, Murmur3 of an integer with seed 42, has an inverse: bucket ``i`` has the number whose hash is
+    ``i``, so that its partition is ``i`` modulo how many there are.
+
+    >>> [partition_of(number, 4) for number in bucket_numbers(6)]
+    [0, 1, 2, 3, 0, 1]
     """
-    found: list[list[int]] = [[] for _ in range(partitions)]
-    wanted = -(-count // partitions)
-    number = 0
-    while any(len(numbers) < wanted for numbers in found):
-        numbers = found[partition_of(number, partitions)]
-        if len(numbers) < wanted:
-            numbers.append(number)
-        number += 1
-    return tuple(found[i % partitions][i // partitions] for i in range(count))
+    return tuple(map(_hashed_to, range(count)))
+
+
+_WORD: Final = 0xFFFFFFFF
+
+#: The factors of the hash, and their inverses modulo 2 to the 32.
+_FACTORS: Final = (0xCC9E2D51, 0x1B873593, 5, 0x85EBCA6B, 0xC2B2AE35)
+_INVERSES: Final = tuple(pow(factor, -1, 1 << 32) for factor in _FACTORS)
+_ADDED: Final = 0xE6546B64
+_SEED: Final = 42
+_BYTES: Final = 4  # the length of an integer
+
+
+def _rotated(word: int, by: int) -> int:
+    return ((word << by) | (word >> (32 - by))) & _WORD
+
+
+def _hashed_to(code: int) -> int:
+    """The integer that Spark hashes to ``code``."""
+    code ^= code >> 16
+    code = code * _INVERSES[4] & _WORD
+    code ^= code >> 13 ^ code >> 26
+    code = code * _INVERSES[3] & _WORD
+    code ^= code >> 16
+    code = _rotated(((code ^ _BYTES) - _ADDED) * _INVERSES[2] & _WORD, 32 - 13)
+    word = _rotated((code ^ _SEED) * _INVERSES[1] & _WORD, 32 - 15) * _INVERSES[0] & _WORD
+    return word - (1 << 32) if word >> 31 else word
 
 
 def partition_of(number: int, partitions: int) -> int:
     """Where Spark's hash partitioning puts an integer: Murmur3 with seed 42, modulo."""
-    mask = 0xFFFFFFFF
-
-    def rotated(word: int, by: int) -> int:
-        return ((word << by) | (word >> (32 - by))) & mask
-
-    word = rotated(number * 0xCC9E2D51 & mask, 15) * 0x1B873593 & mask
-    code = (rotated(42 ^ word, 13) * 5 + 0xE6546B64) & mask
-    code ^= 4  # the length of an integer in bytes
-    code = (code ^ (code >> 16)) * 0x85EBCA6B & mask
-    code = (code ^ (code >> 13)) * 0xC2B2AE35 & mask
+    word = _rotated(number * _FACTORS[0] & _WORD, 15) * _FACTORS[1] & _WORD
+    code = (_rotated(_SEED ^ word, 13) * _FACTORS[2] + _ADDED) & _WORD
+    code ^= _BYTES
+    code = (code ^ (code >> 16)) * _FACTORS[3] & _WORD
+    code = (code ^ (code >> 13)) * _FACTORS[4] & _WORD
     code ^= code >> 16
     signed = code - (1 << 32) if code >> 31 else code
     return signed % partitions

@@ -17,6 +17,7 @@ from spaseq.interop import RdflibTerm
 from spaseq.language.syntax import Construct, Query
 from spaseq.results.match import Event, Match
 from spaseq.sources import BadEvent
+from spaseq.spark._topics import Topics, addressed
 from spaseq.terms import Dictionary
 
 #: What a line is: a match, an event that came too late, or one that is malformed.
@@ -25,9 +26,9 @@ LATE: Final = "late"
 BAD: Final = "bad"
 
 
-def letter_line(letter: BadEvent) -> str:
-    """A dead letter as one line of JSON."""
-    return json.dumps(asdict(letter), ensure_ascii=False)
+def letter_line(letter: BadEvent, topics: Topics = ()) -> str:
+    """A dead letter as one line of JSON; what is of a topic says where it is there."""
+    return json.dumps(asdict(addressed(letter, topics)), ensure_ascii=False)
 
 
 def letter_of_line(line: str) -> BadEvent:

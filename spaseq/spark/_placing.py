@@ -71,7 +71,7 @@ def placed(
     shipped = tables(here, dictionary)
     if not there:
         return Placed(shipped)
-    joined = Joined(tuple(there), bucket_numbers(partitions, partitions))
+    joined = Joined(tuple(there), bucket_numbers(partitions))
     return Placed(shipped, joined, _rows(there, pattern, asked, partitions))
 
 

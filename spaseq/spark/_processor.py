@@ -33,8 +33,8 @@ class BucketProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
-        self._token = handle.getValueState("token", "token string")
-        self._state = handle.getValueState("state", "state binary")
+        self._head = handle.getValueState("head", "token string, head binary, timer bigint")
+        self._chunks = handle.getMapState("chunks", "number bigint", "data binary")
 
     def handleInputRows(  # noqa: N802  # Spark's name
         self,
@@ -42,7 +42,7 @@ class BucketProcessor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803  # Spark's name
     ) -> Iterator[pd.DataFrame]:
-        yield self._buckets.take(int(key[0]), rows, timerValues)
+        yield from self._buckets.take(int(key[0]), rows, timerValues)
 
     def handleExpiredTimer(  # noqa: N802  # Spark's name
         self,
@@ -50,7 +50,7 @@ class BucketProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803  # Spark's name
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803  # Spark's name
     ) -> Iterator[pd.DataFrame]:
-        yield self._buckets.move(int(key[0]), timerValues)
+        yield from self._buckets.move(int(key[0]), timerValues)
 
     def close(self) -> None:
         """What there is to keep is stored."""
@@ -60,4 +60,4 @@ class BucketProcessor(StatefulProcessor):
     def _buckets(self) -> Buckets:
         from spaseq.spark._stages import Buckets
 
-        return Buckets(self._job, self._handle, self._token, self._state)
+        return Buckets(self._job, self._handle, self._head, self._chunks)

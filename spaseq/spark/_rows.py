@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyoxigraph import BlankNode, NamedNode, RdfFormat, parse
 
 from spaseq._terms_kernel import KIND, LABEL
@@ -16,6 +18,7 @@ from spaseq.gpm.solutions import group_codes
 from spaseq.limits import Limits
 from spaseq.sources import BadEvent
 from spaseq.sources._fast import Quads
+from spaseq.spark._chunk import numbered, terms_out
 from spaseq.spark._lines import letter_line, letter_of_line
 from spaseq.terms import UNBOUND, Dictionary
 
@@ -70,10 +73,8 @@ def _quickly(rows: pa.RecordBatch, dictionary: Dictionary) -> EventBatch | None:
         event = np.searchsorted(ends, starts, side="right")
         here = s >= 0
         s, p, o, event = s[here], p[here], o[here], event[here]
-        s, o = _scoped(dictionary, event, s, o)
-        if len(s):
-            different = np.sort(np.unique(group_codes([event, s, p, o]), return_index=True)[1])
-            s, p, o, event = s[different], p[different], o[different], event[different]
+        s, o = scoped(dictionary, event, s, o)
+        event, s, p, o = without_repeated(event, s, p, o)
         count = len(payloads)
         return EventBatch(
             dictionary,
@@ -89,7 +90,7 @@ def _quickly(rows: pa.RecordBatch, dictionary: Dictionary) -> EventBatch | None:
         )
 
 
-def _scoped(dictionary: Dictionary, event: Ids, s: Ids, o: Ids) -> tuple[Ids, Ids]:
+def scoped(dictionary: Dictionary, event: Ids, s: Ids, o: Ids) -> tuple[Ids, Ids]:
     """A fresh blank node for each label of an event."""
     table = dictionary.table()
     labels = [table.terms[column, KIND] == LABEL for column in (s, o)]
@@ -101,6 +102,17 @@ def _scoped(dictionary: Dictionary, event: Ids, s: Ids, o: Ids) -> tuple[Ids, Id
     s, o = s.copy(), o.copy()
     s[labels[0]], o[labels[1]] = np.split(fresh, [np.count_nonzero(labels[0])])
     return s, o
+
+
+def without_repeated(event: Ids, s: Ids, p: Ids, o: Ids) -> tuple[Ids, Ids, Ids, Ids]:
+    """The triples of events, each once, in their order."""
+    # A hash tells at once what is usual, that none is repeated; two of one hash are looked at.
+    mixed = ((event * 0x1F3D5B79 + s) * 0x2545F491 + p) * 0x1E3779B1 + o
+    ordered = np.sort(mixed)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return event, s, p, o
+    different = np.sort(np.unique(group_codes([event, s, p, o]), return_index=True)[1])
+    return event[different], s[different], p[different], o[different]
 
 
 def _names(column: pa.Array, dictionary: Dictionary) -> Ids:
@@ -149,7 +161,7 @@ def _add(builder: BatchBuilder, row: dict[str, Any]) -> None:
     builder.add(row["time"], row["n"], [quad.triple for quad in quads], graph)
 
 
-def bad_row(letter: BadEvent, n: int) -> dict[str, Any]:
+def bad_row(letter: BadEvent, n: int | None) -> dict[str, Any]:
     """The row of a dead letter."""
     row: dict[str, Any] = dict.fromkeys(ARROW.names)
     return row | {"stream": letter.stream, "n": n, "bad": letter_line(letter)}
@@ -157,22 +169,41 @@ def bad_row(letter: BadEvent, n: int) -> dict[str, Any]:
 
 def rows_of(batch: EventBatch) -> pa.RecordBatch:
     """The rows of some events."""
-    term = batch.dictionary.term
-    payloads = [
-        "".join(f"{term(s)} {term(p)} {term(o)} .\n" for s, p, o in batch.triples(event)).encode()
-        for event in range(len(batch))
-    ]
-    names = [None if graph == UNBOUND else term(graph) for graph in batch.graph.tolist()]
-    graphs = [g if g is None else str(g) if isinstance(g, BlankNode) else g.value for g in names]
+    with batch.dictionary.lock:
+        used, local = numbered(batch.dictionary, batch.live_ids())
+        found = terms_out(batch.dictionary, used)
+    ends = np.append(np.int32(0), found["ends"])
+    texts = _binary(ends, found["terms"], len(used))
+
+    def terms(ids: Ids) -> pa.Array:
+        """Their N-Triples; null for ``UNBOUND``."""
+        places = local[ids] - 1
+        return texts.take(pa.array(places, mask=places < 0))
+
+    lines = pc.binary_join_element_wise(terms(batch.s), terms(batch.p), terms(batch.o), b".\n", b" ")
+    begins = np.frombuffer(lines.buffers()[1], dtype=np.int32)[: len(lines) + 1]
+    payloads = _binary(begins[batch.offset], np.frombuffer(lines.buffers()[2] or b"", np.uint8), len(batch))
     return pa.RecordBatch.from_arrays(
         [
-            pa.array([term(stream).value for stream in batch.stream.tolist()], pa.string()),
+            _unbracketed(terms(batch.stream)),
             pa.array([batch.clock.value] * len(batch), pa.string()),
             pa.array(batch.time),
             pa.array(batch.n),
-            pa.array(graphs, pa.string()),
-            pa.array(payloads, pa.binary()),
+            _unbracketed(terms(batch.graph)),
+            payloads,
             pa.nulls(len(batch), pa.string()),
         ],
         schema=ARROW,
     )
+
+
+def _binary(ends: npt.NDArray[np.int32], data: npt.NDArray[np.generic], count: int) -> pa.Array:
+    """Texts that stand one after the other, by where each begins, and the last one ends."""
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(pa.binary(), count, buffers)
+
+
+def _unbracketed(terms: pa.Array) -> pa.Array:
+    """IRIs without their brackets, and blank nodes as they are."""
+    texts = terms.cast(pa.string())
+    return pc.if_else(pc.starts_with(texts, "<"), pc.utf8_slice_codeunits(texts, 1, -1), texts)

@@ -7,24 +7,30 @@ events (``over``: the stamps of those that are in no chunk), or brings a dead le
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues, ValueState
+from pyspark.sql.streaming.stateful_processor import (
+    MapState,
+    StatefulProcessorHandle,
+    TimerValues,
+    ValueState,
+)
 
 from spaseq.events import EARLIEST, EventBatch
 from spaseq.sources import BadEvent
 from spaseq.spark import _asking
 from spaseq.spark._asking import asking_of
 from spaseq.spark._blocks import read_row
-from spaseq.spark._bucket import Bucket
+from spaseq.spark._bucket import Bucket, State
 from spaseq.spark._job import END_MS, Job, looks_back, milliseconds, pattern_of, reached
+from spaseq.spark._keeper import Answer, Done, Step, blocks
+from spaseq.spark._keepers import take
 from spaseq.spark._lines import BAD, LATE, MATCH, letter_line
 from spaseq.spark._passed_over import late_among
 from spaseq.spark._rows import read_rows
@@ -50,10 +56,10 @@ _BETWEEN: Final = pa.schema(
 )
 _ANSWERS: Final = pa.schema([("kind", pa.string()), ("line", pa.string())])
 
-#: An answer: its kind and its line.
-Answer = tuple[str, str]
-
 Batches = Iterable[pa.RecordBatch]
+
+#: Makes events of rows; what is malformed goes to the list.
+Reading = Callable[[pa.RecordBatch, Dictionary, list[BadEvent]], Iterator[EventBatch]]
 
 
 # --- the stateless stage, or the one before it if there is one ---------------------------------
@@ -82,13 +88,13 @@ def from_blocks(job: Job, lateness_ms: int) -> Callable[[Batches], Iterator[pa.R
     return stage
 
 
-def from_rows(job: Job) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """The same on rows of events, see ``_rows``."""
+def from_rows(job: Job, reading: Reading = read_rows) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """The same on rows of events, see ``_rows``; or on others, by what reads them."""
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
         def read(letters: list[BadEvent]) -> Iterator[EventBatch]:
             for batch in batches:
-                yield from read_rows(batch, _dictionary(job), letters)
+                yield from reading(batch, _dictionary(job), letters)
 
         yield from _staged(job, read)
         settle()
@@ -123,7 +129,9 @@ def rows_of(job: Job, passed: Passed) -> list[tuple[object, ...]]:
     at = None if passed.newest is None else milliseconds(passed.newest, job.clock) * 1000
     rows: list[tuple[object, ...]] = [(at, job.buckets[0], 0, None, None, passed.over, passed.events)]
     rows += [(at, piece.bucket, piece.begin, piece.data, None, None, 0) for piece in passed.pieces]
-    rows += [(at, job.buckets[0], 0, None, letter_line(letter), None, 0) for letter in passed.letters]
+    rows += [
+        (at, job.buckets[0], 0, None, letter_line(letter, job.topics), None, 0) for letter in passed.letters
+    ]
     return rows
 
 
@@ -146,21 +154,23 @@ def all_at_once(job: Job) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
         for _, members in groupby(rows, key=lambda row: row["bucket"]):
-            bucket = Bucket(job)
-            for row in members:
-                if row["letter"] is not None:
-                    yield _answers([(BAD, row["letter"])])
-                if row["chunk"] is not None:
-                    found = [(MATCH, line) for line in bucket.release(row["begin"])]
-                    bucket.add(row["chunk"], bucket.reached)
-                    if found:
-                        yield _answers(found)
-            found = [(MATCH, line) for line in bucket.close()]
-            if found:
-                yield _answers(found)
+            yield from map(_answers, blocks(_all_of(Bucket(job), members)))
         settle()
 
     return stage
+
+
+def _all_of(bucket: Bucket, rows: Iterable[dict[str, Any]]) -> Iterator[Answer]:
+    """All answers of a bucket."""
+    for row in rows:
+        if row["letter"] is not None:
+            yield BAD, row["letter"]
+        if row["chunk"] is not None:
+            for line in bucket.release(row["begin"]):
+                yield MATCH, line
+            bucket.add(row["chunk"], bucket.reached)
+    for line in bucket.close():
+        yield MATCH, line
 
 
 def _answers(found: list[Answer]) -> pa.RecordBatch:
@@ -168,95 +178,101 @@ def _answers(found: list[Answer]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(kinds), pa.array(lines)], schema=_ANSWERS)
 
 
-@dataclass(slots=True)
-class _Warm:
-    """A bucket as it was when a state was stored, in the process that stored it."""
-
-    token: str
-    bucket: Bucket
-
-
-#: The buckets of this process, by job and number. Spark reuses its Python processes.
-_warm: dict[tuple[Job, int], _Warm] = {}
+#: No timer is set.
+_NO_TIMER: Final = -1
 
 
 class Buckets:
-    """The buckets of a stream in one process, as ``BucketProcessor`` hands them on.
+    """The buckets of a stream, as ``BucketProcessor`` hands them on, and their states in Spark.
 
-    Stored are the bucket's state and a token of it. A process that still has the bucket of that token goes
-    on with it; any other reads the state.
+    The state of a bucket is its chunks, each under its number, and its head, with the token by which keepers
+    know it (``_keeper``) and the time for which a timer is set, ``_NO_TIMER`` if none is.
     """
 
-    def __init__(
-        self, job: Job, handle: StatefulProcessorHandle, token: ValueState, state: ValueState
-    ) -> None:
+    def __init__(self, job: Job, handle: StatefulProcessorHandle, head: ValueState, chunks: MapState) -> None:
         self._job = job
         self._handle = handle
-        self._token = token
-        self._state = state
+        self._head = head
+        self._chunks = chunks
         self._trails = looks_back(pattern_of(job.text)) > 1
+        task = TaskContext.get()
+        # A run has one: what is warm of another run may be of other background graphs, and is not asked for.
+        run = task and task.getLocalProperty("spark.jobGroup.id")
+        self._query = f"{run} {job.identity} {job.background} {job.topics}"
+        self._partition = 0 if task is None else task.partitionId()
 
-    def take(self, number: int, rows: Iterable[pd.DataFrame], timers: TimerValues) -> pd.DataFrame:
+    def take(self, number: int, rows: Iterable[pd.DataFrame], timers: TimerValues) -> Iterator[pd.DataFrame]:
         """The rows of a bucket in a micro-batch; its answers."""
         chunks: list[bytes] = []
-        found: list[Answer] = []
+        told: list[Answer] = []
         watermark = self._watermark(timers)
         for frame in rows:
-            found += [(BAD, letter) for letter in frame["letter"] if letter is not None]
+            told += [(BAD, letter) for letter in frame["letter"] if letter is not None]
             chunks += [bytes(chunk) for chunk in frame["chunk"] if chunk is not None]
             for over in frame["over"].dropna():
-                found += [(LATE, letter_line(letter)) for letter in late_among(bytes(over), watermark)]
+                letters = late_among(bytes(over), watermark)
+                told += [(LATE, letter_line(letter, self._job.topics)) for letter in letters]
+        if told:
+            yield _frame(told)
         if chunks:
-            bucket = self._load(number)
-            for chunk in chunks:
-                found += [(LATE, letter_line(letter)) for letter in bucket.add(chunk, watermark)]
-            found += self._advance(bucket, watermark)
-            for timer in list(self._handle.listTimers()):
-                self._handle.deleteTimer(timer)
-            self._store(number, bucket, timers.getCurrentWatermarkInMs())
-        return _frame(found)
+            yield from self._step(number, timers, tuple(chunks))
 
-    def move(self, number: int, timers: TimerValues) -> pd.DataFrame:
+    def move(self, number: int, timers: TimerValues) -> Iterator[pd.DataFrame]:
         """Moves a bucket to the watermark; its answers."""
-        bucket = self._load(number)
-        found = self._advance(bucket, self._watermark(timers))
-        self._store(number, bucket, timers.getCurrentWatermarkInMs())
-        return _frame(found)
+        yield from self._step(number, timers)
+
+    def _step(
+        self, number: int, timers: TimerValues, chunks: tuple[bytes, ...] = ()
+    ) -> Iterator[pd.DataFrame]:
+        found = self._head.get()
+        token, head, timer = found or (None, None, _NO_TIMER)
+        if chunks and timer != _NO_TIMER:  # without chunks it is the timer that has expired
+            self._handle.deleteTimer(timer)
+        watermark = self._watermark(timers)
+        is_over = watermark >= reached(END_MS, self._job.clock)
+        step = Step(self._query, number, token, chunks, watermark, is_over)
+        for said in take(step, self._partition, _Stored(self._job, head, self._chunks)):
+            if isinstance(said, Done):
+                self._store(said, timers.getCurrentWatermarkInMs())
+            else:
+                yield _frame(said)
 
     def _watermark(self, timers: TimerValues) -> int:
         """The least time that may still come; Spark says 0 as long as it knows nothing."""
         watermark = timers.getCurrentWatermarkInMs()
         return reached(watermark, self._job.clock) if watermark > 0 else EARLIEST
 
-    def _advance(self, bucket: Bucket, watermark: int) -> list[Answer]:
-        is_over = watermark >= reached(END_MS, self._job.clock)
-        lines = bucket.close() if is_over else bucket.release(watermark)
-        return [(MATCH, line) for line in lines]
+    def _store(self, done: Done, watermark_ms: int) -> None:
+        for dropped in done.changes.dropped:
+            self._chunks.removeKey((dropped,))
+        for added, data in done.changes.added.items():
+            self._chunks.updateValue((added,), (data,))
+        due = _NO_TIMER
+        if done.held is not None:
+            due = max(watermark_ms, milliseconds(done.held, self._job.clock)) + 1
+        elif self._trails and done.waits:
+            due = watermark_ms + 1
+        self._head.update((done.token, done.changes.head, due))
+        if due != _NO_TIMER:
+            self._handle.registerTimer(due)
 
-    def _load(self, number: int) -> Bucket:
-        token = self._token.get()
-        if token is None:
-            return Bucket(self._job)
-        warm = _warm.pop(self._place(number), None)
-        if warm is not None and warm.token == token[0]:
-            return warm.bucket
-        state = self._state.get()
-        assert state is not None  # it is stored with the token
-        return Bucket.from_bytes(bytes(state[0]), self._job)
 
-    def _store(self, number: int, bucket: Bucket, watermark_ms: int) -> None:
-        token = uuid.uuid4().hex
-        self._token.update((token,))
-        self._state.update((bucket.to_bytes(),))
-        _warm[self._place(number)] = _Warm(token, bucket)
-        held = bucket.held
-        if held is not None:
-            self._handle.registerTimer(max(watermark_ms, milliseconds(held, self._job.clock)) + 1)
-        elif self._trails and bucket.waits:
-            self._handle.registerTimer(watermark_ms + 1)
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What Spark has of a bucket, for a keeper that has not."""
 
-    def _place(self, number: int) -> tuple[Job, int]:
-        return replace(self._job, kb=None), number
+    of: Job
+    head: bytes | None
+    chunks: MapState
+
+    def job(self) -> Job:
+        """See ``Knows``."""
+        return self.of
+
+    def state(self) -> State:
+        """See ``Knows``."""
+        assert self.head is not None  # it is stored with the token
+        return State(bytes(self.head), {key[0]: bytes(value[0]) for key, value in self.chunks.iterator()})
 
 
 def _frame(found: list[Answer]) -> pd.DataFrame:

@@ -15,6 +15,7 @@ import spaseq.spark._processor
 import spaseq.spark._rows
 import spaseq.spark._stages
 import spaseq.spark.source  # noqa: F401  # so that workers need not load it
+from spaseq.spark import _keepers
 from spaseq.spark._settle import settle
 
 _QUERY = """SELECT ?a ?b WITHIN 5 SECONDS SLIDING PARTITION BY ?k
@@ -25,11 +26,12 @@ WHERE { SEQ(A ; B+)
 
 
 def main() -> None:
-    """Loads what workers need, and becomes PySpark's daemon."""
+    """Loads what workers need, makes room for what they share, and becomes PySpark's daemon."""
     # PySpark's daemon says on standard output where it listens.
     with redirect_stdout(sys.stderr):
         exercise()
     settle()
+    _keepers.start()
     daemon.manager()  # type: ignore[no-untyped-call]  # PySpark's
 
 
@@ -58,7 +60,7 @@ def exercise() -> list[str]:
         for piece in passed.pieces:
             bucket.add(piece.data, 0)
     found = list(bucket.release(6))
-    return found + list(Bucket.from_bytes(bucket.to_bytes(), job).close())
+    return found + list(Bucket.from_state(bucket.state(), job).close())
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spaseq.errors import EngineError
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
-from spaseq.spark._bucket import Bucket
+from spaseq.spark._bucket import Bucket, State
 from spaseq.spark._forms import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark._job import END_MS, reached
 from spaseq.spark._lines import BAD, LATE, MATCH, letter_line
@@ -111,7 +111,7 @@ class _Driver:
                 self._bucket, self._newest = Bucket(self._job), {}
         answers = self._process(rows)
         header = {"answers": answers, "newest": list(self._newest.items())}
-        state = np.frombuffer(self._bucket.to_bytes(), dtype=np.uint8)
+        state = np.frombuffer(self._bucket.state().packed(), dtype=np.uint8)
         _replace(done, pack(header, {"state": state}))
         self._number = number
         self._sink(number, answers)
@@ -129,9 +129,12 @@ class _Driver:
                 answers.append((BAD, row["letter"]))
             if row["chunk"] is not None:
                 late = self._bucket.add(row["chunk"], before)
-                answers += [(LATE, letter_line(letter)) for letter in late]
+                answers += [(LATE, letter_line(letter, self._job.topics)) for letter in late]
             if row["over"] is not None:
-                answers += [(LATE, letter_line(letter)) for letter in late_among(row["over"], before)]
+                answers += [
+                    (LATE, letter_line(letter, self._job.topics))
+                    for letter in late_among(row["over"], before)
+                ]
             if at is not None:
                 newest = self._newest.get(row["source"], _NEVER)
                 self._newest[row["source"]] = max(newest, at // 1000)
@@ -149,7 +152,7 @@ class _Driver:
     def _load(self, number: int) -> Mapping[str, Any]:
         """Takes over the state that a micro-batch left."""
         header, arrays = unpack(self._path(number).read_bytes())
-        self._bucket = Bucket.from_bytes(arrays["state"].tobytes(), self._job)
+        self._bucket = Bucket.from_state(State.unpacked(arrays["state"].tobytes()), self._job)
         self._newest = dict(header["newest"])
         self._number = number
         return header

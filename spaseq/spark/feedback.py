@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
@@ -10,12 +12,20 @@ from spaseq.events import Clock
 from spaseq.language import prepare
 from spaseq.language.syntax import Construct, Query, RegisterKind
 
+#: A label of a blank node, in a line.
+_LABEL: Final = r'(_:|"bnode","value":")\w+'
+
+#: What the metadata of the column ``n`` say of derived events.
+_DERIVED: Final = "spaseq.derived"
+
 
 def derived(found: DataFrame, query: Query | str, *, clock: Clock | str = Clock.INSTANTS) -> DataFrame:
     """The events that the matches of a REGISTER STREAM … CONSTRUCT query make, as ``matches`` takes them.
 
-    ``found`` are its matches (see ``matches``), on that ``clock``. An event has the time at which its match
-    ends; those of equal time come in the order of the rows.
+    ``found`` are its matches (see ``matches``), in batches or as a stream, on that ``clock``. An event has
+    the time at which its match ends; those of equal time are ordered by a hash of their matches, so that
+    their order is the same in every run. A stream of them is read by another query of Spark's, from where it
+    was written, such as a topic (``kafka_messages``): within one, all of them would be late.
     """
     prepared = prepare(query) if isinstance(query, str) else query
     register = prepared.register
@@ -31,9 +41,20 @@ def derived(found: DataFrame, query: Query | str, *, clock: Clock | str = Clock.
         "stream": F.lit(register.iri.value),
         "clock": F.lit(clock.value),
         "time": end.cast("bigint"),
-        "n": F.monotonically_increasing_id(),
+        # Without the labels of blank nodes, which are new ones in each run; and no number is negative.
+        "n": F.shiftrightunsigned(F.xxhash64(F.regexp_replace("json", _LABEL, "$1")), 1),
         "graph": F.lit(None).cast("string"),
         "payload": F.col("graph").cast("binary"),
         "bad": F.lit(None).cast("string"),
     }
-    return found.select(*(column.alias(name) for name, column in columns.items()))
+    events = found.select(*(column.alias(name) for name, column in columns.items()))
+    return events.withMetadata("n", {_DERIVED: True}) if found.isStreaming else events
+
+
+def require_read(events: DataFrame) -> None:
+    """Raises EngineError for a stream that ``derived`` has made in the same query."""
+    if events.isStreaming and "n" in events.columns and events.schema["n"].metadata.get(_DERIVED):
+        raise EngineError(
+            "these events are made of matches by the same streaming query of Spark's, and would all be late: "
+            "write them to a topic (kafka_messages) or to files, and read them from there"
+        )

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from pyoxigraph import NamedNode
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from spaseq.errors import SourceError
-from spaseq.events import Clock, EventBatch
-from spaseq.sources import GENERATED_AT, BadEvent, SourceOptions, open_source
+from spaseq.events import Clock
+from spaseq.sources import GENERATED_AT, BadEvent, SourceOptions
 from spaseq.spark._lines import MATCH
+from spaseq.spark._messages import Reading
 from spaseq.spark._rows import ARROW, EVENTS, bad_row, rows_of
+from spaseq.spark._topics import Topics
 from spaseq.terms import Dictionary
 
 #: Which artefact has the connector; its version is Spark's.
 CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
-#: Arrival numbers are offsets, and the number of the partition in the lowest bits.
-_PARTITION_BITS: Final = 16
+#: Under which name the column ``n`` says of what topics it has offsets.
+_TOPICS: Final = "spaseq.topics"
+
+#: How long a broker may take to say which topics it has.
+_PATIENCE_MS: Final = "10000"
 
 _MESSAGE: Final = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
@@ -39,12 +45,14 @@ def kafka_events(
     """The events of some streams, as ``matches`` takes them: as a stream, or what is there now.
 
     ``topics``: the stream's IRI → its topic. ``options``: how messages are to be read, N-Quads with the time
-    in the default graph unless given; a message that is not exactly one event is a dead letter, which says
-    its topic, partition and offset, and keeps it.
+    in the default graph unless given (these are decoded many at once, other formats message by message); a
+    message that is not exactly one event is a dead letter, which keeps it. Letters, those of late events too,
+    say the topic, the partition and the offset.
     ``time="arrival"`` takes the time at which the broker has got a message, as an instant. Events of equal
     time are ordered by their offsets, then by partition. ``follow``: new messages are waited for. ``kafka``:
     further options of Spark's connector, such as ``startingOffsets`` (``earliest`` unless given) or
-    ``maxOffsetsPerTrigger``. Raises SourceError where the session does not have the connector.
+    ``maxOffsetsPerTrigger``. Raises SourceError where the session does not have the connector, no broker
+    answers, or a topic is not there.
     """
     options = options or SourceOptions(format="nq")
     reader = spark.readStream if follow else spark.read
@@ -62,10 +70,44 @@ def kafka_events(
         raise SourceError(
             f"this Spark session has no Kafka connector: start it with --packages {CONNECTOR}:{spark.version}"
         ) from None
+    _require(spark, servers, topics.values(), kafka or {})
     chosen = rows.select(
         "topic", "value", "offset", F.col("partition"), F.unix_micros("timestamp").alias("micros")
     )
-    return chosen.mapInArrow(_reader({topic: iri for iri, topic in topics.items()}, options), EVENTS)
+    reading = Reading({topic: iri for iri, topic in topics.items()}, options)
+    events = chosen.mapInArrow(_as_events(reading), EVENTS)
+    # What dead letters say of their events, wherever these are found to be late.
+    events = events.withMetadata("n", {_TOPICS: dict(topics)})
+    _behind[events] = Messages(chosen, reading)
+    return events
+
+
+def _require(spark: SparkSession, servers: str, topics: Iterable[str], options: Mapping[str, str]) -> None:
+    """Raises SourceError if a topic is not there, which Spark only says in its tasks, if at all."""
+    from py4j.protocol import Py4JJavaError
+
+    jvm: Any = spark._jvm
+    patience = dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), _PATIENCE_MS)
+    given = {name[6:]: value for name, value in options.items() if name.startswith("kafka.")}
+    properties = jvm.java.util.Properties()
+    for name, value in (patience | given | {"bootstrap.servers": servers}).items():
+        properties.setProperty(name, value)
+    admin = jvm.org.apache.kafka.clients.admin.AdminClient
+    try:
+        client = admin.create(properties)
+        try:
+            known = set(client.listTopics().names().get())
+        finally:
+            client.close()
+    except Py4JJavaError as error:
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        raise SourceError(f"Kafka at {servers}: {cause.getMessage()}") from None
+    for topic in sorted(set(topics) - known):
+        near = get_close_matches(topic, known, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f", among {len(known)}"
+        raise SourceError(f"Kafka at {servers} has no topic {topic!r}{hint}")
 
 
 def kafka_messages(events: DataFrame, *, time: str = GENERATED_AT.value) -> DataFrame:
@@ -107,43 +149,40 @@ def _message(row: Mapping[str, Any], time: str) -> dict[str, bytes]:
     return {"key": graph[1:-1].encode(), "value": "\n".join([*lines, ""]).encode()}
 
 
-def _reader(
-    streams: Mapping[str, str], options: SourceOptions
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _as_events(reading: Reading) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        dictionary = Dictionary()
+        letters: list[BadEvent] = []
         for batch in batches:
-            dictionary = Dictionary()
-            yield pa.RecordBatch.from_pylist(
-                [_event(row, streams[row["topic"]], options, dictionary) for row in batch.to_pylist()],
-                schema=ARROW,
-            )
+            for found in reading.read(batch, dictionary, letters):
+                yield rows_of(found)
+            if letters:
+                yield pa.RecordBatch.from_pylist([bad_row(letter, None) for letter in letters], schema=ARROW)
+                letters.clear()
+            dictionary.sweep()
 
     return read
 
 
-def _event(
-    row: Mapping[str, Any], stream: str, options: SourceOptions, dictionary: Dictionary
-) -> dict[str, Any]:
-    """The row of a message's event, or of its dead letter."""
-    number = (row["offset"] << _PARTITION_BITS) | row["partition"]
-    value = row["value"]
-    letters: list[BadEvent] = []
-    found: list[EventBatch] = []
-    if value is not None:
-        source = open_source(io.BytesIO(value), NamedNode(stream), dictionary, options, on_bad=letters.append)
-        found = [batch for batch in source if len(batch)]
-    count = sum(map(len, found))
-    if letters or count != 1:
-        if letters:
-            reason = f"{letters[0].reason} ({letters[0].position})"
-        elif value is None:
-            reason = "the message has no value"
-        else:
-            reason = f"a message is one event, and this one is {count or 'none'}"
-        place = f"topic {row['topic']}, partition {row['partition']}, offset {row['offset']}"
-        text = (value or b"").decode(errors="replace")
-        return bad_row(BadEvent(stream, place, reason, text), number)
-    (event,) = rows_of(found[0]).to_pylist()
-    if options.time == "arrival":
-        event |= {"clock": Clock.INSTANTS.value, "time": row["micros"]}
-    return {**event, "n": number}
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """What ``kafka_events`` made events of, and how."""
+
+    rows: DataFrame
+    reading: Reading
+
+
+#: By the DataFrames that ``kafka_events`` gave. Who wants their events as they are reads the messages, and no
+#: graph is written as text and read again.
+_behind: WeakKeyDictionary[DataFrame, Messages] = WeakKeyDictionary()
+
+
+def messages_behind(events: DataFrame) -> Messages | None:
+    """The messages of what ``kafka_events`` gave, if nothing was done with it since."""
+    return _behind.get(events)
+
+
+def topics_of(events: DataFrame) -> Topics:
+    """From which topics the streams of a DataFrame come, as far as its columns say so."""
+    said = events.schema["n"].metadata.get(_TOPICS, {}) if "n" in events.columns else {}
+    return tuple(sorted(said.items()))

@@ -35,6 +35,8 @@ from spaseq.spark._pieces import Cutter, Place
 from spaseq.spark._placing import between, placed, stage_schema
 from spaseq.spark._processor import BucketProcessor
 from spaseq.spark._stages import ANSWERS, all_at_once, from_blocks, from_rows
+from spaseq.spark.feedback import require_read
+from spaseq.spark.kafka import messages_behind, topics_of
 from spaseq.spark.knowledges import BROADCAST_LIMIT, SparkKnowledge
 from spaseq.spark.sessions import prepare_session
 from spaseq.spark.source import PIECE
@@ -47,6 +49,9 @@ _LINE: Final = (
     "bindings STRING, graph STRING"
 )
 
+
+#: A stream's buckets, unless given. Not as many as shuffle partitions: a restart may have others.
+STREAM_BUCKETS: Final = 16
 
 #: Background graphs: by IRI as for ``spaseq.run``, or as DataFrames.
 Graphs = Mapping[str, Knowledge] | KnowledgeBase | SparkKnowledge
@@ -82,9 +87,10 @@ def answers(
 
     ``events`` has the columns of ``format("spaseq")``, in batches or as a stream. All times are on one
     ``clock``. ``start`` is where tumbling windows begin: the first event's time unless given, and to be given
-    for a stream. ``buckets``: into how many the partitions are hashed, ``spark.sql.shuffle.partitions``
-    unless given.
+    for a stream. ``buckets``: into how many the partitions are hashed; no more tasks have work. Unless given,
+    ``spark.sql.shuffle.partitions`` of them, and 16 for a stream, whose checkpoint keeps their number.
     """
+    require_read(events)
     spark = events.sparkSession
     prepared = prepare(query) if isinstance(query, str) else query
     clock = Clock(clock)
@@ -95,9 +101,13 @@ def answers(
                 "knows: say with start= when (an integer on the stream's clock; instants are microseconds)"
             )
         start = events.agg(F.min("time")).first()[0]  # type: ignore[index]  # an aggregate has one row
+    buckets = buckets or (STREAM_BUCKETS if events.isStreaming else None)
     job, background = job_of(spark, prepared, kb, clock, start, buckets, evaluator)
-    job = replace(job, is_stream=events.isStreaming)
-    rows = _between(job, background, events.mapInArrow(from_rows(job), stage_schema(job)))
+    job = replace(job, is_stream=events.isStreaming, topics=topics_of(events))
+    messages = messages_behind(events)
+    rows = events if messages is None else messages.rows
+    stage = from_rows(job) if messages is None else from_rows(job, messages.reading.read)
+    rows = _between(job, background, rows.mapInArrow(stage, stage_schema(job)))
     return _answers(job, _marked(rows.drop("events"), lateness, clock))
 
 
@@ -208,6 +218,7 @@ def planned(
     clock = known[0][0] if known else Clock.INSTANTS
     start: int | None = min((time for found, time in known if found is clock), default=0)
     start = start if _tumbles(query) else None
+    buckets = buckets or (STREAM_BUCKETS if checkpoint is not None else None)
     job, background = job_of(spark, query, kb, clock, start, buckets, evaluator)
     job = replace(job, is_stream=checkpoint is not None)
     stage = from_blocks(job, milliseconds_of(lateness, clock))
@@ -269,7 +280,7 @@ def job_of(
             SpaseqWarning,
             stacklevel=4,
         )
-    numbers = bucket_numbers(1 if group is not None else buckets or partitions, partitions)
+    numbers = bucket_numbers(1 if group is not None else buckets or partitions)
     limit = graphs.broadcast_limit if isinstance(graphs, SparkKnowledge) else BROADCAST_LIMIT
     background = placed(spark, graphs, pattern_of(text), partitions, limit)
     shared = spark.sparkContext.broadcast(background.shipped) if graphs.names else None

@@ -210,7 +210,7 @@ class _Bench:
         from spaseq.spark._stages import all_at_once, from_blocks
 
         path, wanted = trades
-        job = Job(str(self._query), Clock.INSTANTS, None, bucket_numbers(_CORES, _CORES))
+        job = Job(str(self._query), Clock.INSTANTS, None, bucket_numbers(_CORES))
         rows = [piece.row(STREAM) for piece, _ in Cutter(str(path), SourceOptions(), 8 << 20).after(Place())]
         blocks = pa.RecordBatch.from_pylist(rows, schema=ARROW)
         between = pa.Table.from_batches(from_blocks(job, 0)([blocks]))

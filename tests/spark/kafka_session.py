@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
@@ -60,8 +60,8 @@ def plain(lines: Iterable[str]) -> list[str]:
     return comparable(out)
 
 
-def everything(frame: DataFrame, folder: str, more: Callable[[], None]) -> list[tuple[str, str]]:
-    """What a stream brings from what is there, and then from ``more``."""
+def everything(frame: DataFrame, folder: str, more: Sequence[Callable[[], None]]) -> list[tuple[str, str]]:
+    """What a stream brings from what is there, and then from what each of ``more`` adds."""
     rows: list[tuple[str, str]] = []
 
     def take(batch: DataFrame, _: int) -> None:
@@ -70,8 +70,9 @@ def everything(frame: DataFrame, folder: str, more: Callable[[], None]) -> list[
     running = frame.writeStream.foreachBatch(take).option("checkpointLocation", folder).start()
     try:
         running.processAllAvailable()
-        more()
-        running.processAllAvailable()
+        for add in more:
+            add()
+            running.processAllAvailable()
     finally:
         running.stop()
     return rows
@@ -93,12 +94,6 @@ def main(servers: str, jars: str, folder: str) -> None:
     here = kafka_events(spark, servers, topics, follow=False)
     batch = [row.json for row in matches(here, V_SHAPE, clock="ticks").collect()]
 
-    alarms = derived(matches(here, ALARMS, clock="ticks"), ALARMS, clock="ticks")
-    made = kafka_messages(alarms).write.format("kafka")
-    made.option("kafka.bootstrap.servers", servers).option("topic", "alarms").save()
-    read = kafka_events(spark, servers, {f"{NS}alarms": "alarms"}, follow=False)
-    pairs = [row.json for row in matches(read, PAIRS, clock="ticks").collect()]
-
     # Matches and dead letters to a topic each.
     found = answers(here, V_SHAPE, clock="ticks")
     out = answer_messages(found, "found", "dead").write.format("kafka")
@@ -118,7 +113,36 @@ def main(servers: str, jars: str, folder: str) -> None:
     following = kafka_events(spark, servers, topics, kafka=bits)
     # Spark reads the partitions of a topic side by side, so that events come out of order.
     late = timedelta(seconds=COUNT)
-    rows = everything(answers(following, V_SHAPE, clock="ticks", lateness=late), f"{folder}/checkpoint", last)
+    found = answers(following, V_SHAPE, clock="ticks", lateness=late)
+
+    def alarms() -> None:
+        """The matches of another streaming query as events of a topic."""
+        made = matches(following, ALARMS, clock="ticks", lateness=late)
+        made = kafka_messages(derived(made, ALARMS, clock="ticks"))
+        out = made.writeStream.format("kafka").option("kafka.bootstrap.servers", servers)
+        out = out.option("topic", "alarms").option("checkpointLocation", f"{folder}/alarms")
+        running = out.start()
+        running.processAllAvailable()
+        running.stop()
+
+    after = [last, alarms, lambda: write(spark, servers, "trades", [quads(1)])]
+    rows = everything(found, f"{folder}/checkpoint", after)
+
+    read = kafka_events(spark, servers, {f"{NS}alarms": "alarms"}, follow=False)
+    pairs = [row.json for row in matches(read, PAIRS, clock="ticks").collect()]
+    try:
+        answers(derived(matches(following, ALARMS), ALARMS), PAIRS)
+    except spaseq.EngineError as error:
+        chained = str(error)
+
+    # With something done to the events, they are rows before they are read.
+    some = kafka_events(spark, servers, topics, follow=False, kafka={"endingOffsets": "latest"})
+    some = some.where(f"time < {COUNT} OR bad IS NOT NULL")
+    shown = [(row.kind, row.json) for row in answers(some, V_SHAPE, clock="ticks").collect()]
+    try:
+        kafka_events(spark, servers, {f"{NS}S": "trade"})
+    except spaseq.SourceError as error:
+        missing = str(error)
 
     engine = spaseq.Engine()
     v_shape, alarm, pair = (engine.register(text) for text in (V_SHAPE, ALARMS, PAIRS))
@@ -134,6 +158,11 @@ def main(servers: str, jars: str, folder: str) -> None:
         "written": plain(written),
         "stream": plain(line for kind, line in rows if kind == "match"),
         "derived": plain(pairs),
+        "shown": plain(line for kind, line in shown if kind == "match"),
+        "shown_bad": [json.loads(line) for kind, line in shown if kind == "bad"],
+        "late": [json.loads(line) for kind, line in rows if kind == "late"],
+        "missing": missing,
+        "chained": chained,
         "bad": [json.loads(line) for kind, line in rows if kind == "bad"],
     }
     print(json.dumps(result))

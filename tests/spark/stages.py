@@ -17,7 +17,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.results._json import line_of
 from spaseq.sources import BadEvent
 from spaseq.spark._background import Local, ship
-from spaseq.spark._bucket import Bucket
+from spaseq.spark._bucket import Bucket, Changes, State
 from spaseq.spark._job import Job, needs, pattern_of
 from spaseq.spark._passed_over import late_among
 from spaseq.spark._stateless import Passed, Piece, Stateless
@@ -75,7 +75,7 @@ class Cluster:
         rng = random.Random(self.seed)
         job, stage = self._made(text, letters, kb)
         buckets = {number: Bucket(job) for number in job.buckets}
-        stored: dict[int, bytes] = {}
+        stored: dict[int, State] = {}
         found: list[str] = []
         watermark = BEGINNING
         newest: dict[str, int] = {stream.iri.value: BEGINNING for stream in pattern_of(text).query.streams}
@@ -91,7 +91,7 @@ class Cluster:
             rng.shuffle(pieces)
             for number in job.buckets:
                 if self.cold and number in stored:
-                    buckets[number] = Bucket.from_bytes(stored[number], job)
+                    buckets[number] = Bucket.from_state(stored[number], job)
                 bucket = buckets[number]
                 for piece in pieces:
                     if piece.bucket == number:
@@ -100,15 +100,15 @@ class Cluster:
                         if late is not None:
                             late += refused
                 found += bucket.release(watermark)
-                stored[number] = bucket.to_bytes()
+                stored[number] = _changed(stored.get(number), bucket.changes())
                 if states is not None:
-                    states.append(stored[number])
+                    states.append(stored[number].packed())
             for letter in part:
                 iri = NS + letter.stream
                 newest[iri] = max(newest[iri], letter.time)
             watermark = min(newest.values())
         for number in job.buckets:
-            bucket = Bucket.from_bytes(stored[number], job) if self.cold else buckets[number]
+            bucket = Bucket.from_state(stored[number], job) if self.cold else buckets[number]
             found += bucket.close()
         return found
 
@@ -135,6 +135,15 @@ class Cluster:
             yield letters[at : at + size]
             at += size
         yield letters[at:]
+
+
+def _changed(state: State | None, changes: Changes) -> State:
+    """What is stored after a step, as Spark's state store has it."""
+    chunks = dict(state.chunks) if state is not None else {}
+    for number in changes.dropped:
+        del chunks[number]
+    assert not chunks.keys() & changes.added.keys()
+    return State(changes.head, chunks | changes.added)
 
 
 def _batches(

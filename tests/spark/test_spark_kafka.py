@@ -36,7 +36,11 @@ def test_streams_in_kafka(servers: str, tmp_path: Path) -> None:
         unavailable("kafka", connector)
     script = Path(__file__).with_name("kafka_session.py")
     given = [servers, ",".join(map(str, connector)), str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYSPARK_PYTHON": sys.executable,
+    }
     done = subprocess.run(
         [sys.executable, str(script), *given], capture_output=True, text=True, env=environment, check=False
     )
@@ -49,6 +53,13 @@ def test_streams_in_kafka(servers: str, tmp_path: Path) -> None:
     assert result["derived"] == result["expected_derived"]
     assert len(result["derived"]) > 5
     assert result["written"] == result["expected"]
+    (late,) = result["late"]
+    assert re.fullmatch(r"topic trades, partition [01], offset \d+", late["position"])
+    assert late["reason"].startswith("late: its time 1 is before")
+    assert result["shown"]
+    assert sorted(map(str, result["shown_bad"])) == sorted(map(str, result["bad"]))
+    assert "write them to a topic (kafka_messages)" in result["chained"]
+    assert result["missing"].endswith("has no topic 'trade'; did you mean 'trades'?")
     empty, nonsense = sorted(result["bad"], key=lambda letter: letter["payload"])
     assert nonsense["payload"] == "no quads at all"
     assert re.fullmatch(r"topic trades, partition [01], offset \d+", nonsense["position"])

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from spaseq.errors import EngineError
 from spaseq.events import Clock
-from spaseq.spark._bucket import Bucket
+from spaseq.spark._bucket import Bucket, State
 from spaseq.spark._chunk import extent
 from spaseq.spark._job import Job, bucket_numbers, needs, partition_of, pattern_of
 from tests.conftest import examples
 from tests.spark.cases import of_the_whole_language, queries, streams
-from tests.spark.stages import Cluster, comparable, pushed
+from tests.spark.stages import BEGINNING, Cluster, comparable, pushed
 from tests.streams import NS, Letter, letters, query
 
 clusters = st.builds(
@@ -151,6 +151,25 @@ def test_state_is_as_large_as_the_window() -> None:
     assert max(sizes[10:]) < 1.5 * max(sizes[:6])
 
 
+def test_a_step_stores_little_more_than_what_is_new() -> None:
+    """However much the window holds; what is of no use any more is dropped, and never written again."""
+    text = query("A ; B", "500 SECONDS SLIDING", {n: f"?{n.lower()} :k ?k ." for n in "AB"}, partition="?k")
+    job = Job(text, Clock.TICKS, None, (0,), is_stream=True)
+    cluster, bucket = Cluster(buckets=1), Bucket(job)
+    held: set[int] = set()
+    for start in range(1, 1_001, 20):
+        events = [letter for i in range(start, start + 20) for letter in letters(f"a{i}/k")]
+        new = [piece.data for piece in cluster.pieces(text, events)]
+        for data in new:
+            assert not bucket.add(data, BEGINNING)
+        list(bucket.release(start + 10))
+        changes = bucket.changes()
+        assert len(changes.head) + sum(map(len, changes.added.values())) < 2 * sum(map(len, new))
+        held = held - set(changes.dropped) | changes.added.keys()
+    assert 25 <= len(held) < 200
+    assert held == bucket.state().chunks.keys()
+
+
 def test_a_query_that_is_over_keeps_nothing() -> None:
     text = query("A", "100 SECONDS", tail="LIMIT 1")
     states: list[bytes] = []
@@ -163,10 +182,11 @@ def test_a_state_is_of_its_query() -> None:
     text = query("A ; B", "10 SECONDS SLIDING")
     Cluster(buckets=1, sizes=(2,)).run(text, letters("a1 a2 b3"), states=states)
     other = Job(query("A ; C", "10 SECONDS SLIDING"), Clock.TICKS, 1, (0,))
+    state = State.unpacked(states[0])
     with pytest.raises(EngineError, match="another query"):
-        Bucket.from_bytes(states[0], other)
+        Bucket.from_state(state, other)
     with pytest.raises(EngineError, match="layout"):
-        Bucket.from_bytes(b"SPQ0" + states[0][4:], other)
+        Bucket.from_state(State(b"SPQ0" + state.head[4:], {}), other)
 
 
 # --- background graphs ----------------------------------------------------------------------------
@@ -189,11 +209,8 @@ def test_blank_nodes_of_background_graphs_are_the_same_everywhere() -> None:
 # --- buckets --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("buckets", "partitions"), [(2, 2), (8, 8), (3, 2), (16, 4), (200, 200)])
-def test_buckets_spread_evenly(buckets: int, partitions: int) -> None:
-    numbers = bucket_numbers(buckets, partitions)
-    assert len(set(numbers)) == buckets
-    counts = [0] * partitions
-    for number in numbers:
-        counts[partition_of(number, partitions)] += 1
-    assert max(counts) - min(counts) <= 1
+@pytest.mark.parametrize("partitions", [1, 2, 3, 7, 16, 200])
+def test_buckets_spread_evenly_over_any_number_of_partitions(partitions: int) -> None:
+    numbers = bucket_numbers(256)
+    assert len(set(numbers)) == 256
+    assert [partition_of(number, partitions) for number in numbers] == [i % partitions for i in range(256)]
