@@ -60,6 +60,13 @@ class TermTable:
         self.terms[ids, KIND] = [kind_of(term) for term in terms.values()]
         self._adopt(texts, ids)
 
+    @classmethod
+    def of(cls, slots: Slots, terms: Ids, arena: Bytes, counts: Ids) -> TermTable:
+        """The table of arrays that were one's before. They may be written to."""
+        table = cls.__new__(cls)
+        table.slots, table.terms, table.arena, table.counts = slots, terms, arena, counts
+        return table
+
     @property
     def limit(self) -> int:
         """All ids are below."""
@@ -118,6 +125,17 @@ class TermTable:
         ids = np.empty(count, dtype=np.int64)
         kernels.take_ids(self.terms, self.counts, FRESH, ids)
         return ids
+
+    def arrays(self) -> tuple[Slots, Ids, Bytes, Ids]:
+        """Copies of the arrays, for ``of``, without the room for more terms."""
+        terms, counts = self.terms[: self.limit].copy(), self.counts.copy()
+        slots: Slots = np.zeros(_power(3 * len(terms)), dtype=np.uint32)
+        kernels.fill_slots(slots, terms, counts)
+        return slots, terms, self.arena[: int(counts[USED]) + PADDING].copy(), counts
+
+    def nameless(self) -> Ids:
+        """The blank nodes that have no names."""
+        return np.flatnonzero(self.terms[: self.limit, KIND] == FRESH)
 
     def kind(self, identifier: int) -> int:
         """What an id stands for; ``NOTHING`` if it was not given, or forgotten."""

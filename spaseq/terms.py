@@ -77,6 +77,13 @@ class Dictionary:
         self._number: npt.NDArray[np.float64] = np.empty(0)
         self._rank: npt.NDArray[np.int8] = np.empty(0, dtype=np.int8)
 
+    @classmethod
+    def of(cls, table: TermTable) -> Dictionary:
+        """The terms of a table."""
+        dictionary = cls()
+        dictionary._table = table
+        return dictionary
+
     def __len__(self) -> int:
         return len(self._terms) if self._table is None else len(self._table)
 

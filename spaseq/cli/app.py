@@ -1,4 +1,4 @@
-"""The command line: ``spaseq run``, ``check``, ``explain``, ``paths`` and ``retrieve``.
+"""The command line: ``spaseq run``, ``check``, ``explain``, ``paths``, ``retrieve`` and ``graph``.
 
 Results go to standard output, everything else to standard error. Exit status: 0, also when Ctrl-C ended
 an endless stream or the reader of a pipe went away; 1 when something failed while running (a source that
@@ -30,7 +30,7 @@ from spaseq.cli.arguments import (
     stream_sources,
 )
 from spaseq.cli.console import reporting, standard_output, warn, whole_streams
-from spaseq.cli.graphs import paths, retrieve
+from spaseq.cli.graphs import graph_commands, paths, retrieve
 from spaseq.errors import FormatError
 from spaseq.language import checked
 from spaseq.language.syntax import Query
@@ -291,6 +291,7 @@ def explain(
 
 app.command()(paths)
 app.command()(retrieve)
+app.add_typer(graph_commands, name="graph")
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
-"""The commands that ask a graph: ``spaseq paths`` and ``spaseq retrieve``."""
+"""The commands that ask a graph (``spaseq paths``, ``spaseq retrieve``) or keep one (``spaseq graph``)."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,9 @@ from spaseq.cli.arguments import (
 )
 from spaseq.cli.console import reporting
 
+if TYPE_CHECKING:
+    from spaseq.paths import KnowledgeGraph
+
 GraphFormat = Annotated[
     str | None,
     typer.Option(metavar="FORMAT", help="The format of the graph's file: nt, ttl, …; else by its extension."),
@@ -29,7 +32,8 @@ def paths(
         str, typer.Argument(metavar="EXPR", help="A path expression, as in SPARQL.", show_default=False)
     ],
     graph: Annotated[
-        Path | None, typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format.")
+        Path | None,
+        typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format, or built."),
     ] = None,
     graph_format: GraphFormat = None,
     sources: Annotated[
@@ -112,7 +116,8 @@ def retrieve(
         typer.Argument(metavar="EXPR", help="Path expressions, or lists of relation names as JSON."),
     ] = None,
     graph: Annotated[
-        Path | None, typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format.")
+        Path | None,
+        typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format, or built."),
     ] = None,
     graph_format: GraphFormat = None,
     topics: Annotated[
@@ -187,3 +192,54 @@ def retrieve(
             format_,
             out,
         )
+
+
+graph_commands = typer.Typer(
+    help="Keep a graph in a file that opens at once.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@graph_commands.command()
+def build(
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A graph in any RDF format.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="FILE", help="The file to make; else FILE's name, with .spaseq."),
+    ] = None,
+    graph_format: GraphFormat = None,
+) -> None:
+    """Make a file of a graph that other commands open at once (-g), however large it is.
+
+    When FILE changes, what was made of it is refused until it is built anew.
+
+    \b
+    Examples:
+      spaseq graph build kb.ttl
+      spaseq paths ":knows+" -g kb.spaseq --from :alice
+    """
+    with reporting():
+        from spaseq.paths.kept.graph import SUFFIX
+        from spaseq.paths.kept.graph import build as make
+
+        target = out or source.with_suffix(SUFFIX)
+        typer.echo(f"{target}: {_sizes(make(source, target, graph_format))}", err=True)
+
+
+@graph_commands.command()
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of build's.", show_default=False)],
+) -> None:
+    """Check that a built graph is whole, every byte of it, and as new as what it was made of.
+
+    Opening one checks its header, and each block when it is first needed.
+    """
+    with reporting():
+        from spaseq.paths.kept.graph import check_file
+
+        typer.echo(f"{file}: whole: {_sizes(check_file(file))}")
+
+
+def _sizes(graph: KnowledgeGraph) -> str:
+    return f"{len(graph):,} edges, {graph.nodes:,} nodes, {graph.predicates:,} predicates"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spaseq.paths.drawing import to_networkx
+from spaseq.paths.kept.graph import build, open
 from spaseq.paths.knowledge import KnowledgeGraph, load
 from spaseq.paths.pairs import Pairs
 from spaseq.paths.path import Path
@@ -16,7 +17,9 @@ __all__ = [
     "Path",
     "Paths",
     "Retrieval",
+    "build",
     "load",
+    "open",
     "retrieve",
     "to_networkx",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from os import PathLike, fspath
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,6 +15,7 @@ import numpy.typing as npt
 from pyoxigraph import BlankNode, NamedNode
 from pyoxigraph import Literal as OxLiteral
 
+from spaseq.errors import KnowledgeError
 from spaseq.interop import RdflibTerm, to_rdflib
 from spaseq.language.hints import nearest
 from spaseq.language.printer import print_term
@@ -21,13 +24,17 @@ from spaseq.paths._kernel import Flags, Ids, Nodes
 from spaseq.paths.compile import Compiled, compile_path
 from spaseq.paths.expression import Expression, NodeTest, read, show
 from spaseq.paths.given import read_term
-from spaseq.paths.loading import Loaded, Source, load_triples
+from spaseq.paths.kept.contents import Contents, in_memory
+from spaseq.paths.kept.file import KeptFile, is_kept
+from spaseq.paths.kept.graph import open as open_kept
+from spaseq.paths.kept.graph import pickled, save
+from spaseq.paths.loading import Source, load_triples
 from spaseq.paths.memory import Memory
 from spaseq.paths.moves import Moves, moves
 from spaseq.paths.pairs import Pairs, find_batches, find_pairs
 from spaseq.paths.parser import parse
 from spaseq.paths.product import Product
-from spaseq.paths.relations import Edges, Relations
+from spaseq.paths.relations import Relations
 from spaseq.paths.search import Paths, find_paths
 from spaseq.paths.workspace import Workspaces
 from spaseq.terms import UNBOUND, Term
@@ -57,24 +64,14 @@ class KnowledgeGraph:
     """
 
     def __init__(
-        self, loaded: Loaded, prefixes: Mapping[str, str] | None = None, limits: Limits | None = None
+        self, contents: Contents, prefixes: Mapping[str, str] | None = None, limits: Limits | None = None
     ) -> None:
         self.limits = limits or Limits()
-        self.prefixes: Mapping[str, str] = MappingProxyType({**loaded.prefixes, **(prefixes or {})})
-        self._dictionary = loaded.dictionary
-        limit = loaded.dictionary.limit
-        self._node_ids, self._node_of = _numbered(limit, loaded.s, loaded.o)
-        self._predicate_ids, self._predicate_of = _numbered(limit, loaded.p)
-        self._edges = Edges(
-            self._node_of[loaded.s],
-            self._predicate_of[loaded.p],
-            self._node_of[loaded.o],
-            len(self._node_ids),
-            len(self._predicate_ids),
-        )
+        self.prefixes: Mapping[str, str] = MappingProxyType({**contents.prefixes, **(prefixes or {})})
+        self.contents = contents
         self._relations: Relations | None = None
         self._lock = threading.Lock()
-        self.workspaces = Workspaces(len(self._node_ids), self.limits)
+        self.workspaces = Workspaces(contents.nodes, self.limits)
         self._shown = self._nothing_shown()
         self._asked: dict[Any, int] = {}  # nodes by the terms and texts that they were asked for by
         self.compile = lru_cache(_KEPT)(self._compile)
@@ -85,23 +82,24 @@ class KnowledgeGraph:
 
     def __len__(self) -> int:
         """The number of edges, that is of distinct triples."""
-        return len(self._edges)
+        return self.contents.size
 
     @property
     def nodes(self) -> int:
         """The number of nodes."""
-        return len(self._node_ids)
+        return self.contents.nodes
 
     @property
     def predicates(self) -> int:
         """The number of predicates."""
-        return len(self._predicate_ids)
+        return self.contents.predicates
 
     # --- numbers and terms
 
     def edges(self) -> tuple[Nodes, Nodes, Nodes]:
         """All edges as numbers: subjects, predicates, objects, sorted by (p, s, o); each ``(len(self),)``."""
-        return self._edges.s, self._edges.p, self._edges.o
+        edges = self.contents.edges
+        return edges.s, edges.p, edges.o
 
     def term(self, node: int) -> RdflibTerm:
         """The term of a node."""
@@ -127,7 +125,7 @@ class KnowledgeGraph:
         """The term of a node, as pyoxigraph has it."""
         if not 0 <= node < self.nodes:
             raise self._no_node(node)
-        return self._dictionary.term(int(self._node_ids[node]))
+        return self.contents.dictionary.term(int(self.contents.node_ids[node]))
 
     def predicate(self, number: int) -> RdflibTerm:
         """The IRI of a predicate."""
@@ -137,25 +135,39 @@ class KnowledgeGraph:
         """The IRI of a predicate, as pyoxigraph has it."""
         if not 0 <= number < self.predicates:
             raise KeyError(number)
-        found = self._dictionary.term(int(self._predicate_ids[number]))
+        found = self.contents.dictionary.term(int(self.contents.predicate_ids[number]))
         assert isinstance(found, NamedNode)
         return found
 
     def node(self, value: Any) -> int | None:
         """The number of a node, by its term; None if the graph has no such node."""
-        return self._find(self._as_term(value), self._node_of)
+        return self._find(self._as_term(value), self.contents.node_of)
 
     def predicate_number(self, value: Any) -> int | None:
         """The number of a predicate, by its IRI; None if no edge has it."""
-        return self._find(self._as_term(value), self._predicate_of)
+        return self._find(self._as_term(value), self.contents.predicate_of)
 
     def _find(self, found: Term, numbers: Nodes) -> int | None:
-        identifier = self._dictionary.find(found)
+        identifier = self.contents.dictionary.find(found)
         number = int(numbers[identifier]) if identifier < len(numbers) else -1
         return None if number < 0 else number
 
     def _as_term(self, value: Any) -> Term:
-        return read_term(value, self.prefixes, lambda iri: self._dictionary.find(iri) != UNBOUND)
+        return read_term(value, self.prefixes, lambda iri: self.contents.dictionary.find(iri) != UNBOUND)
+
+    # --- files
+
+    @property
+    def file(self) -> KeptFile | None:
+        """What the graph was opened from; None if it was loaded."""
+        return self.contents.file
+
+    def save(self, file: str | PathLike[str]) -> None:
+        """Into one file, which ``spaseq.paths.open`` maps: ``spaseq.paths.kept.graph.save``."""
+        save(self, file)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickled(self)
 
     # --- queries
 
@@ -194,7 +206,7 @@ class KnowledgeGraph:
         used = [p for symbol in read(compiled.expression.root)
                 for p in ([c.predicate for c in symbol.conditions] if isinstance(symbol, NodeTest)
                           else symbol.predicates)]  # fmt: skip
-        missing = [p for p in dict.fromkeys(used) if self._find(p, self._predicate_of) is None]
+        missing = [p for p in dict.fromkeys(used) if self._find(p, self.contents.predicate_of) is None]
         names = (
             [print_name(self.ox_predicate(i), prefixes) for i in range(self.predicates)] if missing else []
         )
@@ -224,9 +236,10 @@ class KnowledgeGraph:
                 relations = self._relations
                 if relations is None or self._is_too_large(relations):
                     relations = self._relations = Relations(
-                        self._edges,
-                        lambda predicate: self._find(predicate, self._predicate_of),
-                        lambda node: self._find(node, self._node_of),
+                        self.contents.edges,
+                        self.contents.both_ways(),
+                        lambda predicate: self._find(predicate, self.contents.predicate_of),
+                        lambda node: self._find(node, self.contents.node_of),
                     )
                     self._product.cache_clear()  # what is being asked keeps its own
         return relations
@@ -298,9 +311,9 @@ class KnowledgeGraph:
                 keys.append(value)
         if not given:
             return np.array([*found], dtype=np.int64), ()
-        ids = np.array(list(map(self._dictionary.find, given)), dtype=np.int64)
-        ids[ids >= len(self._node_of)] = UNBOUND
-        numbers = self._node_of[ids].tolist()
+        ids = np.array(list(map(self.contents.dictionary.find, given)), dtype=np.int64)
+        ids[ids >= len(self.contents.node_of)] = UNBOUND
+        numbers = self.contents.node_of[ids].tolist()
         found.update(dict.fromkeys(numbers))
         self._remember(keys, numbers)
         strange: tuple[Term, ...] = ()
@@ -330,15 +343,28 @@ def load(
     """The graph of a file, an rdflib graph, a table of three columns, or an iterable of triples.
 
     A file is of any RDF format that its extension tells, or ``format`` in its place (``"ttl"``); ``.gz`` and
-    ``.zst`` are unpacked; a dataset counts as the union of its graphs. The prefixes of a file or an rdflib
-    graph may be used in expressions, beside the ones given. Tables are pandas' and pyarrow's. Terms in them,
-    and in triples, are rdflib's or pyoxigraph's, or text: N-Triples, absolute IRIs, and for objects anything
-    else, which is a plain literal. A query that takes more memory than ``limits.query_bytes`` (1 GiB) ends
-    with a LimitError.
+    ``.zst`` are unpacked; a dataset counts as the union of its graphs; a file that ``save`` made is opened.
+    The prefixes of a file or an rdflib graph may be used in expressions, beside the ones given. Tables are
+    pandas' and pyarrow's. Terms in them, and in triples, are rdflib's or pyoxigraph's, or text: N-Triples,
+    absolute IRIs, and for objects anything else, which is a plain literal. A query that takes more memory
+    than ``limits.query_bytes`` (1 GiB) ends with a LimitError.
 
     Raises KnowledgeError for what cannot be read, with file and line, or the number of the triple.
     """
-    return KnowledgeGraph(load_triples(source, format), prefixes, limits)
+    if isinstance(source, str | PathLike) and _is_kept(Path(fspath(source))):
+        if format is not None:
+            raise KnowledgeError(
+                f"{fspath(source)}: format={format!r} is for other files: a graph that spaseq saved"
+            )
+        return open_kept(source, prefixes, limits)
+    return KnowledgeGraph(in_memory(load_triples(source, format)), prefixes, limits)
+
+
+def _is_kept(path: Path) -> bool:
+    try:
+        return is_kept(path)
+    except OSError:
+        return False  # what reads it says why
 
 
 def print_name(predicate: NamedNode, prefixes: Mapping[str, str]) -> str:
@@ -356,14 +382,3 @@ def _not_negative(name: str, number: int | None) -> None:
 def _unknown(name: str, known: list[str]) -> str:
     alike = nearest(name, known)
     return f"no edge has the predicate {name}" + (f": did you mean {alike}?" if alike else "")
-
-
-def _numbered(limit: int, *columns: Ids) -> tuple[Ids, Nodes]:
-    """The ids in the columns, in order, and for every id below ``limit`` its place among them, or -1."""
-    used = np.zeros(limit, dtype=np.bool_)
-    for column in columns:
-        used[column] = True
-    ids = np.flatnonzero(used)
-    numbers = np.full(limit, -1, dtype=np.int32)
-    numbers[ids] = np.arange(len(ids), dtype=np.int32)
-    return ids, numbers

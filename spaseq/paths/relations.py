@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -31,24 +32,38 @@ def sort_edges(*keys: tuple[Nodes, int]) -> Ids:
     return order
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Edges:
     """Distinct edges as columns of numbers: ``s``, ``p``, ``o``, sorted by (p, s, o).
 
     Those of predicate ``p`` are the rows ``begins[p]`` … ``begins[p + 1]``.
     """
 
-    def __init__(self, s: Nodes, p: Nodes, o: Nodes, nodes: int, predicates: int) -> None:
+    s: Nodes
+    p: Nodes
+    o: Nodes
+    nodes: int
+    predicates: int
+    begins: Ids
+
+    @classmethod
+    def of(cls, s: Nodes, p: Nodes, o: Nodes, nodes: int, predicates: int) -> Edges:
+        """From columns in any order, repetitions included."""
         order = sort_edges((p, predicates), (s, nodes), (o, nodes))
         s, p, o = s[order], p[order], o[order]
         new = np.ones(len(s), dtype=np.bool_)
         new[1:] = (s[1:] != s[:-1]) | (p[1:] != p[:-1]) | (o[1:] != o[:-1])
-        self.s, self.p, self.o = s[new], p[new], o[new]
-        self.nodes = nodes
-        self.predicates = predicates
-        self.begins = np.searchsorted(self.p, np.arange(predicates + 1))
+        s, p, o = s[new], p[new], o[new]
+        return cls(s, p, o, nodes, predicates, np.searchsorted(p, np.arange(predicates + 1)))
 
     def __len__(self) -> int:
         return len(self.s)
+
+
+def both_ways(edges: Edges) -> tuple[Nodes, Nodes]:
+    """``heads``: objects in the order (p, o, s). ``targets``: the objects, then the subjects so sorted."""
+    backwards = sort_edges((edges.p, edges.predicates), (edges.o, edges.nodes), (edges.s, edges.nodes))
+    return edges.o[backwards], np.concatenate([edges.o, edges.s[backwards]])
 
 
 class Relations:
@@ -61,17 +76,16 @@ class Relations:
     def __init__(
         self,
         edges: Edges,
+        ways: tuple[Nodes, Nodes],
         predicate: Callable[[NamedNode], int | None],
         node: Callable[[Term], int | None],
     ) -> None:
-        """``predicate`` and ``node`` give the numbers of terms, None for those that the graph has not."""
+        """``ways`` are of ``both_ways``; ``predicate`` and ``node`` give the numbers of terms, or None."""
         self._edges = edges
         self._predicate = predicate
         self._node = node
         self._lock = threading.RLock()
-        backwards = sort_edges((edges.p, edges.predicates), (edges.o, edges.nodes), (edges.s, edges.nodes))
-        self._heads = edges.o[backwards]  # the objects, by which the backward rows are sorted
-        self._targets = np.concatenate([edges.o, edges.s[backwards]])
+        self._heads, self._targets = ways  # by the heads, the backward rows are sorted
         self._own = self._used = len(self._targets)
         self._row_bytes = _POINTER_BYTES * (edges.nodes + 1)
         self._pointers: Pointers = np.empty((4, edges.nodes + 1), dtype=np.int64)

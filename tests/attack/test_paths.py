@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shlex
 import subprocess
@@ -206,6 +207,53 @@ def test_an_exception_at_a_line(name: str, way: str, expected: dict[str, Answer]
             else:
                 assert answer == expected[name]
     answers_as(used, expected)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_an_exception_while_a_graph_is_saved_or_opened(
+    after: bool, expected: dict[str, Answer], tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is the old one or the new one, nothing lies beside it, and all graphs answer as before."""
+    file = tmp_path / "small.spaseq"
+    load([("urn:x", "urn:y", "urn:z")]).save(file)
+    faults, graph, opened, raised = Faults(MemoryError), small(), None, 0
+    patch_calls(monkeypatch, PACKAGE, faults)
+    for number in count(1):
+        graph = graph if number % 3 else small()
+        faults.at(number, after=after)
+        try:
+            graph.save(file)
+            opened = spaseq.paths.open(file)
+            answer = QUERIES["pairs"](opened)
+        except MemoryError:
+            answer = None
+            raised += 1
+        assert (answer is None) == faults.hit
+        faults.at(0, after=after)
+        assert os.listdir(tmp_path) == [file.name]
+        assert len(spaseq.paths.open(file)) in (1, len(small()))
+        for one in (graph, opened):
+            if one is not None:
+                answers_as(one, expected, PROBES[number % len(PROBES)])
+        if answer is not None and number % 3 == 0:
+            break
+    assert raised > 5
+
+
+@pytest.mark.usefixtures("switching")
+def test_threads_that_ask_one_graph_that_was_opened(expected: dict[str, Answer], tmp_path: FilePath) -> None:
+    """Which checks its blocks, and makes its terms, when it is first asked."""
+    small().save(tmp_path / "small.spaseq")
+    for _ in range(3):
+        graph, together = spaseq.paths.open(tmp_path / "small.spaseq"), threading.Barrier(4)
+
+        def ask(name: str, graph: KnowledgeGraph = graph, together: threading.Barrier = together) -> None:
+            together.wait()
+            answers_as(graph, expected, name)
+
+        with ThreadPoolExecutor(4) as threads:
+            for asked in [threads.submit(ask, name) for name in PROBES[:4]]:
+                asked.result()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Ctrl-C inside of a finalizer

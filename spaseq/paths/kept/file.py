@@ -1,0 +1,171 @@
+"""One file of named arrays, mapped into memory: a frame, a header of JSON, and the arrays one after another.
+
+The frame (24 bytes) is the magic number, the version of the format, the header's checksum and its length. The
+header says of each array where it begins, its type, its shape and its checksum, and has facts about them all.
+Arrays begin at multiples of 64 bytes. Checksums are CRC-32: they find damage, not malice.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.errors import KnowledgeError
+
+Array = npt.NDArray[Any]
+
+MAGIC: Final = b"\x89SPASEQ\n"
+VERSION: Final = 1
+
+_FRAME: Final = struct.Struct("<8sIIQ")
+_ALIGNED: Final = 64
+_TYPES: Final = ("|b1", "|u1", "<u4", "<i4", "<i8")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Where an array is: at this byte of the file, of this type and shape, with this checksum."""
+
+    start: int
+    dtype: str
+    shape: tuple[int, ...]
+    checksum: int
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return prod(self.shape) * np.dtype(self.dtype).itemsize
+
+
+def is_kept(path: Path) -> bool:
+    """Whether a file begins as those do that ``write`` makes. OSError if it cannot be read."""
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def write(file: IO[bytes], facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Write arrays, and facts about them that JSON can hold."""
+    ready = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    blocks = dict[str, Block]()
+    start = 0  # counted from the end of the header, whose length depends on what is written here
+    for name, array in ready.items():
+        blocks[name] = Block(start, array.dtype.str, array.shape, _checksum(array))
+        start = _aligned(start + array.nbytes)
+    listed = {name: [b.start, b.dtype, list(b.shape), b.checksum] for name, b in blocks.items()}
+    header = json.dumps({"facts": facts, "blocks": listed, "size": start}).encode()
+    file.write(_FRAME.pack(MAGIC, VERSION, zlib.crc32(header), len(header)))
+    file.write(header)
+    file.write(bytes(_aligned(_FRAME.size + len(header)) - _FRAME.size - len(header)))
+    for array in ready.values():
+        file.write(_bytes(array))
+        file.write(bytes(_aligned(array.nbytes) - array.nbytes))
+
+
+def write_whole(path: Path, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """The same to a file that is there as a whole or not at all: who has the old one open keeps it."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            write(file, facts, arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)  # a temporary file is its owner's alone
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+class KeptFile:
+    """The arrays of a file, each checked when it is first asked for.
+
+    They are mapped privately: processes share the pages, until one writes to a page of its own.
+    """
+
+    def __init__(self, name: str, data: mmap.mmap | bytearray) -> None:
+        """``name`` is for messages. Raises KnowledgeError for a file that is none of these, or not whole."""
+        self.name = name
+        self._data = data
+        self._arrays: dict[str, Array] = {}
+        if data[: len(MAGIC)] != MAGIC:
+            raise KnowledgeError(f"{name}: this is no graph that spaseq has saved")
+        if len(data) < _FRAME.size:
+            raise self._damaged("it ends within its first bytes")
+        _, version, checksum, length = _FRAME.unpack_from(data)
+        if version != VERSION:
+            raise KnowledgeError(
+                f"{name}: it is of format {version}, and this spaseq reads {VERSION}: build it anew "
+                "(spaseq graph build)"
+            )
+        header = bytes(data[_FRAME.size : _FRAME.size + length])
+        if len(header) < length or zlib.crc32(header) != checksum:
+            raise self._damaged("the checksum of its header is wrong")
+        read = json.loads(header)
+        begin = _aligned(_FRAME.size + length)
+        if len(data) != begin + read["size"]:
+            raise self._damaged(f"it has {len(data):,} bytes and should have {begin + read['size']:,}")
+        self.facts: dict[str, Any] = read["facts"]
+        self.blocks = {
+            name: Block(begin + start, dtype, tuple(shape), checksum)
+            for name, (start, dtype, shape, checksum) in read["blocks"].items()
+        }
+        for name, block in self.blocks.items():
+            if block.dtype not in _TYPES or not begin <= block.start <= len(data) - block.size:
+                raise self._damaged(f"its block {name} cannot be")
+
+    def array(self, name: str) -> Array:
+        """An array; KnowledgeError if its checksum is wrong, at the first time and ever after."""
+        array = self._arrays.get(name)
+        if array is None:
+            block = self.blocks.get(name)
+            if block is None:
+                raise self._damaged(f"it has no block {name}")
+            count = prod(block.shape)
+            array = np.frombuffer(self._data, np.dtype(block.dtype), count, block.start).reshape(block.shape)
+            if _checksum(array) != block.checksum:
+                raise self._damaged(f"the checksum of its block {name} is wrong")
+            self._arrays[name] = array
+        return array
+
+    def names(self) -> Iterator[str]:
+        """The arrays that there are."""
+        return iter(self.blocks)
+
+    def _damaged(self, how: str) -> KnowledgeError:
+        return KnowledgeError(f"{self.name}: the file is damaged: {how}: build it anew (spaseq graph build)")
+
+
+def mapped(path: Path) -> KeptFile:
+    """A file, mapped. KnowledgeError if it cannot be opened."""
+    try:
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    except (OSError, ValueError) as error:  # ValueError: it is empty
+        raise KnowledgeError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    return KeptFile(str(path), data)
+
+
+def _checksum(array: Array) -> int:
+    return zlib.crc32(_bytes(array))
+
+
+def _bytes(array: Array) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED
