@@ -15,7 +15,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.matching.plan import Explanation
 from spaseq.why import Diagnosis
-from spaseq.why.diagnosis import became
+from spaseq.why.diagnosis import became, taken
 
 #: So many events are looked at, for about so many seconds of the processor's time.
 EVENTS = 20_000
@@ -56,6 +56,6 @@ def as_svg(plan: Explanation, diagnosis: Diagnosis) -> str:
     """The automaton with the numbers on its states and edges, if there are any."""
     if not diagnosis.states:
         return draw.svg(plan.nfa)
-    edges = [f"{edge.taken:,}×" for edge in diagnosis.edges]
+    edges = [taken(edge) for edge in diagnosis.edges]
     states = ["" if state.state == 0 else became(state) for state in diagnosis.states]
     return draw.svg(plan.nfa, draw.Notes(edges, states))

@@ -143,6 +143,9 @@ def run(
         typer.Option(metavar="NAME", help="What finds the matches, instead of what explain says."),
     ] = None,
     limit: LimitOptions = None,
+    no_why: Annotated[
+        bool, typer.Option("--no-why", help="Where there is no match, do not look for the reason.")
+    ] = False,
 ) -> None:
     """Run a query over streams and write the matches as they are found.
 
@@ -187,7 +190,7 @@ def run(
             raise UsageError(f"-f {error}") from None
         if evaluator is not None:
             check_evaluator(evaluator, prepared, engine)
-        report = Report(dead_letters, strict)
+        report = Report(dead_letters, strict, why=not no_why)
         cursor = None
         if engine is RunEngine.SPARK:
             try:

@@ -44,13 +44,14 @@ class Report:
     """What a run says on standard error: its progress, and in the end what it had to leave out.
 
     That is bad and late events, and matches that the format of the results cannot hold. ``dead_letters`` is
-    the file that keeps them all.
+    the file that keeps them all. ``why``: where there is no match, it says the likeliest reason.
     """
 
-    def __init__(self, dead_letters: Path | None, strict: bool) -> None:
+    def __init__(self, dead_letters: Path | None, strict: bool, *, why: bool = True) -> None:
         self.status = StatusLine()
         self.last: Progress | None = None
         self._strict = strict
+        self._why = why
         self._path = dead_letters
         self._file = DeadLetterFile(dead_letters) if dead_letters is not None else None
         self._shown: list[BadEvent] = []
@@ -60,7 +61,10 @@ class Report:
 
     def watch(self, handle: Handle) -> None:
         """Called by the engine before the first event, with what can say why there is no match."""
-        self._handle = handle
+        if self._why:
+            self._handle = handle
+        else:
+            handle.keep(0)
 
     def progress(self, progress: Progress) -> None:
         """Called by the engine every now and then, and at the end."""

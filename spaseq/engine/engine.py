@@ -40,7 +40,7 @@ from spaseq.limits import Limits
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent, SourceOptions, open_source
 from spaseq.sources.table import Table
-from spaseq.terms import Dictionary
+from spaseq.terms import Dictionary, Term
 
 #: So many new terms are not worth looking for old ones.
 _SWEEP_AFTER: Final = 100_000
@@ -103,6 +103,7 @@ class Engine:
         self._evaluator = evaluator
         self._limits = limits
         self.turn = Turn()
+        self._contexts: dict[Term, Path] = {}
         self._rejects = Rejects(dead_letters, strict, self.turn)
         self._dictionary = Dictionary(limits)
         self._sharing = Sharing()
@@ -137,7 +138,7 @@ class Engine:
             pipeline = Pipeline(
                 prepared, self._dictionary, kb, self._evaluator, self._sharing, limits=self._limits
             )
-            handle = Handle(pipeline, on_match, self.turn, self._limits)
+            handle = Handle(pipeline, on_match, self.turn, self._limits, self._contexts)
             self._flow.add(pipeline, handle)
             return handle
 
@@ -211,6 +212,8 @@ class Engine:
                     raise EngineError(
                         f"two sources for stream {stream} in one call: feed one after the other"
                     )
+                if source.options.context is not None:
+                    self._contexts[stream] = source.options.context
                 opened[identity] = open_source(
                     source.location,
                     stream,

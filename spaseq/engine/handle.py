@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import Final
 
 from spaseq.engine.pipeline import Pipeline, Stats
@@ -15,6 +17,7 @@ from spaseq.language.printer import print_sequence
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.results.match import Match
+from spaseq.terms import Term
 from spaseq.why.diagnosis import Diagnosis
 
 #: So many matches are made before anybody asks for them, at least.
@@ -31,13 +34,20 @@ class Handle:
     """
 
     def __init__(
-        self, pipeline: Pipeline, on_match: Callable[[Match], None] | None, turn: Turn, limits: Limits
+        self,
+        pipeline: Pipeline,
+        on_match: Callable[[Match], None] | None,
+        turn: Turn,
+        limits: Limits,
+        contexts: Mapping[Term, Path],
     ) -> None:
+        """``contexts``: by stream, the JSON-LD context that lifts its rows, of the sources read so far."""
         self.error: SpaseqError | None = None
         self._pipeline = pipeline
         self._on_match = on_match
         self._turn = turn
         self._limits = limits
+        self._contexts = contexts
         self._found: deque[Match] = deque()
         self._coming: Iterator[Match] = _NOTHING
         self._cancelled = False
@@ -85,13 +95,14 @@ class Handle:
         """Why the query has found no match, as far as that can be told; its counts if it has.
 
         Looks closer at a sample, the first events of the query, which are run again, as the query stands and
-        with changes, for about so many ``seconds`` of the processor's time.
+        with changes, for about so many ``seconds`` of the processor's time. Where they do not last for the
+        whole sample, less of it is looked at, and the answer says so.
         """
         from spaseq.why.diagnose import diagnose
 
         self._turn.check()
         with self._turn.lock:
-            return diagnose(self._pipeline.evidence(), seconds)
+            return diagnose(replace(self._pipeline.evidence(), contexts=self._contexts), seconds)
 
     def matches(self) -> Iterator[Match]:
         """The matches found since they were last asked for, each once, in the order of delivery.

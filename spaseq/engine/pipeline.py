@@ -305,6 +305,7 @@ class Pipeline:
             begin=self._begin,
             dictionary=self._dictionary,
             kb=self._kb,
+            ended=self._sample is None,
         )
 
     def advance(self, time: int) -> Iterator[Match]:

@@ -1,5 +1,23 @@
 """Why a query found no match: counts, and what they say."""
 
-from spaseq.why.diagnosis import Diagnosis, EdgeCount, FilterCount, GpmStats, Missing, StateCount, Trial
+from spaseq.why.diagnosis import (
+    BranchCount,
+    Diagnosis,
+    EdgeCount,
+    FilterCount,
+    GpmStats,
+    Missing,
+    StateCount,
+    Trial,
+)
 
-__all__ = ["Diagnosis", "EdgeCount", "FilterCount", "GpmStats", "Missing", "StateCount", "Trial"]
+__all__ = [
+    "BranchCount",
+    "Diagnosis",
+    "EdgeCount",
+    "FilterCount",
+    "GpmStats",
+    "Missing",
+    "StateCount",
+    "Trial",
+]

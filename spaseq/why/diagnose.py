@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Set
+from dataclasses import replace
+from typing import Final
 
 from spaseq.automaton.pattern import (
     Absent,
@@ -19,29 +22,35 @@ from spaseq.automaton.pattern import (
 )
 from spaseq.why.diagnosis import Diagnosis, plural
 from spaseq.why.evidence import Evidence
-from spaseq.why.filters import alone
+from spaseq.why.filters import alone, branches, inside
 from spaseq.why.patterns import reason
-from spaseq.why.replay import Replays, plain
+from spaseq.why.replay import Replays, plain, shrinking
 from spaseq.why.trials import Tried, try_out
 from spaseq.why.vocabulary import missing
+
+#: This share of the time is for trials, what they leave of it for counting by state.
+_TRIALS: Final = 0.7
 
 
 def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
     """Why the query found nothing; for one that found something, its counts."""
+    end = time.thread_time() + seconds
     parts = {name: evidence.pattern.gpms[name] for name in evidence.pattern.queried}
     counted = evidence.gpms
     absent = tuple(item for part in parts.values() for item in missing(evidence, part.gpm))
     filters = tuple(item for part in parts.values() for item in alone(evidence, part.gpm, part.stateless))
+    inner = tuple(item for part in parts.values() for item in inside(evidence, part.gpm, part.stateless))
     lacking = unmatched(evidence.pattern.root, {name for name, gpm in counted.items() if gpm.matched})
     events = plural(evidence.events, "event")
-    tried = Tried(None, None, (), ())
+    tried = Tried()
     if evidence.matches:
         cause = f"{events}, {evidence.matches:,} {'match' if evidence.matches == 1 else 'matches'}"
     elif not evidence.events:
         late = f": {plural(evidence.late, 'event')} came too late" if evidence.late else ""
         cause = f"no event came{late}"
     elif evidence.sample is None:
-        cause = f"{events}, and the query ended early: nothing of it is kept to look at"
+        early = "the query ended early: " if evidence.ended else ""
+        cause = f"{events}, and {early}nothing of it is kept to look at"
     elif lacking:
         name = next(name for name in parts if name in lacking)
         found = reason(
@@ -52,12 +61,19 @@ def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
         )
         cause = f"{events}, of which GPM {name} matched none: {found}"
     else:
-        tried = try_out(evidence, Replays(evidence, seconds))
+        for replays in shrinking(evidence, seconds * _TRIALS):
+            tried = replace(try_out(evidence, replays), events=replays.events)
+            if not tried.undecided:
+                break
         cause = f"{events}, each GPM matched some"
         if tried.failing is not None:
-            cause = f"{events}, all ended in {tried.failing}"
+            first = f" of the first {tried.events:,}" if tried.events < evidence.sampled else ""
+            cause = f"{events}, all{first} ended in {tried.failing}"
+        elif tried.undecided:
+            cause += f"; to find out where all ended takes more than {seconds:g} s of the processor's time"
         if tried.cause is not None:
             cause += f": {tried.cause}"
+    traced = Replays(evidence, end - time.thread_time()).traced(plain(evidence.query))
     return Diagnosis(
         cause,
         evidence.events,
@@ -65,10 +81,14 @@ def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
         counted,
         evidence.sampled,
         absent,
-        (*filters, *tried.filters),
+        (*filters, *inner, *tried.filters),
         tried.failing,
         tried.trials,
-        *Replays(evidence, seconds).traced(plain(evidence.query)),
+        traced.states,
+        traced.edges,
+        tuple(item for part in parts.values() for item in branches(evidence, part.gpm, part.stateless)),
+        tried.events,
+        traced.events,
     )
 
 

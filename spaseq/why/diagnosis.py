@@ -26,6 +26,8 @@ class Missing:
     ``role``: ``predicate``, ``class``, ``value`` or ``subject``. ``nearest`` is what events had instead
     and is spelt most alike, in so many ``events``; None if nothing is like it. ``elsewhere`` names the other
     streams of the query that have the constant there. ``instead``: what stands there most often.
+    ``context``: the JSON-LD context that makes predicates of the stream's rows, of ``key`` this one, and of
+    ``nearest_key`` the nearest; None for those that it makes of no column or key.
     """
 
     gpm: str
@@ -35,6 +37,9 @@ class Missing:
     events: int = 0
     elsewhere: tuple[str, ...] = ()
     instead: tuple[str, ...] = ()
+    context: str | None = None
+    key: str | None = None
+    nearest_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,20 @@ class FilterCount:
     def asked(self) -> int:
         """How often it was asked."""
         return self.held + self.failed + self.erred
+
+
+@dataclass(frozen=True, slots=True)
+class BranchCount:
+    """An OPTIONAL or a side of a UNION in a GPM: in so many ``events`` it has so many solutions (``rows``).
+
+    Together with what is before it in its group; ``kind``: ``OPTIONAL`` or ``UNION``.
+    """
+
+    gpm: str
+    kind: str
+    text: str
+    events: int
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +108,16 @@ class StateCount:
 
 @dataclass(frozen=True, slots=True)
 class EdgeCount:
-    """An edge of the automaton, and how often a partial match took it."""
+    """An edge of the automaton, and how often a partial match took it.
+
+    ``operands``, for an ALL: so many matches each of its operands had by itself, after partial matches.
+    """
 
     source: int
     target: int
     label: str
     taken: int
+    operands: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +127,9 @@ class Diagnosis:
     ``cause`` says the likeliest in one line. ``gpms`` counts all ``events``; everything below was found out
     from the first ``sampled`` of them. ``failing``: the first step of the sequence at which all ended, as the
     sequence up to there; None if that is not known. ``states`` and ``edges`` are those of the automaton
-    without SKIP, CONSUME and LIMIT, in the order of their numbers; empty for a sequence with ALL.
+    without SKIP, CONSUME and LIMIT, in the order of their numbers. Where there was no time for all of the
+    sample, ``failing`` and ``trials`` are of its first ``tried`` events, ``states`` and ``edges`` of
+    the first ``traced``.
     """
 
     cause: str
@@ -118,6 +143,9 @@ class Diagnosis:
     trials: tuple[Trial, ...] = ()
     states: tuple[StateCount, ...] = ()
     edges: tuple[EdgeCount, ...] = ()
+    branches: tuple[BranchCount, ...] = ()
+    tried: int = 0
+    traced: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """The same as plain values."""
@@ -130,20 +158,26 @@ class Diagnosis:
         yield self.cause
         for name, gpm in self.gpms.items():
             yield f"GPM {name}: {gpm.matched:,} of {gpm.events:,} events, {gpm.rows:,} solutions"
-        if self.missing or self.filters or self.failing or self.trials or self.states:
+        if self.missing or self.filters or self.branches or self.failing or self.trials or self.states:
             whole = "" if self.sampled == self.events else f" of {self.events:,}"
             yield f"in the first {self.sampled:,} events{whole}:"
         for item in self.missing:
             yield f"    GPM {item.gpm}: {told(item)}"
         for filter_ in self.filters:
             yield f"    {counted(filter_)}"
+        for branch in self.branches:
+            found = f"in {plural(branch.events, 'event')}, {plural(branch.rows, 'solution')}"
+            yield f"    GPM {branch.gpm}: {branch.kind} {branch.text} {found}"
+        if self.states and self.traced < self.sampled:
+            yield f"    in the first {self.traced:,} of them, for which there was time:"
         for state in self.states:
             yield f"    state {state.state}: {became(state)}"
             for edge in self.edges:
                 if edge.source == state.state:
-                    yield f"        {edge.source} → {edge.target}  {edge.label}: {edge.taken:,}×"
+                    yield f"        {edge.source} → {edge.target}  {edge.label}: {taken(edge)}"
         if self.failing is not None:
-            yield f"    all ended in {self.failing}"
+            first = f" of the first {self.tried:,}" if self.tried < self.sampled else ""
+            yield f"    all{first} ended in {self.failing}"
         for trial in self.trials:
             answer = {True: "a match", False: "no match", None: "not found out"}[trial.matches]
             yield f"    {trial.change}: {answer}"
@@ -152,10 +186,13 @@ class Diagnosis:
 def told(item: Missing) -> str:
     """What is missing, in words."""
     what = f"no event has {item.role} {item.term}"
+    if item.context is not None:
+        what += f", which {item.context} makes of {item.key or 'nothing'}"
     if item.elsewhere:
         return f"{what}, but those of stream {' and '.join(item.elsewhere)} have: is it ON the wrong stream?"
     if item.nearest is not None:
-        return f"{what}; did you mean {item.nearest} ({plural(item.events, 'event')})?"
+        made = "" if item.nearest_key is None else f", made of {item.nearest_key}"
+        return f"{what}; did you mean {item.nearest} ({plural(item.events, 'event')}{made})?"
     return f"{what}; they have {', '.join(item.instead)}" if item.instead else what
 
 
@@ -180,6 +217,12 @@ def became(item: StateCount) -> str:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(item.died.items()))
         parts.append(f"{sum(item.died.values()):,} died ({reasons})")
     return ", ".join(parts)
+
+
+def taken(item: EdgeCount) -> str:
+    """How often an edge was taken, in words."""
+    operands = ", ".join(f"{count:,}×" for count in item.operands)
+    return f"{item.taken:,}×" + (f" (operands: {operands})" if operands else "")
 
 
 def plural(count: int, noun: str) -> str:

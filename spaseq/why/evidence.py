@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
@@ -16,7 +17,11 @@ from spaseq.why.diagnosis import GpmStats
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A query, its counts, and the first of its events. ``begin``: when its first window began."""
+    """A query, its counts, and the first of its events. ``begin``: when its first window began.
+
+    ``ended``: it ended early, and its events were forgotten with it. ``contexts``: by stream, the
+    JSON-LD context that lifts its rows, if it has rows.
+    """
 
     pattern: SequencePattern
     events: int
@@ -27,6 +32,8 @@ class Evidence:
     begin: int | None
     dictionary: Dictionary
     kb: KnowledgeBase
+    ended: bool = False
+    contexts: Mapping[Term, Path] = field(default_factory=dict)
 
     @property
     def query(self) -> Query:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.expressions import ExpressionError, Solution, compile_test
 from spaseq.gpm.sharing import Sharing
-from spaseq.language.printer import print_expression
-from spaseq.language.syntax import Filter, Gpm, Group
-from spaseq.why.diagnosis import FilterCount
+from spaseq.language.printer import print_expression, print_group
+from spaseq.language.syntax import Filter, Gpm, Group, Optional, Pattern, Union
+from spaseq.why.diagnosis import BranchCount, FilterCount
 from spaseq.why.evidence import Evidence
 
 #: Of so many solutions at most.
@@ -58,16 +58,72 @@ class Tally:
 
 
 def alone(evidence: Evidence, gpm: Gpm, stateless: Group) -> tuple[FilterCount, ...]:
-    """Each FILTER that an event decides, asked of the solutions that the GPM has without them.
+    """Each FILTER that an event decides, asked of the solutions that the GPM has without them."""
+    return _asked(evidence, gpm, stateless)
 
-    Those inside OPTIONAL, UNION and the like are left as they are.
-    """
-    filters = [element for element in stateless.elements if isinstance(element, Filter)]
-    if not filters or evidence.sample is None:
+
+def inside(evidence: Evidence, gpm: Gpm, stateless: Group) -> tuple[FilterCount, ...]:
+    """The same of those inside OPTIONAL and UNION; subqueries, MINUS and EXISTS are left as they are."""
+    return tuple(item for branch in branches_of(stateless) for item in _asked(evidence, gpm, branch.asking))
+
+
+def branches(evidence: Evidence, gpm: Gpm, stateless: Group) -> tuple[BranchCount, ...]:
+    """How many solutions each OPTIONAL and each side of a UNION has, with what is before it."""
+    if evidence.sample is None:
         return ()
-    evaluator = without_filters(evidence, gpm, stateless)
-    found = evaluator.evaluate(evidence.sample)
+    counts = []
+    for branch in branches_of(stateless):
+        found = evaluator_of(evidence, gpm, branch.whole).evaluate(evidence.sample)
+        events = len(set(found.events.tolist()))
+        counts.append(BranchCount(gpm.name, branch.kind, branch.text, events, len(found)))
+    return tuple(counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """An OPTIONAL or a side of a UNION.
+
+    ``whole`` is it with what is before it; ``asking`` the group whose solutions its FILTERs see: with what is
+    before it in OPTIONAL, without in UNION.
+    """
+
+    kind: str
+    text: str
+    whole: Group
+    asking: Group
+
+
+def branches_of(group: Group, before: tuple[Pattern, ...] = ()) -> Iterator[Branch]:
+    """The branches of a group, those inside of them too, in the order written."""
+    for number, element in enumerate(group.elements):
+        earlier = before + tuple(e for e in group.elements[:number] if not isinstance(e, Filter))
+        match element:
+            case Optional(side):
+                whole = replace(side, elements=(*earlier, *side.elements))
+                yield Branch("OPTIONAL", _text(side), whole, whole)
+                yield from branches_of(side, earlier)
+            case Union(sides):
+                for side in sides:
+                    whole = replace(side, elements=(*earlier, side))
+                    yield Branch("UNION", _text(side), whole, side)
+                    yield from branches_of(side)
+            case Group():
+                yield from branches_of(element)
+
+
+def _text(group: Group) -> str:
+    return " ".join(print_group(group).split())
+
+
+def _asked(evidence: Evidence, gpm: Gpm, group: Group) -> tuple[FilterCount, ...]:
+    """The FILTERs of one group."""
+    filters = [element for element in group.elements if isinstance(element, Filter)]
     batch, here = evidence.sample, 0
+    if not filters or batch is None:
+        return ()
+    rest = tuple(element for element in group.elements if not isinstance(element, Filter))
+    evaluator = evaluator_of(evidence, gpm, replace(group, elements=rest))
+    found = evaluator.evaluate(batch)
 
     def exists(pattern: Group, solution: Solution) -> bool:
         return evaluator.exists(batch, here)(pattern, solution)
@@ -80,12 +136,6 @@ def alone(evidence: Evidence, gpm: Gpm, stateless: Group) -> tuple[FilterCount, 
         for tally, test in asked:
             tally.ask(test, solution)
     return tuple(tally.count() for tally, _ in asked)
-
-
-def without_filters(evidence: Evidence, gpm: Gpm, stateless: Group) -> GpmEvaluator:
-    """A GPM without the FILTERs of its own group."""
-    rest = tuple(element for element in stateless.elements if not isinstance(element, Filter))
-    return evaluator_of(evidence, gpm, replace(stateless, elements=rest))
 
 
 def evaluator_of(evidence: Evidence, gpm: Gpm, pattern: Group) -> GpmEvaluator:

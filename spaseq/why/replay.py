@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
@@ -17,7 +17,8 @@ from spaseq.gpm.expressions import Solution, compile_test
 from spaseq.language.syntax import Consume, Emit, Expression, Filter, Modifiers, Query, Select
 from spaseq.limits import Limits
 from spaseq.matching.context import Context
-from spaseq.matching.model import Bounds, Evaluator
+from spaseq.matching.host import Key
+from spaseq.matching.model import Bounds, Evaluator, Found
 from spaseq.results.match import Match
 from spaseq.terms import Dictionary
 from spaseq.why.diagnosis import EdgeCount, FilterCount, StateCount
@@ -28,17 +29,32 @@ from spaseq.why.trace import TracedRuns, trace_of
 #: A replay keeps so many runs at most.
 LIMITS: Final = Limits(partial_matches=5_000)
 
-#: So many events at a time; then the clock is looked at.
+#: So many events at a time.
 _STEP: Final = 50
+
+#: Where the time does not last for all of the sample, the first of so many parts of it is looked at, and so
+#: on; not fewer events than these.
+_PART: Final = 8
+_FEWEST: Final = 20
+
+
+class _SpentError(SpaseqError):
+    """The time of a replay is over."""
 
 
 class Replays:
-    """Runs variants of a query on its sample, for so many seconds of the processor's time."""
+    """Runs variants of a query on the first ``events`` of its sample, for so many seconds.
 
-    def __init__(self, evidence: Evidence, seconds: float) -> None:
+    They are the processor's, and looked at before every event.
+    """
+
+    def __init__(self, evidence: Evidence, seconds: float, events: int | None = None) -> None:
         self._evidence = evidence
         self._end = time.thread_time() + seconds
         batch = evidence.sample
+        if batch is not None and events is not None and events < len(batch):
+            batch = batch.take(np.arange(events))
+        self.events = 0 if batch is None else len(batch)
         self._steps = (
             []
             if batch is None
@@ -59,34 +75,53 @@ class Replays:
         evidence = self._evidence
         found: list[Match] = []
         try:
-            watched = _Watched(query, evidence, self._begin)
+            watched = _Watched(query, evidence, self._begin, self._end)
             for step in self._steps:
-                if time.thread_time() > self._end:
-                    return found or None, watched.counts()
                 found += islice(watched.process(step), most - len(found))
                 if len(found) == most:
                     return found, watched.counts()
             found += islice(watched.close(), most - len(found))
-        except SpaseqError:  # too many runs, windows that cannot begin, what no evaluator can do
+        except SpaseqError:  # no time, too many runs, windows that cannot begin, what no evaluator can do
             return found or None, ()
         return found, watched.counts()
 
-    def traced(self, query: Query) -> tuple[tuple[StateCount, ...], tuple[EdgeCount, ...]]:
-        """What became of the partial matches in each state; nothing if that cannot be told."""
-        try:
-            traced = _TracedPipeline(query, self._evidence, self._begin)
-            if traced.trace is None or not self._steps:
-                return (), ()
-            for step in self._steps:
-                if time.thread_time() > self._end:
-                    return (), ()
-                for _ in traced.process(step):
+    def traced(self, query: Query) -> Traced:
+        """What became of the partial matches in each state, up to where the time or the limits end it."""
+        count = len(self._steps)
+        while count:
+            done = 0
+            try:
+                traced = _TracedPipeline(query, self._evidence, self._begin, self._end)
+                for step in self._steps[:count]:
+                    for _ in traced.process(step):
+                        pass
+                    done += 1
+                for _ in traced.close():
                     pass
-            for _ in traced.close():
-                pass
-        except SpaseqError:
-            return (), ()
-        return traced.trace.counts()
+                return Traced(*traced.trace.counts(), sum(map(len, self._steps[:count])))
+            except _SpentError:
+                return Traced(*traced.trace.counts(), traced.shown)
+            except SpaseqError:
+                count = done  # as far as it went well
+        return Traced()
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The counts of an automaton's states and edges over the first so many ``events`` of a sample."""
+
+    states: tuple[StateCount, ...] = ()
+    edges: tuple[EdgeCount, ...] = ()
+    events: int = 0
+
+
+def shrinking(evidence: Evidence, seconds: float) -> Iterator[Replays]:
+    """Replays of all of a sample, then of less and less, each with half of the seconds that are left."""
+    events = evidence.sampled
+    end = time.thread_time() + seconds
+    yield Replays(evidence, seconds / 2, events)
+    while (events := events // _PART) >= _FEWEST:
+        yield Replays(evidence, (end - time.thread_time()) / 2, events)
 
 
 def plain(query: Query) -> Query:
@@ -103,12 +138,23 @@ def plain(query: Query) -> Query:
 
 
 class _Watched(Pipeline):
-    """A pipeline that counts what its filters say, event by event."""
+    """A pipeline that counts what its filters say, event by event, until some time of the processor's.
 
-    def __init__(self, query: Query, evidence: Evidence, begin: int | None) -> None:
+    ``shown``: so many events were processed. Raises ``_SpentError`` before the next one.
+    """
+
+    def __init__(self, query: Query, evidence: Evidence, begin: int | None, until: float) -> None:
         self._tallies: dict[tuple[object, Filter], Tally] = {}
+        self._until = until
+        self.shown = 0
         super().__init__(query, evidence.dictionary, evidence.kb, "runs", start=begin, limits=LIMITS)
         self._sample = None
+
+    def _matches(self, found: Iterable[tuple[Key, Found]]) -> Iterator[Match]:
+        if time.thread_time() > self._until:
+            raise _SpentError("no time is left")
+        yield from super()._matches(found)
+        self.shown += 1
 
     def _make_context(self, limits: Limits) -> Context:
         return _Counting(self.pattern, self._dictionary, self._exists, limits, self._tallies)
@@ -119,17 +165,14 @@ class _Watched(Pipeline):
 
 
 class _TracedPipeline(_Watched):
-    """A pipeline that counts what becomes of partial matches; ``trace`` is None if it cannot."""
+    """A pipeline that counts what becomes of partial matches."""
 
-    def __init__(self, query: Query, evidence: Evidence, begin: int | None) -> None:
-        super().__init__(query, evidence, begin)
+    def __init__(self, query: Query, evidence: Evidence, begin: int | None, until: float) -> None:
+        super().__init__(query, evidence, begin, until)
         self.trace = trace_of(self.pattern)
 
     def _make_evaluators(self, window: Bounds) -> Callable[[], Evaluator]:
-        trace = self.trace
-        if trace is None:
-            return super()._make_evaluators(window)
-        return lambda: TracedRuns(trace, self.pattern, self._context, window)
+        return lambda: TracedRuns(self.trace, self.pattern, self._context, window)
 
 
 class _Counting(Context):

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import NFA, Edge, Unit
-from spaseq.automaton.pattern import Atom, SequencePattern
+from spaseq.automaton.pattern import AnyOrder, Atom, SequencePattern
 from spaseq.automaton.show import label
 from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence
 from spaseq.matching.runs.evaluator import Runs
+from spaseq.matching.runs.gathering import Gathering
 from spaseq.matching.runs.machine import Machine, Member
 from spaseq.matching.runs.memory import Path
 from spaseq.matching.runs.program import Place, Program, Way
@@ -37,11 +38,12 @@ class _Visit:
 
 @dataclass(slots=True)
 class Trace:
-    """The counts of an automaton without ``ALL``, for all partitions together."""
+    """The counts of an automaton, for all partitions together; of an ALL's operands only their matches."""
 
     nfa: NFA
     program: Program
     taken: Counter[Edge] = field(default_factory=Counter)
+    operands: Counter[tuple[Edge, int]] = field(default_factory=Counter)
     ended: Counter[int] = field(default_factory=Counter)
     visits: list[_Visit] = field(default_factory=list)
     states: dict[int, int] = field(default_factory=dict)
@@ -77,8 +79,13 @@ class Trace:
             StateCount(state, came[state], on[state], self.ended[state], dict(died[state]))
             for state in range(self.nfa.size)
         )
-        edges = self.nfa.edges
-        return states, tuple(EdgeCount(e.source, e.target, label(e), self.taken[e]) for e in edges)
+        return states, tuple(map(self._edge, self.nfa.edges))
+
+    def _edge(self, edge: Edge) -> EdgeCount:
+        unit = edge.predicate.unit
+        many = len(unit.operands) if isinstance(unit, AnyOrder) else 0
+        operands = tuple(self.operands[edge, number] for number in range(many))
+        return EdgeCount(edge.source, edge.target, label(edge), self.taken[edge], operands)
 
 
 def _ways(nfa: NFA, state: int, place: Place) -> Iterator[tuple[Edge, Way]]:
@@ -98,16 +105,17 @@ def _ways(nfa: NFA, state: int, place: Place) -> Iterator[tuple[Edge, Way]]:
             yield edge, way
 
 
-def trace_of(pattern: SequencePattern) -> Trace | None:
-    """A trace of a sequence; None if it has an ALL, whose operands go ways of their own.
+def trace_of(pattern: SequencePattern) -> Trace:
+    """A trace of a sequence.
 
     Runs are not found by keys, so that events that do not join are seen to be refused.
     """
-    nfa = compile_pattern(pattern)
-    if nfa.parts:
-        return None
-    keyless = replace(nfa, edges=tuple(replace(edge, key=()) for edge in nfa.edges))
-    return Trace(keyless, Program(keyless))
+    nfa = compile_pattern(pattern).everywhere(_keyless)
+    return Trace(nfa, Program(nfa))
+
+
+def _keyless(nfa: NFA) -> NFA:
+    return replace(nfa, edges=tuple(replace(edge, key=()) for edge in nfa.edges))
 
 
 class TracedRuns(Runs):
@@ -131,7 +139,7 @@ class _Traced(Machine):
     """The machine, told on.
 
     ``_here`` is the visit that is just beginning, ``_shown`` the one whose run sees an event, ``_hindrance``
-    what keeps this event from being taken.
+    what keeps this event from being taken, ``_home`` the ALL that a match of an operand may just complete.
     """
 
     def __init__(self, trace: Trace, context: Context, bounds: Bounds, single: bool) -> None:
@@ -140,10 +148,14 @@ class _Traced(Machine):
         self._here: _Visit | None = None
         self._shown: _Visit | None = None
         self._hindrance: str | None = None
+        self._home: Gathering | None = None
         super().__init__(trace.program, context, bounds, single)
 
     def arrive(self, place: Place, run: Run, rows: Rows) -> None:
         """See ``Machine.arrive``."""
+        home, self._home = self._home, None
+        if home is not None and place is home.way.target:
+            self._complete(home)
         outer = self._here
         state = self._trace.states.get(id(place))
         self._here = None if state is None else _Visit(state, run.first)
@@ -151,12 +163,28 @@ class _Traced(Machine):
             self._trace.visits.append(self._here)
         super().arrive(place, run, rows)
         self._here = outer
+        self._home = home
+
+    def _complete(self, home: Gathering) -> None:
+        edge, visit = self._trace.edges.get(id(home.way)), self._visit_of.get(home.wait.number)
+        if edge is not None:
+            self._trace.taken[edge] += 1
+        if visit is not None:
+            visit.on = True
 
     def _end(self, run: Run, rows: Rows, order: tuple[int, ...]) -> None:
         if self._here is not None and run.home is None:
             self._here.on = True
             self._trace.ended[self._here.state] += 1
+        if run.home is not None:
+            home, operand = run.home
+            assert isinstance(home, Gathering)
+            self._home = home
+            edge = self._trace.edges.get(id(home.way))
+            if edge is not None:
+                self._trace.operands[edge, operand] += 1
         super()._end(run, rows, order)
+        self._home = None
 
     def _decide(self, run: Run, rows: Rows, owner: int, inside: tuple[int, ...]) -> Run | None:
         decided = super()._decide(run, rows, owner, inside)

@@ -22,13 +22,16 @@ _MATCHES = 100
 class Tried:
     """The first step at which all ended, as the sequence up to there; the changes that were tried there.
 
-    ``cause`` is the likeliest, in words; ``filters`` are those that need more than one event.
+    ``cause`` is the likeliest, in words; ``filters`` are those that need more than one event. ``undecided``:
+    there was no time to find the step, or it cannot be found. ``events``: so many were looked at.
     """
 
-    failing: str | None
-    cause: str | None
-    trials: tuple[Trial, ...]
-    filters: tuple[FilterCount, ...]
+    failing: str | None = None
+    cause: str | None = None
+    trials: tuple[Trial, ...] = ()
+    filters: tuple[FilterCount, ...] = ()
+    undecided: bool = False
+    events: int = 0
 
 
 def try_out(evidence: Evidence, replays: Replays) -> Tried:
@@ -37,10 +40,10 @@ def try_out(evidence: Evidence, replays: Replays) -> Tried:
     for query in prefixes(plain(evidence.query)):
         found, filters = replays.watched(query)
         if found is None:
-            return Tried(None, None, (), filters)
+            return Tried(filters=filters, undecided=True)
         if not found:
             return _changed(replays, query, filters)
-    return Tried(None, None, (), filters)
+    return Tried(filters=filters)
 
 
 def _changed(replays: Replays, query: Query, filters: tuple[FilterCount, ...]) -> Tried:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Final
 
@@ -27,6 +27,7 @@ from spaseq.language.syntax import (
 from spaseq.terms import Term
 from spaseq.why.diagnosis import Missing
 from spaseq.why.evidence import Evidence
+from spaseq.why.lifted import keys
 
 _TYPE: Final = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 
@@ -56,6 +57,9 @@ def missing(evidence: Evidence, gpm: Gpm) -> tuple[Missing, ...]:
     events = np.repeat(np.arange(len(batch)), np.diff(batch.offset))
     here = np.isin(batch.stream, list(evidence.streams(gpm.streams)))[events]
     found: dict[Term, Missing] = {}
+    lifting = [evidence.contexts.get(evidence.query.stream(name)) for name in gpm.streams]
+    context = lifting[0] if len(set(lifting)) == 1 else None
+    made = {} if context is None else keys(context)
     for wanted in dict.fromkeys(_constants(gpm.pattern)):
         if wanted.predicate in found:
             continue  # its values are missing, too
@@ -66,13 +70,18 @@ def missing(evidence: Evidence, gpm: Gpm) -> tuple[Missing, ...]:
             rows = here & (batch.p == evidence.dictionary.find(wanted.predicate))
         if identity and bool((rows & (column == identity)).any()):
             continue
-        nearest, count, instead = _nearest(evidence, wanted.term, column[rows], events[rows])
+        near, count, instead = _nearest(evidence, wanted.term, column[rows], events[rows])
         others = np.flatnonzero(~here & (column == identity)) if identity else ()
         elsewhere = _streams(evidence, batch, events[others]) if len(others) else ()
         shown = evidence.show(wanted.term)
         if wanted.role == "value" and wanted.predicate is not None:
             shown = f"{shown} of {evidence.show(wanted.predicate)}"
-        found[wanted.term] = Missing(gpm.name, wanted.role, shown, nearest, count, elsewhere, instead)
+        nearest = None if near is None else evidence.show(near)
+        item = Missing(gpm.name, wanted.role, shown, nearest, count, elsewhere, instead)
+        if context is not None and wanted.role == "predicate":
+            near_key = None if near is None else made.get(near)
+            item = replace(item, context=context.name, key=made.get(wanted.term), nearest_key=near_key)
+        found[wanted.term] = item
     return tuple(found.values())
 
 
@@ -112,7 +121,7 @@ def _steps(path: Path) -> Iterator[NamedNode]:
 
 def _nearest(
     evidence: Evidence, term: Term, column: Ids, events: Ids
-) -> tuple[str | None, int, tuple[str, ...]]:
+) -> tuple[Term | None, int, tuple[str, ...]]:
     """What stands there instead and is most like a term, in how many events, and what does most often."""
     seen, counts = np.unique(column, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_COMPARED]
@@ -127,7 +136,7 @@ def _nearest(
     if best[0] < _ALIKE:
         return None, 0, instead
     rows: Mask = column == identity
-    return evidence.show(evidence.dictionary.term(identity)), len(np.unique(events[rows])), instead
+    return evidence.dictionary.term(identity), len(np.unique(events[rows])), instead
 
 
 def likeness(one: str, other: str) -> tuple[float, float]:

@@ -54,9 +54,25 @@ def test_a_match_needs_no_reason() -> None:
 def test_a_context_whose_key_is_wrong() -> None:
     result = spaseq("run", "q.rq", "-s", source("bad"), "-f", "csv")
     assert result.stderr == (
-        "no match: 3 events, of which GPM A matched none: no event has predicate :price; they have :time\n"
+        "no match: 3 events, of which GPM A matched none: no event has predicate :price, "
+        "which bad.jsonld makes of prise; they have :time\n"
     )
     assert (result.stdout.strip(), result.exit_code) == ("p,q", 0)
+
+
+def test_the_column_that_a_predicate_is_made_of(here: Path) -> None:
+    (here / "typo.rq").write_text(VSHAPE.replace("B ON S { ?s :price", "B ON S { ?s :prices"))
+    result = spaseq("run", "typo.rq", "-s", source("good"), "-f", "csv")
+    assert result.stderr == (
+        "no match: 3 events, of which GPM B matched none: no event has predicate :prices, "
+        "which good.jsonld makes of nothing; did you mean :price (3 events, made of price)?\n"
+    )
+
+
+@pytest.mark.usefixtures("here")
+def test_no_reason_is_looked_for_if_none_is_wanted() -> None:
+    result = spaseq("run", "q.rq", "-s", source("bad"), "-f", "csv", "--no-why")
+    assert (result.stdout.strip(), result.stderr, result.exit_code) == ("p,q", "", 0)
 
 
 def test_tumbling_windows_that_cut(here: Path) -> None:
@@ -83,7 +99,8 @@ def test_analyze_in_words_and_as_json() -> None:
     assert "0 → 1  A: 3×" in text
     values = json.loads(spaseq("explain", "q.rq", "--analyze", "-s", source("good"), "-f", "json").stdout)
     assert values["sequence"] == "A ; B"
-    assert values["analysis"]["edges"][1] == {"source": 1, "target": 2, "label": "; B", "taken": 1}
+    edge = values["analysis"]["edges"][1]
+    assert edge == {"source": 1, "target": 2, "label": "; B", "taken": 1, "operands": []}
     assert values["analysis"]["states"][1] == {
         "state": 1,
         "came": 3,

@@ -117,6 +117,31 @@ def test_a_filter_that_errs() -> None:
     assert told.cause.endswith(f'FILTER(?p > "x") erred 3 times: {item.error}')
 
 
+def test_optionals_and_unions_and_the_filters_inside() -> None:
+    pattern = """?s :price ?p . OPTIONAL { ?s :volume ?v . FILTER(?v > ?p) }
+        { ?s :price 10 } UNION { ?s :price ?q . FILTER(?q > 25) FILTER(?p > 0) }"""
+    told = why(query("A", {"A": pattern}), *PRICES)
+    assert [(b.kind, b.text, b.events, b.rows) for b in told.branches] == [
+        ("OPTIONAL", f"{{ ?s <{NS}volume> ?v . FILTER(?v > ?p) }}", 0, 0),
+        ("UNION", f"{{ ?s <{NS}price> 10 . }}", 1, 1),
+        ("UNION", f"{{ ?s <{NS}price> ?q . FILTER(?q > 25) FILTER(?p > 0) }}", 0, 0),
+    ]
+    # ?v is 1, ?p 30 there; inside of a UNION ?p is not bound.
+    assert [(f.text, f.held, f.failed, f.erred) for f in told.filters] == [
+        ("?v > ?p", 0, 1, 0),
+        ("?q > 25", 1, 2, 0),
+        ("?p > 0", 0, 0, 3),
+    ]
+    assert f"    GPM A: UNION {{ ?s <{NS}price> 10 . }} in 1 event, 1 solution" in str(told).splitlines()
+
+
+def test_a_filter_of_an_optional_is_no_reason() -> None:
+    text = query("A", {"A": "?s :price ?p ; :volume ?v . OPTIONAL { ?s :price ?q . FILTER(?q > 99) }"})
+    told = why(text, *PRICES[:2], (3, ":x :volume 1"))
+    assert [(f.held, f.failed) for f in told.filters] == [(0, 0)]
+    assert told.cause.endswith("no event has ?s <http://example.org/volume> ?v . besides what is before it")
+
+
 def test_a_query_that_met_a_limit_has_its_counts_only() -> None:
     with spaseq.Engine(limits=spaseq.Limits(partial_matches=1), evaluator="runs") as engine:
         handle = engine.register(query("A ; B", {"A": "?s :a ?p", "B": "?s :b ?q"}))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.why.streams import query, why
+import spaseq
+from tests.why.streams import NS, query, why
 from tests.why.test_sequences import ABC, events
 
 State = tuple[int, int, int, dict[str, int]]
@@ -62,9 +63,49 @@ def test_partitions_are_counted_together() -> None:
     assert [(s.came, s.went_on, s.ended) for s in told.states] == [(1, 1, 0), (2, 2, 0), (2, 2, 2)]
 
 
-def test_all_is_not_traced() -> None:
-    told = why(query("ALL(A, B)", {"A": "?s :a ?p", "B": "?s :b ?q"}), *events("a1 b2"))
-    assert (told.matches, told.states, told.edges) == (1, (), ())
+def test_all_is_one_edge_with_the_matches_of_its_operands() -> None:
+    gpms = {name: ABC[name] for name in "ABC"}
+    # After c1 A comes twice and B once, joined once each; then c5.
+    told = why(query("C ; ALL(A, B) : C", gpms, "100 SECONDS"), *events("c1 a2 a3 b4 c5"))
+    assert [(e.label, e.taken, e.operands) for e in told.edges] == [
+        ("C", 2, ()),
+        ("; ALL(A, B)", 1, (2, 1)),
+        (": C", 1, ()),
+    ]
+    # c1 goes on, c5 does not.
+    assert [(s.came, s.went_on, s.ended) for s in told.states] == [(1, 1, 0), (2, 1, 0), (1, 1, 0), (1, 1, 1)]
+
+
+def test_an_operand_that_never_comes_where_it_is_wanted() -> None:
+    told = why(query("ALL(A, B) ; C", ABC), *events("c1 a2 yb3 c4"))
+    assert (told.matches, told.edges[0].taken, told.edges[0].operands) == (0, 0, (1, 1))
+    assert told.failing == "SEQ(ALL(A, B))"
+    assert "        0 → 1  ALL(A, B): 0× (operands: 1×, 1×)" in str(told).splitlines()
+
+
+def test_less_is_looked_at_where_the_whole_is_too_much() -> None:
+    gpms = {"A": "?s :a ?p", "D": "?s :a ?q", "B": "?s :b ?r"}
+    text = query("A : D : B", gpms, "1000 SECONDS")
+    told = why(text, *events("b0 " + " ".join(f"a{time}" for time in range(1, 200))))
+    # Pairs of a and d are more than a replay keeps, from a101 on.
+    assert (told.sampled, told.tried, told.traced) == (200, 25, 100)
+    assert told.cause.startswith("200 events, all of the first 25 ended in SEQ(A : D : B)")
+    assert told.states[2].came == 99 * 98 // 2
+    assert "    in the first 100 of them, for which there was time:" in str(told).splitlines()
+
+
+def test_no_time_is_no_answer_but_the_counts() -> None:
+    with spaseq.Engine() as engine:
+        handle = engine.register(query("A ; B", {name: ABC[name] for name in "AB"}))
+        for time in (1, 2):
+            engine.push(f"{NS}s", f"<urn:x> <{NS}{'ba'[time - 1]}> 1 .", time)
+    told = handle.why(0)
+    assert told.cause == (
+        "2 events, each GPM matched some; "
+        "to find out where all ended takes more than 0 s of the processor's time"
+    )
+    assert (told.gpms["A"].matched, told.traced, told.failing) == (1, 0, None)
+    assert handle.why().failing == "SEQ(A ; B)"
 
 
 def test_skip_is_left_out() -> None:

@@ -44,6 +44,11 @@ class Gathering:
         return self._wait
 
     @property
+    def way(self) -> Way:
+        """The edge of the ``ALL``."""
+        return self._way
+
+    @property
     def _fresh(self) -> Run:
         """A run that has nothing of the ``ALL`` yet."""
         run = self._run

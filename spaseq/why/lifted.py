@@ -1,0 +1,31 @@
+"""Of which columns or keys of rows a JSON-LD context makes predicates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyoxigraph import NamedNode
+
+from spaseq.errors import SourceError
+from spaseq.limits import Limits
+from spaseq.sources._lift import lift, load_context, terms_of
+from spaseq.terms import Term
+
+
+def keys(context: Path) -> Mapping[Term, str]:
+    """Predicate → the column or key that becomes it, as the JSON-LD processor says; empty if unreadable."""
+    try:
+        text = load_context(context, Limits())
+    except SourceError:  # it was readable when the stream was opened, and is gone
+        return {}
+    names = sorted(terms_of(json.loads(text)))
+    rows = [json.dumps({"@id": "urn:row", name: "urn:value"}) for name in names]
+    found: dict[Term, str] = {}
+    for name, triples in zip(names, lift(rows, text), strict=True):
+        if not isinstance(triples, ValueError):
+            for subject, predicate, _ in triples:
+                if subject == NamedNode("urn:row") and isinstance(predicate, NamedNode):
+                    found.setdefault(predicate, name)
+    return found
