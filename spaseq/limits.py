@@ -40,6 +40,15 @@ class Limits:
                     f"{item.name}={most!r}: a limit is a whole number above 0, or None for none"
                 )
 
+    def times(self, count: int) -> Limits:
+        """Those of so many queries together, each of which may keep as much as one."""
+        partial, size = self.partial_matches, self.query_bytes
+        return replace(
+            self,
+            partial_matches=None if partial is None else partial * count,
+            query_bytes=None if size is None else size * count,
+        )
+
     def beyond(self, name: str, what: str) -> str:
         """The message for ``what`` that goes over the limit of this name: which, and how to move it.
 

@@ -37,6 +37,7 @@ from spaseq.gpm.sharing import Sharing
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
+from spaseq.matching.templates.form import form
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent, SourceOptions, open_source
 from spaseq.sources.table import Table
@@ -116,8 +117,7 @@ class Engine:
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"
-        live = sum(not query.handle.done for query in self._flow.queries)
-        return f"<Engine: {state}, {live} queries, {self.events} events>"
+        return f"<Engine: {state}, {self._flow.live} queries, {self.events} events>"
 
     # --- queries ------------------------------------------------------------------------------
 
@@ -135,11 +135,16 @@ class Engine:
             self._check_open()
             self._kb.require(prepared)
             kb = self._kb.restrict(prepared.knowledge)
+            own = form(prepared) if self._evaluator is None else None
+            if own is not None and (crowd := self._flow.crowd(own.key, kb)) is not None:
+                handle = Handle(crowd.seat(prepared), on_match, self.turn, self._limits, self._contexts)
+                crowd.join(handle, own.constants)
+                return handle
             pipeline = Pipeline(
                 prepared, self._dictionary, kb, self._evaluator, self._sharing, limits=self._limits
             )
             handle = Handle(pipeline, on_match, self.turn, self._limits, self._contexts)
-            self._flow.add(pipeline, handle)
+            self._flow.add(pipeline, handle, None if own is None else own.key)
             return handle
 
     # --- events -------------------------------------------------------------------------------

@@ -14,10 +14,13 @@ from spaseq.engine.intake import Intake, Visit
 from spaseq.engine.pipeline import Pipeline
 from spaseq.engine.registered import Registered
 from spaseq.engine.rejects import Rejects, letter_of
+from spaseq.engine.seats import Crowd
 from spaseq.errors import EngineError, warn
 from spaseq.events import Clock, EventBatch
+from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
+from spaseq.matching.templates.form import form
 from spaseq.results.match import Match
 from spaseq.terms import Dictionary
 
@@ -53,7 +56,9 @@ class Flow:
         self._worth_pruning = _SLACK
         self._arrivals: Counter[int] = Counter()
         self._unread: set[int] = set()
-        self._failed: list[Handle] = []
+        # By form, the newest query that others may join.
+        self._forms: dict[tuple[object, ...], Registered] = {}
+        self._failed: list[Handle | Crowd] = []
         self._closing = False
         # Those of the same streams, the one that new queries may join last.
         self._intakes: dict[frozenset[int], list[Intake]] = {}
@@ -71,6 +76,11 @@ class Flow:
         return bool(self.queries) and all(q.handle.done for q in self.queries)
 
     @property
+    def live(self) -> int:
+        """How many queries are not over."""
+        return sum(query.handle.live for query in self.queries)
+
+    @property
     def intakes(self) -> Iterator[Intake]:
         """The orders of all queries."""
         for alike in self._intakes.values():
@@ -80,8 +90,25 @@ class Flow:
         """How many events of a stream there were."""
         return self._arrivals[stream]
 
-    def add(self, pipeline: Pipeline, handle: Handle) -> None:
-        """One query more; those that are over go, whenever they may be many."""
+    def crowd(self, key: tuple[object, ...], kb: KnowledgeBase) -> Crowd | None:
+        """Where a query of this form may join others that have seen nothing yet either."""
+        first = self._forms.get(key)
+        if first is None or not first.intake.is_fresh or first.handle.done or first.pipeline.is_watched:
+            return None
+        if isinstance(first.handle, Handle):
+            crowd = Crowd(self._dictionary, kb, self._sharing, self._limits, first)
+            query, constants = first.pipeline.query, form(first.pipeline.query)
+            assert constants is not None
+            first.handle.sit(crowd.seat(query))
+            crowd.join(first.handle, constants.constants)
+            first.handle = crowd
+        return first.handle
+
+    def add(self, pipeline: Pipeline, handle: Handle, key: tuple[object, ...] | None) -> None:
+        """One query more; those that are over go, whenever they may be many.
+
+        ``key``: that of its form, if others of the same may run as one with it.
+        """
         if len(self.queries) >= self._worth_pruning:
             self._prune()
         query = Registered(pipeline, handle, self._dictionary, self._registered)
@@ -90,6 +117,8 @@ class Flow:
         self._registered += 1
         self.queries.append(query)
         self._place(query).join(query)
+        if key is not None:
+            self._forms[key] = query
         if query.output is not None:
             self._makers.setdefault(query.output, []).append(query)
             readers = self._readers.get(query.output, ())
@@ -113,6 +142,7 @@ class Flow:
 
     def _prune(self) -> None:
         self.queries = [q for q in self.queries if not q.handle.done]
+        self._forms = {key: query for key, query in self._forms.items() if query.intake.is_fresh}
         self._worth_pruning = max(_SLACK, 2 * len(self.queries))
         for streams, alike in list(self._intakes.items()):
             for intake in alike:
@@ -210,7 +240,7 @@ class Flow:
     def failed(self) -> list[Handle]:
         """The queries that failed since this was last asked."""
         failed, self._failed = self._failed, []
-        return failed
+        return [each for handle in failed for each in handle.failed()]
 
     # --- inside -----------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from spaseq.engine.pipeline import Pipeline, Stats
 from spaseq.engine.turn import Turn
@@ -19,6 +19,9 @@ from spaseq.limits import Limits
 from spaseq.results.match import Match
 from spaseq.terms import Term
 from spaseq.why.diagnosis import Diagnosis
+
+if TYPE_CHECKING:
+    from spaseq.engine.seats import Seat
 
 #: So many matches are made before anybody asks for them, at least.
 _AT_ONCE: Final = 1_000
@@ -35,7 +38,7 @@ class Handle:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        pipeline: Pipeline | Seat,
         on_match: Callable[[Match], None] | None,
         turn: Turn,
         limits: Limits,
@@ -64,6 +67,16 @@ class Handle:
         """What messages call the query: the IRI of its REGISTER, or else its sequence."""
         register = self.query.register
         return str(register.iri) if register is not None else f"SEQ({print_sequence(self.query.sequence)})"
+
+    def sit(self, seat: Seat) -> None:
+        """The query, which has not begun, is to run as one with others."""
+        self._pipeline = seat
+
+    @property
+    def seat(self) -> Seat:
+        """The place of a query that runs as one with others."""
+        assert not isinstance(self._pipeline, Pipeline)
+        return self._pipeline
 
     @property
     def is_asked(self) -> bool:
@@ -196,6 +209,15 @@ class Handle:
         finally:
             self._looking = False
         return count > 0
+
+    @property
+    def live(self) -> int:
+        """How many queries it stands for that are not over."""
+        return int(not self.done)
+
+    def failed(self) -> list[Handle]:
+        """The handles of the queries that failed, when it did."""
+        return [self]
 
     def fail(self, error: BaseException) -> None:
         """Ends the query because of what was raised in the middle of an event; frees what it kept."""

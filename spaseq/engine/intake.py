@@ -62,7 +62,7 @@ class Intake:
         self.is_fresh = True
         self.layer = 0
         self.waiting: dict[Registered, None] = {}
-        self._attending: list[Registered] = []
+        self._attending: dict[Registered, None] = {}
         self._new: list[Registered] = []
         self._begun: list[tuple[Registered, EventBatch]] = []
         # Those who join begin together.
@@ -89,18 +89,22 @@ class Intake:
     def join(self, query: Registered) -> None:
         """One query more, which sees the events from now on."""
         query.enter(self, self._sample)
-        self._seat(query)
+        self._enter(query)
         self._new.append(query)
         if query.output is not None:
             self.waiting[query] = None  # how far its time has come is for others to know
 
-    def _seat(self, query: Registered) -> None:
+    def _enter(self, query: Registered) -> None:
         self.members.append(query)
+        self._over += query.is_over
+
+    def _seat(self, query: Registered) -> None:
+        """Puts a query where it is found by the events that concern it."""
+        query.gather()
         if query.is_over:
-            self._over += 1
             return
         if query.attends:
-            self._attending.append(query)
+            self.attend(query)
             return
         for streams, needed in query.pipeline.needs():
             for stream in self._indexes if streams is None else streams:
@@ -112,8 +116,7 @@ class Intake:
 
     def attend(self, query: Registered) -> None:
         """Touches a query by every event from now on."""
-        if query not in self._attending:
-            self._attending.append(query)
+        self._attending[query] = None
 
     def samples(self, sample: Sample) -> None:
         """Gives the events to come to a sample, until it is full."""
@@ -121,9 +124,12 @@ class Intake:
 
     def absorb(self, other: Intake) -> None:
         """Takes over the queries of an intake of the same state (``equals``)."""
+        new = set(other._new)
         for query in other.live:
             query.move(other, self)
-            self._seat(query)
+            self._enter(query)
+            if query not in new:
+                self._seat(query)
         self.waiting.update(other.waiting)
         self._new += other._new
         self._samples += other._samples
@@ -135,13 +141,15 @@ class Intake:
     def prune(self) -> None:
         """Forgets the queries that are over."""
         members = self.live
-        self._attending, self._over = [], 0
+        self._attending, self._over = {}, 0
         self._new = [query for query in self._new if not query.handle.done]
         self.waiting = {query: None for query in self.waiting if not query.handle.done}
         self._indexes = {stream: Discrimination() for stream in self._indexes}
-        self.members = []
+        self.members, new = [], set(self._new)
         for query in members:
-            self._seat(query)
+            self._enter(query)
+            if query not in new:
+                self._seat(query)
 
     # --- events -------------------------------------------------------------------------------
 
@@ -151,6 +159,8 @@ class Intake:
             self.prune()
         before = self.order.watermark
         batch = self.order.drain() if last else self.order.release()
+        if batch is not None:
+            self._begin(batch)
         visits: list[Visit] = []
         if batch is not None:
             begin, self.position = self.position, self.position + len(batch)
@@ -159,9 +169,6 @@ class Intake:
                 for sample in self._samples:
                     sample.add(batch)
                 self._samples = [sample for sample in self._samples if sample.open]
-            if self._new:
-                self._begun += [(query, batch) for query in self._new if not query.handle.done]
-                self._new = []
             for query in self._concerned(batch):
                 last_too = begin > query.reached and query.asks_for_last and self._last is not None
                 given = [self._last, batch] if last_too and self._last is not None else [batch]
@@ -172,6 +179,13 @@ class Intake:
             touched = {visit.query for visit in visits}
             visits += [Visit(query, None, 0) for query in self.waiting if query not in touched]
         return visits
+
+    def _begin(self, batch: EventBatch) -> None:
+        new, self._new = self._new, []
+        for query in new:
+            if not query.handle.done:
+                self._seat(query)
+                self._begun.append((query, batch))
 
     def beginning(self) -> Sequence[tuple[Registered, EventBatch]]:
         """The queries whose first event is there, and which; whether it concerns them or not."""

@@ -9,12 +9,14 @@ from typing import Final, Protocol
 import numpy as np
 
 from spaseq.automaton.normal import is_strict, normalise
-from spaseq.automaton.pattern import SequencePattern, may_trail, walk
+from spaseq.automaton.pattern import GpmPart, SequencePattern, may_trail, walk
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Stamp
 from spaseq.gpm.discrimination import Needs, needs
 from spaseq.gpm.evaluator import GpmEvaluator
+from spaseq.gpm.expressions import ExistsCallback
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import Sharing
+from spaseq.gpm.sharing import ByEvent, Sharing
+from spaseq.gpm.solutions import Solutions
 from spaseq.gpm.walk import patterns
 from spaseq.language.syntax import (
     UNITS,
@@ -54,9 +56,9 @@ class Stats:
 
     ``relevant``: so many of its ``events`` are such that some GPM has a solution; ``rows`` are those of all
     ``matches``; ``unskipped``: so many of these had no event for SKIP TO to go to but their own first;
-    ``late``: so many events came too late for it. ``watermark``: the time up to which it has processed its
-    streams, in microseconds since the epoch or in ticks; None before the first event. ``gpms``: the same by
-    GPM.
+    ``shared_with``: so many other queries run as one with it; ``late``: so many events came too late for it.
+    ``watermark``: the time up to which it has processed its streams, in microseconds since the epoch or in
+    ticks; None before the first event. ``gpms``: the same by GPM.
     """
 
     events: int = 0
@@ -64,6 +66,7 @@ class Stats:
     matches: int = 0
     rows: int = 0
     unskipped: int = 0
+    shared_with: int = 0
     late: int = 0
     watermark: int | None = None
     gpms: dict[str, GpmStats] = field(default_factory=dict)
@@ -89,6 +92,22 @@ class Seat(Protocol):
         ...
 
 
+class GpmAnswers(Protocol):
+    """What has a GPM's solutions in events."""
+
+    def evaluate(self, batch: EventBatch) -> Solutions:
+        """Those of every event."""
+        ...
+
+    def by_event(self, batch: EventBatch) -> ByEvent:
+        """Those of every event that has some, by event."""
+        ...
+
+    def exists(self, batch: EventBatch, event: int) -> ExistsCallback:
+        """What decides EXISTS on an event's graph."""
+        ...
+
+
 class Pipeline:
     """A query on its way through the engine; ``stats`` counts, ``done`` says that it wants no more."""
 
@@ -107,6 +126,8 @@ class Pipeline:
         self.pattern: SequencePattern = normalise(query)
         self._stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
         self.done = False
+        #: Whether somebody asked for its events, too.
+        self.is_watched = False
         self._seen: Callable[[EventBatch], None] | None = None
         self._seat: Seat | None = None
         self._dictionary = dictionary
@@ -121,16 +142,8 @@ class Pipeline:
             if name not in self.pattern.witnesses
         }
         sharing = sharing or Sharing()
-        self._gpms = {
-            name: GpmEvaluator(
-                part.gpm,
-                part.stateless,
-                dictionary,
-                kb,
-                frozenset(dictionary.intern(stream) for stream in part.streams),
-                sharing,
-            )
-            for name, part in self.pattern.gpms.items()
+        self._gpms: dict[str, GpmAnswers] = {
+            name: self._make_gpm(part, dictionary, kb, sharing) for name, part in self.pattern.gpms.items()
         }
         self._computing = {name for name, part in self.pattern.gpms.items() if _computes(part.gpm)}
         self._context = self._make_context(limits)
@@ -149,6 +162,13 @@ class Pipeline:
         is_stream = register is not None and register.kind is RegisterKind.STREAM
         self.output = register.iri if register is not None and is_stream else None
         self._derived: BatchBuilder | None = None
+
+    def _make_gpm(
+        self, part: GpmPart, dictionary: Dictionary, kb: KnowledgeBase, sharing: Sharing
+    ) -> GpmAnswers:
+        """What evaluates a GPM."""
+        streams = frozenset(map(dictionary.intern, part.streams))
+        return GpmEvaluator(part.gpm, part.stateless, dictionary, kb, streams, sharing)
 
     def _make_context(self, limits: Limits) -> Context:
         """The operations on the rows of its matches."""
@@ -206,7 +226,7 @@ class Pipeline:
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Calls ``seen`` with the events that it takes from now on, which are all that there are."""
-        self._seen = seen
+        self._seen, self.is_watched = seen, True
         if self._seat is not None:
             self._seat.attend()
 
@@ -286,11 +306,20 @@ class Pipeline:
                 of_gpm = sum(int(np.count_nonzero(batch.stream == stream)) for stream in streams)
             self._stats.gpms[name].events += of_gpm
 
+    @property
+    def sample(self) -> Sample | None:
+        """The first of its events."""
+        return self._sample
+
+    def sampled(self, sample: Sample) -> None:
+        """Gives the events to come to another sample."""
+        if self._seat is not None:
+            self._seat.sampled(sample)
+
     def keep(self, events: int) -> None:
         """Keeps so many of the events to come as a sample."""
-        self._sample = Sample(events, 10 * events)
-        if self._seat is not None:
-            self._seat.sampled(self._sample)
+        self._sample, self.is_watched = Sample(events, 10 * events), True
+        self.sampled(self._sample)
 
     def evidence(self) -> Evidence:
         """What is known of the query, for a diagnosis."""

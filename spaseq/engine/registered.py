@@ -11,6 +11,7 @@ from spaseq.engine.handle import Handle
 from spaseq.engine.intake import Intake
 from spaseq.engine.order import BEGINNING
 from spaseq.engine.pipeline import Pipeline, Stats
+from spaseq.engine.seats import Crowd
 from spaseq.events import EventBatch
 from spaseq.results.match import Match
 from spaseq.terms import Dictionary
@@ -28,7 +29,7 @@ class Registered:
 
     def __init__(self, pipeline: Pipeline, handle: Handle, dictionary: Dictionary, rank: int) -> None:
         self.pipeline = pipeline
-        self.handle = handle
+        self.handle: Handle | Crowd = handle
         self.rank = rank
         self.settled = BEGINNING
         self.is_closed = False
@@ -62,6 +63,15 @@ class Registered:
         self._start = self.reached = intake.position
         self._late, self._counts = intake.late, intake.counts.copy()
         self.pipeline.sit(self, sample)
+
+    def gather(self) -> None:
+        """Its first events are about to come: if it stands for several queries, they become one."""
+        if isinstance(self.handle, Crowd) and (group := self.handle.gather()) is not None:
+            sample = self.pipeline.sample
+            self.pipeline = group
+            if sample is not None:
+                group.sit(self, sample)
+            self.handle.begin()
 
     def move(self, old: Intake, new: Intake) -> None:
         """Changes its place for one where everything goes on alike."""

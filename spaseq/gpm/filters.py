@@ -28,6 +28,11 @@ class ColumnFilter:
             case Binary(symbol, Var() | Constant() as left, Var() | Constant() as right) if symbol in NUMERIC:
                 self._comparison = symbol, self._operand(left), self._operand(right)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables that it asks for."""
+        return tuple(self._names)
+
     def _operand(self, expression: Var | Constant) -> str | int:
         if isinstance(expression, Var):
             return expression.name

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock
 from spaseq.interop import RdflibTerm
+from spaseq.language.syntax import Query
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found, Solution
 from spaseq.results._quick import QuickJson
@@ -26,6 +28,12 @@ class Reader:
         self.gpms = pattern.positive
         self.shown = Shown(dictionary)
         self.json = QuickJson(self.gpms, dictionary)
+
+    def of(self, query: Query) -> Reader:
+        """The same for another query, that asks for the same with other constants."""
+        other = copy(self)
+        other.query = query
+        return other
 
     def match(self, key: Key, found: Found, clock: Clock, left: int | None) -> tuple[Match, int]:
         """A match and how many rows it has, at most ``left`` of them."""

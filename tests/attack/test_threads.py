@@ -335,14 +335,18 @@ class Spoiled:
 @pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt()], ids=["memory", "interrupt"])
 @pytest.mark.parametrize(
     ("owner", "name", "other"),
-    [("order.Reorder", "add", "T"), ("order.Reorder", "release", "T"), ("pipeline.Pipeline", "_match", "S")],
+    [
+        ("engine.order.Reorder", "add", "T"),
+        ("engine.order.Reorder", "release", "T"),
+        ("results.reading.Reader", "match", "S"),
+    ],
 )
 def test_an_error_in_the_middle_ends_what_it_spoils(
     owner: str, name: str, other: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One query; or those over the same streams, whose order they have in common."""
-    module, _, kind = owner.partition(".")
-    spoiled = Spoiled(monkeypatch, getattr(sys.modules[f"spaseq.engine.{module}"], kind), name, error)
+    """One query, also of equal ones; or those over the same streams, whose order they have in common."""
+    module, _, kind = owner.rpartition(".")
+    spoiled = Spoiled(monkeypatch, getattr(sys.modules[f"spaseq.{module}"], kind), name, error)
     engine = spaseq.Engine()
     first, second = engine.register(query("A ; B")), engine.register(query("A ; B", streams=[other]))
 

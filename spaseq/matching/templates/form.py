@@ -1,0 +1,273 @@
+"""The normal form of a query whose constants may be parameters, and the least one that several are cases of.
+
+A constant is lifted where a variable in its place, joined with a table that has the constant, means the
+same: subject or object of a triple pattern that stands directly in a GPM, and operand of a comparison,
+of arithmetic or of a connective in one of its top-level FILTERs. Predicates and classes stay what they are:
+they say what kind of events a query is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence as Several
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Final
+
+from pyoxigraph import Literal, NamedNode
+
+from spaseq.gpm.walk import expressions, volatile
+from spaseq.language.syntax import (
+    All,
+    Binary,
+    Bounded,
+    Conjunction,
+    Constant,
+    Disjunction,
+    Expression,
+    Filter,
+    Gpm,
+    Not,
+    Pattern,
+    Query,
+    RegisterKind,
+    Repeat,
+    Seq,
+    Sequence,
+    Strategy,
+    TriplePattern,
+    Triples,
+    Unary,
+    Values,
+    Var,
+)
+from spaseq.terms import Term
+from spaseq.values import RDF
+
+_TYPE: Final = NamedNode(RDF + "type")
+
+#: Where a constant was lifted, in the key of a form.
+_HOLE: Final = object()
+
+#: The fields by which nodes of a syntax tree are compared, by class.
+_COMPARED: Final[dict[type, tuple[str, ...]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What is left of a query without the constants that may be parameters.
+
+    ``key`` is equal for queries that differ in those, LIMIT and the name in REGISTER QUERY only, and may run
+    as one. ``constants`` are they, in the order in which they stand in the query.
+    """
+
+    key: tuple[object, ...]
+    constants: tuple[Term, ...]
+
+
+def form(query: Query) -> Form | None:
+    """The form of a query that may run together with others; None if it has to be alone."""
+    if alone(query) is not None:
+        return None
+    key, constants = _form(query)
+    if not query.partition and Strategy.STRICT in key:
+        # To ``,`` an event that is irrelevant stands between two others. In a partition it does not, and so
+        # constants cannot be one: only queries that have the same ones run as one.
+        key += constants
+    return Form(tuple(key), tuple(constants))
+
+
+def _form(query: Query) -> tuple[list[object], list[Term]]:
+    key: list[object] = []
+    constants: list[Term] = []
+    plain = (
+        query.form,
+        query.window,
+        query.streams,
+        query.sequence,
+        query.partition,
+        query.knowledge,
+        query.filters,
+        query.emit,
+        query.consume,
+        query.skip,
+        replace(query.modifiers, limit=None),
+        None if query.register is None else query.register.kind,
+    )
+    _flatten(plain, key)
+    for gpm in query.gpms:
+        _flatten((gpm.name, gpm.streams, gpm.time, gpm.graph), key)
+        for element in gpm.pattern.elements:
+            if isinstance(element, Triples):
+                key.append(len(element.patterns))
+                for triple in element.patterns:
+                    _lift_triple(triple, key, constants)
+            elif isinstance(element, Filter):
+                key.append(Filter)
+                _lift(element.condition, key, constants)
+            else:
+                _flatten(element, key)
+    return key, constants
+
+
+def alone(query: Query) -> str | None:
+    """What keeps a query from running together with others of its form; None if nothing does."""
+    if query.register is not None and query.register.kind is RegisterKind.STREAM:
+        return "it makes a stream"
+    conditions = [f.condition for f in query.filters]
+    conditions += [e for gpm in query.gpms for e in expressions(gpm.pattern)]
+    if any(map(volatile, conditions)):
+        return "what it asks may have another answer each time"
+    if _explodes(query.sequence):
+        return "one event may complete more matches than anybody asks for"
+    return None
+
+
+def _explodes(sequence: Seq, in_loop: bool = False) -> bool:
+    """Whether there is ``:`` in a loop: matches then are exponentially many, and found when asked for."""
+    match sequence:
+        case Repeat(element=element, maximum=maximum, strategy=strategy):
+            loops = maximum != 1
+            return (loops and strategy is Strategy.ANY) or _explodes(element, in_loop or loops)
+        case Sequence(elements=elements, operators=operators):
+            return (in_loop and Strategy.ANY in operators) or any(_explodes(e, in_loop) for e in elements)
+        case Conjunction(operands=operands) | Disjunction(operands=operands) | All(operands=operands):
+            return any(_explodes(operand, in_loop) for operand in operands)
+        case Not(element=element) | Bounded(element=element):
+            return _explodes(element, in_loop)
+        case _:
+            return False
+
+
+def _flatten(node: Any, out: list[object]) -> None:
+    """A syntax tree as a list that says the same: quick to make and to compare."""
+    kind = node.__class__
+    if kind is tuple:
+        out.append(len(node))
+        for part in node:
+            _flatten(part, out)
+        return
+    names = _COMPARED.get(kind)
+    if names is None:
+        if not is_dataclass(node):
+            out.append(node)
+            return
+        names = _COMPARED[kind] = tuple(f.name for f in fields(node) if f.compare)
+    out.append(kind)
+    for name in names:
+        _flatten(getattr(node, name), out)
+
+
+def _is_constant(term: object) -> bool:
+    return isinstance(term, NamedNode | Literal)
+
+
+def _lifts(triple: TriplePattern) -> tuple[bool, bool]:
+    """Whether subject and object of a triple pattern may be parameters."""
+    predicate = triple.predicate
+    if not isinstance(predicate, NamedNode | Var):  # a path may be of no length
+        return False, False
+    return _is_constant(triple.subject), _is_constant(triple.object) and predicate != _TYPE
+
+
+def _lift_triple(triple: TriplePattern, key: list[object], constants: list[Term]) -> None:
+    subject, other = _lifts(triple)
+    _flatten(triple.predicate, key)
+    for term, lifted in ((triple.subject, subject), (triple.object, other)):
+        if lifted:
+            key.append(_HOLE)
+            constants.append(term)  # type: ignore[arg-type]  # a constant
+        else:
+            _flatten(term, key)
+
+
+def _lift(expression: Expression, key: list[object], constants: list[Term]) -> None:
+    match expression:
+        case Constant(term):
+            key.append(_HOLE)
+            constants.append(term)
+        case Binary(operator, left, right):
+            key.append(operator)
+            _lift(left, key, constants)
+            _lift(right, key, constants)
+        case Unary(operator, operand):
+            key.append((operator,))
+            _lift(operand, key, constants)
+        case _:
+            _flatten(expression, key)
+
+
+# --- the query of a group -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A query with parameters: variables that a table binds, a row for each set of constants.
+
+    ``query`` has ``member``, which says whose a row is, before its PARTITION BY. In each of its GPMs stands a
+    VALUES without rows where the table belongs. ``parameters`` are the variables of the table, each with its
+    place among the form's constants.
+    """
+
+    query: Query
+    member: str
+    parameters: tuple[tuple[str, int], ...]
+
+
+def template(query: Query, varying: Several[int]) -> Template:
+    """A query of a form with some of its constants, given by their places, as parameters."""
+    prefix = _free_prefix(query)
+    member = f"{prefix}query"
+    names = {place: f"{prefix}{place}" for place in varying}
+    places = iter(range(len(_form(query)[1])))
+    gpms = tuple(_with_parameters(gpm, names, places, member) for gpm in query.gpms)
+    taken = replace(query, gpms=gpms, partition=(Var(member), *query.partition))
+    return Template(taken, member, tuple((name, place) for place, name in names.items()))
+
+
+def _with_parameters(gpm: Gpm, names: dict[int, str], places: Iterator[int], member: str) -> Gpm:
+    elements: list[Pattern] = []
+    outside: dict[str, None] = {}
+
+    def instead(term: Any) -> Any:
+        place = next(places)
+        return Var(names[place]) if place in names else term
+
+    def triple(pattern: TriplePattern) -> TriplePattern:
+        subject, other = _lifts(pattern)
+        first = instead(pattern.subject) if subject else pattern.subject
+        last = instead(pattern.object) if other else pattern.object
+        return replace(pattern, subject=first, object=last)
+
+    def expression(node: Expression) -> Expression:
+        match node:
+            case Constant():
+                taken = instead(node)
+                if isinstance(taken, Var):
+                    outside[taken.name] = None
+                return taken  # type: ignore[no-any-return]  # a variable or the constant
+            case Binary(left=left, right=right):
+                first = expression(left)
+                return replace(node, left=first, right=expression(right))
+            case Unary(operand=operand):
+                return replace(node, operand=expression(operand))
+            case _:
+                return node
+
+    for element in gpm.pattern.elements:
+        if isinstance(element, Triples):
+            elements.append(replace(element, patterns=tuple(map(triple, element.patterns))))
+        elif isinstance(element, Filter):
+            elements.append(replace(element, condition=expression(element.condition)))
+        else:
+            elements.append(element)
+    table = Values((Var(member), *map(Var, outside)), ())
+    return replace(gpm, pattern=replace(gpm.pattern, elements=(*elements, table)))
+
+
+def _free_prefix(query: Query) -> str:
+    """What no variable of the query begins with."""
+    prefix = "_"
+    text = str(query)
+    while f"?{prefix}" in text or f"${prefix}" in text:
+        prefix += "_"
+    return prefix

@@ -1,0 +1,241 @@
+"""Queries that differ in constants only, or in nothing, run as one: they answer as if each were alone."""
+
+from __future__ import annotations
+
+import random
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from datetime import timedelta
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import spaseq
+from tests.conftest import examples
+from tests.judge.generate import random_case, random_query
+from tests.streams import NS
+
+Answers = list[tuple[str, tuple[str, ...]]]
+
+
+def _nothing(batch: object) -> None:
+    """Whoever follows a query's events gets all of them: the query looks at all, on its own."""
+
+
+def _alone(text: str, lateness: timedelta) -> tuple[spaseq.Engine, spaseq.Handle]:
+    engine = spaseq.Engine(lateness=lateness)
+    handle = engine.register(text)
+    handle.follow(_nothing)
+    return engine, handle
+
+
+def _answers(handle: spaseq.Handle) -> Answers:
+    """What was found since the last time, in order of delivery."""
+    return [
+        (
+            str((match.start, match.end, sorted(match.partition.items())))
+            + str([(gpm, [str(e.graph) for e in found]) for gpm, found in sorted(match.events.items())]),
+            tuple(sorted(str(sorted(row.items())) for row in match.bindings)),
+        )
+        for match in handle.matches()
+    ]
+
+
+def _counts(handle: spaseq.Handle) -> dict[str, object]:
+    return {name: value for name, value in asdict(handle.stats).items() if name != "shared_with"}
+
+
+_CONSTANT = re.compile(r"(?<=[<>=] )\d+(\.\d+)?(?=\))")
+
+
+def _family(rng: random.Random) -> tuple[Callable[[], str], Callable[[], Iterator[tuple[str, str, int]]]]:
+    """What makes queries of one form, and events for them."""
+    while True:
+        drawn = random_query(rng)
+        if drawn.instants:
+            continue
+        lines = []
+        for line in drawn.text.split("\n"):
+            if "DEFINE GPM" in line:
+                line = _CONSTANT.sub("§", line)
+                if rng.random() < 0.5:
+                    line = line.replace(":k ?k", ":k §")
+                if rng.random() < 0.3:
+                    line = line.replace(":o ?o", ":o §")
+                value = re.search(r"\?v[A-Z]", line)
+                if rng.random() < 0.5 and value:
+                    operator = rng.choice(["<", ">", "<=", ">=", "=", "!="])
+                    line = f"{line[:-1]}FILTER({value[0]} {operator} §) }}"
+            lines.append(line)
+        form = "\n".join(lines)
+
+        def make(form: str = form) -> str:
+            text = re.sub("§", lambda _: rng.choice(["0", "1", "1", "2", "1.5"]), form)
+            return f"{text} LIMIT {rng.randint(1, 3)}" if rng.random() < 0.15 else text
+
+        try:
+            spaseq.prepare(make())
+        except spaseq.QueryError:
+            continue
+        return make, lambda drawn=drawn: iter(random_case(rng, drawn, 10).written)  # type: ignore[misc]
+
+
+def _steps(rng: random.Random) -> Iterator[tuple[str, object]]:
+    """What happens in an engine: queries come and go, events are pushed, time passes."""
+    families = [_family(rng) for _ in range(rng.choice([1, 1, 2]))]
+    registered = 0
+
+    def some(most: int) -> Iterator[tuple[str, object]]:
+        make, _ = rng.choice(families)
+        same = make()
+        for _ in range(rng.randint(1, most)):
+            yield "register", same if rng.random() < 0.3 else make()
+
+    for step in some(8):
+        registered += 1
+        yield step
+    time, late = 0, rng.choice([0, 0, 3])
+    for _ in range(rng.randint(5, 25)):
+        chance = rng.random()
+        if chance < 0.07:
+            for step in some(4):
+                registered += 1
+                yield step
+        elif chance < 0.14:
+            yield "cancel", rng.randrange(registered)
+        elif chance < 0.2:
+            yield "advance", (time + rng.randint(-2, 3), rng.choice([None, "s1", "s2"]))
+        else:
+            events = []
+            for _ in range(rng.choice([1, 1, 1, 9])):
+                stream, graph, _ = rng.choice(list(rng.choice(families)[1]()))
+                time += rng.choice([0, 1, 1, 2])
+                events.append((stream.lower(), graph, time - rng.randint(0, late)))
+            yield "push", events
+    yield "close", None
+
+
+@settings(max_examples=examples(20), phases=[Phase.explicit, Phase.generate])
+@given(st.integers(0, 2**64 - 1))
+def test_as_if_each_were_alone(seed: int) -> None:
+    rng = random.Random(seed)
+    lateness = timedelta(seconds=rng.choice([0, 0, 1, 3]))
+    together = spaseq.Engine(lateness=lateness)
+    engines = [together]
+    handles: list[tuple[spaseq.Handle, spaseq.Handle]] = []
+    said: list[object] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", spaseq.SpaseqWarning)
+        for number, (what, given_) in enumerate(_steps(rng)):
+            said.append((what, given_))
+            if what == "register":
+                engine, handle = _alone(str(given_), lateness)
+                engines.append(engine)
+                handles.append((together.register(str(given_)), handle))
+                continue
+            if what == "cancel":
+                assert isinstance(given_, int)
+                for handle in handles[given_]:
+                    handle.cancel()
+            else:
+                for engine in engines:
+                    _do(engine, number, what, given_)
+            for one, other in handles:
+                assert _answers(one) == _answers(other), said
+                assert one.done == other.done, said
+                assert _counts(one) == _counts(other), said
+
+
+def _do(engine: spaseq.Engine, number: int, what: str, given_: object) -> None:
+    if what == "close":
+        engine.close()
+    elif what == "advance":
+        assert isinstance(given_, tuple)
+        time, stream = given_
+        engine.advance(time, None if stream is None else NS + stream)
+    else:
+        assert isinstance(given_, list)
+        for i, (stream, graph, time) in enumerate(given_):
+            engine.push(NS + stream, graph, time, name=f"{NS}e{number}.{i}")
+
+
+_ALERT = """PREFIX : <http://example.org/>
+    SELECT * WITHIN 10 SECONDS SLIDING FROM STREAM S <http://example.org/s>
+    WHERE {{ SEQ(A ; B) DEFINE GPM A ON S {{ :{who} :v ?a . FILTER(?a > {bound}) }}
+                        DEFINE GPM B ON S {{ :{who} :v ?b . FILTER(?b < ?a) }} }}"""
+
+
+def _alert(who: str, bound: int) -> str:
+    return _ALERT.format(who=who, bound=bound)
+
+
+def _tell(engine: spaseq.Engine, who: str, value: int, time: int) -> None:
+    engine.push(f"{NS}s", f"<{NS}{who}> <{NS}v> {value} .", time)
+
+
+def _ends(handle: spaseq.Handle) -> list[object]:
+    return [match.end for match in handle.matches()]
+
+
+def test_what_ends_one_of_a_group_touches_no_other() -> None:
+    engine = spaseq.Engine()
+    low, high, once, other = (
+        engine.register(text)
+        for text in (_alert("x", 1), _alert("x", 5), _alert("x", 1) + " LIMIT 1", _alert("y", 1))
+    )
+    _tell(engine, "x", 4, 1)
+    assert [handle.stats.shared_with for handle in (low, high, once, other)] == [3, 3, 3, 3]
+    _tell(engine, "x", 3, 2)
+    assert (_ends(low), _ends(high), _ends(once), _ends(other)) == ([2], [], [2], [])
+    assert once.done
+    low.cancel()
+    for handle in (high, other):
+        assert handle.stats.shared_with == 1
+    _tell(engine, "x", 7, 3)
+    _tell(engine, "y", 7, 4)
+    _tell(engine, "x", 6, 5)
+    _tell(engine, "y", 6, 6)
+    assert (_ends(low), _ends(high), _ends(once), _ends(other)) == ([], [5], [], [6])
+    assert low.stats.events == once.stats.events == 2
+    high.cancel()
+    other.cancel()
+    assert repr(engine) == "<Engine: open, 0 queries, 6 events>"
+
+
+def test_a_group_that_comes_later_has_what_comes_later() -> None:
+    engine = spaseq.Engine()
+    early = [engine.register(_alert(who, 1)) for who in "xy"]
+    _tell(engine, "x", 9, 1)
+    late = [engine.register(_alert(who, 1)) for who in "xy"]
+    for time, value in enumerate((8, 7), 2):
+        _tell(engine, "x", value, time)
+    assert [_ends(handle) for handle in early + late] == [[2, 3], [], [3], []]
+    assert [handle.stats.events for handle in early + late] == [3, 3, 2, 2]
+
+
+def test_a_callback_that_raises_costs_no_other_its_matches() -> None:
+    engine = spaseq.Engine()
+    seen: list[object] = []
+
+    def refuse(_: spaseq.Match) -> None:
+        raise RuntimeError("mine")
+
+    engine.register(_alert("x", 1), refuse)
+    engine.register(_alert("x", 2), lambda match: seen.append(match.end))
+    quiet = engine.register(_alert("x", 1))
+    _tell(engine, "x", 9, 1)
+    with pytest.raises(RuntimeError, match="mine"):
+        _tell(engine, "x", 8, 2)
+    assert (seen, _ends(quiet)) == ([2], [2])
+
+
+def test_one_of_a_group_says_why_it_has_no_match() -> None:
+    engine = spaseq.Engine()
+    handles = [engine.register(_alert("x", bound)) for bound in (1, 100)]
+    _tell(engine, "x", 9, 1)
+    _tell(engine, "x", 8, 2)
+    assert handles[0].stats.matches == 1
+    assert "GPM A matched none" in handles[1].why().cause
