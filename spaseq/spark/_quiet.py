@@ -20,7 +20,11 @@ _NOISE: Final = (
 @contextmanager
 def without_noise() -> Iterator[None]:
     """Launches processes whose standard error leaves out what Spark and its JVM say of themselves."""
-    real = os.dup(2)
+    try:
+        real = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
     reading, writing = os.pipe()
 
     def copy() -> None:

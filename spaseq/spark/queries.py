@@ -35,6 +35,7 @@ from spaseq.spark._pieces import Cutter, Place
 from spaseq.spark._placing import between, placed, stage_schema
 from spaseq.spark._processor import BucketProcessor
 from spaseq.spark._stages import ANSWERS, all_at_once, from_blocks, from_rows
+from spaseq.spark._typed import require_columns, typed
 from spaseq.spark.feedback import require_read
 from spaseq.spark.kafka import messages_behind, topics_of
 from spaseq.spark.knowledges import BROADCAST_LIMIT, SparkKnowledge
@@ -49,6 +50,8 @@ _LINE: Final = (
     "bindings STRING, graph STRING"
 )
 
+#: The columns of matches.
+_EXPANDED: Final = ("start", "end", "partition", "events", "bindings", "graph", "json")
 
 #: A stream's buckets, unless given. Not as many as shuffle partitions: a restart may have others.
 STREAM_BUCKETS: Final = 16
@@ -121,12 +124,18 @@ def matches(
     lateness: timedelta = timedelta(0),
     buckets: int | None = None,
     evaluator: str | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The matches of a query over a DataFrame of events; the parameters are those of ``answers``.
+    """The matches of a query over a DataFrame of events; the other parameters are those of ``answers``.
 
     Columns: ``start`` and ``end`` (timestamps, or integers on ticks), ``partition``, ``events`` (per GPM),
-    ``bindings`` (JSON), ``graph`` (the N-Triples of CONSTRUCT), ``json`` (all of it).
+    ``bindings`` (JSON), ``graph`` (the N-Triples of CONSTRUCT), ``json`` (all of it). With ``columns``, such
+    as ``{"price": "double"}``, these variables, too, with their values as Spark's types: a row for each of
+    ``bindings``, and null for what is not bound or of another type.
     """
+    if columns is not None:
+        prepared = prepare(query) if isinstance(query, str) else query
+        require_columns(prepared, columns, _EXPANDED)
     found = answers(
         events,
         query,
@@ -137,7 +146,8 @@ def matches(
         buckets=buckets,
         evaluator=evaluator,
     )
-    return expanded(found, clock)
+    found = expanded(found, clock)
+    return found if columns is None else typed(found, columns)
 
 
 def expanded(found: DataFrame, clock: Clock | str) -> DataFrame:

@@ -9,6 +9,8 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from spaseq.errors import EngineError
+from spaseq.spark._quiet import without_noise
 from spaseq.spark.source import register
 
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -58,13 +60,19 @@ def session(
         builder = builder.master(master)
         for option, value in _ON_ONE_MACHINE.items() if master.startswith("local[") else ():
             builder = builder.config(option, value)
-    spark = builder.getOrCreate()
+    with without_noise():
+        spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     prepare_session(spark)
     return spark
 
 
 def prepare_session(spark: SparkSession) -> None:
-    """What every query needs: the source's name, and a state store that holds large values."""
+    """What every query needs: the source's name, and a state store that holds large values.
+
+    Raises EngineError for a session of Spark Connect.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect."):
+        raise EngineError("queries run on Spark's classic sessions, and this one is of Spark Connect")
     register(spark)
     spark.conf.set(_PROVIDER, _ROCKSDB)

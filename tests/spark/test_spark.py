@@ -20,6 +20,7 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the e
 from pyspark.sql import Row, SparkSession  # noqa: E402  # after the skip
 
 from spaseq.spark import drive, events, expanded, folder_sink, knowledge, matches, planned, run  # noqa: E402
+from spaseq.spark._typed import typed  # noqa: E402
 
 pytestmark = [
     # PySpark's sockets to its JVM and workers are closed when they are collected.
@@ -73,6 +74,16 @@ def test_a_batch(spark: SparkSession, tmp_path: Path) -> None:
     assert (shown.start, shown.end) == (0, 9)
     assert shown.events["A"][0].graph == f"{NS}g0"
     assert shown.partition["k"].value == f"{NS}k0"
+    first = typed(expanded(rows, "ticks"), {"av": "double", "k": "timestamp"}).orderBy("start").first()
+    assert first is not None
+    assert (first.av, first.k) == (5.0, None)
+
+
+@pytest.mark.parametrize(("name", "told"), [("avv", r"no \?avv; did you mean 'av'"), ("x", "it selects")])
+def test_columns_that_are_none(name: str, told: str) -> None:
+    text = spaseq.prepare(query("A , B", "9 SECONDS", tail="", head="SELECT ?av"))
+    with pytest.raises(spaseq.EngineError, match=told):
+        matches(None, text, columns={name: "double"})  # type: ignore[arg-type]  # it is not looked at
 
 
 def test_files_cut_into_pieces_are_the_same_stream(spark: SparkSession, tmp_path: Path) -> None:

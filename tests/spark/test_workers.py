@@ -132,3 +132,12 @@ def test_the_daemon_loads_what_the_stages_run() -> None:
     from spaseq.spark.daemon import exercise
 
     assert len(exercise()) > 3
+
+
+def test_spark_connect_is_refused() -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+    from spaseq.spark.sessions import prepare_session
+
+    connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(spaseq.EngineError, match="Spark Connect"):
+        prepare_session(connected)
