@@ -128,6 +128,14 @@ class Dictionary:
         term = self._terms.get(identifier)
         return self._read(identifier) if term is None else term
 
+    def glance(self, identifier: int) -> Term:
+        """The same, for who looks at many: no object is kept for it."""
+        term = self._terms.get(identifier)
+        if term is not None or self._table is None or self._table.is_fresh(identifier):
+            return self.term(identifier)
+        with self.lock:
+            return self._table.read(identifier)
+
     def value(self, identifier: int) -> Value:
         """The typed value of an id, decoded at the first call."""
         value = self._values.get(identifier)

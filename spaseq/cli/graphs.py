@@ -121,7 +121,8 @@ def retrieve(
     ] = None,
     graph_format: GraphFormat = None,
     topics: Annotated[
-        list[str] | None, typer.Option("--topic", metavar="TERM", help="Where paths begin; one or several.")
+        list[str] | None,
+        typer.Option("--topic", metavar="TERM", help="Where paths begin: terms or names; one or several."),
     ] = None,
     question: Annotated[
         str | None, typer.Option("-q", "--question", metavar="TEXT", help="What paths are ranked by.")
@@ -156,7 +157,7 @@ def retrieve(
 
     \b
     Examples:
-      spaseq retrieve -g kb.ttl --topic :arnold "^:starred/:directed_by" "^:starred/:year" -k 5
+      spaseq retrieve -g kb.ttl --topic "Edward Arnold" "^:starred/:directed_by" -k 5
       spaseq retrieve -g kb.ttl --topic :arnold -q "Who directed his films?" '["^starred", "directed by"]'
       llm "…" | spaseq retrieve -g kb.ttl --topic :arnold --expressions - --budget-tokens 500
       spaseq retrieve -g kb.ttl --topic :arnold "(.|^.){1,2}" -f svg -o arnold.svg

@@ -15,7 +15,14 @@ from spaseq.errors import RetrievalError
 from spaseq.interop import from_rdflib
 from spaseq.language.printer import print_term
 from spaseq.limits import Limits
-from spaseq.paths import Budget, Retrieval, drawing, load, retrieve, to_networkx
+from spaseq.paths import Budget, Candidate, KnowledgeGraph, Retrieval, drawing, load, retrieve, to_networkx
+from spaseq.paths.given import read_term
+from spaseq.paths.linking.candidates import did_you_mean
+from spaseq.paths.linking.index import key
+from spaseq.paths.names import local_name
+
+#: So many nodes of one name are told.
+_CALLED: Final = 5
 
 #: So much of what cannot be read is shown.
 _SHOWN: Final = 60
@@ -50,6 +57,8 @@ def answer_retrieve(
         )
     except RetrievalError as error:
         raise UsageError(str(error)) from None
+    if not found.topics:
+        raise UsageError("\n".join(_no_topic(known, text) for text in topics))
     if len(found.rejected) == len(expressions):
         reasons = "\n".join(rejected.reason for rejected in found.rejected)
         raise UsageError(f"none of the expressions can be used\n{reasons}")
@@ -59,9 +68,27 @@ def answer_retrieve(
         warn(warning)
     for term in found.unknown:
         warn(f"the graph has no node {print_term(from_rdflib(term), found.graph.prefixes)}")
+    for ambiguity in _ambiguous(known, found.linked):
+        warn(ambiguity)
     write(_shown(found, form), out)
     if found.truncated:
         say(f"there are more paths than --budget-paths {budget.paths:,}: some were not looked at")
+
+
+def _no_topic(graph: KnowledgeGraph, topic: str) -> str:
+    hint = did_you_mean(graph.link(local_name(read_term(topic, graph.prefixes))))
+    return f"the graph has no node {topic}" + (f"\nhint: {hint}" if hint else "")
+
+
+def _ambiguous(graph: KnowledgeGraph, linked: Sequence[Candidate]) -> Iterator[str]:
+    """What to say of names that several nodes have."""
+    called: dict[str, list[Candidate]] = {}
+    for candidate in linked:
+        called.setdefault(key(candidate.label), []).append(candidate)
+    for same in called.values():
+        if len(same) > 1:
+            terms = ", ".join(print_term(from_rdflib(c.term), graph.prefixes) for c in same[:_CALLED])
+            yield f"{len(same)} nodes are called {same[0].label}: {terms}"
 
 
 def _read(text: str) -> Any:

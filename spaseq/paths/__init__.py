@@ -5,6 +5,7 @@ from __future__ import annotations
 from spaseq.paths.drawing import to_networkx
 from spaseq.paths.kept.graph import build, open
 from spaseq.paths.knowledge import KnowledgeGraph, load
+from spaseq.paths.linking.candidates import Candidate
 from spaseq.paths.pairs import Pairs
 from spaseq.paths.path import Path
 from spaseq.paths.retrieval import Budget, Retrieval, retrieve
@@ -12,6 +13,7 @@ from spaseq.paths.search import Paths
 
 __all__ = [
     "Budget",
+    "Candidate",
     "KnowledgeGraph",
     "Pairs",
     "Path",

@@ -41,7 +41,7 @@ def to_networkx(result: Iterable[Path | Ranked]) -> Any:
     for item in result:
         path = item if isinstance(item, Path) else item.path
         score = {} if isinstance(item, Path) else {"score": item.score}
-        names = names or Names(path.graph)
+        names = names or path.graph.names
         labels = [path.start.n3()] if path.stranger is not None else map(names.node, path.nodes)
         for depth, (term, label) in enumerate(zip(path.terms, labels, strict=True)):
             network.add_node(term, label=label)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,6 @@ from pyoxigraph import Literal as OxLiteral
 
 from spaseq.errors import KnowledgeError
 from spaseq.interop import RdflibTerm, to_rdflib
-from spaseq.language.hints import nearest
 from spaseq.language.printer import print_term
 from spaseq.limits import Limits
 from spaseq.paths._kernel import Flags, Ids, Nodes
@@ -26,11 +25,13 @@ from spaseq.paths.expression import Expression, NodeTest, read, show
 from spaseq.paths.given import read_term
 from spaseq.paths.kept.contents import Contents, in_memory
 from spaseq.paths.kept.file import KeptFile, is_kept
+from spaseq.paths.kept.graph import kept_index, kept_linker, pickled, save
 from spaseq.paths.kept.graph import open as open_kept
-from spaseq.paths.kept.graph import pickled, save
+from spaseq.paths.linking.candidates import Candidate, Linker
 from spaseq.paths.loading import Source, load_triples
 from spaseq.paths.memory import Memory
 from spaseq.paths.moves import Moves, moves
+from spaseq.paths.names import Names, local_name
 from spaseq.paths.pairs import Pairs, find_batches, find_pairs
 from spaseq.paths.parser import parse
 from spaseq.paths.product import Product
@@ -127,6 +128,10 @@ class KnowledgeGraph:
             raise self._no_node(node)
         return self.contents.dictionary.term(int(self.contents.node_ids[node]))
 
+    def glance(self, node: int) -> Term:
+        """The same for who looks at many: no object is kept."""
+        return self.contents.dictionary.glance(int(self.contents.node_ids[node]))
+
     def predicate(self, number: int) -> RdflibTerm:
         """The IRI of a predicate."""
         return to_rdflib(self.ox_predicate(number))
@@ -169,6 +174,30 @@ class KnowledgeGraph:
     def __reduce__(self) -> tuple[Any, ...]:
         return pickled(self)
 
+    # --- names
+
+    @cached_property
+    def names(self) -> Names:
+        """What terms are called, and predicates by their names."""
+        return Names(self, kept_index(self.file))
+
+    @cached_property
+    def linker(self) -> Linker:
+        """The nodes by their names; made when it is first needed, and saved with the graph."""
+        return kept_linker(self.file) or Linker.of(self)
+
+    def link(self, name: str, k: int = 10, labels: Sequence[Any] = ()) -> list[Candidate]:
+        """The nodes that may be meant by a name, the best first, at most ``k``.
+
+        A name is a label (``rdfs:label``, ``skos:prefLabel``, ``schema:name``, then ``skos:altLabel``,
+        ``foaf:name``), the last segment of an IRI, or a short literal; letters and digits count. Where
+        no node has it, those whose names are spelled most like it are given, ``by="spelling"``. Of equal
+        scores, the node with more edges comes first. ``labels`` are more predicates whose values are names,
+        for this call; reading them takes as long as making the index.
+        """
+        _not_negative("k", k)
+        return (Linker.of(self, labels) if labels else self.linker).link(self, name, k)
+
     # --- queries
 
     def pairs(
@@ -207,14 +236,16 @@ class KnowledgeGraph:
                 for p in ([c.predicate for c in symbol.conditions] if isinstance(symbol, NodeTest)
                           else symbol.predicates)]  # fmt: skip
         missing = [p for p in dict.fromkeys(used) if self._find(p, self.contents.predicate_of) is None]
-        names = (
-            [print_name(self.ox_predicate(i), prefixes) for i in range(self.predicates)] if missing else []
-        )
-        doubts = [_unknown(print_name(p, prefixes), names) for p in missing]
+        doubts = [self._unknown(p, prefixes) for p in missing]
         for ends in (sources, targets):
             strangers = () if ends is None else self.numbers(ends)[1]
             doubts += [f"the graph has no node {print_term(term, prefixes)}" for term in strangers]
         return tuple(doubts)
+
+    def _unknown(self, predicate: NamedNode, prefixes: Mapping[str, str]) -> str:
+        alike = self.names.alike(local_name(predicate))
+        hint = f": did you mean {print_name(alike, prefixes)}?" if alike else ""
+        return f"no edge has the predicate {print_name(predicate, prefixes)}{hint}"
 
     def graphframe(self, spark: Any = None) -> Any:
         """The graph as a ``graphframes.GraphFrame``, for its algorithms: ``spaseq.spark.graphframe``.
@@ -377,8 +408,3 @@ def print_name(predicate: NamedNode, prefixes: Mapping[str, str]) -> str:
 def _not_negative(name: str, number: int | None) -> None:
     if number is not None and number < 0:
         raise ValueError(f"{name}={number}: ask for at least 0, or None for all")
-
-
-def _unknown(name: str, known: list[str]) -> str:
-    alike = nearest(name, known)
-    return f"no edge has the predicate {name}" + (f": did you mean {alike}?" if alike else "")

@@ -3,56 +3,65 @@
 A label is the ``rdfs:label`` (else the ``skos:prefLabel``, else the ``schema:name``) of a term, one without
 a language or in English before others; without one it is the IRI's local name, unescaped, with spaces for
 ``_``. Names are the same if their letters and digits are, whatever their case: ``starred_actors`` is
-``starredActors`` is ``Starred Actors``.
+``starredActors`` is ``Starred Actors``. Of a predicate ``people.person.born_in``, ``born_in`` is a name, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from spaseq.errors import QueryMeaningError
-from spaseq.language.hints import nearest
 from spaseq.language.source import Source
 from spaseq.paths.expression import Alternative, Expression, Path, Step
 from spaseq.paths.expression import Sequence as PathSequence
+from spaseq.paths.linking.index import Index, key
 from spaseq.terms import Term
 
 if TYPE_CHECKING:
     from spaseq.paths.knowledge import KnowledgeGraph
 
-_LABELS: Final = (
+#: Predicates whose values are what a node is called.
+LABELS: Final = (
     NamedNode("http://www.w3.org/2000/01/rdf-schema#label"),
     NamedNode("http://www.w3.org/2004/02/skos/core#prefLabel"),
     NamedNode("http://schema.org/name"),
     NamedNode("https://schema.org/name"),
 )
+#: Sorts of names of predicates: the first is taken where there is one.
+_NAME: Final = 0
+_TAIL: Final = 1
+
+#: So many labels are kept.
+_MOST_KEPT: Final = 1 << 20
+
 _COMMA: Final = ", "
 _PREFERRED: Final = (None, "en")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Names:
-    """The labels of a graph's terms, and its predicates by name. Labels are kept."""
+    """The labels of a graph's terms, and its predicates by name. All are kept; threads may share them."""
 
-    def __init__(self, graph: KnowledgeGraph) -> None:
+    def __init__(self, graph: KnowledgeGraph, index: Index | None = None) -> None:
+        """``index``: that of the predicates, if it is there already."""
         self._graph = graph
-        used = [iri for iri in _LABELS if graph.predicate_number(iri) is not None]
-        self._relations = graph.relations
-        self._rows = [self._relations.single(iri, inverse=False) for iri in used]
+        self._used = [iri for iri in LABELS if graph.predicate_number(iri) is not None]
         self._nodes: dict[int, str] = {}
         self._predicates: dict[int, str] = {}
-        self._called: dict[str, list[NamedNode]] | None = None
+        self._index = index
 
     def node(self, number: int) -> str:
         """The label of a node."""
         found = self._nodes.get(number)
         if found is None:
             label = self._label(number)
+            if len(self._nodes) > _MOST_KEPT:
+                self._nodes = {}
             found = self._nodes[number] = label or local_name(self._graph.ox_term(number))
         return found
 
@@ -90,12 +99,12 @@ class Names:
         name = name.removeprefix("^").strip()
         found = self._find(name)
         if not found:
-            alike = nearest(name, self._known())
+            alike = self.alike(name)
             raise source.error(
                 QueryMeaningError,
                 f"no predicate of the graph is called {name}",
                 at + relation.find(name),
-                f"did you mean {alike}?" if alike else None,
+                f"did you mean {_local(alike.value)}?" if alike else None,
             )
         steps = tuple(Step((predicate,), inverse=inverse) for predicate in found)
         return steps[0] if len(steps) == 1 else Alternative(steps)
@@ -112,26 +121,35 @@ class Names:
             except ValueError:
                 return []
             return [predicate] if self._graph.predicate_number(predicate) is not None else []
-        return self._index().get(_key(name), [])
+        index = self.index
+        places = index.same(name)
+        best = min((int(index.kinds[place]) for place in places), default=_NAME)
+        numbers = {int(index.numbers[place]) for place in places if index.kinds[place] == best}
+        return [self._graph.ox_predicate(number) for number in sorted(numbers)]
 
-    def _index(self) -> dict[str, list[NamedNode]]:
-        if self._called is None:
-            called: dict[str, list[NamedNode]] = {}
-            for number in range(self._graph.predicates):
-                iri = self._graph.ox_predicate(number)
-                for key in {_key(local_name(iri)), _key(self.predicate(number))} - {""}:
-                    called.setdefault(key, []).append(iri)
-            self._called = called
-        return self._called
+    @property
+    def index(self) -> Index:
+        """The predicates by their labels and last segments, and by what stands after the last dot in one."""
+        if self._index is None:
+            self._index = Index.of(self._entries())
+        return self._index
 
-    def _known(self) -> list[str]:
-        """The names that there are, as one would write them."""
-        iris = [self._graph.ox_predicate(number) for number in range(self._graph.predicates)]
-        return [_local(iri.value) for iri in iris]
+    def _entries(self) -> Iterator[tuple[str, int, int]]:
+        for number in range(self._graph.predicates):
+            local = local_name(self._graph.ox_predicate(number))
+            yield key(local), number, _NAME
+            yield key(self.predicate(number)), number, _NAME
+            yield key(local.rpartition(".")[2]), number, _TAIL
+
+    def alike(self, name: str) -> NamedNode | None:
+        """The predicate whose name is spelled most like it, if one is."""
+        for place, _ in self.index.alike(name):
+            return self._graph.ox_predicate(int(self.index.numbers[place]))
+        return None
 
     def _label(self, node: int) -> str | None:
-        relations = self._relations
-        for row in self._rows:
+        relations = self._graph.relations
+        for row in [relations.single(iri, inverse=False) for iri in self._used]:
             low, high = relations.pointers[row, node : node + 2].tolist()
             found = [self._graph.ox_term(other) for other in relations.targets[low:high].tolist()]
             literals = [term for term in found if isinstance(term, Literal) and term.value]
@@ -158,10 +176,6 @@ def local_name(term: Term) -> str:
 def _local(iri: str) -> str:
     whole = iri.rstrip("/#")
     return unquote(re.split(r"[/#:]", whole)[-1]) or iri
-
-
-def _key(name: str) -> str:
-    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def _preference(literal: Literal) -> tuple[int, str, str]:

@@ -41,6 +41,8 @@ import rdflib
 from spaseq.errors import QueryError, RetrievalError
 from spaseq.interop import RdflibTerm, to_rdflib
 from spaseq.paths.expression import Expression
+from spaseq.paths.linking.candidates import Candidate
+from spaseq.paths.linking.candidates import topics as find_topics
 from spaseq.paths.modes import Choice, Mode, check_finite, read_mode
 from spaseq.paths.names import Names
 from spaseq.paths.path import Path
@@ -108,8 +110,8 @@ class Retrieval:
 
     ``candidates``: so many distinct paths were compared; ``looked``: so many edges looked at. ``rejected``
     are expressions that could not be used, ``warnings`` say what is doubtful about others, ``unknown`` are
-    topics that the graph does not have. ``truncated``: the budget in paths was too small for all.
-    ``tokens``: what the text has of them.
+    topics that the graph does not have, ``linked`` what names were taken for. ``truncated``: the budget in
+    paths was too small for all. ``tokens``: what the text has of them.
     """
 
     graph: KnowledgeGraph = field(repr=False)
@@ -123,6 +125,7 @@ class Retrieval:
     rejected: tuple[Rejected, ...] = field(repr=False)
     warnings: tuple[str, ...]
     unknown: tuple[RdflibTerm, ...]
+    linked: tuple[Candidate, ...] = ()
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -142,7 +145,7 @@ class Retrieval:
 
     def text(self) -> str:
         """The triples by their labels, one a line, none twice."""
-        names = Names(self.graph)
+        names = self.graph.names
         return "\n".join(triple_text(edge, names) for edge in self.edges)
 
     def as_json(self) -> dict[str, Any]:
@@ -167,6 +170,10 @@ class Retrieval:
             ],
             "warnings": list(self.warnings),
             "unknown": [json_term(term) for term in self.unknown],
+            "linked": [
+                {"name": c.label, "term": json_term(c.term), "score": c.score, "by": c.by}
+                for c in self.linked
+            ],
         }
 
     def rdf(self) -> rdflib.Graph:
@@ -188,6 +195,9 @@ def retrieve(
 ) -> Retrieval:
     """The ``k`` best paths from a topic (a term, or several), of all that meet one of the expressions.
 
+    A topic that is no term of the graph may be a name, ``"Edward Arnold"``: a label, or the last segment of
+    an IRI. All nodes that are called so are topics; ``graph.link`` tells them, and those spelled alike.
+
     An expression is a list of relation names as a language model writes them (``["^starred_actors",
     "release_year"]``: local names, labels, prefixed names or IRIs of predicates, ``^`` from object to
     subject), or a path expression, as text or as a tree; with a weight, ``(expression, 0.5)``, or else of
@@ -204,8 +214,9 @@ def retrieve(
     Paths of no edges say nothing and are left out. The text of the paths that are returned has at most
     ``budget.tokens`` tokens: a path with more than are left is passed over.
 
-    Raises RetrievalError for a budget or vectors that cannot be used, QueryMeaningError for a
-    mode that is none, LimitError for more memory than ``graph.limits`` lets a query take.
+    Raises QueryError for a topic that is a name of no node, RetrievalError for a budget or vectors that
+    cannot be used, QueryMeaningError for a mode that is none, LimitError for more memory than
+    ``graph.limits`` lets a query take.
     """
     budget = budget or Budget()
     choice = read_mode(mode)
@@ -213,9 +224,9 @@ def retrieve(
         raise RetrievalError(f"mode {mode!r}: all paths are ranked, so it is one of {', '.join(Mode)}")
     if k < 0:
         raise RetrievalError(f"the best {k} paths: k is a number from 0 on")
-    names = Names(graph)
+    names = graph.names
     usable, rejected, warnings = _read(graph, names, expressions, choice.mode)
-    topics, strangers = graph.numbers(topic)
+    topics, strangers, linked = find_topics(graph, topic)
     memory = graph.memory(f"retrieve by {len(usable):,} expressions from {len(topics):,} topics")
     walks = walk(
         Prefixes(graph, [used.expression for used in usable]),
@@ -241,6 +252,7 @@ def retrieve(
         rejected=tuple(rejected),
         warnings=tuple(warnings),
         unknown=tuple(map(to_rdflib, strangers)),
+        linked=linked,
     )
 
 

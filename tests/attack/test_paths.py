@@ -95,6 +95,11 @@ def shown(graph: KnowledgeGraph) -> Answer:
     return sorted(graph.pairs(".+", [":2"])), graph.check(":a/:d", [":x"])
 
 
+def linked(graph: KnowledgeGraph) -> Answer:
+    """By a name that there is, and by one that is misspelled."""
+    return [(c.node, c.score, c.by, c.label) for name in ("11", "rar", "urn") for c in graph.link(name)]
+
+
 MODES = ("WALK", "TRAIL", "SIMPLE", "ACYCLIC")
 QUERIES: dict[str, Query] = {
     "pairs": found_pairs("(:a|:b)*/:c?"),
@@ -110,6 +115,7 @@ QUERIES: dict[str, Query] = {
     "some paths": some_paths,
     "retrieve": retrieved,
     "terms": shown,
+    "names": linked,
     **{f"ALL {mode}": found_paths(mode, "(:a|^:b)+", ":0", [":2", ":4"]) for mode in MODES[1:]},
     **{f"ANY {mode}": found_paths(f"ANY {mode}", "(:a|:b)*", ":0") for mode in MODES},
     **{f"ALL SHORTEST {mode}": found_paths(f"ALL SHORTEST {mode}", ":a+/:b", None, ":7") for mode in MODES},

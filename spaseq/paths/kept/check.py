@@ -36,6 +36,7 @@ def _wrong(graph: Mapped, file: KeptFile) -> Iterator[str]:
     bounds = {
         "node_ids": limit, "predicate_ids": limit, "node_of": nodes, "predicate_of": predicates,
         "edges.s": nodes, "edges.p": predicates, "edges.o": nodes, "edges.begins": edges + 1,
+        "names.nodes.numbers": nodes, "names.predicates.numbers": predicates,
         "heads": nodes, "targets": nodes, "table.slots": limit,
     }  # fmt: skip
     for name, bound in bounds.items():

@@ -14,12 +14,18 @@ from spaseq.paths.kept.check import check
 from spaseq.paths.kept.contents import Mapped, arrays_of, facts_of
 from spaseq.paths.kept.file import Array, KeptFile, mapped, write, write_whole
 from spaseq.paths.kept.origin import Origin
+from spaseq.paths.linking.candidates import Linker
+from spaseq.paths.linking.index import Index
 
 if TYPE_CHECKING:
     from spaseq.paths.knowledge import KnowledgeGraph
 
 #: What a graph is called that came by a pipe, not from a file.
 _PICKLED: Final = "<pickled graph>"
+
+#: How the names of blocks begin that are indexes of names.
+_NODES: Final = "names.nodes."
+_PREDICATES: Final = "names.predicates."
 
 #: How the file of a graph's name ends, if nothing else is said.
 SUFFIX: Final = ".spaseq"
@@ -130,4 +136,21 @@ def _graph(
 
 def _parts(graph: KnowledgeGraph) -> tuple[dict[str, Any], dict[str, Array]]:
     contents = graph.contents
-    return facts_of(contents, graph.prefixes), arrays_of(contents)
+    arrays = arrays_of(contents)
+    for prefix, more in ((_NODES, graph.linker.arrays()), (_PREDICATES, graph.names.index.arrays())):
+        arrays.update({f"{prefix}{name}": array for name, array in more.items()})
+    return facts_of(contents, graph.prefixes), arrays
+
+
+def kept_linker(file: KeptFile | None) -> Linker | None:
+    """The names of nodes, as a file has them."""
+    return None if file is None else Linker.of_arrays(_named(file, _NODES))
+
+
+def kept_index(file: KeptFile | None) -> Index | None:
+    """The names of predicates, as a file has them."""
+    return None if file is None else Index.of_arrays(_named(file, _PREDICATES))
+
+
+def _named(file: KeptFile, prefix: str) -> dict[str, Array]:
+    return {name.removeprefix(prefix): file.array(name) for name in file.names() if name.startswith(prefix)}

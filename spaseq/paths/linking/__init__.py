@@ -1,0 +1,1 @@
+"""Names → the nodes and predicates that are called so."""

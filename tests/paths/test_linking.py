@@ -1,0 +1,191 @@
+"""What is meant by a name: nodes by labels, last segments and spelling; predicates by their last segments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rdflib import Literal, URIRef
+from typer.testing import CliRunner
+
+import spaseq.paths
+from spaseq.cli import app
+from spaseq.errors import QueryError
+from spaseq.paths import KnowledgeGraph, load, retrieve
+from spaseq.paths.linking.index import Index, key
+from tests.conftest import examples
+
+KB = """
+@prefix : <http://example.org/films/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix p: <http://example.org/film.film.> .
+:n1 rdfs:label "Edward Arnold", "Eduard Arnold"@de ; skos:altLabel "G. E. A. Schneider" .
+:Kismet p:starred :n1 ; p:year 1944 ; p:directed_by :William_Dieterle .
+:Kismet_%281955%29 rdfs:label "Kismet" ; p:year 1955 .
+:Portrait p:directed_by :William_Dieterle . :n1 <http://example.org/person.person.year> 1890 .
+:n2 rdfs:label "Kismet" ; p:starred :n1 , :William_Dieterle .
+"""
+
+FILMS = "http://example.org/films/"
+
+
+@pytest.fixture
+def kb(tmp_path: Path) -> str:
+    path = tmp_path / "kb.ttl"
+    path.write_text(KB)
+    return str(path)
+
+
+@pytest.fixture(params=["loaded", "opened"])
+def graph(request: pytest.FixtureRequest, kb: str) -> KnowledgeGraph:
+    loaded = load(kb)
+    if request.param == "loaded":
+        return loaded
+    loaded.save(kb + ".spaseq")
+    return spaseq.paths.open(kb + ".spaseq")
+
+
+def linked(graph: KnowledgeGraph, name: str) -> list[tuple[str, float, str]]:
+    return [(str(c.term).removeprefix(FILMS), c.score, c.by) for c in graph.link(name)]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Edward Arnold", [("n1", 1.0, "label")]),
+        ("edward_arnold", [("n1", 1.0, "label")]),
+        ("eduard arnold", [("n1", 1.0, "label")]),
+        ("G.E.A. Schneider", [("n1", 0.95, "other label")]),
+        ("william dieterle", [("William_Dieterle", 0.9, "last segment")]),
+        ("Kismet (1955)", [("Kismet_%281955%29", 0.9, "last segment")]),
+        # Of equal scores the one with more edges first.
+        (
+            "Kismet",
+            [("n2", 1.0, "label"), ("Kismet_%281955%29", 1.0, "label"), ("Kismet", 0.9, "last segment")],
+        ),
+        ("1944", [("1944", 0.8, "literal")]),
+        ("", []),
+        ("!?", []),
+        ("Zanzibar", []),
+    ],
+)
+def test_names(graph: KnowledgeGraph, name: str, found: list[tuple[str, float, str]]) -> None:
+    assert linked(graph, name) == found
+
+
+def test_spelling(graph: KnowledgeGraph) -> None:
+    for wrong in ("Edwrd Arnold", "Edvard Arnhold", "Edward Arnould", "édward arnold"):
+        best = graph.link(wrong)[0]
+        assert (best.label, best.by, 0.5 < best.score < 1) == ("Edward Arnold", "spelling", True), wrong
+    assert len(graph.link("Kismat", k=2)) == 2
+    with pytest.raises(ValueError, match="k=-1"):
+        graph.link("Kismet", k=-1)
+
+
+def test_labels_by_any_predicate() -> None:
+    graph = load([("urn:x:1", "urn:title", "The Third Man"), ("urn:x:1", "urn:knows", "urn:x:2")])
+    (by_value,) = graph.link("third man the") or [None]
+    assert by_value is None or by_value.by == "spelling"
+    assert [(str(c.term), c.by) for c in graph.link("The Third Man")] == [("The Third Man", "literal")]
+    found = graph.link("the third man", labels=["urn:title"])
+    assert [(str(c.term), c.score, c.by) for c in found] == [("urn:x:1", 1.0, "label")]
+
+
+def test_a_topic_by_its_name(graph: KnowledgeGraph) -> None:
+    by_name = retrieve(graph, [["^starred", "year"]], "Edward Arnold")
+    by_term = retrieve(graph, [["^starred", "year"]], URIRef(FILMS + "n1"))
+    assert by_name.topics == by_term.topics == (graph.node(":n1"),)
+    assert [r.path for r in by_name] == [r.path for r in by_term] != []
+    assert [(c.label, c.score) for c in by_name.linked] == [("Edward Arnold", 1.0)]
+    assert by_name.as_json()["linked"][0]["term"]["value"] == FILMS + "n1"
+    assert by_term.linked == ()
+
+
+def test_a_name_of_several_nodes(graph: KnowledgeGraph) -> None:
+    """All that are called so in the best way are topics."""
+    found = retrieve(graph, ["(.|^.)"], ["Kismet", ":Portrait"])
+    names = {str(graph.term(topic)).removeprefix(FILMS) for topic in found.topics}
+    assert names == {"n2", "Kismet_%281955%29", "Portrait"}
+
+
+def test_terms_are_no_names(graph: KnowledgeGraph) -> None:
+    """What the graph has, and what is written as a term, is not looked for among names."""
+    for topic in (":Kismet", f"<{FILMS}Kismet>", FILMS + "Kismet", URIRef(FILMS + "Kismet")):
+        found = retrieve(graph, ["p:year"], topic)
+        assert (found.linked, len(found)) == ((), 1)
+    for stranger in (Literal("Edward Arnold!"), '"Kismet?"', "<urn:Kismet>", ":kismet"):
+        found = retrieve(graph, ["p:year"], [stranger, ":n1"])
+        assert (len(found.unknown), found.linked) == (1, ())
+
+
+def test_names_of_nobody(graph: KnowledgeGraph) -> None:
+    with pytest.raises(QueryError) as raised:
+        retrieve(graph, ["p:year"], "Edwrd Arnold")
+    assert str(raised.value).splitlines() == [
+        "<topic>:1:1: no node of the graph is called so", "    Edwrd Arnold", "    ^",
+        "hint: did you mean Edward Arnold?",
+    ]  # fmt: skip
+    with pytest.raises(QueryError, match="the prefix 'ex:' is not declared"):
+        retrieve(graph, ["p:year"], "ex:kismet")
+    with pytest.raises(QueryError, match="called so"):
+        retrieve(graph, ["p:year"], "Zanzibar: the film")
+
+
+def test_predicates_by_their_last_segments(graph: KnowledgeGraph) -> None:
+    """``film.film.starred`` by ``starred``; a name of several stands for all of them."""
+    assert len(retrieve(graph, [["starred"]], ":Kismet")) == 1
+    assert len(retrieve(graph, [["film.film.year"]], [":Kismet", ":n1"])) == 1
+    assert len(retrieve(graph, [["year"]], [":Kismet", ":n1"])) == 2
+    (rejected,) = retrieve(graph, [["stared"]], ":Kismet").rejected
+    assert "did you mean film.film.starred?" in rejected.reason
+
+
+def test_a_whole_name_comes_before_a_last_segment() -> None:
+    graph = load([("urn:a", "urn:year", "1"), ("urn:a", "urn:film.year", "2")])
+    assert [r.path.terms[-1] for r in retrieve(graph, [["year"]], "urn:a")] == [Literal("1")]
+
+
+def test_the_index_is_made_once(graph: KnowledgeGraph) -> None:
+    assert graph.names is graph.names
+    assert graph.linker is graph.linker
+    retrieve(graph, [["year"]], "Edward Arnold")
+    assert graph.names.index is graph.names.index
+
+
+def test_the_command_line(kb: str) -> None:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        done = CliRunner().invoke(app, ["retrieve", "-g", kb, *arguments])
+        return done.exit_code, done.stdout, done.stderr
+
+    assert call("--topic", "Edward Arnold", '["^starred", "year"]')[:2] == (
+        0, "(Kismet, film.film.starred, Edward Arnold)\n(Kismet, film.film.year, 1944)\n"
+    )  # fmt: skip
+    code, _, error = call("--topic", "Kismet", "(.|^.)")
+    assert (code, "2 nodes are called Kismet: :n2, " in error) == (0, True), error
+    for topic, hint in (("Edwrd Arnold", "did you mean Edward Arnold?"), (":Kismett", "did you mean Kismet")):
+        code, out, error = call("--topic", topic, "(.|^.)")
+        assert (code, out, hint in error) == (2, "", True), error
+    for option in ("--from", "--to"):
+        done = CliRunner().invoke(app, ["paths", ".", "-g", kb, option, "ex:kismet"])
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "the prefix 'ex:' is not declared" in done.stderr
+
+
+words = st.text(st.sampled_from("abcdé ñ\U0001f600ßİ_1"), max_size=90)
+
+
+@settings(max_examples=examples(100))
+@given(st.lists(st.tuples(words, st.integers(0, 9), st.integers(0, 3)), max_size=12), words)
+def test_names_are_found_as_by_looking_at_all(entries: list[tuple[str, int, int]], wanted: str) -> None:
+    index = Index.of([(key(name), number, kind) for name, number, kind in entries])
+    again = Index.of_arrays(index.arrays())
+    expected = sorted({(n, k) for name, n, k in entries if key(name) == key(wanted) != ""})
+    for one in (index, again):
+        places = one.same(wanted)
+        assert sorted((int(one.numbers[p]), int(one.kinds[p])) for p in places) == expected
+    alike = index.alike(wanted)
+    assert all(0.6 <= likeness <= 1 for _, likeness in alike)
+    for name, _, _ in entries:  # a name is the most like itself, and with a letter less still like it
+        found = [index.name(place).decode() for place, _ in index.alike(name)]
+        assert not key(name) or len(key(name)) > 64 or found[0] == key(name)
