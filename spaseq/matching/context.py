@@ -252,12 +252,15 @@ class Context:
     def summarise(self, node: Aggregate, rows: Iterable[Row]) -> int:
         """An aggregate of SELECT: over all iterations of its Kleene, or over the match's solutions.
 
+        Iterations do not multiply what they have nothing to do with: what has one value in all solutions is
+        that one value, and other solutions count once for each of their own.
+
         Returns a term id; raises ``ExpressionError`` where SPARQL's aggregate has no value.
         """
         name = self._group_variable(node)
         rows = list(rows)
         if name is None or not any(self._kleene_of(name, row, ()) is not None for row in rows):
-            return aggregate(node, [[row.binding for row in rows]], self._dictionary)
+            return aggregate(node, [self._unmultiplied(node, rows)], self._dictionary)
         histories: dict[object, list[Sequence[Solution]]] = {}
         for row in rows:
             kleene = self._kleene_of(name, row, ())
@@ -265,6 +268,20 @@ class Context:
             histories.setdefault(history, self._range(row, kleene, ()))
         iterations = [iteration for history in histories.values() for iteration in history]
         return aggregate(node, iterations, self._dictionary)
+
+    def _unmultiplied(self, node: Aggregate, rows: Sequence[Row]) -> Sequence[Solution]:
+        """What an aggregate ranges over that asks for no group variable."""
+        solutions = [row.binding for row in rows]
+        if node.argument is None:
+            return solutions
+        used = sorted(scope.mentioned(node.argument))
+        if len({tuple(map(solution.get, used)) for solution in solutions}) == 1:
+            return solutions[:1]
+        if not any(row.iterations for row in rows):
+            return solutions
+        owners = self._pattern.owners
+        own = {frozenset(item for item in s.items() if item[0] not in owners): s for s in solutions}
+        return list(own.values())
 
     # --- filters ------------------------------------------------------------------------------
 

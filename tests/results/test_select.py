@@ -63,6 +63,27 @@ def test_two_kleenes_do_not_multiply_each_others_sums() -> None:
     assert rows(text, "a1=1 a2=2 b3=3 b4=4") == [[{"x": 3, "y": 7, "n": 4}]]
 
 
+def test_iterations_do_not_multiply_what_has_one_value() -> None:
+    head = "SELECT (SUM(?av) AS ?x) (COUNT(?av) AS ?n) (AVG(?av + ?cv) AS ?y) (GROUP_CONCAT(?cv) AS ?z)"
+    text = query("A ; B{3} ; C", head=head)
+    assert rows(text, "a1=10 b2=3 b3=4 b4=5 c5=9") == [[{"x": 10, "n": 1, "y": 19, "z": "9"}]]
+
+
+def test_a_partition_variable_of_a_kleene_has_one_value() -> None:
+    head = "SELECT (COUNT(?k) AS ?n) (COUNT(?bv) AS ?m) (COUNT(*) AS ?all)"
+    text = query("B{2}", gpms={"B": "?b a ?k"}, head=head, partition="?k")
+    assert rows(text, "b1=3 b2=4") == [[{"n": 1, "m": 2, "all": 2}]]
+
+
+def test_solutions_count_once_whatever_is_repeated_beside_them() -> None:
+    gpms = {"A": "VALUES ?k { 1 2 }", "B": "VALUES ?j { 5 6 }"}
+    text = query("A ; B{2}", gpms=gpms, head="SELECT (SUM(?k) AS ?x) (COUNT(?j) AS ?n)")
+    assert rows(text, "a1=3 b2=4 b3=4") == [[{"x": 3, "n": 4}]]
+    # Nothing is repeated: all solutions, as in SPARQL.
+    text = query("A ; B", gpms=gpms, head="SELECT (SUM(?k) AS ?x)")
+    assert rows(text, "a1=3 b2=4") == [[{"x": 6}]]
+
+
 def test_star_is_every_variable_outside_negations_in_order() -> None:
     (match,) = matches(query("A ; !B ; C"), "a1 c2")
     assert match.variables == ("a", "av", "c", "cv")
