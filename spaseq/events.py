@@ -134,6 +134,8 @@ class EventBatch:
 
     def renumber(self, start: int) -> EventBatch:
         """The same events of one stream, their arrival numbers counted from ``start``."""
+        if len(self.n) == 1 and self.n.item(0) == start:
+            return self
         return replace(self, n=np.arange(start, start + len(self), dtype=np.int64))
 
     def take(self, events: Ids) -> EventBatch:
@@ -211,22 +213,8 @@ class BatchBuilder:
         Raises ValueError (and adds nothing) for what only RDF 1.2 has, triple terms and base directions:
         events are RDF 1.1 graphs, since rdflib, whose terms users see, has no place for more.
         """
-        intern = self._dictionary.intern
-        blank: dict[BlankNode, int] = {}
-
-        def identify(term: Term | Triple) -> int:
-            problem = beyond_rdf11(term)
-            if problem:
-                raise ValueError(problem)
-            if isinstance(term, BlankNode):
-                if term not in blank:
-                    blank[term] = self._dictionary.fresh()
-                return blank[term]
-            return intern(cast("Term", term))
-
         with self._dictionary.lock:
-            rows = dict.fromkeys((identify(s), identify(p), identify(o)) for s, p, o in triples)
-            name = UNBOUND if graph is None else identify(graph)
+            rows, name = _identified(self._dictionary, triples, graph)
             self._triples.extend(rows)
             self._graph.append(name)
         self._time.append(time)
@@ -265,3 +253,48 @@ class BatchBuilder:
         )
         self._start()
         return batch
+
+
+def single(
+    dictionary: Dictionary,
+    clock: Clock,
+    stamp: Stamp,
+    triples: Iterable[Triple | Row],
+    graph: NamedNode | BlankNode | None = None,
+) -> EventBatch:
+    """An event that comes alone: what ``BatchBuilder`` makes of it, for less."""
+    time, stream, n = stamp
+    with dictionary.lock:
+        rows, name = _identified(dictionary, triples, graph)
+        count = len(rows)
+        head = (stream, name, time, n, 0, count)
+        columns = np.array(
+            [*head, *(term for column in zip(*rows, strict=True) for term in column)], dtype=np.int64
+        )
+        s, p, o = (columns[len(head) + i * count : len(head) + (i + 1) * count] for i in range(3))
+        return EventBatch(
+            dictionary, clock, columns[0:1], columns[1:2], columns[2:3], columns[3:4], columns[4:6], s, p, o
+        )
+
+
+def _identified(
+    dictionary: Dictionary, triples: Iterable[Triple | Row], graph: NamedNode | BlankNode | None
+) -> tuple[dict[tuple[int, int, int], None], int]:
+    """The different triples of an event, its blank nodes fresh, and its graph's name. Under the lock."""
+    intern = dictionary.intern
+    blank: dict[BlankNode, int] = {}
+
+    def identify(term: Term | Triple) -> int:
+        if isinstance(term, NamedNode):
+            return intern(term)
+        problem = beyond_rdf11(term)
+        if problem:
+            raise ValueError(problem)
+        if isinstance(term, BlankNode):
+            if term not in blank:
+                blank[term] = dictionary.fresh()
+            return blank[term]
+        return intern(cast("Term", term))
+
+    rows = dict.fromkeys([(identify(s), identify(p), identify(o)) for s, p, o in triples])
+    return rows, UNBOUND if graph is None else identify(graph)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -30,7 +30,7 @@ from spaseq.engine.pull import IDLE, WallClock, in_turn, with_idle
 from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, SourceError, warn
-from spaseq.events import BatchBuilder, Clock, EventBatch
+from spaseq.events import BatchBuilder, Clock, EventBatch, Stamp, single
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
 from spaseq.gpm.sharing import Sharing
@@ -167,13 +167,49 @@ class Engine:
         iri = stream_iri(stream)
         if self.turn.is_aside:
             # Dead letters may be told by a thread that has no turn, and must not wait for one.
-            self._tasks.append(lambda: self._arrive(iri, self._event(iri, graph, clock, value, name)))
+            self._tasks.append(lambda: self._arrive(self._event(iri, graph, clock, value, name)))
             return
         self.turn.check()
         with self.turn.lock:
             self._check_open()
             event = self._event(iri, graph, clock, value, name)
-            self._do(partial(self._arrive, iri, event))
+            self._do(partial(self._arrive, event))
+
+    def push_many(
+        self,
+        stream: StreamName,
+        events: Iterable[tuple[EventGraph, GivenTime] | tuple[EventGraph, GivenTime, GraphName]],
+    ) -> None:
+        """Adds the events of a stream, each a graph, a time and perhaps a name, as if each were pushed.
+
+        What they complete is delivered before the call returns, when the last of them is there: so they cost
+        less than one by one, in batches of hundreds a tenth. If an error ends it (``EngineError`` for what is
+        no time, what ``events`` raises, ``strict``), those before have arrived.
+        """
+        iri = stream_iri(stream)
+        self.turn.check()
+        with self.turn.lock:
+            self._check_open()
+            identity = self._dictionary.pin(iri)
+            before = self._flow.arrived(identity)
+            builders: list[tuple[Clock, BatchBuilder]] = []
+            count = 0
+            try:
+                for graph, time, *name in events:
+                    clock, value = time_given(time)
+                    if not builders or builders[-1][0] is not clock:
+                        builders.append((clock, BatchBuilder(self._dictionary, iri, clock)))
+                    try:
+                        triples = triples_given(graph, self._limits)
+                        named = graph_name(name[0] if name else None, graph)
+                        builders[-1][1].add(value, 0, triples, named)
+                        count += 1
+                    except (ValueError, SyntaxError, TypeError) as error:
+                        position = f"event {before + count + 1}"
+                        self._rejects.malformed(BadEvent(iri.value, position, str(error), str(graph)))
+            finally:
+                for _, builder in builders:
+                    self._do(partial(self._flow.arrive, identity, builder.build()))
 
     def advance(self, time: GivenTime, stream: StreamName | None = None) -> None:
         """Says that no event before ``time`` will come, of a stream or of any.
@@ -348,18 +384,20 @@ class Engine:
         self, iri: ox.NamedNode, graph: EventGraph, clock: Clock, time: int, name: GraphName
     ) -> EventBatch | None:
         """The event that was pushed; None, and it is rejected, if it is none."""
-        builder = BatchBuilder(self._dictionary, iri, clock)
+        stream = self._dictionary.pin(iri)
+        before = self._flow.arrived(stream)
         try:
-            builder.add(time, 0, triples_given(graph, self._limits), graph_name(name, graph))
+            triples = triples_given(graph, self._limits)
+            return single(
+                self._dictionary, clock, Stamp(time, stream, before), triples, graph_name(name, graph)
+            )
         except (ValueError, SyntaxError, TypeError) as error:
-            position = f"event {self._flow.arrived(self._dictionary.pin(iri)) + 1}"
-            self._rejects.malformed(BadEvent(iri.value, position, str(error), str(graph)))
+            self._rejects.malformed(BadEvent(iri.value, f"event {before + 1}", str(error), str(graph)))
             return None
-        return builder.build()
 
-    def _arrive(self, iri: ox.NamedNode, event: EventBatch | None) -> None:
+    def _arrive(self, event: EventBatch | None) -> None:
         if event is not None:
-            self._flow.arrive(self._dictionary.pin(iri), event)
+            self._flow.arrive(event.stream.item(0), event)
 
     def _step(self, stream: int, batch: EventBatch | object | None) -> None:
         """What a source did: it brought events, went idle or ended."""

@@ -33,6 +33,8 @@ GivenTime = datetime | int | np.integer[Any]
 
 def time_given(time: GivenTime) -> tuple[Clock, int]:
     """A time on its clock. Raises ``EngineError`` for what is none, and for a tick beyond 64 bits."""
+    if type(time) is int and EARLIEST <= time <= LATEST:
+        return Clock.TICKS, time
     if isinstance(time, datetime):
         # What pandas calls NaT is a datetime that does not even equal itself.
         if time != time:

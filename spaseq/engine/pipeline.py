@@ -281,21 +281,35 @@ class Pipeline:
     def _by_columns(self, evaluator: ByColumns, batch: EventBatch) -> Iterator[Match]:
         """The same by the evaluator that takes whole batches."""
         solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
-        relevant = np.zeros(len(batch), dtype=np.bool_)
+        start = self._position
+        self._position += len(batch)
+        self._judge(len(batch), solutions)
+        yield from self._matches(evaluator.process(batch, start, solutions))
+
+    def _judge(self, size: int, solutions: Mapping[str, Solutions]) -> None:
+        """Counts for each GPM the events in which it has solutions."""
+        if size == 1:
+            some = False
+            for name, table in solutions.items():
+                if len(table) and name not in self.pattern.witnesses:
+                    some = True
+                    counted = self._stats.gpms[name]
+                    counted.matched += 1
+                    counted.rows += len(table)
+            self._stats.relevant += some
+            return
+        relevant = np.zeros(size, dtype=np.bool_)
         for name, table in solutions.items():
             if name in self.pattern.witnesses:
                 continue
-            matched = np.zeros(len(batch), dtype=np.bool_)
+            matched = np.zeros(size, dtype=np.bool_)
             if table.event is not None:
                 matched[table.event] = True
             relevant |= matched
             counted = self._stats.gpms[name]
             counted.matched += int(np.count_nonzero(matched))
             counted.rows += len(table)
-        start = self._position
-        self._position += len(batch)
         self._stats.relevant += int(np.count_nonzero(relevant))
-        yield from self._matches(evaluator.process(batch, start, solutions))
 
     def _count(self, batch: EventBatch) -> None:
         """Counts the events of a batch, for each GPM those of its streams."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -131,6 +132,7 @@ UNIT = Solutions(1, None, {})
 
 #: The solutions of a graph pattern that has none in any event.
 NO_SOLUTIONS = Solutions(0, np.zeros(0, dtype=np.int64), {})
+_FIRST: Final[Ids] = np.zeros(1, dtype=np.int64)
 """The solutions of the empty pattern: one, which binds nothing."""
 
 
@@ -143,6 +145,10 @@ def table(names: Sequence[str], rows: Sequence[Sequence[int]]) -> Solutions:
 def from_rows(names: Sequence[str], by_event: Mapping[int, Sequence[Mapping[str, int]]]) -> Solutions:
     """The solutions of some events, in the order of the events, as columns."""
     rows = [row for found in by_event.values() for row in found]
+    if len(rows) == 1 and 0 in by_event:
+        # As of an event that is pushed: every array costs more than what is in it.
+        values = np.array([rows[0].get(name, UNBOUND) for name in names], dtype=np.int64)
+        return Solutions(1, _FIRST, {name: values[i : i + 1] for i, name in enumerate(names)})
     event = [event for event, found in by_event.items() for _ in found]
     columns = {name: np.array([row.get(name, UNBOUND) for row in rows], dtype=np.int64) for name in names}
     return Solutions(len(rows), np.array(event, dtype=np.int64), columns)

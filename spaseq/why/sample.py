@@ -27,6 +27,11 @@ class Sample:
 
     def add(self, batch: EventBatch) -> None:
         """The next events, in processing order."""
+        if len(batch) == 1 and self._parts and self._events > 0 and len(batch.s) <= self._triples:
+            self._events -= 1
+            self._triples -= len(batch.s)
+            self._keep(batch)
+            return
         fitting = int(np.searchsorted(batch.offset, self._triples, side="right")) - 1
         count = min(len(batch), self._events, max(fitting, 0 if self._parts else 1))
         if count < len(batch):
@@ -35,7 +40,10 @@ class Sample:
         self._events -= len(batch)
         self._triples -= len(batch.s)
         if len(batch):
-            self._parts.append(batch)
+            self._keep(batch)
+
+    def _keep(self, batch: EventBatch) -> None:
+        self._parts.append(batch)
         if len(self._parts) == _PARTS:
             self._parts = [concatenate(self._parts)]
 

@@ -6,6 +6,7 @@ GPMs that ask the same share their columns (``gpm.sharing``), and what is done t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,9 @@ from spaseq.matching.past import Chunk, Past
 from spaseq.terms import Dictionary
 
 Ints = npt.NDArray[np.int64]
+
+#: So many ids are looked at together, and so many numbers packed one by one.
+_FEW: Final = 64
 
 
 class Columns:
@@ -102,7 +106,10 @@ class Columns:
         ]
 
     def _cover(self, parts: Iterable[Ints]) -> None:
-        for column in distinct(parts):
+        columns = distinct(parts)
+        if len(columns) > 1 and sum(map(len, columns)) <= _FEW:
+            columns = [np.concatenate(columns)]
+        for column in columns:
             self.numbers.cover(column)
 
     def _numbered(self, batch: EventBatch) -> Ints:
@@ -116,6 +123,9 @@ class Columns:
 
 def by_event(solutions: Iterable[Solutions], size: int) -> tuple[tuple[Solutions, ...], Ints]:
     """The rows in the order of their events; and where those of each event begin, shape (GPMs, size + 1)."""
+    if size == 1:
+        whole = tuple(solutions)
+        return whole, np.array([(0, len(table)) for table in whole], dtype=np.int64)
     events = np.arange(size + 1)
     known: dict[int, tuple[Ints | None, Ints]] = {}
     tables, rows = [], []

@@ -48,7 +48,8 @@ class Memory:
 
     def begin(self) -> None:
         """A new batch begins."""
-        self.ints[[mem.EVENT, mem.EVENT_KEY, mem.ANSWERED]] = 0
+        for place in (mem.EVENT, mem.EVENT_KEY, mem.ANSWERED):
+            self.ints[place] = 0
         if self.answers > _ANSWERS:
             self.forget_answers()
 
