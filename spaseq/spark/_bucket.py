@@ -24,7 +24,7 @@ from spaseq.results._json import line_of
 from spaseq.sources import BadEvent
 from spaseq.spark._chunk import Chunk, Extent, decode, encode, extent, join
 from spaseq.spark._job import Job, looks_back, needs, pattern_of, query_of
-from spaseq.spark._late import late_letter
+from spaseq.spark._late import late_letters
 from spaseq.spark._pack import pack, unpack, unpack_header
 from spaseq.spark._remote import Progress, RemotePipeline
 from spaseq.spark._stateless import background_of
@@ -124,8 +124,9 @@ class Bucket:
         chunk = decode(data, self._dictionary)
         late = np.flatnonzero(chunk.batch.time < watermark)
         pattern = pattern_of(self._job.text)
-        told = [index for index in late.tolist() if index not in said.again]
-        letters = [late_letter(pattern, chunk, index, watermark) for index in told]
+        again = set(said.again)
+        told = [index for index in late.tolist() if index not in again]
+        letters = list(late_letters(pattern, chunk, told, watermark))
         if len(late) < len(chunk.batch):
             rest = chunk.take(np.flatnonzero(chunk.batch.time >= watermark))
             data = encode(rest, with_triples=self._needs.triples)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,9 @@ from pyoxigraph import NamedNode
 
 from spaseq.events import BatchBuilder, Clock, concatenate
 from spaseq.sources import BadEvent
+from spaseq.spark._bucket import Bucket
+from spaseq.spark._chunk import events_of
+from spaseq.spark._job import Job
 from spaseq.spark._late import late_reason
 from spaseq.spark._passed_over import late_among, stamps
 from spaseq.terms import Dictionary
@@ -54,6 +59,18 @@ def test_late_events_are_told_once(
     assert sorted(f"{letter.stream} {letter.position}" for letter in told) == sorted(late)
     order = sorted(range(len(kept)), key=lambda i: (kept[i].time, kept[i].stream, i))
     assert without_n(found) == without_n(pushed(text, [kept[i] for i in order]))
+
+
+def test_many_late_events_are_looked_up_once() -> None:
+    """What GPMs asked of them is found by one pass over their solutions, not by one for each event."""
+    text = query("A ; B", "9 SECONDS SLIDING", {n: f"?{n.lower()} :k ?k ." for n in "AB"}, partition="?k")
+    pieces = Cluster(buckets=1).pieces(text, letters(" ".join(f"a{i}/k" for i in range(1, 60))))
+    with patch("spaseq.spark._late.events_of", wraps=events_of) as asked:
+        bucket = Bucket(Job(text, Clock.TICKS, None, (0,), is_stream=True))
+        told = [letter for piece in pieces for letter in bucket.add(piece.data, 1_000)]
+    assert len(told) == 59
+    assert all(f" <{NS}v> " in letter.payload for letter in told)
+    assert asked.call_count <= 2 * len(pieces) < 59  # once for each of two GPMs
 
 
 def test_an_event_of_several_partitions_is_late_once() -> None:
