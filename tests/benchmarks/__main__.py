@@ -22,6 +22,7 @@ BENCHMARKS: Final = {
     "rows": ("rows", "benchmark"),
     "window": ("pipelines", "window"),
     "push": ("events", "push"),
+    "many": ("many", "benchmark"),
     "kb": ("pipelines", "kb"),
     "gpm": ("events", "gpm"),
     "kleene": ("pipelines", "kleene"),

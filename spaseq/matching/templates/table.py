@@ -32,7 +32,7 @@ from spaseq.values import NO_NUMBER, XSD
 Floats = npt.NDArray[np.float64]
 
 _STRING: Final = NamedNode(XSD + "string")
-_FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_FLIPPED: Final = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 class Parameters:
@@ -111,7 +111,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """``variable symbol parameter``, an order."""
+    """``variable symbol parameter``, an order or equality."""
 
     variable: str
     symbol: str
@@ -122,8 +122,9 @@ class _Index:
     """The rows of a table in the order of some columns, and in that of one number."""
 
     def __init__(
-        self, table: Parameters, keys: Sequence[str], bound: _Bound | None, dictionary: Dictionary
+        self, table: Parameters, keys: Sequence[str], bounds: Iterable[_Bound], dictionary: Dictionary
     ) -> None:
+        """``bounds``: the first of them of which all rows have a number is what ``order`` is by."""
         self._dictionary = dictionary
         self._known: list[tuple[Ids, Ids]] = []
         code = np.zeros(len(table), dtype=np.int64)
@@ -131,15 +132,15 @@ class _Index:
             values, places = np.unique(table.column(key), return_inverse=True)
             codes, code = np.unique(code * len(values) + places, return_inverse=True)
             self._known.append((values, codes))
-        self._bound = bound
+        self._bound: _Bound | None = None
         self._values: Floats = np.zeros(0)
         rank = np.zeros(len(table), dtype=np.int64)
-        if bound is not None:
+        for bound in bounds:
             numbers, kinds = dictionary.numbers(table.column(bound.parameter))
-            if (kinds == NO_NUMBER).any() or np.isnan(numbers).any():
-                self._bound = None
-            else:
+            if not ((kinds == NO_NUMBER).any() or np.isnan(numbers).any()):
                 self._values, rank = np.unique(numbers, return_inverse=True)
+                self._bound = bound
+                break
         self._stride = len(self._values) + 1
         places = code * self._stride + rank
         self.order = np.argsort(places, kind="stable")
@@ -158,12 +159,12 @@ class _Index:
             numbers, kinds = self._dictionary.numbers(solutions.column(self._bound.variable))
             is_number = kinds != NO_NUMBER
             # What is equal as a double may be different.
-            if self._bound.symbol.startswith(">"):
-                rank = np.searchsorted(self._values, numbers, side="right")
-                end = np.where(is_number, begin + rank, end)
-            else:
-                rank = np.searchsorted(self._values, numbers, side="left")
-                begin = np.where(is_number, begin + rank, begin)
+            first, last = (np.searchsorted(self._values, numbers, side=side) for side in ("left", "right"))
+            symbol, start = self._bound.symbol, begin
+            if not symbol.startswith(">"):
+                begin = np.where(is_number, start + first, begin)
+            if not symbol.startswith("<"):
+                end = np.where(is_number, start + last, end)
         first = np.searchsorted(self._places, begin)
         count = np.searchsorted(self._places, end) - first
         return first, np.where(known, np.maximum(count, 0), 0)
@@ -222,7 +223,8 @@ class TableGpm:
         self._filters = [(c, ColumnFilter(c, dictionary)) for c in asked]
         self._equal = [pair for c in asked if (pair := _equal(c, bound - parameters, parameters))]
         bounds = (_bound(c, bound - parameters, parameters) for c in asked)
-        self._bound = next((b for b in bounds if b is not None), None)
+        # Few rows have an equal number.
+        self._bounds = sorted((b for b in bounds if b is not None), key=lambda b: b.symbol != "=")
         self._index: _Index | None = None
         self._keys: list[tuple[str, str]] = []
         self._left: list[ColumnFilter] = []
@@ -241,7 +243,7 @@ class TableGpm:
             decided = {id(c) for c, _, _ in equal}
             self._left = [test for c, test in self._filters if id(c) not in decided]
             keys = [parameter for _, parameter in self._keys]
-            self._index = _Index(table, keys, self._bound, self._dictionary)
+            self._index = _Index(table, keys, self._bounds, self._dictionary)
             self._version = table.version
         return self._index
 

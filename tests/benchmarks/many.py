@@ -1,0 +1,90 @@
+"""``many``: queries of one engine, from N-Quads to matches, against one of them; all are read.
+
+Prices of shares; an alert is of one share that falls by so much after it was above a bound. ``equal``: the
+same alert of all shares 32 times. ``template``: alerts that differ in share and numbers, five a share.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from io import BytesIO
+from statistics import median
+
+import spaseq
+from tests.benchmarks.measure import Measurement, check
+
+_TIME = "http://www.w3.org/ns/prov#generatedAtTime"
+_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
+_ALERT = """PREFIX : <urn:>
+    SELECT * WITHIN 100 SECONDS SLIDING FROM STREAM S <urn:s> WHERE {{ SEQ(A ; B)
+      DEFINE GPM A ON S {{ {share} :price ?bought . FILTER(?bought > {bound}) }}
+      DEFINE GPM B ON S {{ {share} :price ?now . FILTER(?now < ?bought - {loss}) }} }}"""
+_A_SHARE = 5
+
+
+def _alerts(count: int) -> list[spaseq.Query]:
+    return [
+        spaseq.prepare(_ALERT.format(share=f":s{i // _A_SHARE}", bound=60 + i % 30, loss=25 + i % 7))
+        for i in range(count)
+    ]
+
+
+def _prices(events: int, shares: int) -> bytes:
+    rng = random.Random(5)
+    lines = []
+    for i in range(events):
+        price, share = rng.randint(0, 100), rng.randrange(shares)
+        lines.append(f'<urn:s{share}> <urn:price> "{price}"^^<{_INTEGER}> <urn:e{i}> .\n')
+        lines.append(f'<urn:e{i}> <{_TIME}> "{i // 10}"^^<{_INTEGER}> .\n')
+    return "".join(lines).encode()
+
+
+def _register(queries: list[spaseq.Query]) -> tuple[float, spaseq.Engine, list[spaseq.Handle]]:
+    """Seconds of processor time, and what was made in them."""
+    engine = spaseq.Engine()
+    begin = time.process_time()
+    handles = [engine.register(query) for query in queries]
+    return time.process_time() - begin, engine, handles
+
+
+def _run(queries: list[spaseq.Query], prices: bytes) -> tuple[float, list[int]]:
+    """Seconds of processor time, and the matches of each query."""
+    _, engine, handles = _register(queries)
+    begin = time.process_time()
+    engine.feed(spaseq.Source("urn:s", BytesIO(prices), spaseq.SourceOptions(format="nq")))
+    engine.close()
+    counts = [sum(1 for _ in handle.matches()) for handle in handles]
+    return time.process_time() - begin, counts
+
+
+def benchmark(quick: bool) -> Iterator[Measurement]:
+    """Many of one form, against one."""
+    events, runs = (500, 1) if quick else (20_000, 3)
+    equal, several, registered = (3, 20, 20) if quick else (32, 1_000, 10_000)
+    shares = several // _A_SHARE
+    prices = _prices(events, shares)
+    anyone = spaseq.prepare(_ALERT.format(share="?share", bound=80, loss=30))
+    alerts = _alerts(several)
+    cases = [("equal", [anyone] * equal), ("template", alerts)]
+    for case, queries in cases:
+        _run(queries[:1], prices)  # compiles what is compiled
+        pairs = []
+        for _ in range(runs):
+            one, alone = _run(queries[:1], prices)
+            all_, together = _run(queries, prices)
+            check(f"matches of the first of {len(queries)}", together[0], alone[0])
+            pairs.append((all_ / one, all_))
+        ratio, taken = median(ratio for ratio, _ in pairs), median(taken for _, taken in pairs)
+        yield Measurement(
+            "many",
+            f"{case} queries: {len(queries):,}",
+            ratio,
+            "one query",
+            {"events": events / taken, "matches": sum(together) / taken},
+        )
+    alerts = alerts * (registered // several)
+    taken = median(_register(alerts)[0] for _ in range(runs))
+    facts = {"seconds": taken}
+    yield Measurement("many", f"registering {registered:,} prepared queries", None, "one form", {}, facts)
