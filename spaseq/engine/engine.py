@@ -182,9 +182,9 @@ class Engine:
     ) -> None:
         """Adds the events of a stream, each a graph, a time and perhaps a name, as if each were pushed.
 
-        What they complete is delivered before the call returns, when the last of them is there: so they cost
-        less than one by one, in batches of hundreds a tenth. If an error ends it (``EngineError`` for what is
-        no time, what ``events`` raises, ``strict``), those before have arrived.
+        What they complete is delivered before the call returns, when the last of them is there, which costs
+        several times less than one by one. If an error ends it (``EngineError`` for what is no time, what
+        ``events`` raises, ``strict``), those before have arrived.
         """
         iri = stream_iri(stream)
         self.turn.check()

@@ -19,7 +19,7 @@ from spaseq.language.printer import print_group
 from spaseq.language.syntax import Group
 from spaseq.terms import Dictionary
 from tests.benchmarks.measure import Measurement, check, side_by_side
-from tests.benchmarks.trades import STREAM, E, graph, rising_and_falling, v_shape, v_shapes
+from tests.benchmarks.trades import STREAM, E, Trade, graph, rising_and_falling, v_shape, v_shapes
 
 #: What an event may cost, in microseconds, at the 99th percentile.
 _BOUND = 1_000.0
@@ -40,6 +40,9 @@ def push(quick: bool) -> Iterator[Measurement]:
         facts = {"p50 µs": float(p50), "p99 µs": float(p99), "max µs": max(taken)}
         facts["p99 µs of CPU"] = float(np.percentile(worked[events // 10 :], 99))
         yield Measurement("push", case, _BOUND / float(p99), "below 1 ms at p99", {}, facts)
+    yield _several(ready)
+    yield _concerned(500 if quick else 5_000)
+    yield _registered(20 if quick else 200)
 
 
 def _pushed(given: Sequence[str] | Sequence[list[ox.Triple]]) -> tuple[list[float], list[float], int]:
@@ -54,6 +57,82 @@ def _pushed(given: Sequence[str] | Sequence[list[ox.Triple]]) -> tuple[list[floa
         taken.append((time.perf_counter_ns() - begin) / 1_000)
         found += sum(1 for _ in handle.matches())
     return taken, worked, found
+
+
+def _several(events: Sequence[list[ox.Triple]]) -> Measurement:
+    """``push_many`` of hundreds against ``push``."""
+
+    def singly() -> int:
+        engine = spaseq.Engine()
+        handle = engine.register(v_shape(2))
+        for number, event in enumerate(events):
+            engine.push(STREAM, event, _tick(number))
+        return sum(1 for _ in handle.matches())
+
+    def together() -> int:
+        engine = spaseq.Engine()
+        handle = engine.register(v_shape(2))
+        numbered = [(event, _tick(number)) for number, event in enumerate(events)]
+        for begin in range(0, len(events), 500):
+            engine.push_many(STREAM, numbered[begin : begin + 500])
+        return sum(1 for _ in handle.matches())
+
+    check("matches", together(), singly())
+    one, many = side_by_side(3, singly, together)
+    rates = {"push_many events": len(events) / many, "push events": len(events) / one}
+    return Measurement("push", "push_many of 500", one / many, "push", rates)
+
+
+def _rises(company: int, seconds: int) -> str:
+    """A query of one company; those whose windows are unlike are of no common template."""
+    price = f"<{E}company/{company}> :price"
+    return f"""
+        PREFIX : <{E}> SELECT * WITHIN {seconds} SECONDS SLIDING FROM STREAM S <{STREAM}>
+        WHERE {{ SEQ(A ; B)
+          DEFINE GPM A ON S {{ {price} ?p1 }}
+          DEFINE GPM B ON S {{ {price} ?p2 . FILTER(?p2 > ?p1 + 20) }} }}"""
+
+
+def _concerned(events: int) -> Measurement:
+    """Queries of which an event concerns one, and a query alone that each event concerns."""
+    trades = rising_and_falling(events, companies=100)
+    alone = rising_and_falling(events, companies=1)
+
+    def pushed(given: Sequence[Trade], queries: Sequence[str]) -> float:
+        """CPU microseconds an event, at the median over pieces of the stream."""
+        engine = spaseq.Engine()
+        for query in queries:
+            engine.register(query)
+        ready = [
+            [quad.triple for quad in ox.parse(f"{graph(t, 1, 0)[0]} .", format=ox.RdfFormat.N_TRIPLES)]
+            for t in given
+        ]
+        taken = []
+        for begin in range(0, events, 50):
+            busy = time.thread_time_ns()
+            for number in range(begin, begin + 50):
+                engine.push(STREAM, ready[number], number)
+            taken.append((time.thread_time_ns() - busy) / 50_000)
+        return float(np.median(taken[len(taken) // 10 :]))
+
+    one = pushed(alone, [_rises(0, 20)])
+    hundred = pushed(trades, [_rises(company, 2_000 + company) for company in range(100)])
+    facts = {"µs of CPU, 1 query": one, "µs of CPU, 100 queries": hundred}
+    return Measurement("push", "100 queries, of which it concerns one", hundred / one, "1 query", {}, facts)
+
+
+def _registered(queries: int) -> Measurement:
+    """Whether four times as many queries take four times as long to register."""
+
+    def registered(count: int) -> None:
+        engine = spaseq.Engine()
+        for number in range(count):
+            engine.register(_rises(number, 2_000 + number))
+
+    registered(1)
+    few, many = side_by_side(1, lambda: registered(queries), lambda: registered(4 * queries))
+    rates = {"queries": 4 * queries / many}
+    return Measurement("push", f"register {4 * queries} unlike queries", many / few / 4, "linear", rates)
 
 
 def _tick(number: int) -> int:
