@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -137,6 +137,11 @@ class TermTable:
         """The blank nodes that have no names."""
         return np.flatnonzero(self.terms[: self.limit, KIND] == FRESH)
 
+    def are_fresh(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        """Which ids are of such."""
+        fresh: npt.NDArray[np.bool_] = self.terms[ids, KIND] == FRESH
+        return fresh
+
     def kind(self, identifier: int) -> int:
         """What an id stands for; ``NOTHING`` if it was not given, or forgotten."""
         return int(self.terms[identifier, KIND]) if 0 < identifier < self.limit else NOTHING
@@ -163,6 +168,15 @@ class TermTable:
         quad = next(parse(b"<x:x> <x:x> " + text + b" .", format=RdfFormat.N_TRIPLES))
         assert isinstance(quad.object, Literal)
         return quad.object
+
+    def read_all(self, ids: Ids) -> Iterator[Term]:
+        """The terms of many ids that have bytes."""
+        arena = self.arena.data
+        for identifier, (start, length, kind, _) in zip(ids.tolist(), self.terms[ids].tolist(), strict=True):
+            if kind == IRI:
+                yield NamedNode(str(arena[start + 1 : start + length - 1], "utf-8"))
+            else:
+                yield self.read(identifier)
 
     def read_numbers(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
         """Enter, by id, the numbers that are written in a usual way (see ``Dictionary.numbers``)."""

@@ -11,7 +11,7 @@ their ids are given again. Needed are pinned terms, and those of holders that ar
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet
@@ -31,6 +31,9 @@ _NOT_DECODED: Final = -1
 
 #: From so many on, numbers are read by compiled code.
 _MANY: Final = 100
+
+#: So many terms are looked at while others wait.
+_AT_ONCE: Final = 10_000
 
 if TYPE_CHECKING:
     from spaseq._table import TermTable
@@ -128,13 +131,18 @@ class Dictionary:
         term = self._terms.get(identifier)
         return self._read(identifier) if term is None else term
 
-    def glance(self, identifier: int) -> Term:
-        """The same, for who looks at many: no object is kept for it."""
-        term = self._terms.get(identifier)
-        if term is not None or self._table is None or self._table.is_fresh(identifier):
-            return self.term(identifier)
-        with self.lock:
-            return self._table.read(identifier)
+    def glance(self, ids: Ids) -> Iterator[Term]:
+        """The terms of many ids, for who looks at each once: no object is kept."""
+        for begin in range(0, len(ids), _AT_ONCE):
+            part = ids[begin : begin + _AT_ONCE]
+            with self.lock:
+                if self._table is None:
+                    terms = list(map(self.term, part.tolist()))
+                else:
+                    for identifier in part[self._table.are_fresh(part)].tolist():
+                        self.term(identifier)  # which gives it a name
+                    terms = list(self._table.read_all(part))
+            yield from terms
 
     def value(self, identifier: int) -> Value:
         """The typed value of an id, decoded at the first call."""

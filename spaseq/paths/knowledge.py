@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from pyoxigraph import BlankNode, NamedNode
 from pyoxigraph import Literal as OxLiteral
+from rdflib.term import Literal as RdflibLiteral
 
 from spaseq.errors import KnowledgeError
 from spaseq.interop import RdflibTerm, to_rdflib
@@ -75,6 +76,7 @@ class KnowledgeGraph:
         self.workspaces = Workspaces(contents.nodes, self.limits)
         self._shown = self._nothing_shown()
         self._asked: dict[Any, int] = {}  # nodes by the terms and texts that they were asked for by
+        self._asked_literals: dict[tuple[str, str | None, str | None], int] = {}  # the same of rdflib's
         self.compile = lru_cache(_KEPT)(self._compile)
         self._product = lru_cache(_KEPT)(self._bind)
 
@@ -128,9 +130,9 @@ class KnowledgeGraph:
             raise self._no_node(node)
         return self.contents.dictionary.term(int(self.contents.node_ids[node]))
 
-    def glance(self, node: int) -> Term:
-        """The same for who looks at many: no object is kept."""
-        return self.contents.dictionary.glance(int(self.contents.node_ids[node]))
+    def glance(self, nodes: Ids | Nodes) -> Iterator[Term]:
+        """The terms of many nodes, for who looks at each once: no object is kept."""
+        return self.contents.dictionary.glance(self.contents.node_ids[nodes])
 
     def predicate(self, number: int) -> RdflibTerm:
         """The IRI of a predicate."""
@@ -320,8 +322,17 @@ class KnowledgeGraph:
             values = [values]
         elif not isinstance(values, list | tuple):
             values = list(values)
+        literals = self._asked_literals
         try:
-            ready = [*map(self._asked.get, values)]
+            if RdflibLiteral in set(map(type, values)):  # which take long to be compared
+                ready = [
+                    literals.get((str(value), value.datatype, value.language))
+                    if type(value) is RdflibLiteral
+                    else self._asked.get(value)
+                    for value in values
+                ]
+            else:
+                ready = [*map(self._asked.get, values)]
         except TypeError:  # what is no term may be no key either
             return self._looked_up(values)
         if None in ready:
@@ -359,8 +370,12 @@ class KnowledgeGraph:
         """Terms that are nodes."""
         if len(self._asked) > _MOST_SHOWN:
             self._asked.clear()
+        if len(self._asked_literals) > _MOST_SHOWN:
+            self._asked_literals.clear()
         for key, number in zip(keys, numbers, strict=True):
-            if number >= 0:
+            if number >= 0 and type(key) is RdflibLiteral:
+                self._asked_literals[str(key), key.datatype, key.language] = number
+            elif number >= 0:
                 self._asked[key] = number
 
 

@@ -175,7 +175,8 @@ def local_name(term: Term) -> str:
 
 def _local(iri: str) -> str:
     whole = iri.rstrip("/#")
-    return unquote(re.split(r"[/#:]", whole)[-1]) or iri
+    begin = 1 + max(whole.rfind("/"), whole.rfind("#"), whole.rfind(":"))
+    return unquote(whole[begin:]) or iri
 
 
 def _preference(literal: Literal) -> tuple[int, str, str]:

@@ -103,3 +103,22 @@ def test_terms_are_known_when_they_are_given_again() -> None:
             assert list(strange) == [Literal("a")] * (stranger in given)
     assert graph.numbers([])[0].tolist() == []
     assert graph.numbers({})[0].dtype == np.int64
+
+
+def test_literals_that_are_asked_for_again() -> None:
+    """They are kept by text, datatype and language: equal texts are not equal literals."""
+    written = rdflib.Literal("01", datatype=rdflib.XSD.integer, normalize=False)
+    literals = [
+        rdflib.Literal("1"), rdflib.Literal(1), written, rdflib.Literal("1", lang="en"),
+        rdflib.Literal("1", lang="EN-gb"), rdflib.Literal(1.0), rdflib.Literal(""),
+    ]  # fmt: skip
+    nodes = [rdflib.URIRef("1"), rdflib.URIRef("urn:1"), rdflib.BNode("1")]
+    graph = load([(rdflib.URIRef("urn:s"), rdflib.URIRef("urn:p"), o) for o in (*literals[:-1], *nodes[1:])])
+    for _ in range(2):
+        for asked in (literals, [*reversed(literals), *nodes[1:]], nodes[1:]):
+            numbers, strange = graph.numbers(asked)
+            known = [term for term in asked if term != literals[-1]]
+            assert [graph.term(number) for number in numbers.tolist()] == known
+            assert len(strange) == (literals[-1] in asked)
+    with pytest.raises((TypeError, QueryError, KeyError)):
+        graph.numbers([("1", None, None)])

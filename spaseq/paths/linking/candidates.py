@@ -126,13 +126,14 @@ def _names(graph: KnowledgeGraph, labels: Sequence[Any]) -> Iterator[tuple[str, 
             if number is None:
                 continue
             low, high = begins[number : number + 2].tolist()
-            for node, label in zip(s[low:high].tolist(), o[low:high].tolist(), strict=True):
-                term = graph.glance(label)
+            values = o[low:high]
+            for node, label, term in zip(
+                s[low:high].tolist(), values.tolist(), graph.glance(values), strict=True
+            ):
                 if isinstance(term, Literal):
                     labelling[label] = True
                     yield key(term.value), node, kind
-    for node in range(graph.nodes):
-        term = graph.glance(node)
+    for node, term in enumerate(graph.glance(np.arange(graph.nodes))):
         if isinstance(term, NamedNode):
             yield key(local_name(term)), node, Kind.LAST_SEGMENT
         elif isinstance(term, Literal) and len(term.value) <= _LONGEST_LITERAL and not labelling[node]:

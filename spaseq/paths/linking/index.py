@@ -35,7 +35,8 @@ def key(name: str) -> str:
     >>> key("Starred_actors") == key("starredActors")
     True
     """
-    return "".join(filter(str.isalnum, name.casefold()))
+    folded = name.casefold()
+    return folded if folded.isalnum() else "".join(filter(str.isalnum, folded))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
