@@ -63,6 +63,23 @@ def test_preferred(stream: str, sequence: str, skip: str, expected: list[str]) -
     assert found(query(sequence, tail=skip), stream) == expected
 
 
+@pytest.mark.parametrize("evaluator", ["ordered", "reference"])
+@pytest.mark.parametrize(("sequence", "rows"), [("(B{2}[,]) | (B , B)", 2), ("(B , B) | (B{2}[,])", 1)])
+def test_of_two_derivations_of_a_match_the_preferred_one_has_the_solutions(
+    sequence: str, rows: int, evaluator: str
+) -> None:
+    # An iteration has a row of its own, and B , B one for both; without SKIP all three are there.
+    text = query(sequence, gpms={"B": "FILTER(?bv = 1)"}, head="SELECT ?bv").replace("?b a :b", "[] a :b")
+    for skip, expected in ((PAST, rows), ("", 3)):
+        engine = spaseq.Engine(evaluator=evaluator if skip else "reference")
+        handle = engine.register(f"{text} {skip}")
+        for letter in letters("b1=1 b2=1"):
+            engine.push(NS + letter.stream, letter.turtle, letter.time, name=f"{NS}{letter.name}")
+        engine.close()
+        (match,) = handle.matches()
+        assert len(match.bindings) == expected
+
+
 def test_vectors(shared: Callable[[str], Path]) -> None:
     cases = json.loads((shared("seq-vectors") / "vectors-2.json").read_text())["cases"]
     cases = [case for case in cases if "AFTER MATCH SKIP" in case["query"]]
