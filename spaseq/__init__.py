@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spaseq import paths
-    from spaseq.engine import Engine, Handle, Progress, Source, Stats, run
+    from spaseq.engine import Engine, Handle, Progress, Run, Source, Stats, run
     from spaseq.errors import (
         BadEventError,
         EngineError,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from spaseq.language.syntax import Query
     from spaseq.limits import Limits
     from spaseq.matching.plan import explain
+    from spaseq.results.batch import MatchBatch
     from spaseq.results.match import Event, Match
     from spaseq.sources import BadEvent, SourceOptions
     from spaseq.sources.table import table
@@ -67,6 +68,7 @@ __all__ = [
     "LimitError",
     "Limits",
     "Match",
+    "MatchBatch",
     "PatternError",
     "Progress",
     "Query",
@@ -74,6 +76,7 @@ __all__ = [
     "QueryMeaningError",
     "QuerySyntaxError",
     "RetrievalError",
+    "Run",
     "Source",
     "SourceError",
     "SourceOptions",
@@ -101,8 +104,10 @@ _HOMES = {
     "KnowledgeBase": "spaseq.gpm.kb",
     "Limits": "spaseq.limits",
     "Match": "spaseq.results.match",
+    "MatchBatch": "spaseq.results.batch",
     "Progress": "spaseq.engine",
     "Query": "spaseq.language.syntax",
+    "Run": "spaseq.engine",
     "Source": "spaseq.engine",
     "SourceOptions": "spaseq.sources",
     "Stats": "spaseq.engine",

@@ -37,8 +37,11 @@ from spaseq.language.syntax import Query
 from spaseq.results import Format, check_format, writer
 
 if TYPE_CHECKING:
-    from spaseq.engine import Source
+    from collections.abc import Generator
+
+    from spaseq.engine import Run, Source
     from spaseq.gpm.kb import KnowledgeBase
+    from spaseq.results.match import Match
 
 app = typer.Typer(
     name="spaseq",
@@ -200,7 +203,7 @@ def run(
                     f"--engine spark needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"
                 ) from None
             cursor = Cursor(checkpoint, out, format_) if checkpoint is not None else None
-            matches = start_on_spark(
+            matches: Run | Generator[Match, None, None] = start_on_spark(
                 prepared,
                 given,
                 graphs,

@@ -23,9 +23,11 @@ from spaseq.cli.console import (
 from spaseq.cli.cursor import Cursor
 from spaseq.engine import Handle, Progress
 from spaseq.engine.rejects import DeadLetterFile
+from spaseq.engine.running import Run
 from spaseq.errors import FormatError, SourceError
 from spaseq.results import ResultWriter
 from spaseq.results._json import line_of
+from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent
 
@@ -78,18 +80,23 @@ class Report:
         if self._file is not None:
             self._file(event)
 
-    def write(self, match: Match, results: ResultWriter) -> None:
-        """Write a match; one that the format cannot hold is refused, and with ``--strict`` the end."""
+    def write(self, item: MatchBatch | Match, results: ResultWriter) -> None:
+        """Write matches; one that the format cannot hold is refused, and with ``--strict`` the end."""
         self.status.clear()
-        self._matches += 1
-        try:
-            results.match(match)
-        except FormatError as error:
-            if self._strict:
-                raise
-            self._unwritten += 1
-            streams = " ".join(stream.iri.value for stream in match.query.streams)
-            self.refuse(BadEvent(streams, f"match {self._matches}", str(error), line_of(match)))
+        if isinstance(item, MatchBatch) and results.holds_all:
+            self._matches += len(item)
+            results.batch(item)
+            return
+        for match in item if isinstance(item, MatchBatch) else [item]:
+            self._matches += 1
+            try:
+                results.match(match)
+            except FormatError as error:
+                if self._strict:
+                    raise
+                self._unwritten += 1
+                streams = " ".join(stream.iri.value for stream in match.query.streams)
+                self.refuse(BadEvent(streams, f"match {self._matches}", str(error), line_of(match)))
 
     def close(self) -> None:
         """The last figures, on a terminal."""
@@ -130,7 +137,7 @@ class Report:
             say("  late events count with --lateness; a source's option order=time sorts what has an end")
 
 
-def deliver(matches: Generator[Match, None, None], results: ResultWriter, report: Report) -> None:
+def deliver(matches: Run | Generator[Match, None, None], results: ResultWriter, report: Report) -> None:
     """Write the matches as they come, until they end, are interrupted, or nobody reads them.
 
     Ctrl-C is the normal end of an endless stream: what was found is complete. SIGTERM ends it alike, but
@@ -160,13 +167,13 @@ def deliver(matches: Generator[Match, None, None], results: ResultWriter, report
     report.explain()
 
 
-def _write(matches: Generator[Match, None, None], results: ResultWriter, report: Report) -> None:
+def _write(matches: Run | Generator[Match, None, None], results: ResultWriter, report: Report) -> None:
     with Interrupts() as interrupts:
         try:
             with closing(matches):
-                for match in matches:
+                for item in matches.batches() if isinstance(matches, Run) else matches:
                     with interrupts.held(), _reader_gone():
-                        report.write(match, results)
+                        report.write(item, results)
         finally:
             with interrupts.held(), _reader_gone():
                 report.status.clear()

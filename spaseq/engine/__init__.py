@@ -5,6 +5,6 @@ from __future__ import annotations
 from spaseq.engine.engine import Engine, Source
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipeline import Stats
-from spaseq.engine.running import Progress, run
+from spaseq.engine.running import Progress, Run, run
 
-__all__ = ["Engine", "Handle", "Progress", "Source", "Stats", "run"]
+__all__ = ["Engine", "Handle", "Progress", "Run", "Source", "Stats", "run"]

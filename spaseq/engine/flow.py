@@ -21,7 +21,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
 from spaseq.matching.templates.form import form
-from spaseq.results.match import Match
+from spaseq.results.batch import MatchBatch
 from spaseq.terms import Dictionary
 
 #: So many queries are not worth looking for those that are over.
@@ -345,7 +345,7 @@ class Flow:
         else:
             query.intake.waiting.pop(query, None)
 
-    def _find(self, query: Registered, matches: Iterator[Match], *, after_all: bool = False) -> None:
+    def _find(self, query: Registered, matches: Iterator[MatchBatch], *, after_all: bool = False) -> None:
         """``after_all``: what was found before must be complete, since these need another state."""
         handle, before = query.handle, query.handle.error
         try:

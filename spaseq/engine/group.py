@@ -21,11 +21,12 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import ByEvent, Sharing
 from spaseq.gpm.solutions import Solutions
 from spaseq.limits import Limits
+from spaseq.matching.found import Block, Objects
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 from spaseq.matching.templates.form import Template, template
 from spaseq.matching.templates.table import Parameters, TableGpm
-from spaseq.results.match import Match
+from spaseq.results.batch import MatchBatch
 from spaseq.results.reading import Reader
 from spaseq.results.select import Projector
 from spaseq.terms import Dictionary, Term
@@ -123,7 +124,7 @@ class Group(Pipeline):
         self._template: Template | None = template(query, varying) if varying else None
         self._rows: dict[int, Row] = {}
         self._followers: list[Callable[[EventBatch], None]] = []
-        self.found: dict[int, list[tuple[Key, Found]]] = {}
+        self.found: dict[int, list[Block]] = {}
         rows: dict[tuple[Term, ...], list[Seat]] = {}
         for seat, constants in queries:
             rows.setdefault(tuple(constants[place] for place in varying), []).append(seat)
@@ -193,21 +194,25 @@ class Group(Pipeline):
 
     # --- what is found ----------------------------------------------------------------------------
 
-    def process(self, batch: EventBatch, position: int | None = None) -> Iterator[Match]:
+    def process(self, batch: EventBatch, position: int | None = None) -> Iterator[MatchBatch]:
         """Takes events in processing order; see ``take``."""
         self._tally.settle()
         return super().process(batch, position)
 
-    def _matches(self, found: Iterable[tuple[Key, Found]]) -> Iterator[Match]:
+    def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         """Puts matches where their seats find them: the first part of their key says whose they are."""
         if self._template is None:
             self.found.setdefault(0, []).extend(found)
-        else:
-            for key, item in found:
-                self.found.setdefault(key[0], []).append((key[1:], item))
+            return iter(())
+        for block in found:
+            of: dict[int, list[tuple[Key, Found]]] = {}
+            for key, item in block:
+                of.setdefault(key[0], []).append((key[1:], item))
+            for name, items in of.items():
+                self.found.setdefault(name, []).append(Objects(items))
         return iter(())
 
-    def take(self) -> list[tuple[Seat, list[tuple[Key, Found]]]]:
+    def take(self) -> list[tuple[Seat, list[Block]]]:
         """What was found since the last time, in the order in which the queries were registered."""
         found, self.found = self.found, {}
         given = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from spaseq.events import EventBatch
 from spaseq.language.printer import print_sequence
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
+from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
 from spaseq.terms import Term
 from spaseq.why.diagnosis import Diagnosis
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 #: So many matches are made before anybody asks for them, at least.
 _AT_ONCE: Final = 1_000
-_NOTHING: Final[Iterator[Match]] = iter(())
+_NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
 
 class Handle:
@@ -51,8 +52,10 @@ class Handle:
         self._turn = turn
         self._limits = limits
         self._contexts = contexts
-        self._found: deque[Match] = deque()
-        self._coming: Iterator[Match] = _NOTHING
+        # What was found and nobody has, of the first batch from number ``_at`` on; ``_size`` matches in all.
+        self._found: deque[MatchBatch] = deque()
+        self._at = self._size = 0
+        self._coming: Iterator[MatchBatch] = _NOTHING
         self._cancelled = False
         self._looking = False
 
@@ -124,16 +127,37 @@ class Handle:
         lock is held between two of them. Of threads that drain at the same time each gets some. Raises
         ``error`` after the last one if there is one.
         """
-        found = self._found
         while True:
             self._turn.check()
             with self._turn.lock:
-                if not found and not self._look(_AT_ONCE):
+                if not self._found and not self._look(_AT_ONCE):
                     break
-                match = found.popleft()
+                match = self._next()
             yield match
         if self.error is not None:
             raise self.error.with_traceback(None)
+
+    def batches(self, max_rows: int = 65_536) -> Iterator[MatchBatch]:
+        """The same matches as columns, of so many matches each at most: what there is, without waiting."""
+        if max_rows < 1:
+            raise EngineError(f"max_rows={max_rows}: a batch has a match at least")
+        while True:
+            self._turn.check()
+            with self._turn.lock:
+                if not self._found and not self._look(max_rows):
+                    break
+                batch = self._take(max_rows)
+            yield batch
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+
+    def drop(self) -> None:
+        """Forgets the matches that nobody has asked for so far; further ones are found as ever."""
+        self._turn.check()
+        with self._turn.lock:
+            self._forget()
+            while self._look(_AT_ONCE):
+                self._forget()
 
     def cancel(self) -> None:
         """Takes the query out of the engine; what it has found can still be drained.
@@ -149,7 +173,7 @@ class Handle:
         """Calls ``seen`` with the query's events from now on, in processing order, before their matches."""
         self._pipeline.follow(seen)
 
-    def add(self, matches: Iterator[Match], *, all_at_once: bool, after_all: bool) -> None:
+    def add(self, matches: Iterator[MatchBatch], *, all_at_once: bool, after_all: bool) -> None:
         """Further matches; unless they are wanted all at once, most of very many wait to be asked for.
 
         ``after_all``: they can be found only when all before them are.
@@ -159,8 +183,8 @@ class Handle:
         self._coming = chain(self._coming, matches)
         if all_at_once or self._on_match is not None:
             self._finish()
-        elif len(self._found) < _AT_ONCE:
-            self._look(_AT_ONCE - len(self._found))
+        elif self._size < _AT_ONCE:
+            self._look(_AT_ONCE - self._size)
 
     @property
     def is_behind(self) -> bool:
@@ -181,27 +205,63 @@ class Handle:
     def _deliver(self, on_match: Callable[[Match], None]) -> None:
         """Gives what was found to the callback; what that raises is the caller's, and spoils nothing."""
         while self._found:
-            match = self._found.popleft()
+            match = self._next()
             if not self._cancelled:
                 on_match(match)
 
+    def _next(self) -> Match:
+        """The first match that nobody has."""
+        batch = self._found[0]
+        match = batch[self._at]
+        self._at += 1
+        self._size -= 1
+        if self._at == len(batch):
+            self._found.popleft()
+            self._at = 0
+        return match
+
+    def _take(self, most: int) -> MatchBatch:
+        """The first matches that nobody has, as many as are there, up to ``most``."""
+        parts: list[MatchBatch] = []
+        count = 0
+        while self._found and count < most:
+            batch = self._found[0]
+            end = min(len(batch), self._at + most - count)
+            if parts and end < len(batch):
+                break
+            parts.append(batch.part(self._at, end))
+            count += end - self._at
+            self._at = end
+            if end == len(batch):
+                self._found.popleft()
+                self._at = 0
+        self._size -= count
+        return MatchBatch.joined(parts)
+
+    def _forget(self) -> None:
+        self._found.clear()
+        self._at = self._size = 0
+
     def _look(self, most: int) -> bool:
-        """Finds so many matches at most; False if there are none, or if they are just being looked for."""
+        """Finds so many matches, or a few more; False if there are none, or if one is just looking."""
         if self._looking:
             return False
         count = 0
         self._looking = True
         try:
-            for match in islice(self._coming, most):
-                self._found.append(match)
-                count += 1
-                if self.done:
+            for batch in self._coming:
+                self._found.append(batch)
+                self._size += len(batch)
+                count += len(batch)
+                if self.done or count >= most:
                     break
             if count < most:
                 self._coming = _NOTHING
             pending = self._limits.pending_matches
-            if pending is not None and len(self._found) > pending:
-                raise self._limits.error("pending_matches", f"keeping {len(self._found)} matches")
+            # Those of the last batch may have been asked for just now.
+            kept = self._size - len(self._found[-1]) if self._found else 0
+            if pending is not None and kept > pending:
+                raise self._limits.error("pending_matches", f"keeping {self._size} matches")
         except BaseException as error:
             self.fail(error)
             if not isinstance(error, Exception):

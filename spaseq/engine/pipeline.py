@@ -33,10 +33,12 @@ from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.by_columns import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_columns, by_events, check, choose
+from spaseq.matching.found import Block, blocks
 from spaseq.matching.host import Key, Matcher
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution, bounds
 from spaseq.matching.ordered.skipping import falls_back
-from spaseq.results.match import ConstructedTriple, Match
+from spaseq.results.batch import MatchBatch
+from spaseq.results.match import ConstructedTriple
 from spaseq.results.reading import Reader
 from spaseq.results.select import Projector
 from spaseq.terms import Dictionary
@@ -240,8 +242,8 @@ class Pipeline:
 
     # --- events ---------------------------------------------------------------------------------
 
-    def process(self, batch: EventBatch, position: int | None = None) -> Iterator[Match]:
-        """Takes events in processing order; yields matches as soon as their last event is there.
+    def process(self, batch: EventBatch, position: int | None = None) -> Iterator[MatchBatch]:
+        """Takes events in processing order; yields them as soon as their last event is there.
 
         ``position``: how many came before, those that were passed over included.
         """
@@ -274,11 +276,11 @@ class Pipeline:
             occurrence = Occurrence(stamp, self._position, seen, batch, index, computed)
             self._position += 1
             self._stats.relevant += any(name not in witnesses for name in seen)
-            yield from self._matches(matcher.push(occurrence))
+            yield from self._matches(blocks(matcher.push(occurrence)))
             if self.done:
                 return
 
-    def _by_columns(self, evaluator: ByColumns, batch: EventBatch) -> Iterator[Match]:
+    def _by_columns(self, evaluator: ByColumns, batch: EventBatch) -> Iterator[MatchBatch]:
         """The same by the evaluator that takes whole batches."""
         solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
         start = self._position
@@ -351,16 +353,16 @@ class Pipeline:
             ended=self._sample is None,
         )
 
-    def advance(self, time: int) -> Iterator[Match]:
+    def advance(self, time: int) -> Iterator[MatchBatch]:
         """The watermark has come to ``time``: yields the matches that waited for it."""
         self._stats.watermark = time
         if self._matcher is not None and not self.done:
-            yield from self._matches(self._matcher.advance(time))
+            yield from self._matches(_blocks(self._matcher.advance(time)))
 
-    def close(self) -> Iterator[Match]:
+    def close(self) -> Iterator[MatchBatch]:
         """No event will come any more: yields the matches that waited for the end of a window."""
         if self._matcher is not None and not self.done:
-            yield from self._matches(self._matcher.close())
+            yield from self._matches(_blocks(self._matcher.close()))
 
     def derived(self) -> EventBatch | None:
         """The events of REGISTER STREAM since the last call."""
@@ -387,28 +389,35 @@ class Pipeline:
             self._matcher = Matcher(self.pattern, window, make, self._context.budget, self._context.order)
         return self._matcher
 
-    def _matches(self, found: Iterable[tuple[Key, Found]]) -> Iterator[Match]:
-        for key, item in found:
-            match = self._match(key, item)
-            self._stats.matches += 1
-            if self.query.skip is not None:
-                self._stats.unskipped += falls_back(self.query.skip, item, self._context.rank)
-            if self._only_first or self._left == 0:
-                self.leave()
-                self.done = True
-            yield match
-            if self.done:
-                return
-
-    def _match(self, key: Key, found: Found) -> Match:
+    def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         clock = self._clock or Clock.INSTANTS
-        match, rows = self._reader.match(key, found, clock, self._left)
+        for block in found:
+            wanted = block.part(0, 1) if self._only_first else block
+            for batch, rows in self._reader.batches(wanted, clock, self._left):
+                self._notice(wanted, batch, rows)
+                wanted = wanted.part(len(batch), len(wanted))
+                yield batch
+                if self.done:
+                    return
+
+    def _notice(self, block: Block, batch: MatchBatch, rows: int) -> None:
+        """Counts the matches of a batch, which are the first of a block, and derives events from them."""
+        self._stats.matches += len(batch)
         self._stats.rows += rows
         if self._left is not None:
             self._left -= rows
-        if self.output is not None and isinstance(self.query.form, Construct):
-            self._derive(found, match.constructed, clock)
-        return match
+        if self._only_first or self._left == 0:
+            self.leave()
+            self.done = True
+        is_derived = self.output is not None and isinstance(self.query.form, Construct)
+        if self.query.skip is None and not is_derived:
+            return
+        for i in range(len(batch)):
+            found = block[i]
+            if self.query.skip is not None:
+                self._stats.unskipped += falls_back(self.query.skip, found, self._context.rank)
+            if is_derived:
+                self._derive(found, batch[i].constructed, self._clock or Clock.INSTANTS)
 
     def _derive(self, found: Found, constructed: Sequence[ConstructedTriple], clock: Clock) -> None:
         assert self.output is not None
@@ -419,6 +428,17 @@ class Pipeline:
     def _exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
         assert occurrence.batch is not None
         return self._gpms[gpm].exists(occurrence.batch, occurrence.index)(pattern, solution)
+
+
+def _blocks(found: Iterable[tuple[Key, Found]] | Iterable[Block]) -> Iterator[Block]:
+    """Matches in blocks, which they may be already."""
+    singly: list[tuple[Key, Found]] = []
+    for item in found:
+        if isinstance(item, Block):
+            yield item
+        else:
+            singly.append(item)
+    yield from blocks(singly)
 
 
 class _Computed:

@@ -13,7 +13,7 @@ from spaseq.engine.order import BEGINNING
 from spaseq.engine.pipeline import Pipeline, Stats
 from spaseq.engine.seats import Crowd
 from spaseq.events import EventBatch
-from spaseq.results.match import Match
+from spaseq.results.batch import MatchBatch
 from spaseq.terms import Dictionary
 from spaseq.why.sample import Sample
 
@@ -83,16 +83,16 @@ class Registered:
         self._counts.update(new.counts)
         self._counts.subtract(old.counts)
 
-    def process(self, batch: EventBatch, position: int) -> Iterator[Match]:
+    def process(self, batch: EventBatch, position: int) -> Iterator[MatchBatch]:
         """Takes events, the first of which is at a position of the intake's."""
         return self.pipeline.process(batch, position - self._start)
 
-    def advance(self) -> Iterator[Match]:
+    def advance(self) -> Iterator[MatchBatch]:
         """Goes on to the intake's time, whatever that is when the matches are looked for."""
         self.is_behind = True
         return self._advance()
 
-    def _advance(self) -> Iterator[Match]:
+    def _advance(self) -> Iterator[MatchBatch]:
         self.is_behind = False
         time = self.intake.order.time
         if time is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,6 +21,7 @@ from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
+from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
 from spaseq.sources import SourceOptions, parse_source
 from spaseq.sources.table import Table
@@ -63,7 +64,7 @@ def run(
     limits: Limits = Limits(),
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Handle], None] | None = None,
-) -> Generator[Match, None, None]:
+) -> Run:
     """The matches of a query over streams that are read to their end, as they are found.
 
     ``streams``: for each stream of the query, by its name there or its IRI, where to read it. ``kb``:
@@ -96,31 +97,80 @@ def run(
                 Progress(engine.events, stats.matches, stats.rows, engine.late, engine.bad, engine.watermark)
             )
 
-    def matches() -> Generator[Match, None, None]:
+    def batches(size: _Size) -> Generator[MatchBatch, None, None]:
         report()
         reported = time.monotonic()
         try:
             for _ in steps:
-                for match in chain(handle.matches(), [None]):  # one batch may take long to be matched
-                    if match is not None:
-                        yield match
+                # One step may take long to be matched.
+                for batch in chain(handle.batches(size.most), [None]):
+                    if batch is not None:
+                        yield batch
                     if time.monotonic() - reported >= _REPORT_EVERY:
                         reported = time.monotonic()
                         report()
             engine.close()
-            yield from handle.matches()
+            yield from handle.batches(size.most)
             if not handle.done:
                 engine.check_read()
         except KeyboardInterrupt:
             # What was found before Ctrl-C is not lost with the batch that it interrupted.
             with suppress(EngineError):  # which says that the query was interrupted
-                yield from handle.matches()
+                yield from handle.batches(size.most)
             raise
         finally:
             engine.abandon()
             report()
 
-    return matches()
+    return Run(batches)
+
+
+@dataclass(slots=True)
+class _Size:
+    """So many matches at most are in a batch."""
+
+    most: int = 1_000
+
+
+class Run(Iterator[Match]):
+    """The matches of a run, one by one or in batches. ``close`` ends it before its end.
+
+    Each match comes once: those that were taken one by one are in no batch.
+    """
+
+    def __init__(self, batches: Callable[[_Size], Generator[MatchBatch, None, None]]) -> None:
+        self._size = _Size()
+        self._batches = batches(self._size)
+        # A batch, of which the matches from number ``_at`` on were not taken.
+        self._now: MatchBatch | None = None
+        self._at = 0
+
+    def __next__(self) -> Match:
+        while self._now is None or self._at == len(self._now):
+            self._now = None
+            self._now, self._at = next(self._batches), 0
+        self._at += 1
+        return self._now[self._at - 1]
+
+    def batches(self, max_rows: int = 65_536) -> Iterator[MatchBatch]:
+        """The matches as columns, of so many each at most: as they are found, without waiting for more."""
+        if max_rows < 1:
+            raise EngineError(f"max_rows={max_rows}: a batch has a match at least")
+        self._size.most = max_rows
+        while True:
+            while self._now is not None and self._at < len(self._now):
+                begin, self._at = self._at, min(self._at + max_rows, len(self._now))
+                yield self._now.part(begin, self._at)
+            self._now = None
+            try:
+                self._now, self._at = next(self._batches), 0
+            except StopIteration:
+                return
+
+    def close(self) -> None:
+        """Ends the run: its sources are closed, and no further match is looked for."""
+        self._now = None
+        self._batches.close()
 
 
 def _sources(query: Query, streams: Mapping[str, StreamSource]) -> list[Source]:

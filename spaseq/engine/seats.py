@@ -17,10 +17,9 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.language.syntax import Ask, Query
 from spaseq.limits import Limits
-from spaseq.matching.host import Key
-from spaseq.matching.model import Found
+from spaseq.matching.found import Block
 from spaseq.matching.ordered.skipping import falls_back
-from spaseq.results.match import Match
+from spaseq.results.batch import MatchBatch
 from spaseq.results.reading import Reader
 from spaseq.terms import Dictionary, Term
 from spaseq.why.diagnosis import GpmStats
@@ -83,26 +82,29 @@ class Seat:
             if self._seen is not None:
                 self._group.follow_too(self._seen)
 
-    def answers(self, found: Iterable[tuple[Key, Found]]) -> Iterator[Match]:
+    def answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         """Its matches, of those of its row."""
         group, stats, skip = self._group, self._stats, self.query.skip
         assert group is not None
         if self._reader is None:
             self._reader = group.reader.of(self.query)
-        for key, item in found:
-            match, rows = self._reader.match(key, item, group.clock, self._left)
-            stats.matches += 1
-            stats.rows += rows
-            if skip is not None:
-                stats.unskipped += falls_back(skip, item, group.rank)
-            if self._left is not None:
-                self._left -= rows
-            if isinstance(self.query.form, Ask) or self._left == 0:
-                self.leave()
-                self.done = True
-            yield match
-            if self.done:
-                return
+        only_first = isinstance(self.query.form, Ask)
+        for block in found:
+            wanted = block.part(0, 1) if only_first else block
+            for batch, rows in self._reader.batches(wanted, group.clock, self._left):
+                stats.matches += len(batch)
+                stats.rows += rows
+                if skip is not None:
+                    stats.unskipped += sum(falls_back(skip, wanted[i], group.rank) for i in range(len(batch)))
+                wanted = wanted.part(len(batch), len(wanted))
+                if self._left is not None:
+                    self._left -= rows
+                if only_first or self._left == 0:
+                    self.leave()
+                    self.done = True
+                yield batch
+                if self.done:
+                    return
 
     def leave(self) -> None:
         """The query is over: what comes is not counted, and costs nothing."""
@@ -184,7 +186,7 @@ class Crowd:
         self._group: Group | None = None
         self._failed: list[Handle] = []
         # What was found, and not yet handed on.
-        self._due: deque[tuple[Handle, Iterator[Match]]] = deque()
+        self._due: deque[tuple[Handle, Iterator[MatchBatch]]] = deque()
 
     def seat(self, query: Query) -> Seat:
         """A seat for one query more; ``join`` says who has its handle."""
@@ -239,7 +241,7 @@ class Crowd:
         """Whether matches were not even looked for: all are, at once."""
         return False
 
-    def add(self, matches: Iterator[Match], *, all_at_once: bool, after_all: bool) -> None:  # noqa: ARG002
+    def add(self, matches: Iterator[MatchBatch], *, all_at_once: bool, after_all: bool) -> None:  # noqa: ARG002
         """Looks for further matches, all at once, and hands them on; see ``Handle.add``."""
         self._hand_on()
         try:

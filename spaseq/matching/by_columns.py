@@ -7,8 +7,7 @@ from typing import Protocol
 
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
-from spaseq.matching.host import Key
-from spaseq.matching.model import Found
+from spaseq.matching.found import Block
 
 
 class ByColumns(Protocol):
@@ -22,20 +21,18 @@ class ByColumns(Protocol):
         """Whether ``advance`` may give matches."""
         ...
 
-    def process(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterable[tuple[Key, Found]]:
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterable[Block]:
         """Takes events in processing order, the first at position ``start``; gives the matches found.
 
         ``solutions`` are those of the GPMs' stateless parts; a GPM without any may be absent.
         """
         ...
 
-    def advance(self, time: int) -> Iterable[tuple[Key, Found]]:
+    def advance(self, time: int) -> Iterable[Block]:
         """Time has come to ``time``: gives the matches that waited for that."""
         ...
 
-    def close(self) -> Iterable[tuple[Key, Found]]:
+    def close(self) -> Iterable[Block]:
         """No event will come any more: gives the matches that waited for that."""
         ...
 
@@ -52,12 +49,12 @@ class Immediate:
         """Whether ``advance`` may give matches."""
         return False
 
-    def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
+    def advance(self, time: int) -> Iterator[Block]:
         """Time has come to ``time``: no match waits for that."""
         del time
         yield from ()
 
-    def close(self) -> Iterator[tuple[Key, Found]]:
+    def close(self) -> Iterator[Block]:
         """No event will come any more: no match waits for that."""
         yield from ()
 

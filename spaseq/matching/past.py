@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,6 +20,9 @@ Ints = npt.NDArray[np.int64]
 
 #: So many batches may be gone before the list of where they start is cut.
 _SLACK: Final = 64
+
+#: Up to so many batches in a row are put together, whether or not each has an event that is asked for.
+_FEW: Final = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -57,6 +60,12 @@ class Chunk:
         begin, end = np.searchsorted(event, (index, index + 1)).tolist()
         return range(begin, end)
 
+    def begins(self, g: int) -> Ints:
+        """Where the rows of a GPM begin in each event; shape ``(events + 1,)``."""
+        if self.rows is not None:
+            return np.asarray(self.rows[g])
+        return np.searchsorted(self.solutions[g].events, np.arange(len(self.batch) + 1))
+
     def live_ids(self) -> Iterable[Ints]:
         """The ids in the solutions, some of which may be in no event."""
         solutions = [column for table in self.solutions for column in table.columns.values()]
@@ -66,6 +75,68 @@ class Chunk:
         """A solution, without what is unbound."""
         row = {name: column.item(i) for name, column in self.solutions[g].columns.items()}
         return row if all(row.values()) else {name: term for name, term in row.items() if term}
+
+
+class Stretch:
+    """Some batches, one after the other, as one: matches tell their events by the places in it.
+
+    What is asked of it is put together at first. It keeps the batches, and so their terms.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self.chunks = chunks
+        #: Where each batch begins in it.
+        self.begins = np.cumsum([0, *(len(chunk.batch) for chunk in chunks)])
+        self._known: dict[object, Ints] = {}
+
+    def __len__(self) -> int:
+        return int(self.begins[-1])
+
+    def where(self, places: Ints) -> Ints:
+        """The numbers of the batches in which places are."""
+        if len(self.chunks) == 1:
+            return np.zeros(len(places), dtype=np.int64)
+        return np.searchsorted(self.begins, places, side="right") - 1
+
+    def events(self, column: str) -> Ints:
+        """A column of all events: ``time``, ``stream``, ``graph`` or ``n``."""
+        return self._whole(column, lambda chunk: getattr(chunk.batch, column))
+
+    def first_rows(self, g: int) -> Ints:
+        """Of each event, its first solution of a GPM among those of all."""
+        if ("first", g) not in self._known:
+            before = self.rows_before(g)
+            parts = [chunk.begins(g)[:-1] + before[i] for i, chunk in enumerate(self.chunks)]
+            self._known["first", g] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return self._known["first", g]
+
+    def counts(self, g: int) -> Ints:
+        """How many solutions of a GPM each event has."""
+        return self._whole(("count", g), lambda chunk: np.diff(chunk.begins(g)))
+
+    def most(self, g: int) -> int:
+        """How many solutions of a GPM an event has at most."""
+        return int(self._whole(("most", g), lambda chunk: np.diff(chunk.begins(g)).max(keepdims=True)).max())
+
+    def is_single(self, g: int) -> bool:
+        """Whether each event has exactly one solution of a GPM."""
+        return self.most(g) == 1 and sum(len(c.solutions[g]) for c in self.chunks) == len(self)
+
+    def column(self, g: int, name: str) -> Ints | None:
+        """The ids of a variable in all solutions of a GPM; None if it has no such column."""
+        if not any(name in chunk.solutions[g].columns for chunk in self.chunks):
+            return None
+        return self._whole((g, name), lambda chunk: chunk.solutions[g].column(name))
+
+    def rows_before(self, g: int) -> Ints:
+        """How many solutions of a GPM the batches before each have."""
+        return np.cumsum([0, *(len(chunk.solutions[g]) for chunk in self.chunks)])
+
+    def _whole(self, key: object, part: Callable[[Chunk], Ints]) -> Ints:
+        if key not in self._known:
+            parts = [part(chunk) for chunk in self.chunks]
+            self._known[key] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return self._known[key]
 
 
 class Past:
@@ -80,6 +151,7 @@ class Past:
         self._starts: list[int] = []
         self._gone = 0
         self._seen: dict[tuple[int, Key], Occurrence] = {}
+        self._last: Stretch | None = None
 
     def __iter__(self) -> Iterator[Chunk]:
         return iter(self._chunks.values())
@@ -97,6 +169,7 @@ class Past:
         self._size += chunk.size
         self._budget.takes("events", self._size)
         self._seen.clear()
+        self._last = None
 
     def chunks(self, positions: Ints) -> list[Chunk]:
         """The batches in which events are."""
@@ -104,6 +177,33 @@ class Past:
         starts = np.array(self._starts[first:], dtype=np.int64)
         found = starts[np.searchsorted(starts, positions, side="right") - 1]
         return [self._chunks[start] for start in found.tolist()]
+
+    def stretch(self, positions: Ints) -> tuple[Stretch, Ints]:
+        """The batches in which events are, and the places of these there."""
+        starts = self._starts
+        first = bisect_right(starts, int(positions.min())) - 1
+        last = bisect_right(starts, int(positions.max()))
+        if last - first > max(_FEW, len(positions)):
+            near = np.array(starts[first:last], dtype=np.int64)
+            numbers, inverse = np.unique(
+                np.searchsorted(near, positions, side="right") - 1, return_inverse=True
+            )
+            used = near[numbers]
+            found = self._stretch(used.tolist())
+            return found, positions - (used - found.begins[:-1])[inverse]
+        found = self._stretch(starts[first:last])
+        if starts[last - 1] - starts[first] == found.begins[-2]:
+            return found, positions - starts[first]
+        used = np.array(starts[first:last], dtype=np.int64)
+        numbers = np.searchsorted(used, positions, side="right") - 1
+        return found, positions - (used - found.begins[:-1])[numbers]
+
+    def _stretch(self, starts: Sequence[int]) -> Stretch:
+        """These batches as one, the same for matches found of the same."""
+        last = self._last
+        if last is None or [chunk.start for chunk in last.chunks] != starts:
+            last = self._last = Stretch([self._chunks[start] for start in starts])
+        return last
 
     def stamps(self, positions: Ints) -> list[Stamp]:
         """When events were."""

@@ -4,21 +4,49 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Final, Self
+from typing import IO, TYPE_CHECKING, Final, Self, cast
 
 from spaseq.language.syntax import Ask, Query
 
 if TYPE_CHECKING:
+    from spaseq.results.batch import MatchBatch
     from spaseq.results.match import Match
+    from spaseq.terms import Term
+
+
+#: So many texts of terms are kept.
+_KEPT: Final = 1 << 16
+
+
+class Cache:
+    """Terms as one writer writes them, of which later batches have some again."""
+
+    def __init__(self) -> None:
+        self._known: dict[Term, bytes] = {}
+
+    def of(self, terms: Sequence[Term], write: Callable[[Term], str]) -> list[bytes]:
+        """The text of each; ``write`` is always the same."""
+        known = self._known
+        if len(known) + len(terms) > _KEPT:
+            known.clear()
+        found = list(map(known.get, terms))
+        for i, text in enumerate(found):
+            if text is None:
+                found[i] = known[terms[i]] = write(terms[i]).encode()
+        return cast("list[bytes]", found)
 
 
 class ResultWriter(ABC):
-    """Writes matches as they come, each with one write and flush; ``close`` ends the document.
+    """Writes matches as they come, those of a call with one write and flush; ``close`` ends the document.
 
-    On a terminal, characters that would steer it are written as escapes.
+    ``holds_all``: there is no match that the format cannot hold. On a terminal, characters that would steer
+    it are written as escapes.
     """
+
+    holds_all = False
 
     def __init__(self, query: Query, out: IO[bytes]) -> None:
         self.query = query
@@ -28,6 +56,11 @@ class ResultWriter(ABC):
     @abstractmethod
     def match(self, match: Match) -> None:
         """Write one match. Raises FormatError, and writes nothing, if it has what the format cannot hold."""
+
+    def batch(self, batch: MatchBatch) -> None:
+        """Write some matches. Raises FormatError as ``match`` does; those before are written then."""
+        for match in batch:
+            self.match(match)
 
     @abstractmethod
     def close(self) -> None:
@@ -47,6 +80,13 @@ class ResultWriter(ABC):
     def _write(self, text: str) -> None:
         self._out.write((self._harmless(text) if self._terminal else text).encode())
         self._out.flush()
+
+    def _write_all(self, head: str, text: memoryview) -> None:
+        if self._terminal or head:
+            self._write(head + str(text, "utf-8"))
+        else:
+            self._out.write(text)
+            self._out.flush()
 
     def _harmless(self, text: str) -> str:
         """What is written to a terminal."""
@@ -68,6 +108,20 @@ class RowWriter(ResultWriter):
             rows = self._rows(match)  # before the head: a table's first rows decide how wide it is
             self._write(self._head_once() + rows)
         self._started = True
+
+    def batch(self, batch: MatchBatch) -> None:
+        if isinstance(self.query.form, Ask):
+            for match in batch[:1]:
+                self.match(match)
+        elif self.holds_all:
+            self._write_all(self._head_once(), self._all_rows(batch))
+            self._started = True
+        else:
+            super().batch(batch)
+
+    def _all_rows(self, batch: MatchBatch) -> memoryview:
+        """The rows of some matches, where ``holds_all``."""
+        return memoryview("".join(map(self._rows, batch)).encode())
 
     def close(self) -> None:
         if not isinstance(self.query.form, Ask):

@@ -5,20 +5,28 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from rdflib.term import BNode, Node
 
 from spaseq.interop import from_rdflib
-from spaseq.results._base import RowWriter
+from spaseq.language.syntax import Query
+from spaseq.results._base import Cache, RowWriter
 from spaseq.results._columns import columns
 
 if TYPE_CHECKING:
+    from spaseq.results.batch import MatchBatch
     from spaseq.results.match import Match
 
 
 class CsvWriter(RowWriter):
     """https://www.w3.org/TR/sparql11-results-csv-tsv/: values only; IRIs and literals look alike."""
+
+    holds_all = True
+
+    def __init__(self, query: Query, out: IO[bytes]) -> None:
+        super().__init__(query, out)
+        self._terms = Cache()
 
     def _answer(self, answer: bool) -> str:
         return _csv([[str(answer).lower()]])
@@ -30,9 +38,20 @@ class CsvWriter(RowWriter):
         names = columns(self.query)
         return _csv([_value(row.get(name)) for name in names] for row in match.bindings)
 
+    def _all_rows(self, batch: MatchBatch) -> memoryview:
+        from spaseq.results import _texts
+
+        return _texts.csv_rows(batch, self._terms)
+
 
 class TsvWriter(RowWriter):
     """https://www.w3.org/TR/sparql11-results-csv-tsv/: terms as N-Triples writes them, which is lossless."""
+
+    holds_all = True
+
+    def __init__(self, query: Query, out: IO[bytes]) -> None:
+        super().__init__(query, out)
+        self._terms = Cache()
 
     def _answer(self, answer: bool) -> str:
         return f"{str(answer).lower()}\n"
@@ -46,6 +65,11 @@ class TsvWriter(RowWriter):
             "\t".join(str(from_rdflib(row[name])) if name in row else "" for name in names) + "\n"
             for row in match.bindings
         )
+
+    def _all_rows(self, batch: MatchBatch) -> memoryview:
+        from spaseq.results import _texts
+
+        return _texts.tsv_rows(batch, self._terms)
 
 
 def _csv(rows: Iterable[Iterable[str]]) -> str:

@@ -10,20 +10,23 @@ from rdflib.term import BNode, Literal, Node
 
 from spaseq.interop import triples_of
 from spaseq.language.syntax import Construct, Query, Select
-from spaseq.results._base import ResultWriter, RowWriter, show_time
+from spaseq.results._base import Cache, ResultWriter, RowWriter, show_time
 from spaseq.results._columns import columns
-from spaseq.results.match import unread
 
 if TYPE_CHECKING:
+    from spaseq.results.batch import MatchBatch
     from spaseq.results.match import Event, Match
 
 
 class JsonWriter(RowWriter):
     """https://www.w3.org/TR/sparql11-results-json/, one row a line."""
 
+    holds_all = True
+
     def __init__(self, query: Query, out: IO[bytes]) -> None:
         super().__init__(query, out)
         self._separator = "\n"
+        self._terms = Cache()
 
     def _answer(self, answer: bool) -> str:
         return dump({"head": {}, "boolean": answer}) + "\n"
@@ -38,6 +41,14 @@ class JsonWriter(RowWriter):
             self._separator = ",\n"
         return "".join(parts)
 
+    def _all_rows(self, batch: MatchBatch) -> memoryview:
+        from spaseq.results import _texts
+
+        rows = _texts.json_rows(batch, self._terms, self._separator, ",\n")
+        if len(rows):
+            self._separator = ",\n"
+        return rows
+
     def _tail(self) -> str:
         return "\n]}}\n"
 
@@ -49,8 +60,17 @@ class NdjsonWriter(ResultWriter):
     Terms are those of SPARQL JSON; times are ``xsd:dateTime`` strings, or integers on streams of ticks.
     """
 
+    holds_all = True
+
+    def __init__(self, query: Query, out: IO[bytes]) -> None:
+        super().__init__(query, out)
+        self._terms = Cache()
+
     def match(self, match: Match) -> None:
         self._write(line_of(match) + "\n")
+
+    def batch(self, batch: MatchBatch) -> None:
+        self._write_all("", lines_of(batch, self._terms))
 
     def close(self) -> None:
         """Nothing: every line is complete."""
@@ -59,10 +79,6 @@ class NdjsonWriter(ResultWriter):
 def line_of(match: Match) -> str:
     """A match as ``NdjsonWriter`` writes it, without the line's end."""
     form = match.query.form
-    found = unread(match)
-    if found is not None and not isinstance(form, Construct):
-        line: str = found("line" if isinstance(form, Select) else "line_without_rows")
-        return line
     parts: dict[str, Any] = {
         "start": show_time(match.start),
         "end": show_time(match.end),
@@ -76,12 +92,17 @@ def line_of(match: Match) -> str:
     return dump(parts)
 
 
+def lines_of(batch: MatchBatch, terms: Cache) -> memoryview:
+    """The lines of some matches, each with its end."""
+    if isinstance(batch.query.form, Construct):
+        return memoryview("".join(f"{line_of(match)}\n" for match in batch).encode())
+    from spaseq.results import _texts
+
+    return _texts.json_lines(batch, terms)
+
+
 def rows_of(match: Match) -> list[str]:
     """The rows of a match, each as SPARQL JSON has it."""
-    found = unread(match)
-    if found is not None:
-        rows: list[str] = found("json_rows")
-        return rows
     return [dump(_bindings(row)) for row in match.bindings]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import pyoxigraph as ox
 import rdflib
@@ -15,15 +15,14 @@ from spaseq.interop import RdflibTerm, to_rdflib
 from spaseq.language.syntax import Query
 from spaseq.terms import UNBOUND, Dictionary, Term
 
+if TYPE_CHECKING:
+    from spaseq.results.batch import MatchBatch
+
 #: A CONSTRUCT triple of one match.
 ConstructedTriple = tuple[Term, ox.NamedNode, Term]
 
 #: So many terms are kept as users see them.
 _KEPT: Final = 1 << 14
-
-
-#: The fields of a match that are lists or mappings; one made by hand has them all.
-_CHANGEABLE: Final = frozenset({"events", "bindings", "partition"})
 
 
 class Shown:
@@ -100,8 +99,10 @@ class Match:
     to rdflib term, an unbound variable absent; ``variables`` are their columns, in order.
     ``partition`` has the values of the PARTITION BY variables.
 
-    The engine's matches are made when they are looked at: one that nobody reads costs next to nothing, and
-    one that is kept keeps the batches of its events.
+    The engine's matches are views of a row of a ``MatchBatch``: each field is made when it is first asked
+    for, and then kept. A match that is kept keeps its batch, and so the events of all matches there. Two are
+    equal if all their fields are, which are made for that; as they have lists, they have no hash. A match
+    holds what is its engine's and cannot be pickled: pickle the fields that you need, or a batch's table.
     """
 
     query: Query
@@ -114,20 +115,19 @@ class Match:
     constructed: Sequence[ConstructedTriple] = field(default_factory=tuple, repr=False)
 
     @classmethod
-    def later(
-        cls, query: Query, variables: tuple[str, ...], read: Callable[[str], Any], **known: object
-    ) -> Self:
-        """A match whose fields, unless known, are what ``read`` says when they are asked for."""
+    def view(cls, batch: MatchBatch, i: int) -> Self:
+        """Match i of a batch."""
         match = object.__new__(cls)
-        match.__dict__.update(known, query=query, variables=variables, _read=read)
+        match.__dict__["_row"] = batch, i
         return match
 
     if not TYPE_CHECKING:  # where every name would be an attribute
 
         def __getattr__(self, name: str) -> object:
-            if name not in self.__dataclass_fields__ or "_read" not in self.__dict__:
+            if name not in self.__dataclass_fields__ or "_row" not in self.__dict__:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            value = self.__dict__[name] = self._read(name)
+            batch, i = self.__dict__["_row"]
+            value = self.__dict__[name] = batch.read(i, name)
             return value
 
     def __repr__(self) -> str:
@@ -145,8 +145,3 @@ class Match:
         for s, p, o in self.constructed:
             graph.add((to_rdflib(s), to_rdflib(p), to_rdflib(o)))
         return graph
-
-
-def unread(match: Match) -> Callable[[str], Any] | None:
-    """What makes the parts of a match; None if a user has some and may have changed them, or made it all."""
-    return None if match.__dict__.keys() & _CHANGEABLE else match.__dict__["_read"]

@@ -59,15 +59,17 @@ class Projector:
         self._order = [(self._value(c.expression), c.descending) for c in self._modifiers.order_by]
         self._grouped = bool(self._keys) or self._aggregates > 0
         unique = select.distinct or select.reduced
-        self._plain = not (self._grouped or self._computed or self._having or self._order or unique)
+        #: Whether rows are nothing but solutions of Ω: no term of theirs is new, and their number is known.
+        self.is_plain = not (self._grouped or self._computed or self._having or self._order or unique)
 
-    def size(self, found: Found) -> int | None:
-        """How many rows a match has, if that can be told without making them; they have no new terms then."""
-        return max(0, found.size - self._modifiers.offset) if self._plain else None
+    @property
+    def offset(self) -> int:
+        """How many of the first rows of each match are left out."""
+        return self._modifiers.offset
 
     def rows(self, found: Found) -> list[Solution]:
         """The rows of one match, DISTINCT, ORDER BY and OFFSET applied; LIMIT is not."""
-        if self._plain:
+        if self.is_plain:
             return [*found.project(self.variables)[self._modifiers.offset :]]
         groups = self._groups(found.rows) if self._grouped else [(row.binding, (row,)) for row in found.rows]
         extended: list[tuple[Solution, Sequence[Row]]] = []

@@ -20,7 +20,9 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, bounds
-from spaseq.results._json import line_of
+from spaseq.results._base import Cache
+from spaseq.results._json import lines_of
+from spaseq.results.batch import MatchBatch
 from spaseq.sources import BadEvent
 from spaseq.spark._chunk import Chunk, Extent, decode, encode, extent, join
 from spaseq.spark._job import Job, looks_back, needs, pattern_of, query_of
@@ -93,6 +95,7 @@ class Bucket:
         self._bounds: Bounds = bounds(self._query.window, job.clock is Clock.TICKS, job.start or 0)
         self._back = looks_back(pattern)
         self._dictionary = Dictionary()
+        self._written = Cache()
         iris = sorted({stream.iri for stream in self._query.streams}, key=lambda iri: iri.value)
         self._streams = {self._dictionary.pin(iri): rank for rank, iri in enumerate(iris)}
         kb = background_of(job, self._dictionary) if self._needs.triples else KnowledgeBase({})
@@ -144,8 +147,8 @@ class Bucket:
         due = self._between(self.reached, watermark)
         self.reached = watermark
         if due is not None and not self._pipeline.done:
-            yield from map(line_of, self._pipeline.take(due))
-        yield from map(line_of, self._pipeline.advance(watermark))
+            yield from self._lines(self._pipeline.take(due))
+        yield from self._lines(self._pipeline.advance(watermark))
         self._forget()
 
     def close(self) -> Iterator[str]:
@@ -153,9 +156,13 @@ class Bucket:
         due = self._between(self.reached, _END)
         self.reached = _END
         if due is not None and not self._pipeline.done:
-            yield from map(line_of, self._pipeline.take(due))
-        yield from map(line_of, self._pipeline.close())
+            yield from self._lines(self._pipeline.take(due))
+        yield from self._lines(self._pipeline.close())
         self._kept.clear()
+
+    def _lines(self, batches: Iterable[MatchBatch]) -> Iterator[str]:
+        for batch in batches:
+            yield from str(lines_of(batch, self._written), "utf-8").split("\n")[:-1]
 
     def _between(self, begin: int, end: int) -> Chunk | None:
         """The events of a range of time, in processing order."""

@@ -19,9 +19,9 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import ByEvent
 from spaseq.gpm.solutions import Solutions
 from spaseq.language.syntax import Consume, Query
+from spaseq.matching.found import Block
 from spaseq.matching.host import Key, Matcher
-from spaseq.matching.model import Found
-from spaseq.results.match import Match
+from spaseq.results.batch import MatchBatch
 from spaseq.spark._chunk import Chunk
 from spaseq.terms import Dictionary
 
@@ -83,14 +83,14 @@ class RemotePipeline(Pipeline):
         """How far it is."""
         return Progress(self._position, self._left, self.done, dict(self._drops))
 
-    def take(self, chunk: Chunk) -> Iterator[Match]:
+    def take(self, chunk: Chunk) -> Iterator[MatchBatch]:
         """As ``process``, for a chunk in processing order."""
         self._between = False
         for name, gpm in self._given.items():
             gpm.now = chunk.solutions[name]
         return self.process(chunk.batch)
 
-    def advance(self, time: int) -> Iterator[Match]:
+    def advance(self, time: int) -> Iterator[MatchBatch]:
         """See ``Pipeline.advance``."""
         self._between = True
         yield from super().advance(time)
@@ -123,16 +123,17 @@ class RemotePipeline(Pipeline):
                 if at == self._position:
                     self._matcher.drop(key)
 
-    def _matches(self, found: Iterable[tuple[Key, Found]]) -> Iterator[Match]:
+    def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         if self._replaying:
             for _ in found:
                 pass
             return
         yield from super()._matches(self._noticed(found) if self._consumes else found)
 
-    def _noticed(self, found: Iterable[tuple[Key, Found]]) -> Iterator[tuple[Key, Found]]:
+    def _noticed(self, found: Iterable[Block]) -> Iterator[Block]:
         """Remembers where CONSUME drops partial matches: after the event at hand, or already before it."""
         now = self._position - 1
-        for key, item in found:
-            self._drops[key] = now + 1 if self._between or item.last.position == now else now
-            yield key, item
+        for block in found:
+            for key, item in block:
+                self._drops[key] = now + 1 if self._between or item.last.position == now else now
+            yield block

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 import numpy as np
@@ -17,8 +17,9 @@ from spaseq.gpm.expressions import Solution, compile_test
 from spaseq.language.syntax import Consume, Emit, Expression, Filter, Modifiers, Query, Select
 from spaseq.limits import Limits
 from spaseq.matching.context import Context
-from spaseq.matching.host import Key
-from spaseq.matching.model import Bounds, Evaluator, Found
+from spaseq.matching.found import Block
+from spaseq.matching.model import Bounds, Evaluator
+from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
 from spaseq.terms import Dictionary
 from spaseq.why.diagnosis import EdgeCount, FilterCount, StateCount
@@ -77,10 +78,10 @@ class Replays:
         try:
             watched = _Watched(query, evidence, self._begin, self._end)
             for step in self._steps:
-                found += islice(watched.process(step), most - len(found))
+                found += _first(watched.process(step), most - len(found))
                 if len(found) == most:
                     return found, watched.counts()
-            found += islice(watched.close(), most - len(found))
+            found += _first(watched.close(), most - len(found))
         except SpaseqError:  # no time, too many runs, windows that cannot begin, what no evaluator can do
             return found or None, ()
         return found, watched.counts()
@@ -124,6 +125,10 @@ def shrinking(evidence: Evidence, seconds: float) -> Iterator[Replays]:
         yield Replays(evidence, (end - time.thread_time()) / 2, events)
 
 
+def _first(batches: Iterator[MatchBatch], count: int) -> Iterator[Match]:
+    return islice(chain.from_iterable(batches), count)
+
+
 def plain(query: Query) -> Query:
     """A query that has a match if and only if this one has, and finds it sooner."""
     return replace(
@@ -150,7 +155,7 @@ class _Watched(Pipeline):
         super().__init__(query, evidence.dictionary, evidence.kb, "runs", start=begin, limits=LIMITS)
         self._sample = None
 
-    def _matches(self, found: Iterable[tuple[Key, Found]]) -> Iterator[Match]:
+    def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         if time.thread_time() > self._until:
             raise _SpentError("no time is left")
         yield from super()._matches(found)

@@ -241,7 +241,7 @@ class _Stream:
         for start in range(0, len(self._visits), _BATCH):
             batch, solutions = self._batch(start, objects, by)
             before = time.perf_counter()
-            new = sum(1 for _ in evaluator.process(batch, start, solutions))
+            new = sum(map(len, evaluator.process(batch, start, solutions)))
             if start:
                 spent += time.perf_counter() - before
                 found += new

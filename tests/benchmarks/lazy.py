@@ -101,7 +101,7 @@ class _Run:
         matches = most = 0
         begin = time.process_time()
         for batch in batches:
-            matches += sum(1 for _ in evaluator.process(*batch))
+            matches += sum(map(len, evaluator.process(*batch)))
             most = max(most, live())
         return cls(time.process_time() - begin, matches, most)
 

@@ -19,6 +19,7 @@ from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Row
 from spaseq.matching.reference import Reference
 from spaseq.matching.runs.evaluator import Runs
 from spaseq.terms import Dictionary
+from tests.matching.blocks import singly
 from tests.matching.random_sequences import STREAMS, Query, Sample, Step, exists
 
 #: What each step yields, and last what the end of time does: matches as comparable values, in order.
@@ -50,13 +51,13 @@ def by_kernel(sample: Sample, make: Maker = Kernel) -> Yields:
     for step in steps:
         part = [ids.given(event) for event in sample.events[start : start + step.size]]
         start += step.size
-        found = ids.shown(kernel.process(batch(part, dictionary), part[0].position, solutions(part)))
+        found = ids.shown(singly(kernel.process(batch(part, dictionary), part[0].position, solutions(part))))
         if step.time is not None:
-            found += ids.shown(kernel.advance(step.time))
+            found += ids.shown(singly(kernel.advance(step.time)))
         out.append(found)
         if step.sweep:
             dictionary.sweep()
-    out.append(ids.shown(kernel.close()))
+    out.append(ids.shown(singly(kernel.close())))
     return out
 
 

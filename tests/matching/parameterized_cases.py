@@ -20,6 +20,7 @@ from spaseq.matching.parameterized.evaluator import Parameterized
 from spaseq.matching.parameterized.query import obstacles
 from spaseq.matching.reference import Reference
 from spaseq.terms import Dictionary, Term
+from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, shown
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -179,7 +180,7 @@ def by_parameterized(case: Case, stream: Stream, sizes: Iterable[int]) -> list[o
     evaluator = Parameterized(case.pattern, stream.dictionary, context, stream.bounds)
     found = []
     for batch in batches(stream.events, stream.dictionary, sizes):
-        found += shown(evaluator.process(*batch))
+        found += shown(singly(evaluator.process(*batch)))
     return found + shown(evaluator.close())
 
 

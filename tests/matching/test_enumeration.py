@@ -20,6 +20,7 @@ from spaseq.matching.enumeration.evaluator import Enumeration
 from spaseq.matching.enumeration.fits import obstacles
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.terms import Dictionary
+from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, by_kernel, by_reference
 from tests.matching.random_sequences import Query, pattern_of, random_sample
 
@@ -144,7 +145,7 @@ def test_whoever_takes_ten_matches_pays_for_ten() -> None:
     )
     events = _stream(dictionary, iter([*[("A", "k")] * 200, ("B", "k")]))
     (batch,) = batches(events, dictionary, [])
-    found = list(islice(evaluator.process(*batch), 10))
+    found = list(islice(singly(evaluator.process(*batch)), 10))
     assert len({match.chosen for _, match in found}) == 10
     assert all(match.events[-1][1].position == 200 for _, match in found)
     assert evaluator.memory.live_nodes < 10 * len(events)
@@ -185,7 +186,7 @@ def test_a_ring_that_went_round_many_times_has_the_right_nodes(sliding: bool) ->
     found = Counter(
         tuple(event.position for _, event in match.events)
         for batch in batches(events, dictionary, [500] * 12)
-        for _, match in evaluator.process(*batch)
+        for _, match in singly(evaluator.process(*batch))
     )
     assert evaluator.memory.counters[lay.NEXT_NODE] > 4 * len(evaluator.memory.nodes)
     within = (lambda a, c: c - a <= 20) if sliding else (lambda a, c: c // 20 == a // 20)
@@ -205,7 +206,7 @@ def test_more_states_are_active_than_an_integer_has_bits() -> None:
     evaluator, dictionary = _evaluator(_query("A{69}[:]"), Bounds(1_000, False, True, 0))
     events = _stream(dictionary, (("A", "k") for _ in range(70)))
     (batch,) = batches(events, dictionary, [])
-    found = [{event.position for _, event in match.events} for _, match in evaluator.process(*batch)]
+    found = [{event.position for _, event in match.events} for _, match in singly(evaluator.process(*batch))]
     assert sorted(min(set(range(70)) - positions) for positions in found) == list(range(70))
 
 

@@ -103,7 +103,7 @@ def stream(
 
 
 def count(kernel: Kernel, dictionary: Dictionary, events: list[Occurrence], *sizes: int) -> int:
-    return sum(1 for batch in batches(events, dictionary, sizes) for _ in kernel.process(*batch))
+    return sum(len(block) for batch in batches(events, dictionary, sizes) for block in kernel.process(*batch))
 
 
 @pytest.mark.parametrize(

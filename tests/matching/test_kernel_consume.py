@@ -13,6 +13,7 @@ from spaseq.matching.kernel.tables import obstacles
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import Obstacle
 from spaseq.terms import Dictionary
+from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, by_kernel, by_runs, whole
 from tests.matching.random_sequences import pattern_of, random_query, random_sample
 from tests.matching.test_kernel import stream
@@ -48,7 +49,7 @@ def test_runs_in_a_heap_go() -> None:
     events = stream(dictionary, [("A", 1), ("A", 9), ("A", 9), ("B", 5), ("A", 8), ("B", 10)])
     other = dictionary.intern(Literal("other"))
     events[2].solutions["A"][0]["k"] = other  # type: ignore[index]  # it is a dict
-    found = [match for part in batches(events, dictionary, []) for _, match in kernel.process(*part)]
+    found = [match for part in batches(events, dictionary, []) for _, match in singly(kernel.process(*part))]
     assert [match.span for match in found] == [(0, 3), (4, 5)]
 
 

@@ -18,6 +18,7 @@ from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.reference import Reference
 from spaseq.terms import Dictionary, Term
+from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, shown
 from tests.matching.random_sequences import pattern_of
 
@@ -84,7 +85,9 @@ def compared(text: str, events: Iterable[dict[str, Rows]], *sizes: int) -> int:
     expected = [match for one in occurrences for match in shown(matcher.push(one))]
     kernel = Kernel(pattern, dictionary, context, BOUNDS)
     copies = [replace(one) for one in occurrences]
-    found = [match for part in batches(copies, dictionary, sizes) for match in shown(kernel.process(*part))]
+    found = [
+        match for part in batches(copies, dictionary, sizes) for match in shown(singly(kernel.process(*part)))
+    ]
     assert Counter(found) == Counter(expected)
     return len(expected)
 

@@ -20,6 +20,7 @@ from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.tables import fits
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.terms import Dictionary
+from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, by_runs, whole
 from tests.matching.lazy_cases import random_lazy_query
 from tests.matching.random_sequences import pattern_of, random_sample
@@ -79,7 +80,7 @@ class Stream:
         return [
             [event.position for _, event in match.events]
             for batch in batches(events, self._dictionary, sizes)
-            for _, match in self.lazy.process(*batch)
+            for _, match in singly(self.lazy.process(*batch))
         ]
 
 

@@ -137,7 +137,7 @@ def work(letters: Letters, text: str, window: Bounds = WINDOW) -> tuple[int, int
     evaluator = evaluator_of(letters, text, window)
     most = found = 0
     for batch, start, solutions in letters.batches(1):
-        found += sum(1 for _ in evaluator.process(batch, start, solutions))
+        found += sum(map(len, evaluator.process(batch, start, solutions)))
         most = max(most, int(evaluator.families.runs.ints[mem.LIVE_WAITS]))
     return most, found + sum(1 for _ in evaluator.close())
 
@@ -167,7 +167,7 @@ def test_memory_is_flat() -> None:
     for count in (2_000, 20_000):
         letters = Letters("ABC", np.array(list("ABBCX" * (count // 5))), column(7, count))
         evaluator = evaluator_of(letters, query("A , B+[,] , C+[,]"), WINDOW)
-        assert sum(1 for b in letters.batches(512) for _ in evaluator.process(*b)) == count // 5
+        assert sum(len(block) for b in letters.batches(512) for block in evaluator.process(*b)) == count // 5
         sizes.append(len(evaluator.families.runs.ints) + len(evaluator.families.rows))
     assert sizes[0] == sizes[1]
 

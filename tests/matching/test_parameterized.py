@@ -23,6 +23,7 @@ from spaseq.matching.obstacles import Obstacle, in_words
 from spaseq.matching.parameterized.evaluator import Parameterized
 from spaseq.matching.parameterized.query import compile_query, obstacles
 from spaseq.terms import Dictionary
+from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, shown
 from tests.matching.parameterized_cases import (
     PLACES,
@@ -130,7 +131,7 @@ def test_ids_of_past_events_are_given_again() -> None:
                 seen = {"A": ({"x": term},), "B": ({"y": term},), "C": ({"x": term},)}
                 events.append(Occurrence(Stamp(i, 1, i), i, seen))
             (batch,) = batches(events, dictionary, [])
-            matches = [match for _, match in evaluator.process(*batch)]
+            matches = [match for _, match in singly(evaluator.process(*batch))]
             found += [str(dictionary.term(match.rows[0].binding["y"])) for match in matches]
             del batch
             dictionary.sweep()
@@ -152,7 +153,7 @@ def test_idle_partitions_are_dropped() -> None:
         rows = ({"k": who, "x": place},)
         events.append(Occurrence(Stamp(i, 1, i), i, {"A": rows, "B": rows}))
     for batch in batches(events, dictionary, [500] * 40):
-        found += len(shown(evaluator.process(*batch)))
+        found += len(shown(singly(evaluator.process(*batch))))
         assert len(evaluator._partitions.keys) < 2_000
         assert len(evaluator._partitions.state) < 4_000
     assert found == 10_000

@@ -1,7 +1,8 @@
-"""A match as a line of JSON: the same from the columns it was found in as from what a user has of it."""
+"""Batches of matches as text: the same from their columns as from what a user sees of each match."""
 
 from __future__ import annotations
 
+import io
 import json
 from datetime import UTC, datetime
 
@@ -9,8 +10,9 @@ import pytest
 from rdflib import BNode
 
 import spaseq
-from spaseq.results._json import line_of, rows_of
-from spaseq.results.match import Match, unread
+from spaseq.results import writer
+from spaseq.results._json import line_of
+from spaseq.results.batch import MatchBatch
 
 STREAM = "http://example.org/s"
 PREFIX = "PREFIX : <http://example.org/>\n"
@@ -31,6 +33,7 @@ EVENTS = (
 FORMS = {
     "rows": "SELECT ?x ?y ?z ?r ?q " + SEQUENCE,
     "everything": "SELECT * " + SEQUENCE,
+    "one": "SELECT ?r " + SEQUENCE,
     "none": "SELECT ?nothing " + SEQUENCE.replace("?c :p ?z", "?c :p ?z . ?c :p ?nothing"),
     "limit": f"SELECT ?x ?z {SEQUENCE} LIMIT 5",
     "offset": f"SELECT ?x ?z {SEQUENCE} OFFSET 1",
@@ -45,7 +48,7 @@ FORMS = {
 }  # fmt: skip
 
 
-def found(form: str, *, named: bool = True, instants: bool = False) -> list[Match]:
+def found(form: str, *, named: bool = True, instants: bool = False) -> MatchBatch:
     engine = spaseq.Engine()
     handle = engine.register(PREFIX + FORMS[form])
     names = (None, BNode("g"), "http://example.org/ü") if named else (None,)
@@ -54,20 +57,26 @@ def found(form: str, *, named: bool = True, instants: bool = False) -> list[Matc
         text = PREFIX + triples.replace(" .", f" ; :v {('<urn:v>', 'true')[tick % 2]} .")
         engine.push(STREAM, text, moment if instants else tick, names[tick % len(names)])
     engine.close()
-    return list(handle.matches())
+    (batch,) = handle.batches()
+    return batch
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("named", "instants"), [(False, False), (True, True)])
-def test_a_line_does_not_tell_whether_somebody_looked(form: str, named: bool, instants: bool) -> None:
-    matches = found(form, named=named, instants=instants)
-    assert matches
-    lines = [(line_of(match), rows_of(match)) for match in matches]
-    for match in matches:
-        _ = match.bindings, match.events, match.partition
-        assert unread(match) is None
-    assert [(line_of(match), rows_of(match)) for match in matches] == lines
-    assert all(json.loads(line) for line, _ in lines)
+@pytest.mark.parametrize("kind", ["ndjson", "json", "csv", "tsv"])
+def test_columns_are_written_as_matches_are(form: str, named: bool, instants: bool, kind: str) -> None:
+    batch = found(form, named=named, instants=instants)
+    assert len(batch)
+    if form == "construct" and kind != "ndjson":
+        return
+    at_once, one_by_one = io.BytesIO(), io.BytesIO()
+    with writer(kind, batch.query, at_once) as results:
+        results.batch(batch[:1])
+        results.batch(batch[1:])
+    with writer(kind, batch.query, one_by_one) as results:
+        for match in batch:
+            results.match(match)
+    assert at_once.getvalue() == one_by_one.getvalue()
 
 
 def test_what_a_user_changes_is_written() -> None:

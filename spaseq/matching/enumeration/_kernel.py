@@ -13,6 +13,10 @@ from spaseq.matching.enumeration._kernel_layout import (
     FIRST_NODE,
     FOUND_COUNT,
     FOUND_FULL,
+    FOUND_KEY,
+    FOUND_LEAST,
+    FOUND_NODE,
+    FOUND_POSITION,
     KEY_NUMBER,
     KEYS_FOUND,
     KNOWN,
@@ -34,6 +38,7 @@ from spaseq.matching.enumeration._kernel_layout import (
     NODES_FULL,
     PARTITIONS_FULL,
     PENDING,
+    READ,
     SINGLE,
     START,
     STATE,
@@ -53,7 +58,6 @@ from spaseq.matching.enumeration._kernel_states import add, empty, entry_of, set
 def _fire(
     nodes: Ints, c: Ints, target: Ints, accepting: Ints, outgoing: Ints, found: Ints, block: Ints,
     state: int, before: int, top: int, last: int, labels: int, position: int, least: int, pending: int,
-    where: int, event: int,
 ) -> None:  # fmt: skip
     """The runs of a node, which are in ``state``, take the event as each of ``labels``."""
     while labels:
@@ -63,10 +67,11 @@ def _fire(
         taken = node(nodes, c, label, before, position, top)
         # Written in any case, for there is room, and counted only if something was found.
         i = index(c[FOUND_COUNT])
-        found[i, 0] = taken
-        found[i, 1] = least
-        found[i, 2] = where
-        found[i, 3] = event
+        found[i, FOUND_NODE] = taken
+        found[i, FOUND_LEAST] = least
+        found[i, FOUND_POSITION] = position
+        for key in range(c[N_KEYS]):
+            found[i, FOUND_KEY + key] = block[key]
         c[FOUND_COUNT] = i + accepting[reached]
         if outgoing[reached]:
             at = step_to(c, outgoing, block, index(last), reached, pending)
@@ -105,9 +110,10 @@ def _room(c: Ints, nodes: Ints, active: int, steps: int, found: Ints, least: int
         return WIDER
     room = 1 + (active + steps) * (c[MOST_LIST] + 4)
     if c[NEXT_NODE] - c[FIRST_NODE] + room > c[MASK]:
-        if c[FOUND_COUNT] == 0:
-            # Nobody waits for the runs of older windows.
-            free(nodes, c, least)
+        if c[READ] < c[FOUND_COUNT]:
+            # What was found first, and nobody has read, has runs of an older window.
+            least = min(least, found[c[READ], FOUND_LEAST])
+        free(nodes, c, least)
         if c[NEXT_NODE] - c[FIRST_NODE] + room > c[MASK]:
             return NODES_FULL
     if c[FOUND_COUNT] + steps > len(found):
@@ -136,7 +142,7 @@ def _waiting(c: Ints, block: Ints, labels: int, work: Ints) -> int:
 @inlined
 def _step(
     c: Ints, nodes: Ints, parts: Ints, target: Ints, accepting: Ints, outgoing: Ints, found: Ints, work: Ints,
-    where: int, labels: int, event: int, position: int, axis: int, time: int, stream: int,
+    where: int, labels: int, position: int, axis: int, time: int, stream: int,
 ) -> int:  # fmt: skip
     """One event, in one partition, where it is relevant for the GPMs of ``labels``."""
     block = parts[where]
@@ -185,7 +191,7 @@ def _step(
         state = index(work[j])
         _fire(
             nodes, c, target, accepting, outgoing, found, block, state, work[j + 1], work[j + 2], work[j + 3],
-            labels & outgoing[state], position, least, pending, where, event,
+            labels & outgoing[state], position, least, pending,
         )  # fmt: skip
         j = index(j + 4)
     if c[CONSUME] and c[FOUND_COUNT] > before:
@@ -244,7 +250,7 @@ def run(
                 status = PARTITIONS_FULL
                 if where >= 0:
                     status = _step(
-                        c, nodes, parts, target, accepting, outgoing, found, work, where, wanted, event,
+                        c, nodes, parts, target, accepting, outgoing, found, work, where, wanted,
                         start + event, axis[event], time[event], stream[event],
                     )  # fmt: skip
                 if status != DONE:

@@ -53,8 +53,12 @@ LENGTH: Final = 3
 MERGED: Final = 4
 LIST: Final = 5
 
-# Columns of what was found: the node, the least top in its window, the partition, the event.
-FOUND_SIZE: Final = 4
+# Columns of what was found: the node, the least top in its window, the event's position, the keys.
+FOUND_NODE: Final = 0
+FOUND_LEAST: Final = 1
+FOUND_POSITION: Final = 2
+FOUND_KEY: Final = 3
+FOUND_SIZE: Final = FOUND_KEY + KEY_LIMIT
 
 # Counters and settings.
 EVENT: Final = 0
@@ -81,7 +85,9 @@ ENTRY_SIZE: Final = 20
 WORDS: Final = 21
 LAST_MARK: Final = 22
 KNOWN: Final = 23
-COUNTERS: Final = 24
+# How much of what was found has been enumerated, and is wanted no more.
+READ: Final = 24
+COUNTERS: Final = 25
 
 # What WIDER wants more of.
 MORE_ACTIVE: Final = 0

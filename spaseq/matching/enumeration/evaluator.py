@@ -28,9 +28,12 @@ from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import Memory, Walk
 from spaseq.matching.enumeration.replay import Choices, Replay
+from spaseq.matching.enumeration.sites import sites
+from spaseq.matching.found import Block, blocks
 from spaseq.matching.host import Key, select
 from spaseq.matching.model import Bounds, Found
 from spaseq.matching.past import Chunk, Past
+from spaseq.matching.plain import Columns, Site, Sites, mixed
 from spaseq.matching.runs.program import Program
 from spaseq.terms import Dictionary
 
@@ -40,8 +43,8 @@ Ints = npt.NDArray[np.int64]
 class Enumeration(Immediate):
     """The matches of one query over all its partitions, those with the same last event in any order.
 
-    ``process`` does the work of a batch's events as its matches are taken; it must be exhausted before the
-    next batch, unless no further one comes.
+    What ``process`` finds are roots, from which matches are enumerated when they are taken: then, or after
+    any number of further batches. Nodes and events are kept as long as a root needs them.
     """
 
     def __init__(
@@ -57,11 +60,14 @@ class Enumeration(Immediate):
         self._order = context.order
         self._single = len(set(pattern.streams)) == 1
         self._past = Past(self._gpms, self._keys[: self._partition], context.budget)
-        automaton = Automaton(Program(compile_pattern(pattern)), self._gpms)
+        program = Program(compile_pattern(pattern))
+        automaton = Automaton(program, self._gpms)
+        self._sites = sites(pattern, program)
         self._replay = Replay(automaton, context, self._past, self._keys, self._partition)
         self._memory = Memory(automaton, len(self._gpms), len(self._keys), bounds.reach, context.budget)
         self._memory.counters[lay.SINGLE] = self._single
         self._memory.counters[lay.CONSUME] = query.consume is Consume.ANY
+        self._walk = Walk()
         dictionary.hold(self)
 
     @property
@@ -74,16 +80,31 @@ class Enumeration(Immediate):
         tables = (table for chunk in self._past for table in chunk.solutions)
         return [column for table in tables for column in table.columns.values()]
 
-    def process(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[tuple[Key, Found]]:
-        """See ``ByColumns.process``."""
-        found = self._found(batch, start, solutions)
-        for (_, where), same in groupby(found, key=itemgetter(0)):
-            key = self._key(where)
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
+        """See ``ByColumns.process``: the work of the events is done by the call, that of matches later."""
+        self._take(batch, start, solutions)
+        return self.unread()
+
+    def unread(self) -> Iterator[Block]:
+        """The matches that nobody has taken; further ones that are found meanwhile, too."""
+        if self._emit is Emit.ALL:
+            while (found := self._walk.next(self._memory)) is not None:
+                yield from self._blocks(*found)
+            return
+        for (_, key), same in groupby(self._listed(), key=itemgetter(0)):
             matches = (self._replay.match(choices, key) for _, choices in same)
-            for match in self._chosen(match for match in matches if match is not None):
-                yield key[: self._partition], match
+            chosen = self._chosen(match for match in matches if match is not None)
+            yield from blocks((key[: self._partition], match) for match in chosen)
+
+    @property
+    def waiting(self) -> int:
+        """Of how many events the matches are not all taken, at least."""
+        return self._memory.unread
+
+    def drop(self) -> None:
+        """Forgets the matches that nobody has taken."""
+        self._memory.forget_found()
+        self._walk = Walk()
 
     def arrays(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
@@ -93,22 +114,26 @@ class Enumeration(Immediate):
 
         The arrays are overwritten when the next ones are taken.
         """
-        for _ in self._roots(batch, start, solutions):
-            walk = Walk()
-            while (block := walk.next(self._memory)) is not None:
-                yield block[0], block[1]
+        self._take(batch, start, solutions)
+        while (block := self._walk.next(self._memory)) is not None:
+            yield block[0], block[1]
 
     def update(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> int:
         """Takes events and enumerates nothing; how many sets of matches they complete."""
-        return sum(self._roots(batch, start, solutions))
+        self._take(batch, start, solutions)
+        count = self._memory.unread
+        self._memory.forget_found()
+        return count
 
     # --- events in ----------------------------------------------------------------------------
 
-    def _roots(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[int]:
-        """Takes a batch; stops whenever what was found is to be enumerated, and says how much there is."""
+    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        """Takes a batch; what it completes is found then, and enumerated later."""
         if not len(batch):
             return
-        m, c, columns = self._memory, self._memory.counters, self._columns(batch, start, solutions)
+        m, c = self._memory, self._memory.counters
+        m.forget_read()
+        columns = self._columns(batch, start, solutions)
         c[lay.EVENT] = c[lay.KEY_NUMBER] = 0
         while True:
             known = m.automaton
@@ -116,24 +141,18 @@ class Enumeration(Immediate):
                 c, m.nodes, m.parts, m.table, known.target, known.accepting, known.outgoing, m.found,
                 m.work, m.seen, *columns, start,
             )  # fmt: skip
-            waiting = int(c[lay.FOUND_COUNT])
+            if status == lay.DONE:
+                return
             if status == lay.ASK:
                 known.find(int(c[lay.STATE_ASKED]), int(c[lay.LABEL_ASKED]))
                 c[lay.KNOWN] = known.unknown == 0
-                continue
-            if status == lay.WIDER:
+            elif status == lay.WIDER:
                 m.widen()
-                continue
-            if waiting:
-                yield waiting
-                c[lay.FOUND_COUNT] = 0
-            if status == lay.DONE:
-                return
-            if status == lay.PARTITIONS_FULL:
+            elif status == lay.PARTITIONS_FULL:
                 m.make_partitions(int(columns.axis[c[lay.EVENT]] - c[lay.LIMIT]))
-            elif not waiting and status == lay.NODES_FULL:
+            elif status == lay.NODES_FULL:
                 m.more_nodes()
-            elif not waiting:
+            else:
                 m.more_found()
 
     def _columns(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> _Columns:
@@ -146,7 +165,11 @@ class Enumeration(Immediate):
             events = np.concatenate([table.events for table in tables])
         axis = self._bounds.steps(batch, start)
         chunk = Chunk(start, batch, tables, int(axis[-1]))
-        self._past.add(chunk, int(axis[0]) - self._bounds.reach)
+        oldest = int(axis[0]) - self._bounds.reach
+        m = self._memory
+        if m.unread:
+            oldest = min(oldest, int(m.found[m.counters[lay.READ], lay.FOUND_LEAST]))
+        self._past.add(chunk, oldest)
         values = [
             np.stack([table.column(name) for name in self._keys], axis=1) for table in tables if self._keys
         ]
@@ -164,22 +187,46 @@ class Enumeration(Immediate):
 
     # --- matches out --------------------------------------------------------------------------
 
-    def _found(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[tuple[tuple[int, int], Choices]]:
-        """The matches of a batch, each with its last event and partition."""
-        for _ in self._roots(batch, start, solutions):
-            walk = Walk()
-            while (block := walk.next(self._memory)) is not None:
-                pairs, ends, roots = (part.tolist() for part in block)
-                begin = 0
-                for end, root in zip(ends, roots, strict=True):
-                    _, _, where, event = self._memory.found[root].tolist()
-                    yield (event, where), [(at, self._gpms[label]) for at, label in pairs[begin:end]]
-                    begin = end
+    def _blocks(self, pairs: Ints, ends: Ints, roots: Ints) -> Iterator[Block]:
+        """What a walk brought."""
+        offsets = np.concatenate([[0], ends])
+        positions, labels = pairs[:, 0].copy(), pairs[:, 1].copy()
+        keys = self._memory.found[roots, lay.FOUND_KEY : lay.FOUND_KEY + len(self._keys)]
+        partitions = keys[:, : self._partition]
+        stretch, places = self._past.stretch(positions)
+        block = Columns(
+            self._sites or Sites([Site(g, gpm) for g, gpm in enumerate(self._gpms)], self._gpms),
+            stretch, partitions, offsets, places, labels,
+        )  # fmt: skip
+        odd = np.full(len(block), self._sites is None)
+        several = [g for g in range(len(self._gpms)) if stretch.most(g) > 1]
+        if several and self._sites is not None:
+            single = np.ones(len(labels), dtype=np.bool_)
+            for g in several:
+                events = np.flatnonzero(labels == g)
+                single[events] = stretch.counts(g)[places[events]] == 1
+            odd = ~np.logical_and.reduceat(single, offsets[:-1])
 
-    def _key(self, where: int) -> Key:
-        return tuple(self._memory.parts[where, : len(self._keys)].tolist())
+        def matches(begin: int, end: int) -> Iterator[tuple[Key, Found]]:
+            for i in range(begin, end):
+                part = slice(int(offsets[i]), int(offsets[i + 1]))
+                names = [self._gpms[label] for label in labels[part].tolist()]
+                choices = list(zip(positions[part].tolist(), names, strict=True))
+                match = self._replay.match(choices, tuple(keys[i].tolist())) if odd[i] else block[i]
+                if match is not None:
+                    yield tuple(partitions[i].tolist()), match
+
+        yield from mixed(block, odd, matches)
+
+    def _listed(self) -> Iterator[tuple[tuple[int, Key], Choices]]:
+        """The matches, each with the position of its last event and its keys."""
+        while (block := self._walk.next(self._memory)) is not None:
+            pairs, ends, roots = block
+            rows = self._memory.found[roots, lay.FOUND_POSITION : lay.FOUND_KEY + len(self._keys)].tolist()
+            begin, steps = 0, pairs.tolist()
+            for end, (last, *key) in zip(ends.tolist(), rows, strict=True):
+                yield (last, tuple(key)), [(at, self._gpms[label]) for at, label in steps[begin:end]]
+                begin = end
 
     def _chosen(self, found: Iterable[Found]) -> Iterable[Found]:
         """EMIT, one match after the other where that is possible."""

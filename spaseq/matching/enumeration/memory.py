@@ -84,6 +84,23 @@ class Memory:
         self._budget.takes("found", 2 * self.found.nbytes)
         self.found = np.concatenate([self.found, np.zeros_like(self.found)])
 
+    @property
+    def unread(self) -> int:
+        """How many of the roots found are not enumerated to their end."""
+        return int(self.counters[lay.FOUND_COUNT] - self.counters[lay.READ])
+
+    def forget_read(self) -> None:
+        """Lets the roots go that were enumerated, once they are most of all."""
+        c = self.counters
+        read, count = int(c[lay.READ]), int(c[lay.FOUND_COUNT])
+        if read and 2 * read >= count:
+            self.found[: count - read] = self.found[read:count]
+            c[lay.FOUND_COUNT], c[lay.READ] = count - read, 0
+
+    def forget_found(self) -> None:
+        """Lets all roots go."""
+        self.counters[lay.FOUND_COUNT] = self.counters[lay.READ] = 0
+
     def make_partitions(self, least: int) -> None:
         """Drops the partitions that no event since ``least`` has touched; at least half are free then."""
         live = int((self.parts[: self.partitions, lay.LAST] >= least).sum())
@@ -128,13 +145,15 @@ class Walk:
         The first array has event positions and labels in pairs, of shape ``(pairs, 2)``, the others where
         each match ends in it, and the number of the root that it belongs to. The next call overwrites them.
         """
-        last = int(memory.counters[lay.FOUND_COUNT])
+        state, c = self._state, memory.counters
+        state[lay.W_ROOT] = c[lay.READ]
         while True:
             status = enumerate_matches(
-                memory.counters, memory.nodes, memory.found, last, self._state, self._stack, self._path,
+                c, memory.nodes, memory.found, int(c[lay.FOUND_COUNT]), state, self._stack, self._path,
                 self._out, self._ends, self._roots,
             )  # fmt: skip
-            count, used = int(self._state[lay.W_COUNT]), int(self._state[lay.W_USED])
+            c[lay.READ] = state[lay.W_ROOT]
+            count, used = int(state[lay.W_COUNT]), int(state[lay.W_USED])
             if count:
                 taken = self._out[:used].reshape(-1, 2), self._ends[:count] // 2, self._roots[:count]
                 if status == lay.FULL and len(self._ends) < _MOST_MATCHES:

@@ -16,7 +16,8 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context
-from spaseq.matching.host import Key, Order, may_end_together
+from spaseq.matching.found import Block
+from spaseq.matching.host import Order, may_end_together
 from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memo as memo
@@ -30,7 +31,7 @@ from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables import compile_tables
 from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
-from spaseq.matching.model import Bounds, Found
+from spaseq.matching.model import Bounds
 from spaseq.terms import Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -71,9 +72,7 @@ class Kernel:
         self._memory = memory(self._compiled, _START, self._budget)
         self._start = 0
 
-    def process(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[tuple[Key, Found]]:
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
         if not len(batch):
             return
@@ -102,13 +101,13 @@ class Kernel:
         """Whether matches wait for their windows' end."""
         return self._trails and bool(self._memory.ints[mem.PARKED_COUNT])
 
-    def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
+    def advance(self, time: int) -> Iterator[Block]:
         """Time has come to ``time``: yields the matches whose windows have thereby ended."""
         if self._trails and not self._bounds.counted:
             at = time if self._bounds.sliding else self._bounds.index(time)
             yield from self._finish(at, time)
 
-    def close(self) -> Iterator[tuple[Key, Found]]:
+    def close(self) -> Iterator[Block]:
         """No event will come any more: every window ends."""
         if self._trails:
             yield from self._finish(_NEVER, _NEVER)
@@ -120,7 +119,7 @@ class Kernel:
         """
         return self._open.since(time) if self._trails else time
 
-    def _finish(self, at: int, time: int) -> Iterator[tuple[Key, Found]]:
+    def _finish(self, at: int, time: int) -> Iterator[Block]:
         """The matches that are due before a place on the window's axis."""
         if self._columns.renew():
             self._memory.forget_answers()
@@ -133,7 +132,7 @@ class Kernel:
 
     # --- matches out --------------------------------------------------------------------------
 
-    def _found(self) -> Iterator[tuple[Key, Found]]:
+    def _found(self) -> Iterator[Block]:
         m = self._memory.ints
         if m[mem.FOUND_COUNT] and self._tables[v.N_GAPS]:
             self._settle_doubts()
@@ -146,7 +145,7 @@ class Kernel:
         if m[mem.FOUND_COUNT]:
             yield from self._matches.of(m)
 
-    def _consumed(self, start: int) -> list[tuple[Key, Found]]:
+    def _consumed(self, start: int) -> list[Block]:
         """What an event completed in a partition, whose other runs end thereby."""
         m = self._memory.ints
         partition = int(self._rows()[0, lay.FOUND_PARTITION])

@@ -17,7 +17,7 @@ from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching.by_columns import Immediate
 from spaseq.matching.context import Context
-from spaseq.matching.host import Key
+from spaseq.matching.found import Block
 from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel.columns import Columns
 from spaseq.matching.lazy import _kernel_layout as lay
@@ -26,7 +26,7 @@ from spaseq.matching.lazy.matches import Matches
 from spaseq.matching.lazy.memory import Memory
 from spaseq.matching.lazy.order import chain_order, is_better
 from spaseq.matching.lazy.tables import compile_tables
-from spaseq.matching.model import Bounds, Found
+from spaseq.matching.model import Bounds
 from spaseq.terms import Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -63,9 +63,7 @@ class Lazy(Immediate):
         """All that is kept of events."""
         return self._memory
 
-    def process(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[tuple[Key, Found]]:
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
         if not len(batch):
             return
@@ -107,7 +105,7 @@ class Lazy(Immediate):
             self._orders = orders
         self._seen = 0
 
-    def _found(self, unfinished: int | None) -> Iterator[tuple[Key, Found]]:
+    def _found(self, unfinished: int | None) -> Iterator[Block]:
         """The matches of all events but one that is not done with."""
         found, choices = self._memory.take(unfinished)
         if len(found):

@@ -1,23 +1,25 @@
-"""What the lazy kernel found, as matches in the order of delivery."""
+"""What the lazy kernel found, as blocks of matches in the order of delivery."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
-from operator import attrgetter, itemgetter
+from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Emit
+from spaseq.matching.found import Block
 from spaseq.matching.host import InOrder, Key, delivered, may_end_together, select
-from spaseq.matching.kernel.matches import Plain, Site, Taken, plain_kleenes
+from spaseq.matching.kernel.matches import plain_kleenes
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.exact import Exact
 from spaseq.matching.lazy.tables import Compiled
 from spaseq.matching.model import Found, distinct
 from spaseq.matching.past import Past
+from spaseq.matching.plain import Columns, Site, Sites, arranged, mixed
 
 Ints = npt.NDArray[np.int64]
 #: The events of a match, see ``Found.path``.
@@ -37,8 +39,7 @@ class Matches:
         self._past = past
         self._exact = exact
         plain = plain_kleenes(pattern)
-        self._gpms = [item.atom.gpm for item in compiled.sites]
-        self._sites = [
+        sites = [
             Site(
                 compiled.gpms.index(item.atom.gpm),
                 item.atom.gpm,
@@ -48,46 +49,70 @@ class Matches:
             )
             for item in compiled.sites
         ]
+        self._sites = Sites(sites, compiled.gpms)
         self._simple = all(item.kleene is None or item.kleene.id in plain for item in compiled.sites)
 
-    def of(self, found: Ints, choices: Ints) -> Iterator[tuple[Key, Found]]:
+    def of(self, found: Ints, choices: Ints) -> Iterator[Block]:
         """The matches of what was found: rows as in ``_kernel_layout``, and their choices."""
-        taken = Taken(self._sites, self._past, choices)
-        rows = found.tolist()
-        for _, same in groupby(rows, key=itemgetter(lay.FOUND_EVENT)):
-            group = list(same)
-            if not self._keys:
-                for match in self._chosen((), group, taken):
-                    yield (), match
-                continue
-            by_key: dict[Key, list[list[int]]] = {}
-            for row in group:
-                by_key.setdefault(tuple(row[lay.FOUND_KEY : lay.FOUND_KEY + self._keys]), []).append(row)
-            for key in sorted(by_key):
-                for match in self._chosen(key, by_key[key], taken):
+        keys = found[:, lay.FOUND_KEY : lay.FOUND_KEY + self._keys]
+        if self._keys:
+            found = found[np.lexsort((*keys.T[::-1], found[:, lay.FOUND_EVENT]))]
+            keys = found[:, lay.FOUND_KEY : lay.FOUND_KEY + self._keys]
+        apart = found[:, [lay.FOUND_EVENT, *range(lay.FOUND_KEY, lay.FOUND_KEY + self._keys)]]
+        groups = np.concatenate([[0], np.cumsum((apart[1:] != apart[:-1]).any(axis=1))])
+        block, steps = self._block(keys.copy(), found, choices)
+        unsure = (found[:, lay.FOUND_UNSURE] != 0) | (not self._simple)
+        size = np.bincount(groups)[groups]
+        odd = np.bincount(groups, unsure)[groups] > 0
+        odd |= (size > 1) & (self._several or self._emit is not Emit.ALL)
+        in_order = block
+        if groups[-1] < len(found) - 1:
+            in_order, again = arranged(block, groups, steps[:, 0])
+            odd |= again
+
+        def matches(begin: int, end: int) -> Iterator[tuple[Key, Found]]:
+            """The matches of some whole groups."""
+            cuts = np.flatnonzero(groups[begin + 1 : end] != groups[begin : end - 1]) + begin + 1
+            for first, last in pairwise([begin, *cuts.tolist(), end]):
+                key = tuple(keys[first].tolist())
+                for match in self._chosen(key, block, unsure[first:last].tolist(), first):
                     yield key, match
 
-    def _chosen(self, key: Key, rows: Sequence[Sequence[int]], taken: Taken) -> Iterable[Found]:
-        """Those of the matches with one last event that are delivered, in order."""
+        yield from mixed(in_order, odd, matches)
+
+    def _block(self, keys: Ints, found: Ints, choices: Ints) -> tuple[Columns, Ints]:
+        """All that was found as if it were sure, and its choices: position, site, row."""
+        begins, ends = found[:, lay.FOUND_BEGIN], found[:, lay.FOUND_END]
+        offsets = np.concatenate([[0], np.cumsum(ends - begins)])
+        steps = choices[np.repeat(begins - offsets[:-1], ends - begins) + np.arange(offsets[-1])]
+        stretch, places = self._past.stretch(steps[:, 0])
+        site, rows = steps[:, 1].copy(), steps[:, 2].copy()
+        if len(stretch.chunks) > 1:
+            before = np.array([stretch.rows_before(g) for g in range(len(self._sites.gpms))])
+            rows += before[self._sites.numbers[site], stretch.where(places)]
+        return Columns(self._sites, stretch, keys, offsets, places, site, rows), steps
+
+    def _chosen(self, key: Key, block: Columns, unsure: Sequence[bool], first: int) -> Iterable[Found]:
+        """Those of the matches with one last event that are delivered, in order; from number ``first`` on."""
         matches: dict[Path, Found] = {}
-        unsure: list[Path] = []
+        doubted: list[Path] = []
         again: list[tuple[Path, Found]] = []
-        for row in rows:
-            begin, end = row[lay.FOUND_BEGIN], row[lay.FOUND_END]
-            path = tuple(taken.path[begin:end])  # the kernel has put them in order
-            if row[lay.FOUND_UNSURE] or not self._simple:
-                unsure.append(path)
+        for i, is_unsure in enumerate(unsure, first):
+            match = block[i]
+            path = match.path
+            if is_unsure:
+                doubted.append(path)
             elif path in matches:
-                again.append((path, Plain(taken, begin, end)))
+                again.append((path, match))
             else:
-                matches[path] = Plain(taken, begin, end)
-        for path in dict.fromkeys(unsure):
-            match = self._exact.match(path, key)
-            matches.pop(path, None)
-            if match is not None:
                 matches[path] = match
+        for path in dict.fromkeys(doubted):
+            exact = self._exact.match(path, key)
+            matches.pop(path, None)
+            if exact is not None:
+                matches[path] = exact
         for path, match in again:
-            if path not in unsure:
+            if path not in doubted:
                 (matches[path],) = distinct([matches[path], match])
         if len(matches) < 2:
             return matches.values()

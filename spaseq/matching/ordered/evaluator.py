@@ -12,7 +12,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
 from spaseq.matching.context import Context
-from spaseq.matching.host import Key
+from spaseq.matching.found import Block
 from spaseq.matching.kernel import _kernel_layout as status
 from spaseq.matching.kernel import _kernel_memo as memo
 from spaseq.matching.kernel import _kernel_memory as mem
@@ -21,7 +21,7 @@ from spaseq.matching.kernel.columns import Columns
 from spaseq.matching.kernel.lookups import Lookups
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.model import Bounds, Found
+from spaseq.matching.model import Bounds
 from spaseq.matching.ordered import _kernel as k
 from spaseq.matching.ordered import _kernel_layout as lay
 from spaseq.matching.ordered.memory import Families
@@ -55,9 +55,7 @@ class OrderedKernel:
         self._matches = Matches(pattern, c, self._columns.past, self._replay, context.order)
         self.families = Families(ordering, context.budget)
 
-    def process(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[tuple[Key, Found]]:
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
         if not len(batch):
             return
@@ -86,12 +84,12 @@ class OrderedKernel:
         """Whether ``advance`` may give matches."""
         return True
 
-    def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
+    def advance(self, time: int) -> Iterator[Block]:
         """Time has come to ``time``: yields the matches whose windows have thereby ended."""
         if not self._bounds.counted:
             yield from self._finish(time if self._bounds.sliding else self._bounds.index(time))
 
-    def close(self) -> Iterator[tuple[Key, Found]]:
+    def close(self) -> Iterator[Block]:
         """No event will come any more: every window ends."""
         yield from self._finish(_NEVER)
 
@@ -102,7 +100,7 @@ class OrderedKernel:
         """
         return min(time, self.families.oldest(time, lay.F_TIME))
 
-    def _finish(self, at: int) -> Iterator[tuple[Key, Found]]:
+    def _finish(self, at: int) -> Iterator[Block]:
         """The matches that are due before a place on the window's axis."""
         every = self.families
         k.finish(self._tables, self._options, every.runs.ints, every.rows, at)
@@ -110,7 +108,7 @@ class OrderedKernel:
 
     # --- matches out --------------------------------------------------------------------------
 
-    def _found(self) -> Iterator[tuple[Key, Found]]:
+    def _found(self) -> Iterator[Block]:
         every = self.families
         if not every.found:
             return

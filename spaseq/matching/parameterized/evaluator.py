@@ -16,13 +16,14 @@ from spaseq.events import EventBatch
 from spaseq.gpm.solutions import NO_SOLUTIONS, Solutions
 from spaseq.matching.by_columns import Immediate
 from spaseq.matching.context import Context
+from spaseq.matching.found import Block
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, Found
 from spaseq.matching.parameterized import _kernel as k
-from spaseq.matching.parameterized.hits import Hit, is_single
 from spaseq.matching.parameterized.query import compile_query
 from spaseq.matching.parameterized.text import Partitions, Values, read
 from spaseq.matching.past import Chunk, Past
+from spaseq.matching.plain import Columns, Site, Sites, mixed
 from spaseq.terms import Dictionary
 
 #: Occurrences that the kernel hands over at a time.
@@ -44,8 +45,8 @@ class Parameterized(Immediate):
         self._bounds = bounds
         self._size = len(self._compiled.atoms)
         self._gpms = tuple(pattern.gpms)
-        # Of each place of the sequence, the number and name of its GPM.
-        self._places = [(self._gpms.index(atom.gpm), atom.gpm) for atom in self._compiled.atoms]
+        sites = [Site(self._gpms.index(atom.gpm), atom.gpm) for atom in self._compiled.atoms]
+        self._sites = Sites(sites, self._gpms)
         self._past = Past(self._gpms, self._keys, context.budget)
         self._values = Values(dictionary)
         width = k.HEADER + self._size * (self._compiled.program.tracks + 2)
@@ -59,9 +60,7 @@ class Parameterized(Immediate):
         self._values.forget()
         return ()
 
-    def process(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[tuple[Key, Found]]:
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
         if not len(batch):
             return
@@ -105,21 +104,32 @@ class Parameterized(Immediate):
             oldest, last = start - self._size + 1, start + len(batch) - 1
         self._past.add(Chunk(start, batch, ordered, last), oldest)
 
-    def _matches(self, found: k.Ints) -> Iterator[tuple[Key, Found]]:
+    def _matches(self, found: k.Ints) -> Iterator[Block]:
         """Occurrences, as the kernel gives them, as matches; without those that only might have been some."""
         if not len(found):
             return
-        size = self._size
-        chunks = self._past.chunks(found[:, :size].ravel())
-        for i, (*places, text, unsure) in enumerate(found.tolist()):
-            key = self._partitions.keys[text]
-            mine = chunks[size * i : size * (i + 1)]
-            if not unsure and is_single(self._places, mine, places):
-                yield key, Hit(self._places, mine, places)
-                continue
-            match = self._joined(places, key)
-            if match is not None:
-                yield key, match
+        size, count = self._size, len(found)
+        positions = found[:, :size].ravel()
+        stretch, at = self._past.stretch(positions)
+        texts = found[:, size].tolist()
+        keys = np.array([self._partitions.keys[text] for text in texts], dtype=np.int64).reshape(count, -1)
+        site = np.tile(np.arange(size), count)
+        block = Columns(self._sites, stretch, keys, np.arange(0, len(site) + 1, size), at, site)
+        odd = found[:, size + 1] != 0
+        for place, g in enumerate(self._sites.numbers.tolist()):
+            if stretch.most(g) > 1:
+                odd |= stretch.counts(g)[at[place::size]] != 1
+
+        def matches(begin: int, end: int) -> Iterator[tuple[Key, Found]]:
+            for i in range(begin, end):
+                key = self._partitions.keys[texts[i]]
+                match = (
+                    self._joined(positions[size * i : size * (i + 1)].tolist(), key) if odd[i] else block[i]
+                )
+                if match is not None:
+                    yield key, match
+
+        yield from mixed(block, odd, matches)
 
     def _joined(self, places: Sequence[int], key: Key) -> Found | None:
         """A match of events of which some have several solutions, if there is one."""

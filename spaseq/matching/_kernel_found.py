@@ -1,0 +1,79 @@
+"""The order in which matches with one last event are delivered, found on arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq._jit import inlined, kernel
+
+Ints = npt.NDArray[np.int64]
+
+
+@inlined
+def _compare(paths: Ints, offsets: Ints, a: int, b: int) -> int:
+    """Below 0 if match a comes before b, 0 if they are of the same events, above 0 otherwise."""
+    i, j = offsets[a], offsets[b]
+    last_a, last_b = offsets[a + 1], offsets[b + 1]
+    while i < last_a and j < last_b:
+        if paths[i] != paths[j]:
+            return -1 if paths[i] < paths[j] else 1
+        i += 1
+        j += 1
+    return int((last_a - i) - (last_b - j))
+
+
+@kernel
+def arrange(paths: Ints, offsets: Ints, groups: Ints, order: Ints, work: Ints, again: Ints) -> bool:
+    """Sorts the matches of each group by their paths; whether any of them was out of order.
+
+    ``paths`` are the events of one match after the other, as numbers that compare as they do; match i has
+    those from ``offsets[i]`` to ``offsets[i + 1]``, which are put in order. ``groups`` is a number for each
+    match, the same for neighbours of one group. Writes ``order``, the matches as sorted, and in ``again`` 1
+    for all matches of a group of which two are the same. ``work`` is as long as ``order``.
+    """
+    moved = False
+    for i in range(len(offsets) - 1):
+        order[i] = i
+        again[i] = 0
+        for j in range(offsets[i] + 1, offsets[i + 1]):
+            value = paths[j]
+            k = j
+            while k > offsets[i] and paths[k - 1] > value:
+                paths[k] = paths[k - 1]
+                k -= 1
+            paths[k] = value
+    begin = 0
+    while begin < len(groups):
+        end = begin + 1
+        equal = sorted_so_far = 0
+        while end < len(groups) and groups[end] == groups[begin]:
+            compared = _compare(paths, offsets, end - 1, end)
+            equal += compared == 0
+            sorted_so_far += compared <= 0
+            end += 1
+        if sorted_so_far < end - begin - 1:
+            moved = True
+            width = 1
+            while width < end - begin:
+                for left in range(begin, end, 2 * width):
+                    middle, right = min(left + width, end), min(left + 2 * width, end)
+                    i, j = left, middle
+                    for k in range(left, right):
+                        if j >= right or (i < middle and _compare(paths, offsets, order[i], order[j]) <= 0):
+                            work[k] = order[i]
+                            i += 1
+                        else:
+                            work[k] = order[j]
+                            j += 1
+                for k in range(begin, end):
+                    order[k] = work[k]
+                width *= 2
+            equal = 0
+            for k in range(begin + 1, end):
+                equal += _compare(paths, offsets, order[k - 1], order[k]) == 0
+        if equal:
+            for k in range(begin, end):
+                again[k] = 1
+        begin = end
+    return moved

@@ -1,0 +1,243 @@
+"""Blocks of matches: what evaluators give.
+
+Most matches are nothing but events and, as Ω, their solutions side by side. Those are columns: which events,
+which solution of each (``plain.Columns``). What has to be put together exactly comes as objects (``Found``),
+in blocks of their own. The other side, what users see of a block, is ``spaseq.results.batch.MatchBatch``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.events import EventBatch
+from spaseq.matching.host import Key
+from spaseq.matching.model import Found
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """The events of matches: those of match i are from ``offsets[i]`` to ``offsets[i + 1]``.
+
+    ``gpm`` numbers, of each event, the GPM in ``names`` that it was chosen as; the event itself is number
+    ``index`` of batch ``which`` of ``batches``.
+    """
+
+    offsets: Ints
+    names: Sequence[str]
+    gpm: Ints
+    batches: Sequence[EventBatch]
+    which: Ints
+    index: Ints
+
+
+class Solved(NamedTuple):
+    """Ω of matches as columns of term ids, 0 where unbound: rows ``offsets[i]`` to ``offsets[i + 1]``."""
+
+    offsets: Ints
+    columns: dict[str, Ints]
+
+
+class Block(ABC):
+    """Matches of one query, in the order of delivery. Iterating gives each with its partition.
+
+    An evaluator makes one of all that a call completes (``Columns`` where the matches are plain, ``blocks``
+    for a few objects); nothing in it may be overwritten by a later call.
+    """
+
+    @property
+    @abstractmethod
+    def keys(self) -> Ints:
+        """The values of the PARTITION BY variables, as ids of shape ``(matches, variables)``."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, i: int) -> Found:
+        """One match, by its number from 0."""
+
+    @abstractmethod
+    def key(self, i: int) -> Key:
+        """The partition of one match."""
+
+    @abstractmethod
+    def part(self, begin: int, end: int) -> Block:
+        """Some neighbours as a block of their own."""
+
+    @abstractmethod
+    def spans(self) -> tuple[Ints, Ints]:
+        """The times of the first and of the last event of each match."""
+
+    @abstractmethod
+    def sizes(self) -> Ints:
+        """How many solutions each match has."""
+
+    @abstractmethod
+    def chosen(self) -> Chosen:
+        """The events of all matches."""
+
+    @abstractmethod
+    def solved(self, names: Sequence[str]) -> Solved:
+        """The solutions of all matches, with these variables."""
+
+    def __iter__(self) -> Iterator[tuple[Key, Found]]:
+        for i in range(len(self)):
+            yield self.key(i), self[i]
+
+
+class Objects(Block):
+    """Matches that are objects already."""
+
+    def __init__(self, found: Sequence[tuple[Key, Found]], width: int | None = None) -> None:
+        """``width``: how many variables a key has, in case there is no match to tell."""
+        self._width = len(found[0][0]) if width is None else width
+        self._keys = [key for key, _ in found]
+        self._found = [match for _, match in found]
+
+    @property
+    def keys(self) -> Ints:
+        return np.array(self._keys, dtype=np.int64).reshape(len(self._found), self._width)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[tuple[Key, Found]]:
+        return zip(self._keys, self._found, strict=True)
+
+    def __getitem__(self, i: int) -> Found:
+        return self._found[i]
+
+    def key(self, i: int) -> Key:
+        return self._keys[i]
+
+    def part(self, begin: int, end: int) -> Objects:
+        found = list(zip(self._keys[begin:end], self._found[begin:end], strict=True))
+        return Objects(found, self._width)
+
+    def spans(self) -> tuple[Ints, Ints]:
+        spans = np.array([match.span for match in self._found], dtype=np.int64).reshape(-1, 2)
+        return spans[:, 0], spans[:, 1]
+
+    def sizes(self) -> Ints:
+        return np.array([match.size for match in self._found], dtype=np.int64)
+
+    def chosen(self) -> Chosen:
+        names: dict[str, int] = {}
+        batches: dict[int, tuple[int, EventBatch]] = {}
+        events: list[tuple[int, int, int]] = []
+        ends = [0]
+        for match in self._found:
+            for gpm, batch, index in match.places:
+                number, _ = batches.setdefault(id(batch), (len(batches), batch))
+                events.append((names.setdefault(gpm, len(names)), number, index))
+            ends.append(len(events))
+        columns = np.array(events, dtype=np.int64).reshape(-1, 3)
+        offsets, known = np.array(ends, dtype=np.int64), [batch for _, batch in batches.values()]
+        return Chosen(offsets, [*names], columns[:, 0], known, columns[:, 1], columns[:, 2])
+
+    def solved(self, names: Sequence[str]) -> Solved:
+        rows = [match.project(names) for match in self._found]
+        offsets = np.cumsum([0, *map(len, rows)])
+        flat = [row for of_match in rows for row in of_match]
+        columns = {n: np.array([row.get(n, 0) for row in flat], dtype=np.int64) for n in names}
+        return Solved(offsets, columns)
+
+
+class Joined(Block):
+    """Blocks of one query, one after the other, as one."""
+
+    def __init__(self, parts: Sequence[Block]) -> None:
+        self._parts = parts
+        self._ends = np.cumsum([len(part) for part in parts]).tolist()
+
+    @property
+    def keys(self) -> Ints:
+        return np.concatenate([part.keys for part in self._parts])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def __iter__(self) -> Iterator[tuple[Key, Found]]:
+        for part in self._parts:
+            yield from part
+
+    def __getitem__(self, i: int) -> Found:
+        part, inside = self._at(i)
+        return part[inside]
+
+    def key(self, i: int) -> Key:
+        part, inside = self._at(i)
+        return part.key(inside)
+
+    def part(self, begin: int, end: int) -> Block:
+        found, start = [], 0
+        for part, stop in zip(self._parts, self._ends, strict=True):
+            if start < end and stop > begin:
+                found.append(part.part(max(begin - start, 0), min(end, stop) - start))
+            start = stop
+        return joined(found or [self._parts[0].part(0, 0)])
+
+    def spans(self) -> tuple[Ints, Ints]:
+        first, last = zip(*(part.spans() for part in self._parts), strict=True)
+        return np.concatenate(first), np.concatenate(last)
+
+    def sizes(self) -> Ints:
+        return np.concatenate([part.sizes() for part in self._parts])
+
+    def chosen(self) -> Chosen:
+        names: dict[str, int] = {}
+        batches: dict[int, tuple[int, EventBatch]] = {}
+        chosen = [part.chosen() for part in self._parts]
+        gpms, which = [], []
+        for part in chosen:
+            numbers = [names.setdefault(name, len(names)) for name in part.names]
+            known = [batches.setdefault(id(batch), (len(batches), batch))[0] for batch in part.batches]
+            gpms.append(np.array(numbers, dtype=np.int64)[part.gpm])
+            which.append(np.array(known, dtype=np.int64)[part.which])
+        return Chosen(
+            _one_after_the_other([part.offsets for part in chosen]),
+            [*names],
+            np.concatenate(gpms),
+            [batch for _, batch in batches.values()],
+            np.concatenate(which),
+            np.concatenate([part.index for part in chosen]),
+        )
+
+    def solved(self, names: Sequence[str]) -> Solved:
+        parts = [part.solved(names) for part in self._parts]
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in names}
+        return Solved(_one_after_the_other([part.offsets for part in parts]), columns)
+
+    def _at(self, i: int) -> tuple[Block, int]:
+        number = bisect_right(self._ends, i)
+        return self._parts[number], i - (self._ends[number - 1] if number else 0)
+
+
+def _one_after_the_other(offsets: Sequence[Ints]) -> Ints:
+    """Offsets into parts as those into all of them, concatenated."""
+    found, before = [np.zeros(1, dtype=np.int64)], 0
+    for part in offsets:
+        found.append(part[1:] + before)
+        before += int(part[-1])
+    return np.concatenate(found)
+
+
+def joined(blocks: Sequence[Block]) -> Block:
+    """Blocks of one query, at least one, as one."""
+    return blocks[0] if len(blocks) == 1 else Joined(blocks)
+
+
+def blocks(found: Iterable[tuple[Key, Found]]) -> Iterator[Objects]:
+    """Objects as a block, if there are any."""
+    listed = list(found)
+    if listed:
+        yield Objects(listed)

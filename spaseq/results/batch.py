@@ -1,0 +1,346 @@
+"""What a user gets of many matches: their columns, and a ``Match`` as a view of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.events import Clock, Ids
+from spaseq.interop import RdflibTerm, from_rdflib
+from spaseq.language.syntax import Query
+from spaseq.matching.found import Block, Chosen, joined
+from spaseq.results.match import Event, Match, event
+from spaseq.terms import UNBOUND, Term
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from spaseq.results.reading import Reader
+
+#: Solutions as users see them.
+Rows = list[dict[str, RdflibTerm]]
+
+#: Terms of a table this much smaller than the ids given so far are looked for by sorting.
+_SPARSE: Final = 64
+
+#: Times as ``datetime64[us]`` in UTC, or ticks as ``int64``.
+Times = npt.NDArray[np.int64] | npt.NDArray[np.datetime64]
+
+_CLOCKS: Final[dict[Clock, np.dtype[Any]]] = {
+    Clock.TICKS: np.dtype(np.int64),
+    Clock.INSTANTS: np.dtype("datetime64[us]"),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Events:
+    """The events that a GPM chose: those of match i are from ``offsets[i]`` to ``offsets[i + 1]``.
+
+    ``time`` is in UTC as ``datetime64[us]``, or in ticks; ``n`` is the arrival number in the stream.
+    """
+
+    offsets: Ids
+    stream: npt.NDArray[np.int32]
+    time: Times
+    n: Ids
+    #: What the numbers in ``stream`` mean.
+    streams: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bindings:
+    """The rows of matches: those of match i are from ``offsets[i]`` to ``offsets[i + 1]``.
+
+    ``columns`` has for each variable the numbers of its values in ``terms``, -1 where it is unbound.
+    """
+
+    offsets: Ids
+    columns: dict[str, npt.NDArray[np.int32]]
+    terms: tuple[Term, ...]
+
+
+class MatchBatch(Sequence[Match]):
+    """Some matches of a query, in the order of delivery: as columns, or one by one.
+
+    ``batch[i]`` is a ``Match``, made in about a microsecond: a view of row i, which keeps the batch. A batch
+    keeps the events of its matches, and their terms. Nothing is computed until it is asked for; of the same
+    batch the same arrays are given again, so do not write to them.
+
+    >>> import spaseq
+    >>> engine = spaseq.Engine()
+    >>> handle = engine.register('''
+    ...     SELECT ?x WITHIN 10 SECONDS FROM STREAM S <http://example.org/s>
+    ...     WHERE { SEQ(A) DEFINE GPM A ON S { ?s <http://example.org/v> ?x } }''')
+    >>> for tick in (3, 4):
+    ...     engine.push("http://example.org/s", f"<urn:a> <http://example.org/v> {tick} .", tick)
+    >>> (batch,) = handle.batches()
+    >>> len(batch), batch.start, batch.events["A"].n
+    (2, array([3, 4]), array([0, 1]))
+    >>> batch.bindings.columns["x"], [str(term) for term in batch.bindings.terms]
+    (array([0, 1], dtype=int32), ['"3"^^<http://www.w3.org/2001/XMLSchema#integer>', '"4"^^<http://www.w3.org/2001/XMLSchema#integer>'])
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        block: Block,
+        clock: Clock,
+        *,
+        last: int | None = None,
+        made: Sequence[Rows] | None = None,
+    ) -> None:
+        """``last``: so many rows at most has the last match. ``made``: the rows, where they are computed."""
+        self._reader = reader
+        self._block = block
+        self.clock = clock
+        self._last = last
+        self._made = made
+
+    @classmethod
+    def joined(cls, batches: Sequence[MatchBatch]) -> MatchBatch:
+        """Batches of one query, at least one, as one. Only the last may have a ``last``."""
+        if len(batches) == 1:
+            return batches[0]
+        made = [batch._made for batch in batches]
+        return cls(
+            batches[0]._reader,
+            joined([batch._block for batch in batches]),
+            batches[0].clock,
+            last=batches[-1]._last,
+            made=None if made[0] is None else [rows for part in made for rows in part or ()],
+        )
+
+    @property
+    def query(self) -> Query:
+        """The query whose matches they are."""
+        return self._reader.query
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The columns of SELECT; for ASK and CONSTRUCT all variables that the matches bind."""
+        return self._reader.projector.variables
+
+    def __len__(self) -> int:
+        return len(self._block)
+
+    @overload
+    def __getitem__(self, i: int) -> Match: ...
+    @overload
+    def __getitem__(self, i: slice) -> MatchBatch: ...
+    def __getitem__(self, i: int | slice) -> Match | MatchBatch:
+        size = len(self._block)
+        if isinstance(i, slice):
+            begin, end, step = i.indices(size)
+            if step != 1:
+                raise ValueError("a part of a MatchBatch is of neighbours: batch[a:b]")
+            return self.part(begin, max(begin, end))
+        if not -size <= i < size:
+            raise IndexError(f"match {i} of {size}")
+        return Match.view(self, i % size)
+
+    def __iter__(self) -> Iterator[Match]:
+        view = Match.view
+        return (view(self, i) for i in range(len(self._block)))
+
+    def __repr__(self) -> str:
+        return f"<MatchBatch: {len(self)} matches>"
+
+    def part(self, begin: int, end: int) -> MatchBatch:
+        """The matches from one number to another."""
+        if (begin, end) == (0, len(self)):
+            return self
+        last = self._last if begin < end == len(self) else None
+        made = None if self._made is None else self._made[begin:end]
+        return MatchBatch(self._reader, self._block.part(begin, end), self.clock, last=last, made=made)
+
+    # --- columns --------------------------------------------------------------------------------
+
+    @cached_property
+    def start(self) -> Times:
+        """The times of the first events: ``datetime64[us]`` in UTC, or ticks."""
+        return self._times(self.spans[0])
+
+    @cached_property
+    def end(self) -> Times:
+        """The times of the last events."""
+        return self._times(self.spans[1])
+
+    @cached_property
+    def events(self) -> dict[str, Events]:
+        """The chosen events, per GPM."""
+        chosen = self.chosen
+        batches, which, index = chosen.batches, chosen.which, chosen.index
+        starts = np.cumsum([0, *map(len, batches)])[:-1]
+        places = starts[which] + index if len(batches) > 1 else index
+        time, n, stream = (
+            np.concatenate([getattr(batch, name) for batch in batches])[places]
+            for name in ("time", "n", "stream")
+        )
+        ids = np.unique(stream)
+        names = tuple(self.term(i).value for i in ids.tolist())
+        codes = np.searchsorted(ids, stream).astype(np.int32)
+        found = {}
+        for name in self.gpms:
+            is_of = np.zeros(len(which), dtype=np.bool_)
+            if name in chosen.names:
+                is_of = chosen.gpm == list(chosen.names).index(name)
+            offsets = np.concatenate([[0], np.cumsum(is_of)])[chosen.offsets]
+            times = self._times(time[is_of])
+            found[name] = Events(offsets, codes[is_of], times, n[is_of], names)
+        return found
+
+    @cached_property
+    def bindings(self) -> Bindings:
+        """The rows of all matches."""
+        if self._made is not None:
+            return self._of_made(self.variables, self._made)
+        solved = self._block.solved(self.variables)
+        skipped = self._reader.projector.offset
+        if not skipped and self._last is None:
+            return self._encoded(solved.offsets, solved.columns)
+        sizes = np.maximum(np.diff(solved.offsets) - skipped, 0)
+        if self._last is not None:
+            sizes[-1] = min(int(sizes[-1]), self._last)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        rows = np.repeat(solved.offsets[:-1] + skipped - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return self._encoded(offsets, {name: column[rows] for name, column in solved.columns.items()})
+
+    @cached_property
+    def partition(self) -> Bindings:
+        """The values of the PARTITION BY variables: one row a match."""
+        keys, names = self._block.keys, self._reader.keys
+        return self._encoded(np.arange(len(self) + 1), {n: keys[:, i] for i, n in enumerate(names)})
+
+    @property
+    def chosen(self) -> Chosen:
+        """The events as the engine has them."""
+        return self._block.chosen()
+
+    @property
+    def gpms(self) -> tuple[str, ...]:
+        """The GPMs that may have chosen events, in the order written."""
+        return tuple(self._reader.gpms)
+
+    # --- one by one -----------------------------------------------------------------------------
+
+    def read(self, i: int, part: str) -> object:
+        """A field of match i."""
+        match part:
+            case "query":
+                return self._reader.query
+            case "variables":
+                return self.variables
+            case "start" | "end":
+                return self.clock.show(int(self.spans[part == "end"][i]))
+            case "events":
+                return self._events(i)
+            case "bindings":
+                return self._rows(i)
+            case "partition":
+                return self._reader.partition(self._block.key(i))
+        return self._reader.projector.construct(self._block[i])
+
+    def _events(self, i: int) -> dict[str, list[Event]]:
+        events: dict[str, list[Event]] = {name: [] for name in self._reader.gpms}
+        known, shown = self._seen, self._reader.shown
+        for name, batch, index in self._block[i].places:
+            seen = known.get((id(batch), index))
+            if seen is None:
+                seen = known[id(batch), index] = event(batch, index, shown)
+            events[name].append(seen)
+        return events
+
+    def _rows(self, i: int) -> Rows:
+        if self._made is not None:
+            return self._made[i]
+        rows = self._reader.projector.rows(self._block[i])
+        return self._reader.rows(rows[: self._last] if i == len(self) - 1 else rows)
+
+    @cached_property
+    def _seen(self) -> dict[tuple[int, int], Event]:
+        """Events as users see them, which matches share; their batches are the block's."""
+        return {}
+
+    def _times(self, times: Ids) -> Times:
+        shown: Times = times.view(_CLOCKS[self.clock])
+        return shown
+
+    @cached_property
+    def spans(self) -> tuple[Ids, Ids]:
+        """``start`` and ``end`` as the engine has them."""
+        return self._block.spans()
+
+    # --- terms ----------------------------------------------------------------------------------
+
+    def term(self, identifier: int) -> Term:
+        """The term of an id in the engine."""
+        return self._reader.dictionary.term(identifier)
+
+    def _encoded(self, offsets: Ids, columns: dict[str, Ids]) -> Bindings:
+        """Columns of ids as numbers of the terms that are in them."""
+        used, numbers = numbered(list(columns.values()), self._reader.dictionary.limit)
+        terms = tuple(map(self.term, used.tolist()))
+        return Bindings(offsets, dict(zip(columns, numbers, strict=True)), terms)
+
+    @staticmethod
+    def _of_made(names: Sequence[str], made: Sequence[Rows]) -> Bindings:
+        numbers: dict[Term, int] = {}
+        columns: dict[str, list[int]] = {name: [] for name in names}
+        for row in (row for rows in made for row in rows):
+            for name in names:
+                number = -1
+                if name in row:
+                    number = numbers.setdefault(from_rdflib(row[name]), len(numbers))
+                columns[name].append(number)
+        offsets = np.cumsum([0, *map(len, made)])
+        return Bindings(offsets, {n: np.array(c, dtype=np.int32) for n, c in columns.items()}, (*numbers,))
+
+    # --- tables ---------------------------------------------------------------------------------
+
+    def to_arrow(self, columns: dict[str, str] | None = None) -> pa.Table:
+        """A table with a row for each row of each match; see ``spaseq.results.table``."""
+        from spaseq.results.table import to_arrow
+
+        return to_arrow(self, columns or {})
+
+    def to_pandas(self, columns: dict[str, str] | None = None) -> pd.DataFrame:
+        """The same as a DataFrame; terms are categorical."""
+        return self.to_arrow(columns).to_pandas()
+
+    def to_polars(self, columns: dict[str, str] | None = None) -> pl.DataFrame:
+        """The same as polars has it."""
+        import polars as pl
+
+        frame = pl.from_arrow(self.to_arrow(columns))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+
+def numbered(columns: Sequence[Ids], limit: int) -> tuple[Ids, list[npt.NDArray[np.int32]]]:
+    """The ids that are in some columns, and each column as numbers of them, -1 for ``UNBOUND``.
+
+    All ids are below ``limit``.
+    """
+    size = sum(map(len, columns))
+    if limit > _SPARSE * max(size, 1 << 10):
+        used = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *columns]))
+        used = used[used != UNBOUND]
+        found = [np.searchsorted(used, column).astype(np.int32) for column in columns]
+        for numbers, column in zip(found, columns, strict=True):
+            numbers[column == UNBOUND] = -1
+        return used, found
+    seen = np.zeros(limit, dtype=np.bool_)
+    for column in columns:
+        seen[column] = True
+    seen[UNBOUND] = False
+    used = np.flatnonzero(seen)
+    number = np.full(limit, -1, dtype=np.int32)
+    number[used] = np.arange(len(used), dtype=np.int32)
+    return used, [number[column] for column in columns]
