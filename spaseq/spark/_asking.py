@@ -95,7 +95,7 @@ class Asking:
 
     def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[Asked]:
         """As ``Stateless.run``."""
-        for waiting, bad in together(batches, self._job.clock, letters):
+        for waiting, bad in together(batches, self._job, letters):
             yield self._asked(waiting, bad)
 
     def _asked(self, waiting: Sequence[EventBatch], letters: list[BadEvent]) -> Asked:

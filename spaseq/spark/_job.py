@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -85,6 +87,15 @@ def query_of(text: str) -> Query:
 def pattern_of(text: str) -> SequencePattern:
     """Its sequence in normal form."""
     return normalise(query_of(text))
+
+
+def undeclared(stream: str, declared: Iterable[str]) -> str:
+    """What is wrong with an event of this stream."""
+    declared = sorted(declared)
+    near = difflib.get_close_matches(stream, declared, 1)
+    hint = f" (did you mean <{near[0]}>?)" if near else ""
+    names = ", ".join(f"<{iri}>" for iri in declared)
+    return f"the query has no stream <{stream}>{hint}: it reads {names}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from spaseq.sources import SourceOptions
 from spaseq.sources._options import COMPRESSED, EXTENSIONS, check_options, resolve_format
 from spaseq.sources.messages import announces_messages
 from spaseq.spark._blocks import options_text
+from spaseq.spark._files import is_local, normal
 
 #: How much of a file is looked at to see whether its events stand together.
 _HEAD: Final = 1 << 18
@@ -70,7 +71,13 @@ class Place:
 
 
 def files(location: str) -> list[Path]:
-    """The files of a stream, in the order of their names: a file, those of a folder, or of a pattern."""
+    """The files of a stream, in the order of their names: a file, those of a folder, or of a pattern.
+
+    Paths and ``file:``; SourceError for another scheme.
+    """
+    location = normal(location)
+    if not is_local(location):
+        raise SourceError(f"{location}: streams are not read from s3a: yet, but from paths and file:")
     path = Path(location)
     if path.is_dir():
         known = [*EXTENSIONS, *COMPRESSED]

@@ -22,7 +22,7 @@ from spaseq.language.syntax import Graph
 from spaseq.sources import BadEvent
 from spaseq.spark._background import besides, receive
 from spaseq.spark._chunk import Chunk, Mask, decode, encode, events_of, hashed
-from spaseq.spark._job import Job, needs, pattern_of
+from spaseq.spark._job import Job, needs, pattern_of, query_of, undeclared
 from spaseq.spark._passed_over import stamps
 from spaseq.terms import Dictionary
 
@@ -85,7 +85,7 @@ class Stateless:
 
     def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[Passed]:
         """Takes batches of events; ``letters`` are what was found malformed while they were read."""
-        for waiting, bad in together(batches, self._job.clock, letters):
+        for waiting, bad in together(batches, self._job, letters):
             yield self._passed(waiting, bad)
 
     def on_found(self, body: bytes, found: Mapping[Graph, Solutions]) -> Passed:
@@ -152,17 +152,21 @@ class Stateless:
 
 
 def together(
-    batches: Iterable[EventBatch], clock: Clock, letters: list[BadEvent]
+    batches: Iterable[EventBatch], job: Job, letters: list[BadEvent]
 ) -> Iterator[tuple[list[EventBatch], list[BadEvent]]]:
     """So many batches of events as are worth a step, with what was found malformed while they were read.
 
-    Batches on another clock than the query's are malformed; ``letters`` are emptied at each step.
+    Events on another clock than the query's are malformed, and those of streams that it does not declare;
+    ``letters`` are emptied at each step.
     """
+    declared = {stream.iri.value for stream in query_of(job.text).streams}
     waiting: list[EventBatch] = []
     for batch in batches:
-        if len(batch) and batch.clock is not clock:
-            letters += _on_another_clock(batch, clock)
+        if len(batch) and batch.clock is not job.clock:
+            letters += _on_another_clock(batch, job.clock)
         elif len(batch):
+            batch = _of_streams(batch, declared, letters)
+        if len(batch) and batch.clock is job.clock:
             waiting.append(batch)
         if sum(map(len, waiting)) >= _TOGETHER:
             yield waiting, letters.copy()
@@ -219,6 +223,21 @@ def _equal(numbers: Ids, number: int) -> Ids:
 def _without_triples(batch: EventBatch) -> EventBatch:
     none = np.zeros(0, dtype=np.int64)
     return replace(batch, offset=np.zeros(len(batch) + 1, dtype=np.int64), s=none, p=none, o=none)
+
+
+def _of_streams(batch: EventBatch, declared: set[str], letters: list[BadEvent]) -> EventBatch:
+    """The events of streams that are declared; the others are malformed."""
+    names = {stream: batch.dictionary.term(stream).value for stream in np.unique(batch.stream).tolist()}
+    others = [stream for stream, name in names.items() if name not in declared]
+    if not others:
+        return batch
+    from spaseq.engine.rejects import letter_of
+
+    mine = ~np.isin(batch.stream, others)
+    for index in np.flatnonzero(~mine).tolist():
+        reason = undeclared(names[int(batch.stream[index])], declared)
+        letters.append(letter_of(batch, index, reason))
+    return batch.take(np.flatnonzero(mine))
 
 
 def _on_another_clock(batch: EventBatch, clock: Clock) -> Iterator[BadEvent]:

@@ -9,8 +9,8 @@ after a crash is found there and handed on again, under the same number.
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,13 +19,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spaseq.errors import EngineError
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
 from spaseq.spark._bucket import Bucket, State
+from spaseq.spark._files import delete, info, join, normal, opened, write
 from spaseq.spark._forms import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark._job import END_MS, reached
 from spaseq.spark._lines import BAD, LATE, MATCH, letter_line
+from spaseq.spark._outputs import LETTERS, MATCHES, Outputs
 from spaseq.spark._pack import pack, unpack
 from spaseq.spark._passed_over import late_among
 from spaseq.spark.queries import Prepared, milliseconds_of
@@ -44,7 +45,9 @@ def drive(plan: Prepared, checkpoint: str | Path, sink: Sink, **trigger: Any) ->
     """Starts a stream that ``queries.planned`` has planned, with this checkpoint; ``trigger`` is Spark's."""
     if not all(rows.isStreaming for rows in plan.between):
         raise ValueError("only a stream can be driven: plan it with a checkpoint")
-    driver = _Driver(plan, Path(checkpoint) / "driver", sink)
+    if isinstance(sink, FolderSink):
+        sink.places.claim(checkpoint)
+    driver = _Driver(plan, join(normal(checkpoint), "driver"), sink)
     rows = plan.between[0]
     for other in plan.between[1:]:
         rows = rows.union(other)
@@ -54,39 +57,42 @@ def drive(plan: Prepared, checkpoint: str | Path, sink: Sink, **trigger: Any) ->
 
 def folder_sink(
     folder: str | Path,
-    query: Query | str | None = None,
+    query: Query | str,
     form: str = "ndjson",
     *,
     letters: str | Path | None = None,
-) -> Sink:
-    """Writes what each micro-batch finds as ``matches-<number>…``, the rest as ``letters-<number>.ndjson``.
+) -> FolderSink:
+    """Writes what each micro-batch finds as ``matches-QUERY-<number>…``, the rest as ``letters-QUERY-…``.
 
-    See ``save`` for ``form``, which needs the ``query`` unless it is ``ndjson``, and for ``letters``.
+    See ``save`` for ``form``, ``letters``, QUERY, and whose files are whose.
     """
-    place, others = Path(folder), Path(letters or folder)
-    chosen, prepared = Form.NDJSON, None
-    if form != Form.NDJSON:
-        if query is None:
-            raise EngineError(f"files of {form} are written by what the query makes: give query=")
-        prepared = prepare(query) if isinstance(query, str) else query
-        chosen = form_of(form, prepared)
+    prepared = prepare(query) if isinstance(query, str) else query
+    places = Outputs(str(prepared), normal(folder), normal(letters or folder))
+    return FolderSink(places, prepared, form_of(form, prepared))
 
-    def write(number: int, answers: Sequence[tuple[str, str]]) -> None:
-        for name, where, this in (("matches", place, chosen), ("letters", others, Form.NDJSON)):
-            lines = [line for kind, line in answers if (kind == MATCH) is (name == "matches")]
+
+@dataclass(frozen=True, slots=True)
+class FolderSink:
+    """What ``folder_sink`` gives: a ``Sink``."""
+
+    places: Outputs
+    query: Query
+    form: Form
+
+    def __call__(self, number: int, answers: Sequence[tuple[str, str]]) -> None:
+        for what, form in ((MATCHES, self.form), (LETTERS, Form.NDJSON)):
+            lines = [line for kind, line in answers if (kind == MATCH) is (what == MATCHES)]
             if lines:
-                where.mkdir(parents=True, exist_ok=True)
                 out = io.BytesIO()
-                write_lines(lines, this, prepared, out)
-                _replace(where / f"{name}-{number:08}.{EXTENSIONS[this]}", out.getvalue())
-
-    return write
+                write_lines(lines, form, self.query, out)
+                name = f"{self.places.prefix(what)}{number:08}.{EXTENSIONS[form]}"
+                write(join(self.places.of(what), name), out.getbuffer())
 
 
 class _Driver:
     """The state of a driven query, and its micro-batches."""
 
-    def __init__(self, plan: Prepared, folder: Path, sink: Sink) -> None:
+    def __init__(self, plan: Prepared, folder: str, sink: Sink) -> None:
         self._job = plan.job
         self._lateness = milliseconds_of(plan.lateness, plan.job.clock)
         self._sources = len(plan.between)
@@ -95,12 +101,11 @@ class _Driver:
         self._number: int | None = None
         self._bucket = Bucket(self._job)
         self._newest: dict[int, int] = {}
-        folder.mkdir(parents=True, exist_ok=True)
 
     def take(self, rows: DataFrame, number: int) -> None:
         """One micro-batch, as Spark's ``foreachBatch`` calls it."""
         done = self._path(number)
-        if done.exists():
+        if info(done) is not None:
             header = self._load(number)
             self._sink(number, [(kind, line) for kind, line in header["answers"]])
             return
@@ -112,10 +117,10 @@ class _Driver:
         answers = self._process(rows)
         header = {"answers": answers, "newest": list(self._newest.items())}
         state = np.frombuffer(self._bucket.state().packed(), dtype=np.uint8)
-        _replace(done, pack(header, {"state": state}))
+        write(done, pack(header, {"state": state}))
         self._number = number
         self._sink(number, answers)
-        self._path(number - _KEPT).unlink(missing_ok=True)
+        delete(self._path(number - _KEPT))
 
     def _process(self, rows: DataFrame) -> list[tuple[str, str]]:
         """Takes the chunks, and moves to the watermark, which counts them already."""
@@ -151,21 +156,12 @@ class _Driver:
 
     def _load(self, number: int) -> Mapping[str, Any]:
         """Takes over the state that a micro-batch left."""
-        header, arrays = unpack(self._path(number).read_bytes())
+        with opened(self._path(number)) as file:
+            header, arrays = unpack(file.read())
         self._bucket = Bucket.from_state(State.unpacked(arrays["state"].tobytes()), self._job)
         self._newest = dict(header["newest"])
         self._number = number
         return header
 
-    def _path(self, number: int) -> Path:
-        return self._folder / f"{number}.commit"
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Writes a file as a whole, or not at all."""
-    draft = path.with_suffix(".draft")
-    with draft.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    def _path(self, number: int) -> str:
+        return join(self._folder, f"{number}.commit")

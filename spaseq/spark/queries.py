@@ -15,12 +15,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 from pyoxigraph import NamedNode
+from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from spaseq.engine.given import stream_iri
 from spaseq.engine.running import StreamSource, _sources
-from spaseq.errors import EngineError, SourceError, SpaseqWarning
+from spaseq.errors import EngineError, SourceError, SpaseqWarning, warn
 from spaseq.events import EARLIEST, LATEST, Clock
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
@@ -35,11 +36,13 @@ from spaseq.spark._pieces import Cutter, Place
 from spaseq.spark._placing import between, placed, stage_schema
 from spaseq.spark._processor import BucketProcessor
 from spaseq.spark._stages import ANSWERS, all_at_once, from_blocks, from_rows
+from spaseq.spark._told import Told, check_streams, clock_of, hearing, telling_letters
 from spaseq.spark._typed import require_columns, typed
 from spaseq.spark.feedback import require_read
 from spaseq.spark.kafka import messages_behind, topics_of
 from spaseq.spark.knowledges import BROADCAST_LIMIT, SparkKnowledge
 from spaseq.spark.sessions import prepare_session
+from spaseq.spark.sink import counted
 from spaseq.spark.source import PIECE
 from spaseq.terms import Dictionary
 
@@ -55,6 +58,11 @@ _EXPANDED: Final = ("start", "end", "partition", "events", "bindings", "graph", 
 
 #: A stream's buckets, unless given. Not as many as shuffle partitions: a restart may have others.
 STREAM_BUCKETS: Final = 16
+
+_LEFT_OUT: Final = (
+    "{count} malformed events or more are left out of matches, and would be dead letters among answers; "
+    "the first: {first}"
+)
 
 #: Background graphs: by IRI as for ``spaseq.run``, or as DataFrames.
 Graphs = Mapping[str, Knowledge] | KnowledgeBase | SparkKnowledge
@@ -75,7 +83,7 @@ def answers(
     query: Query | str,
     kb: Graphs | None = None,
     *,
-    clock: Clock | str = Clock.INSTANTS,
+    clock: Clock | str | None = None,
     start: int | None = None,
     lateness: timedelta = timedelta(0),
     buckets: int | None = None,
@@ -89,15 +97,33 @@ def answers(
     once, with its graph, or with what GPMs asked of it, or with its stamp alone if none did.
 
     ``events`` has the columns of ``format("spaseq")``, in batches or as a stream. All times are on one
-    ``clock``. ``start`` is where tumbling windows begin: the first event's time unless given, and to be given
-    for a stream. ``buckets``: into how many the partitions are hashed; no more tasks have work. Unless given,
-    ``spark.sql.shuffle.partitions`` of them, and 16 for a stream, whose checkpoint keeps their number.
+    ``clock``: that of the column ``events`` was made of, or of the first event of a batch; for other streams
+    it is to be given, or else they are instants. ``start`` is where tumbling windows begin: the first event's
+    time unless given, and to be given for a stream. ``buckets``: into how many the partitions are hashed; no
+    more tasks have work. Unless given, ``spark.sql.shuffle.partitions`` of them, and 16 for a stream, whose
+    checkpoint keeps their number.
     """
+    prepared = prepare(query) if isinstance(query, str) else query
+    clock = clock_of(events, clock)
+    return _found(events, prepared, kb, clock, start, lateness, buckets, evaluator, None)
+
+
+def _found(
+    events: DataFrame,
+    query: Query,
+    kb: Graphs | None,
+    clock: Clock,
+    start: int | None,
+    lateness: timedelta,
+    buckets: int | None,
+    evaluator: str | None,
+    told: Accumulator[Told] | None,
+) -> DataFrame:
+    """The answers; ``told`` hears of malformed events."""
     require_read(events)
     spark = events.sparkSession
-    prepared = prepare(query) if isinstance(query, str) else query
-    clock = Clock(clock)
-    if start is None and _tumbles(prepared):
+    check_streams(events, query)
+    if start is None and _tumbles(query):
         if events.isStreaming:
             raise EngineError(
                 "the query's windows tumble, and begin with the first event, which no task of a stream "
@@ -105,11 +131,12 @@ def answers(
             )
         start = events.agg(F.min("time")).first()[0]  # type: ignore[index]  # an aggregate has one row
     buckets = buckets or (STREAM_BUCKETS if events.isStreaming else None)
-    job, background = job_of(spark, prepared, kb, clock, start, buckets, evaluator)
+    job, background = job_of(spark, query, kb, clock, start, buckets, evaluator)
     job = replace(job, is_stream=events.isStreaming, topics=topics_of(events))
     messages = messages_behind(events)
     rows = events if messages is None else messages.rows
     stage = from_rows(job) if messages is None else from_rows(job, messages.reading.read)
+    stage = stage if told is None else telling_letters(stage, told)
     rows = _between(job, background, rows.mapInArrow(stage, stage_schema(job)))
     return _answers(job, _marked(rows.drop("events"), lateness, clock))
 
@@ -119,7 +146,7 @@ def matches(
     query: Query | str,
     kb: Graphs | None = None,
     *,
-    clock: Clock | str = Clock.INSTANTS,
+    clock: Clock | str | None = None,
     start: int | None = None,
     lateness: timedelta = timedelta(0),
     buckets: int | None = None,
@@ -131,22 +158,17 @@ def matches(
     Columns: ``start`` and ``end`` (timestamps, or integers on ticks), ``partition``, ``events`` (per GPM),
     ``bindings`` (JSON), ``graph`` (the N-Triples of CONSTRUCT), ``json`` (all of it). With ``columns``, such
     as ``{"price": "double"}``, these variables, too, with their values as Spark's types: a row for each of
-    ``bindings``, and null for what is not bound or of another type.
+    ``bindings``, and null for what is not bound or of another type. Malformed events, which ``answers`` would
+    tell of, are told of by a warning; of a stream, the observed metrics ``answers`` count them, and those
+    that come late.
     """
+    prepared = prepare(query) if isinstance(query, str) else query
     if columns is not None:
-        prepared = prepare(query) if isinstance(query, str) else query
         require_columns(prepared, columns, _EXPANDED)
-    found = answers(
-        events,
-        query,
-        kb,
-        clock=clock,
-        start=start,
-        lateness=lateness,
-        buckets=buckets,
-        evaluator=evaluator,
-    )
-    found = expanded(found, clock)
+    clock = clock_of(events, clock)
+    told = hearing(events, _LEFT_OUT)
+    found = _found(events, prepared, kb, clock, start, lateness, buckets, evaluator, told)
+    found = expanded(counted(found) if events.isStreaming else found, clock)
     return found if columns is None else typed(found, columns)
 
 
@@ -172,6 +194,7 @@ def run(
     kb: Graphs | None = None,
     *,
     checkpoint: str | Path | None = None,
+    clock: Clock | str | None = None,
     lateness: timedelta = timedelta(0),
     follow: bool = False,
     most_bytes: int | None = None,
@@ -183,11 +206,12 @@ def run(
 
     With ``checkpoint``, a streaming DataFrame, which is to be written with that ``checkpointLocation``:
     every micro-batch takes up to ``most_bytes`` of each stream, and with ``follow`` new files are waited
-    for. Without, everything at once; then nothing is late. ``expanded`` gives the columns of matches.
+    for. Without, everything at once; then nothing is late. ``clock``: that of the first event unless given.
+    ``expanded`` gives the columns of matches.
     """
     prepared = prepare(query) if isinstance(query, str) else query
     plan = planned(
-        spark, prepared, streams, kb, checkpoint=checkpoint, lateness=lateness, follow=follow,
+        spark, prepared, streams, kb, checkpoint=checkpoint, clock=clock, lateness=lateness, follow=follow,
         most_bytes=most_bytes, piece_bytes=piece_bytes, buckets=buckets, evaluator=evaluator,
     )  # fmt: skip
     return answers_of(plan)
@@ -206,6 +230,7 @@ def planned(
     kb: Graphs | None = None,
     *,
     checkpoint: str | Path | None = None,
+    clock: Clock | str | None = None,
     lateness: timedelta = timedelta(0),
     follow: bool = False,
     most_bytes: int | None = None,
@@ -225,7 +250,9 @@ def planned(
         located[iri] = str(location), options
     firsts = [_first(iri, *source, piece_bytes, lateness) for iri, source in located.items()]
     known = [first for first in firsts if first is not None]
-    clock = known[0][0] if known else Clock.INSTANTS
+    if not known and clock is None:
+        warn("no stream has an event yet: times are taken for instants, unless clock= says otherwise")
+    clock = Clock(clock or (known[0][0] if known else Clock.INSTANTS))
     start: int | None = min((time for found, time in known if found is clock), default=0)
     start = start if _tumbles(query) else None
     buckets = buckets or (STREAM_BUCKETS if checkpoint is not None else None)

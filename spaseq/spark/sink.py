@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,14 +24,13 @@ from pyspark.sql.types import StructType
 from spaseq.errors import EngineError
 from spaseq.language import checked, prepare
 from spaseq.language.syntax import Query
+from spaseq.spark._files import DRAFT, delete, join, move, normal, write_draft
 from spaseq.spark._forms import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark._lines import BAD, LATE, MATCH
+from spaseq.spark._outputs import LETTERS, MATCHES, Outputs
 
-#: Files that do not count yet; readers of Hadoop's kind leave out what begins with a dot.
-_DRAFT: Final = ".draft-"
-
-_MATCHES: Final = "matches"
-_LETTERS: Final = "letters"
+#: What becomes of what a batch finds there, as Spark calls it.
+_MODES: Final = ("error", "append", "overwrite")
 
 
 @dataclass(frozen=True)
@@ -50,18 +48,24 @@ def save(
     *,
     letters: str | Path | None = None,
     checkpoint: str | Path | None = None,
+    mode: str = "error",
     **trigger: Any,
 ) -> StreamingQuery | None:
     """Writes answers (see ``answers`` and ``run``) as files to a folder that every machine sees.
 
     ``form``: ``ndjson``, a match a line; for CONSTRUCT also ``nquads``, ``trig`` and ``messages`` (RDF
     Messages), which are event streams again; or ``parquet``: the answers, with ``kind`` as a partition, for
-    ``expanded`` to be read by. ``letters``: where dead letters go, as NDJSON: the same folder unless given.
-    Files are called ``matches-…`` and ``letters-…``, but those of parquet, which are Spark's own.
+    ``expanded`` to be read by. ``folder`` and ``letters``, where dead letters go as NDJSON (the same folder
+    unless given): paths, ``file:`` or ``s3a:``. Files are called ``matches-QUERY-…`` and ``letters-QUERY-…``,
+    QUERY being a hash of the query, so that several may share a folder; those of parquet are Spark's own.
 
     Of a stream, gives the started query, with this ``checkpoint`` and Spark's ``trigger``. Its files come and
     stay once, whatever crashes; ``lastProgress.observedMetrics["answers"]`` counts ``matches``, ``late`` and
-    ``bad``. What is no stream is written at once. Raises FormatError for a form that cannot hold the matches.
+    ``bad``. The same query with another checkpoint must go to another folder: EngineError.
+
+    What is no stream is written at once. ``mode``: if there are files of this query already, that is an
+    EngineError (``error``), they stay (``append``), or give way to the new ones (``overwrite``). Raises
+    FormatError for a form that cannot hold the matches.
     """
     prepared = prepare(query) if isinstance(query, str) else query
     parquet = form == "parquet"
@@ -71,19 +75,36 @@ def save(
         raise EngineError("letters= is for files of matches: in parquet they are partitions of kind")
     if found.isStreaming and checkpoint is None:
         raise EngineError("a stream is written with a checkpoint: give checkpoint=")
+    if mode not in _MODES:
+        raise EngineError(f"mode={mode!r} is none of {', '.join(_MODES)}")
+    if found.isStreaming and mode != "error":
+        raise EngineError("mode= is for what is written at once: a stream goes on where its checkpoint is")
     frame = counted(found) if found.isStreaming else found
     frame = frame.select("kind", "json")
-    said = {"path": str(folder)}
-    if not parquet:
-        found.sparkSession.dataSource.register(_Answers)
-        said |= {"query": str(prepared), "form": form, "letters": str(letters or folder)}
-    name = "parquet" if parquet else _Answers.name()
+    if parquet:
+        return _as_parquet(frame, str(folder), checkpoint, mode, trigger)
+    found.sparkSession.dataSource.register(_Answers)
+    places = Outputs(str(prepared), normal(folder), normal(letters or folder))
+    said = {"path": places.folder, "query": places.text, "form": form, "letters": places.letters}
     if not found.isStreaming:
-        batch = frame.write.format(name).options(**said).mode("append")
-        (batch.partitionBy("kind") if parquet else batch).save()
+        places.require(mode)
+        frame.write.format(_Answers.name()).options(**said).mode("append").option("replaces", mode).save()
         return None
-    stream = frame.writeStream.format(name).options(**said, checkpointLocation=str(checkpoint))
-    stream = stream.partitionBy("kind") if parquet else stream
+    assert checkpoint is not None
+    places.claim(checkpoint)
+    stream = frame.writeStream.format(_Answers.name()).options(**said, checkpointLocation=str(checkpoint))
+    return (stream.trigger(**trigger) if trigger else stream).start()
+
+
+def _as_parquet(
+    frame: DataFrame, folder: str, checkpoint: str | Path | None, mode: str, trigger: dict[str, Any]
+) -> StreamingQuery | None:
+    """By Spark's own writers."""
+    if not frame.isStreaming:
+        frame.write.format("parquet").partitionBy("kind").mode(mode).save(folder)
+        return None
+    stream = frame.writeStream.format("parquet").option("path", folder).partitionBy("kind")
+    stream = stream.option("checkpointLocation", str(checkpoint))
     return (stream.trigger(**trigger) if trigger else stream).start()
 
 
@@ -114,26 +135,26 @@ class _Answers(DataSource):
 class AnswersWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
     """A task writes drafts; the driver gives them their names, with the number of the micro-batch in them.
 
-    A micro-batch that comes again after a crash takes the place of what it had left.
+    A micro-batch that comes again after a crash takes the place of what it had left. Files of other queries
+    are left alone.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._text = options["query"]
+        self._places = Outputs(options["query"], options["path"], options["letters"])
         self._form = Form(options["form"])
-        self._folder = Path(options["path"])
-        self._letters = Path(options["letters"])
+        self._replaces = options.get("replaces") == "overwrite"
 
     @property
     def _query(self) -> Query:
-        return checked(self._text)
+        return checked(self._places.text)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """What a task does."""
-        lines: dict[str, list[str]] = {_MATCHES: [], _LETTERS: []}
+        lines: dict[str, list[str]] = {MATCHES: [], LETTERS: []}
         for batch in iterator:
             pairs = zip(batch.column("kind").to_pylist(), batch.column("json").to_pylist(), strict=True)
             for kind, line in pairs:
-                lines[_MATCHES if kind == MATCH else _LETTERS].append(line)
+                lines[MATCHES if kind == MATCH else LETTERS].append(line)
         return _Written(tuple((what, self._draft(what, some)) for what, some in lines.items() if some))
 
     def commit(
@@ -144,16 +165,22 @@ class AnswersWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
         """What the driver does when all tasks are done; without a number, everything is new."""
         drafts = [draft for message in messages if isinstance(message, _Written) for draft in message.drafts]
         name = uuid.uuid4().hex if batchId is None else f"{batchId:08}"
-        for what in (_MATCHES, _LETTERS):
-            folder = self._place(what)
-            stale = set(folder.glob(f"{what}-{name}-*"))
-            mine = [Path(path) for kind, path in drafts if kind == what]
+        for what in (MATCHES, LETTERS):
+            begin = f"{self._places.prefix(what)}{name}-"
+            stale = {
+                path
+                for path in self._places.files(what)
+                if (batchId is None and self._replaces) or path.rpartition("/")[2].startswith(begin)
+            }
+            mine = [path for kind, path in drafts if kind == what]
             for number, draft in enumerate(mine):
-                final = folder / f"{what}-{name}-{number:04}.{self._extension(what)}"
-                draft.replace(final)
+                final = join(self._places.of(what), f"{begin}{number:04}.{self._extension(what)}")
+                move(draft, final)
                 stale.discard(final)
-            for left in (*stale, *folder.glob(f"{_DRAFT}{what}-*")):
-                left.unlink(missing_ok=True)
+            # Of a batch, drafts of others may still be written.
+            left = self._places.files(what, DRAFT) if batchId is not None else ()
+            for path in (*stale, *left):
+                delete(path)
 
     def abort(
         self,
@@ -164,22 +191,15 @@ class AnswersWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
         for message in messages:
             if isinstance(message, _Written):
                 for _, path in message.drafts:
-                    Path(path).unlink(missing_ok=True)
+                    delete(path)
 
     def _draft(self, what: str, lines: Iterable[str]) -> str:
-        folder = self._place(what)
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{_DRAFT}{what}-{uuid.uuid4().hex}"
+        name = f"{DRAFT}{self._places.prefix(what)}{uuid.uuid4().hex}"
+        path = join(self._places.of(what), name)
         out = io.BytesIO()
-        write_lines(lines, self._form if what == _MATCHES else Form.NDJSON, self._query, out)
-        with path.open("wb") as file:
-            file.write(out.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        return str(path)
-
-    def _place(self, what: str) -> Path:
-        return self._folder if what == _MATCHES else self._letters
+        write_lines(lines, self._form if what == MATCHES else Form.NDJSON, self._query, out)
+        write_draft(path, out.getbuffer())
+        return path
 
     def _extension(self, what: str) -> str:
-        return EXTENSIONS[self._form if what == _MATCHES else Form.NDJSON]
+        return EXTENSIONS[self._form if what == MATCHES else Form.NDJSON]

@@ -28,7 +28,7 @@ def main(mode: str, folder: Path) -> None:
     checkpoint = folder / "checkpoint"
     plan = planned(spark, query, streams, checkpoint=checkpoint, most_bytes=MOST, piece_bytes=PIECE)
     if mode == "driver":
-        running = drive(plan, checkpoint, folder_sink(folder / "out"), processingTime=EVERY[mode])
+        running = drive(plan, checkpoint, folder_sink(folder / "out", query), processingTime=EVERY[mode])
     else:
         found = answers_of(plan).where("kind = 'match'").select("json")
         writer = found.writeStream.format("text").option("path", str(folder / "out"))

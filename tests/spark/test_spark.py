@@ -113,7 +113,7 @@ def test_a_stream_in_the_driver(spark: SparkSession, tmp_path: Path) -> None:
         )
     out = tmp_path / "out"
     seen: list[int] = []
-    write = folder_sink(out)
+    write = folder_sink(out, text)
 
     def sink(number: int, answers: Sequence[tuple[str, str]]) -> None:
         seen.append(number)

@@ -131,7 +131,7 @@ class _CrashError(Exception):
 def test_the_driver_hands_on_again_what_it_had_committed(spark: SparkSession, tmp_path: Path) -> None:
     text, streams = stocks(tmp_path, 120)
     checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
-    write = folder_sink(out)
+    write = folder_sink(out, text)
     given: list[int] = []
 
     def crashing(number: int, answers: Sequence[tuple[str, str]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,7 @@ pytestmark = [
 ]
 
 PAIRS = query("A ; B", "10 SECONDS SLIDING", head="CONSTRUCT { ?a :then ?b ; :by [ :v ?bv ] }")
+OTHER = query("A ; B", "9 SECONDS SLIDING", head="CONSTRUCT { ?a :then ?b ; :by [ :v ?bv ] }")
 FOUND = list(matches(PAIRS, letters("a1 b2 a3 b4 a5 a6 b7")))
 LINES = [line_of(match) for match in FOUND]
 LATE = json.dumps({"stream": f"{NS}S", "position": "event 3", "reason": "late", "payload": "a"})
@@ -75,6 +77,20 @@ def test_ndjson_is_a_match_a_line(spark: SparkSession, tmp_path: Path) -> None:
     assert text_of(tmp_path / "dead", "letters-*.ndjson") == sorted([LATE, BAD])
 
 
+def test_batches_of_several_queries_share_a_folder(spark: SparkSession, tmp_path: Path) -> None:
+    rows = frame(spark).coalesce(1)
+    save(rows, PAIRS, tmp_path)
+    save(rows, OTHER, tmp_path)
+    assert text_of(tmp_path, "matches-*") == sorted(2 * LINES)
+    with pytest.raises(spaseq.EngineError, match="has answers of this query: give another folder, or mode="):
+        save(rows, PAIRS, tmp_path)
+    save(rows, PAIRS, tmp_path, mode="append")
+    assert text_of(tmp_path, "matches-*") == sorted(3 * LINES)
+    save(rows.where("kind = 'match'"), PAIRS, tmp_path, mode="overwrite")
+    assert text_of(tmp_path, "matches-*") == sorted(2 * LINES)
+    assert text_of(tmp_path, "letters-*") == sorted([LATE, BAD])
+
+
 @pytest.mark.parametrize(
     ("form", "extension"), [("nquads", "nq"), ("trig", "trig"), ("messages", "messages")]
 )
@@ -103,18 +119,31 @@ def test_a_stream_that_crashes_leaves_each_match_once(spark: SparkSession, tmp_p
     said = [observed["answers"] for observed in metrics if "answers" in observed]
     assert sum(row.matches for row in said) == len(LINES)
     assert (sum(row.late for row in said), sum(row.bad for row in said)) == (1, 1)
-    before = sorted(out.iterdir())
+    before = sorted(out.glob("matches-*"))
     assert len(before) == len(LINES)
     # As if it had died in the middle of the last micro-batch, with more files than it makes next time.
     last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink()
     shutil.copy(before[-1], before[-1].with_name(before[-1].name.replace("-0000.", "-0007.")))
-    (out / ".draft-matches-left").write_text("half a li")
+    shutil.copy(before[-1], out / f".draft-{before[-1].name}")
+    # What another query has there, of the same micro-batch, and does there now.
+    number = before[-1].name.split("-")[2]
+    others = [out / f"matches-0123456789ab-{number}-0000.ndjson", out / ".draft-matches-0123456789ab-0"]
+    for other in others:
+        other.write_text("")
     run()
-    assert sorted(out.iterdir()) == before
-    assert text_of(out, "*") == sorted(LINES)
-    assert text_of(tmp_path / "dead", "*") == sorted([LATE, BAD])
+    assert sorted(out.glob("matches-*")) == sorted([*before, others[0]])
+    assert list(out.glob(".draft-*")) == [others[1]]
+    assert text_of(out, "matches-*") == sorted(LINES)
+    assert text_of(tmp_path / "dead", "letters-*") == sorted([LATE, BAD])
+    with pytest.raises(spaseq.EngineError, match="writes with checkpoint"):
+        save(rows, PAIRS, out, checkpoint=tmp_path / "another")
+    with pytest.raises(spaseq.EngineError, match="where this query writes as a stream"):
+        save(frame(spark), PAIRS, out, mode="append")
+    shutil.rmtree(checkpoint)
+    with pytest.raises(spaseq.EngineError, match="this checkpoint has not made"):
+        run()
 
 
 def test_parquet(spark: SparkSession, tmp_path: Path) -> None:
@@ -188,7 +217,8 @@ def test_the_drivers_folder(tmp_path: Path) -> None:
     write = folder_sink(tmp_path / "out", PAIRS, "nquads", letters=tmp_path / "dead")
     for _ in range(2):
         write(4, ANSWERS)
-    assert [file.name for file in (tmp_path / "out").iterdir()] == ["matches-00000004.nq"]
-    assert text_of(tmp_path / "dead", "letters-00000004.ndjson") == sorted([LATE, BAD])
-    with pytest.raises(spaseq.EngineError, match="query="):
-        folder_sink(tmp_path, form="trig")
+    (file,) = (tmp_path / "out").iterdir()
+    assert re.fullmatch(r"matches-[0-9a-f]{12}-00000004.nq", file.name)
+    assert text_of(tmp_path / "dead", "letters-*-00000004.ndjson") == sorted([LATE, BAD])
+    folder_sink(tmp_path / "out", OTHER)(4, ANSWERS)
+    assert len(list((tmp_path / "out").glob("matches-*"))) == 2

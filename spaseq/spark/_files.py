@@ -1,0 +1,173 @@
+"""Files by their locations: paths that every machine sees, ``file:`` and ``s3a:``, by pyarrow's file systems.
+
+S3 is found as Amazon's own tools find it: by ``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_ACCESS_KEY_ID`` and
+so on in the environment of driver and workers, by profiles or by roles.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Final, cast
+from urllib.parse import unquote
+from uuid import uuid4
+
+from pyarrow import fs
+
+from spaseq.errors import SourceError
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/.*)")
+_S3: Final = "s3a://"
+
+#: Files that do not count yet; readers of Hadoop's kind leave out what begins with a dot.
+DRAFT: Final = ".draft-"
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a file is known by: its size in bytes, and when it was last written, in nanoseconds."""
+
+    size: int
+    written: int
+
+
+def normal(location: str | Path) -> str:
+    """A location as all machines know it: an absolute path, or ``s3a://bucket/…``.
+
+    Raises SourceError for any other kind.
+
+    >>> normal("file:///data/a%20b.nq"), normal("s3a://ticks/may"), normal("/data/a.nq")
+    ('/data/a b.nq', 's3a://ticks/may', '/data/a.nq')
+    """
+    found = _SCHEME.fullmatch(str(location))
+    if found is None:
+        return str(Path(location).resolve())
+    scheme, rest = found.groups()
+    if scheme == "file":
+        return str(Path(unquote("/" + rest.lstrip("/"))).resolve())
+    if scheme in ("s3a", "s3"):
+        return f"{_S3}{rest.lstrip('/')}"
+    raise SourceError(
+        f"{location}: files of {scheme}: are neither read nor written here; known are paths, file: and s3a:"
+    )
+
+
+def is_local(location: str) -> bool:
+    """Whether a normal location is a path."""
+    return not location.startswith(_S3)
+
+
+def join(folder: str, name: str) -> str:
+    """A name in a folder."""
+    return f"{folder.rstrip('/')}/{name}"
+
+
+def listed(location: str) -> list[str] | None:
+    """The files of a folder or pattern, in no order, a file itself; None if there is nothing of that name."""
+    found = _info(location)
+    if found.type is fs.FileType.File:
+        return [location]
+    if found.type is fs.FileType.Directory:
+        return list(names(location))
+    if not glob.has_magic(location):
+        return None
+    if is_local(location):
+        return [str(Path(p).resolve()) for p in glob.glob(location, recursive=True) if Path(p).is_file()]
+    begin = location[: re.search(r"[*?[]", location).start()].rpartition("/")[0]  # type: ignore[union-attr]
+    return [path for path in names(begin, deep=True) if fnmatch(path, location)]
+
+
+def names(folder: str, *, deep: bool = False) -> Iterator[str]:
+    """The files in a folder, if there is one; ``deep``: in those below, too."""
+    system, path = _system(folder)
+    selector = fs.FileSelector(path, allow_not_found=True, recursive=deep)
+    for found in system.get_file_info(selector):
+        if found.type is fs.FileType.File:
+            yield found.path if is_local(folder) else _S3 + found.path
+
+
+def info(location: str) -> Info | None:
+    """What a file is known by; None if it is not there."""
+    found = _info(location)
+    return Info(found.size, found.mtime_ns or 0) if found.type is fs.FileType.File else None
+
+
+def opened(location: str) -> IO[bytes]:
+    """A file to be read from anywhere."""
+    if is_local(location):
+        return Path(location).open("rb")
+    system, path = _system(location)
+    return cast("IO[bytes]", system.open_input_file(path))
+
+
+def write(location: str, data: bytes | memoryview) -> None:
+    """Writes a file as a whole, or not at all; what was there before is replaced."""
+    folder, _, name = location.rpartition("/")
+    if is_local(location):
+        draft = f"{folder}/{DRAFT}{name}-{uuid4().hex}"
+        write_draft(draft, data)
+        move(draft, location)
+    else:
+        write_draft(location, data)
+
+
+def write_draft(location: str, data: bytes | memoryview) -> None:
+    """Writes a new file, to stay; its folder is made."""
+    if is_local(location):
+        path = Path(location)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return
+    system, path_there = _system(location)
+    with system.open_output_stream(path_there) as out:
+        out.write(data)
+
+
+def move(source: str, target: str) -> None:
+    """Gives a file another name, in place of what had it: as a whole, in an object store, too."""
+    if is_local(source):
+        Path(source).replace(target)
+    else:
+        system, path = _system(source)
+        system.move(path, _system(target)[1])
+
+
+def delete(location: str) -> None:
+    """Deletes a file, if it is there."""
+    if is_local(location):
+        Path(location).unlink(missing_ok=True)
+        return
+    system, path = _system(location)
+    with suppress(FileNotFoundError):
+        system.delete_file(path)
+
+
+def _info(location: str) -> fs.FileInfo:
+    system, path = _system(location)
+    return system.get_file_info(path)
+
+
+def _system(location: str) -> tuple[fs.FileSystem, str]:
+    if is_local(location):
+        return _here(), location
+    return _there(), location.removeprefix(_S3)
+
+
+@lru_cache(maxsize=1)
+def _here() -> fs.FileSystem:
+    return fs.LocalFileSystem()
+
+
+@lru_cache(maxsize=1)
+def _there() -> fs.FileSystem:
+    return fs.S3FileSystem()

@@ -1,0 +1,86 @@
+"""A session fills in what was left open, and overrides nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spaseq
+
+pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+
+from pyspark.sql import SparkSession  # noqa: E402  # after the skip
+
+from spaseq.spark import session  # noqa: E402
+from spaseq.spark._files import normal  # noqa: E402
+from spaseq.spark._pieces import files  # noqa: E402
+from spaseq.spark.sessions import submitted  # noqa: E402
+
+
+def test_what_was_submitted_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# of all\n\nspark.sql.session.timeZone Europe/Berlin\nspark.ui.enabled=true\n"
+    )
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    assert submitted() == frozenset()
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert submitted() == {"spark.sql.session.timeZone", "spark.ui.enabled"}
+    arguments = "--driver-memory 8g --conf spark.sql.shuffle.partitions=64 --conf 'spark.x=a b' pyspark-shell"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+    assert submitted() >= {"spark.driver.memory", "spark.sql.shuffle.partitions", "spark.x"}
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf=spark.y=1 pyspark-shell")
+    assert "spark.y" in submitted()
+
+
+PROGRAM = """
+import json, sys
+from spaseq.spark import session
+spark = session("local[1]", jars=[sys.argv[1]])
+names = ["spark.sql.shuffle.partitions", "spark.sql.session.timeZone", "spark.driver.memory", "spark.jars",
+         "spark.python.daemon.module"]
+print(json.dumps([spark.conf.get(name) for name in names]))
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_what_was_submitted_stays(tmp_path: Path) -> None:
+    jar = tmp_path / "mine.jar"
+    jar.write_bytes(b"PK\5\6" + bytes(18))
+    more = "--conf spark.sql.shuffle.partitions=7 --conf spark.sql.session.timeZone=Asia/Tokyo pyspark-shell"
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(jar)],
+        env={**os.environ, "PYSPARK_SUBMIT_ARGS": more},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found[:3] == ["7", "Asia/Tokyo", "2g"]
+    assert found[3].endswith("mine.jar")
+    assert found[4] == "spaseq.spark.daemon"
+
+
+def test_an_active_session_takes_no_jars(spark: SparkSession) -> None:
+    assert session() is spark
+    with pytest.raises(spaseq.EngineError, match="a Spark session is active"):
+        session(packages=["org.example:a:1"])
+
+
+def test_locations(tmp_path: Path) -> None:
+    (tmp_path / "a b.nq").write_text("")
+    assert files(f"file://{tmp_path}/a%20b.nq") == [tmp_path / "a b.nq"]
+    assert normal(f"file:{tmp_path}") == str(tmp_path)
+    assert normal("s3a://ticks/may/") == "s3a://ticks/may/"
+    with pytest.raises(spaseq.SourceError, match="s3a://ticks/may: streams are not read from s3a: yet"):
+        files("s3a://ticks/may")
+    with pytest.raises(spaseq.SourceError, match="hdfs://x/y: files of hdfs: are neither read nor written"):
+        files("hdfs://x/y")
