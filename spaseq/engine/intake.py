@@ -26,6 +26,7 @@ import numpy as np
 from spaseq.engine.order import Reorder
 from spaseq.events import EventBatch, concatenate
 from spaseq.gpm.discrimination import Discrimination
+from spaseq.matching.sharing.cohort import Cohort
 from spaseq.why.sample import Sample
 
 if TYPE_CHECKING:
@@ -186,6 +187,9 @@ class Intake:
             if not query.handle.done:
                 self._seat(query)
                 self._begun.append((query, batch))
+        cohort = Cohort()
+        for query in new:
+            query.pipeline.share(cohort)
 
     def beginning(self) -> Sequence[tuple[Registered, EventBatch]]:
         """The queries whose first event is there, and which; whether it concerns them or not."""

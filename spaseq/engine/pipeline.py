@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
@@ -46,6 +46,10 @@ from spaseq.why.diagnosis import GpmStats
 from spaseq.why.evidence import Evidence
 from spaseq.why.sample import Sample
 
+if TYPE_CHECKING:
+    from spaseq.matching.sharing.cohort import Cohort
+    from spaseq.matching.sharing.group import Member
+
 #: Evaluators that may be told of the events alone in which some GPM has a solution.
 _PASSED_OVER: Final = frozenset(
     {"kernel", "runs", "reference", "enumeration", "lazy", "tree", "parameterized"}
@@ -58,9 +62,11 @@ class Stats:
 
     ``relevant``: so many of its ``events`` are such that some GPM has a solution; ``rows`` are those of all
     ``matches``; ``unskipped``: so many of these had no event for SKIP TO to go to but their own first;
-    ``shared_with``: so many other queries run as one with it; ``late``: so many events came too late for it.
-    ``watermark``: the time up to which it has processed its streams, in microseconds since the epoch or in
-    ticks; None before the first event. ``gpms``: the same by GPM.
+    ``shared_with``: so many other queries run as one with it; ``shared``: how many queries, itself included,
+    have the partial matches of its first element in common, of its first two, and so on; empty if it shares
+    none. ``late``: so many events came too late for it. ``watermark``: the time up to which it has processed
+    its streams, in microseconds since the epoch or in ticks; None before the first event. ``gpms``: the same
+    by GPM.
     """
 
     events: int = 0
@@ -71,6 +77,7 @@ class Stats:
     shared_with: int = 0
     late: int = 0
     watermark: int | None = None
+    shared: tuple[int, ...] = ()
     gpms: dict[str, GpmStats] = field(default_factory=dict)
 
 
@@ -153,6 +160,7 @@ class Pipeline:
         self._only_first = isinstance(query.form, Ask)
         self._chosen = check(evaluator, self.pattern) if evaluator else choose(self.pattern).name
         self._matcher: Matcher | ByColumns | None = None
+        self._member: Member | None = None
         self._begin = start
         self._clock: Clock | None = None
         self._position = 0
@@ -185,6 +193,8 @@ class Pipeline:
         """What it has seen and done."""
         if self._seat is not None:
             self._seat.settle(self._stats)
+            if self._member is not None:
+                self._stats.shared = self._member.shared
         return self._stats
 
     # --- among others, which have the same events -----------------------------------------------
@@ -220,6 +230,17 @@ class Pipeline:
         """From now on it gets those events that concern it; ``seat`` counts, and fills the ``sample``."""
         self._seat, self._sample = seat, sample
 
+    def share(self, cohort: Cohort) -> None:
+        """Shares partial matches with others that see the same events from the first."""
+        gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
+        if (
+            self._chosen == "kernel"
+            and self._begin is None
+            and not self.done
+            and len(gpms) == len(self._gpms)
+        ):
+            self._member = cohort.enter(self.pattern, gpms, self._context, self._dictionary)
+
     def begin(self, batch: EventBatch) -> None:
         """The first event of its streams is there, and perhaps passed over."""
         if self._begin is None:
@@ -235,7 +256,9 @@ class Pipeline:
     def leave(self) -> None:
         """It is over: what comes is not counted."""
         if self._seat is not None:
-            self._seat.settle(self._stats)
+            self._stats = self.stats  # brought up to date
+            if self._member is not None:
+                self._member.leave(self._stats.events)
             self._seat.leave()
             self._seat = None
             self._sample = None if self._sample is None else self._sample.copy()
@@ -247,6 +270,12 @@ class Pipeline:
 
         ``position``: how many came before, those that were passed over included.
         """
+        if self._member is not None and position is not None and self._begin is not None:
+            # What these events are to the others cannot wait until somebody asks for this query's matches.
+            self._member.see(batch, position, self._begin)
+        return self._process(batch, position)
+
+    def _process(self, batch: EventBatch, position: int | None) -> Iterator[MatchBatch]:
         if position is not None:
             self._position = position
         if self._seen is not None:
@@ -383,6 +412,9 @@ class Pipeline:
         self._clock = batch.clock
         begin = int(batch.time[0]) if self._begin is None else self._begin
         window = bounds(self.query.window, batch.clock is Clock.TICKS, begin)
+        if self._member is not None and self._member.is_shared:
+            self._matcher = self._member
+            return self._matcher
         self._matcher = by_columns(self._chosen, self.pattern, self._dictionary, self._context, window)
         if self._matcher is None:
             make = self._make_evaluators(window)

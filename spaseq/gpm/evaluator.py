@@ -63,8 +63,9 @@ class GpmEvaluator:
         self._prepared: dict[Group, Route] = {}
         self._names = sorted(variables(stateless) | {n for n in (self._time, self._graph) if n})
         asked = question(gpm, stateless)
-        self._number = self._sharing.number((asked.key, streams, kb))
-        self._order = asked.names
+        #: Equal for those that ask the same of an event; ``names`` are the variables in their order.
+        self.number = self._sharing.number((asked.key, streams, kb))
+        self.names = asked.names
         reason = covers(stateless) or self._event_in_graph(stateless)
         self.route = "spectra" if reason is None else "general"
         self.reason = reason or "joins of views cover the pattern"
@@ -81,27 +82,27 @@ class GpmEvaluator:
     def evaluate(self, batch: EventBatch) -> Solutions:
         """The solutions of every event of the GPM's streams; ``event`` counts in ``batch``."""
         shared = self._sharing.of(batch)
-        known = shared.columns.get(self._number)
+        known = shared.columns.get(self.number)
         if known is not None:
-            return renamed_columns(known[1], known[0], self._order)
+            return renamed_columns(known[1], known[0], self.names)
         if shared.few and self._rowwise is not None:
             found = from_rows(self._names, self.by_event(batch))
         else:
             found = self._by_columns(shared.part(self._streams))
-        shared.columns[self._number] = self._order, found
+        shared.columns[self.number] = self.names, found
         return found
 
     def by_event(self, batch: EventBatch) -> ByEvent:
         """The solutions of every event that has some."""
         shared = self._sharing.of(batch)
-        known = shared.rows.get(self._number)
+        known = shared.rows.get(self.number)
         if known is not None:
-            return renamed_rows(known[1], known[0], self._order)
+            return renamed_rows(known[1], known[0], self.names)
         if shared.few and self._rowwise is not None:
             found = self._by_rows(shared, self._rowwise)
         else:
             found = self.evaluate(batch).by_event()
-        shared.rows[self._number] = self._order, found
+        shared.rows[self.number] = self.names, found
         return found
 
     def _by_columns(self, part: Part) -> Solutions:

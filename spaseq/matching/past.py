@@ -171,6 +171,11 @@ class Past:
         self._seen.clear()
         self._last = None
 
+    def since(self, start: int) -> list[Chunk]:
+        """The batches that begin after a position."""
+        first = max(self._gone, bisect_right(self._starts, start))
+        return [self._chunks[begin] for begin in self._starts[first:]]
+
     def chunks(self, positions: Ints) -> list[Chunk]:
         """The batches in which events are."""
         first = bisect_right(self._starts, int(positions.min())) - 1

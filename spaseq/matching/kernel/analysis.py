@@ -83,23 +83,25 @@ class Chain:
 class Analysis:
     """Everything about a query that its tables are written from; the variables ``derived`` join nothing.
 
-    Raises ``BeyondTables``.
+    ``start``: where its automaton begins, if it is not compiled of the pattern. Raises ``BeyondTables``.
     """
 
-    def __init__(self, pattern: SequencePattern, derived: Container[str] = ()) -> None:
+    def __init__(
+        self, pattern: SequencePattern, derived: Container[str] = (), start: Place | None = None
+    ) -> None:
         self.pattern = pattern
         self._derived = derived
-        self.program = Program(compile_pattern(pattern))
+        self.start = start or Program(compile_pattern(pattern)).start
         self.gpms = tuple(pattern.gpms)
         self._inside: dict[int, tuple[int, ...]] = {}
         self._locate(pattern.root, ())
         self.atoms = {node.id: node for node in walk(pattern.root) if isinstance(node, Atom)}
         self.kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
-        self.places = self._reachable(self.program.start)
+        self.places = self._reachable(self.start)
         self.gates = [gate for place in self.places for gate in place.gates]
         #: Matches may wait for the end of their window.
         self.trails = may_trail(pattern.root)
-        self.absences = Absences(self.program.start, self.trails)
+        self.absences = Absences(self.start, self.trails)
         self.free = {
             check.atom.id: check.free for a in self.absences.all for check in self.absences.checks(a)
         }

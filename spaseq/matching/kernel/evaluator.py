@@ -15,9 +15,10 @@ import numpy.typing as npt
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
+from spaseq.limits import Budget
 from spaseq.matching.context import Context
 from spaseq.matching.found import Block
-from spaseq.matching.host import Order, may_end_together
+from spaseq.matching.host import Key, Order, may_end_together
 from spaseq.matching.kernel import _kernel as k
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_memo as memo
@@ -29,7 +30,7 @@ from spaseq.matching.kernel.lookups import Lookups
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables import compile_tables
+from spaseq.matching.kernel.tables import Compiled, compile_tables
 from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
 from spaseq.matching.model import Bounds
 from spaseq.terms import Dictionary
@@ -42,12 +43,22 @@ _START: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
 
 
 class Kernel:
-    """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery."""
+    """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery.
+
+    ``compiled``: its tables, if there are some already; ``budget``: what it may keep, if not the context's.
+    """
 
     def __init__(
-        self, pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+        self,
+        pattern: SequencePattern,
+        dictionary: Dictionary,
+        context: Context,
+        bounds: Bounds,
+        compiled: Compiled | None = None,
+        budget: Budget | None = None,
     ) -> None:
-        self._compiled = compile_tables(pattern, dictionary.pin)
+        self._compiled = compiled or compile_tables(pattern, dictionary.pin)
+        self._budget = budget or context.budget
         self._keys = tuple(variable.name for variable in pattern.query.partition)
         self._bounds = bounds
         self._tables = self._compiled.tables
@@ -55,9 +66,7 @@ class Kernel:
         for i, limit in enumerate(self._compiled.limits):
             self._tables[self._tables[v.LIMITS] + i] = bounds.lasts(limit)
         c = self._compiled
-        self._columns = Columns(
-            dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, context.budget
-        )
+        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, self._budget)
         self._lookups = Lookups(c.lookups, dictionary)
         past = self._columns.past
         self._exact = Exact(pattern, c, context, past, bounds)
@@ -68,7 +77,6 @@ class Kernel:
         self._several = may_end_together(pattern)
         self._open = Open(bounds.reach)
         self._certain = Certain(c, self._replay, bounds.reach)
-        self._budget = context.budget
         self._memory = memory(self._compiled, _START, self._budget)
         self._start = 0
 
@@ -255,8 +263,12 @@ class Kernel:
             path = self._path(int(m[wait + mem.NODE]))
             parts = len(self._compiled.candidates[number].parts)
             step = [(positions[j], number + j) for j in range(parts)] or [(event, number)]
-            m[m[mem.ANSWERS] + i] = self._replay.is_relevant(path, step, key)
+            m[m[mem.ANSWERS] + i] = self._is_relevant(path, step, key)
         m[mem.ANSWERED] = m[mem.ASKED]
+
+    def _is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        """Whether an event, or several at one time, are relevant for a candidate of a run."""
+        return self._replay.is_relevant(path, step, key)
 
     def _path(self, node: int) -> Path:
         path = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,33 @@ from spaseq.matching.plain import Columns, Site, Sites, arranged, mixed
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+class Runs(NamedTuple):
+    """Runs that ended, in the order in which they were found, a row each.
+
+    ``ends`` are the last event and the partition, as numbers; ``keys`` the partition's values; ``ways`` how
+    they ended; ``depths`` how many events they have. ``steps`` are those events, one run after the other:
+    position, candidate, and row.
+    """
+
+    ends: Ints
+    keys: Ints
+    ways: Ints
+    depths: Ints
+    steps: Ints
+
+
+def unrolled(m: Ints, keys: int) -> Runs:
+    """The runs found since the last call in a kernel's memory, which forgets them; ``keys`` a partition."""
+    count = int(m[mem.FOUND_COUNT])
+    rows = m[m[mem.FOUND] : m[mem.FOUND] + count * lay.FOUND_SIZE].reshape(-1, lay.FOUND_SIZE)
+    depths = m[rows[:, 2] + mem.DEPTH]
+    ends, ways = rows[:, :2].copy(), rows[:, 3].copy()
+    values = m[rows[:, 1:2] + (mem.KEY + np.arange(keys))]
+    steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
+    k.unroll(m, steps.ravel())
+    return Runs(ends, values, ways, depths, steps)
 
 
 class Matches:
@@ -68,14 +96,13 @@ class Matches:
 
     def of(self, m: Ints) -> Iterator[Block]:
         """The matches found since the last call in a kernel's memory, which forgets them."""
-        count = int(m[mem.FOUND_COUNT])
-        rows = m[m[mem.FOUND] : m[mem.FOUND] + count * lay.FOUND_SIZE].reshape(-1, lay.FOUND_SIZE)
-        depths = m[rows[:, 2] + mem.DEPTH]
-        ways = rows[:, 3].copy()
-        keys = m[rows[:, 1:2] + (mem.KEY + np.arange(self._keys))]
-        groups = np.concatenate([[0], np.cumsum((rows[1:, :2] != rows[:-1, :2]).any(axis=1))])
-        steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
-        k.unroll(m, steps.ravel())
+        return self.of_runs(unrolled(m, self._keys))
+
+    def of_runs(self, runs: Runs) -> Iterator[Block]:
+        """The matches that runs are."""
+        ends, keys, ways, depths, steps = runs
+        count = len(ways)
+        groups = np.concatenate([[0], np.cumsum((ends[1:] != ends[:-1]).any(axis=1))])
         block = self._block(keys, depths, steps)
         simple = self._are_simple(block, ways, steps)
         size = np.bincount(groups)[groups]

@@ -85,7 +85,12 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> C
     if len(query.streams) > 60:
         raise BeyondTables("there are at most 60 streams", str(len(query.streams)))
     taken = split(pattern)
-    return _Writer(Analysis(taken.pattern, taken.derived), taken.derived, intern).compiled()
+    return write(Analysis(taken.pattern, taken.derived), taken.derived, intern)
+
+
+def write(analysis: Analysis, derived: Mapping[str, Derived], intern: Callable[[Term], int]) -> Compiled:
+    """The tables of what was analysed."""
+    return _Writer(analysis, derived, intern).compiled()
 
 
 class _Writer:

@@ -1,0 +1,196 @@
+"""A query under names that say where in a sequence a thing comes from, so that equal beginnings are equal.
+
+Each element of a sequence has a number, given by the elements before it, the operator, and what it asks. Its
+places and the variables that it is the first to name are called after that number. So two queries call
+all that their sequences have in common the same, up to where they part, and nothing behind that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, cast
+
+from pyoxigraph import BlankNode
+
+from spaseq.automaton.normal import is_strict
+from spaseq.automaton.pattern import Atom, Chain, Either, GpmPart, Kleene, Node, SequencePattern, walk
+from spaseq.language.syntax import Consume, Strategy, Var
+from spaseq.matching.kernel.derived import split
+
+
+class Numbers:
+    """Numbers things: equal ones alike."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+
+    def of(self, thing: object) -> int:
+        """The number of a thing, the next one if it is new."""
+        return self._numbers.setdefault(thing, len(self._numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a GPM asks of an event: a number, equal for those that ask the same; its variables in order."""
+
+    number: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Canonical:
+    """A query under common names.
+
+    ``beginnings`` are the numbers of its elements; ``variables`` and ``gpms`` map its names to common ones.
+    """
+
+    pattern: SequencePattern
+    beginnings: tuple[int, ...]
+    variables: Mapping[str, str]
+    gpms: Mapping[str, str]
+
+
+def canonical(pattern: SequencePattern, asked: Mapping[str, Asked], numbers: Numbers) -> Canonical | None:
+    """A query under the names that ``numbers`` gives; None if it is none that can share partial matches.
+
+    Those can that are elements one after the other, of GPMs, Kleenes and alternatives, by ``;`` and ``:``.
+    What else an event does to a partial match is not up to its own elements alone: to ``,`` any event of its
+    partition matters, to a negation whatever is between, to CONSUME the matches found.
+    """
+    root, query = pattern.root, pattern.query
+    if not isinstance(root, Chain) or pattern.where or pattern.mixed or pattern.negated or pattern.witnesses:
+        return None
+    if query.skip is not None or query.consume is Consume.ANY or split(pattern).derived:
+        return None
+    nodes = list(walk(root))
+    if any(is_strict(node) or not isinstance(node, Atom | Chain | Either | Kleene) for node in nodes):
+        return None
+    return _Canonical(pattern, asked, numbers).made(root)
+
+
+class _Canonical:
+    def __init__(self, pattern: SequencePattern, asked: Mapping[str, Asked], numbers: Numbers) -> None:
+        self._pattern = pattern
+        self._asked = asked
+        self._numbers = numbers
+        self._names = {v.name: f"by {i}" for i, v in enumerate(pattern.query.partition)}
+        # Those that the element at hand is the first to name.
+        self._new: dict[str, str] = {}
+        self._ids: dict[int, int] = {}
+
+    def made(self, root: Chain) -> Canonical:
+        beginnings: list[int] = []
+        items: list[Node] = []
+        for item, operator in zip(root.items, (None, *root.operators), strict=True):
+            number = self._number(item, operator, beginnings[-1] if beginnings else None)
+            beginnings.append(number)
+            items.append(self._node(item))
+        pattern, query = self._pattern, self._pattern.query
+        gpms = {name: self._gpm(part) for name, part in pattern.gpms.items()}
+        made = replace(
+            pattern,
+            query=replace(query, partition=tuple(Var(self._names[v.name]) for v in query.partition)),
+            root=Chain(self._numbers.of(("chain", tuple(beginnings))), tuple(items), root.operators),
+            gpms={part.name: part for part in gpms.values()},
+            group_of={self._names[name]: self._ids[kleene] for name, kleene in pattern.group_of.items()},
+            owners={
+                self._names[name]: tuple(self._ids[kleene] for kleene in kleenes)
+                for name, kleenes in pattern.owners.items()
+            },
+        )
+        common = {name: part.name for name, part in gpms.items()}
+        return Canonical(made, tuple(beginnings), self._names, common)
+
+    def _number(self, item: Node, operator: Strategy | None, before: int | None) -> int:
+        """The number of an element; names what is new in it."""
+        self._new = {}
+        nodes = [node.id for node in walk(item)]
+        shape = self._shape(item)
+        owners = tuple(
+            tuple(
+                nodes.index(kleene) if kleene in nodes else -1
+                for kleene in self._pattern.owners.get(name, ())
+            )
+            for name in self._new
+        )
+        number = self._numbers.of((before, operator, shape, owners))
+        for place, name in enumerate(self._new):
+            self._names[name] = f"{number}.{place}"
+        for place, node in enumerate(nodes):
+            self._ids[node] = self._numbers.of(("node", number, place))
+        return number
+
+    def _shape(self, node: Node) -> object:
+        """What a node asks, without the identities of places."""
+        match node:
+            case Atom(gpm=gpm, filters=filters, loose=loose):
+                asked = self._asked[gpm]
+                more = sorted(self._pattern.gpms[gpm].variables - set(asked.names))
+                names = tuple(self._name(name) for name in (*asked.names, *more))
+                return "gpm", asked.number, names, self._renamed(filters), self._renamed(loose)
+            case Kleene(element=element, own=own):
+                shape = self._shape(element)
+                names = tuple(sorted(map(self._name, own)))
+                return "repeated", node.minimum, node.maximum, node.strategy, node.reluctant, names, shape
+            case Chain(items=items, operators=operators):
+                return "chain", operators, tuple(map(self._shape, items))
+            case Either(operands=operands, closed=closed, apart=apart, places=places):
+                return "either", apart, places, *map(self._shape, operands), "|", *map(self._shape, closed)
+            case _:
+                raise TypeError(node)
+
+    def _node(self, node: Node) -> Node:
+        """A node under common names."""
+        changes: dict[str, Any] = {"id": self._ids[node.id]}
+        match node:
+            case Atom(gpm=gpm, filters=filters, loose=loose):
+                changes |= {"gpm": self._called(gpm)}
+                changes |= {"filters": self._renamed(filters), "loose": self._renamed(loose)}
+            case Kleene(element=element, own=own):
+                changes |= {"element": self._node(element), "own": frozenset(map(self._name, own))}
+            case Chain(items=items):
+                changes["items"] = tuple(map(self._node, items))
+            case Either(operands=operands, closed=closed):
+                changes["operands"] = tuple(map(self._node, operands))
+                changes["closed"] = tuple(map(self._node, closed))
+            case _:
+                raise TypeError(node)
+        return cast("Node", replace(node, **changes))
+
+    def _gpm(self, part: GpmPart) -> GpmPart:
+        renamed = self._renamed(part.gpm)
+        return GpmPart(
+            replace(renamed, name=self._called(part.name)),
+            part.streams,
+            self._renamed(part.stateless),
+            self._renamed(part.correlated),
+            frozenset(map(self._name, part.variables)),
+        )
+
+    def _called(self, gpm: str) -> str:
+        asked = self._asked[gpm]
+        return f"{asked.number} {' '.join(map(self._name, asked.names))}"
+
+    def _name(self, name: str) -> str:
+        found = self._names.get(name)
+        return self._new.setdefault(name, f"new {len(self._new)}") if found is None else found
+
+    def _renamed(self, tree: Any) -> Any:
+        """A part of a syntax tree under common names."""
+        blanks: dict[str, BlankNode] = {}
+
+        def renamed(part: Any) -> Any:
+            if isinstance(part, Var):
+                return Var(self._name(part.name))
+            if isinstance(part, BlankNode):
+                return blanks.setdefault(part.value, BlankNode(f"b{len(blanks)}"))
+            if isinstance(part, tuple):
+                return tuple(map(renamed, part))
+            if is_dataclass(part) and not isinstance(part, type):
+                return replace(
+                    part, **{f.name: renamed(getattr(part, f.name)) for f in fields(part) if f.compare}
+                )
+            return part
+
+        return renamed(tree)

@@ -1,0 +1,154 @@
+"""Automata of several queries as one, up to where the queries part.
+
+The queries are under common names (``canonical``), so two of their gates are one if they are equal, and
+lead to one place. A partial match of the whole is one of all the queries that have its gate: which these are
+is known of the gate, and nothing has to be kept with the partial match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.nfa import Action
+from spaseq.automaton.pattern import Either, SequencePattern
+from spaseq.language.syntax import Strategy
+from spaseq.matching.kernel.analysis import Analysis
+from spaseq.matching.kernel.tables import Compiled, write
+from spaseq.matching.runs.program import Gate, Place, Way
+from spaseq.terms import Term
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Tables of several queries, the members, as one.
+
+    ``gates`` are the members that each gate is of. ``candidates`` and ``accepts`` say of each member what the
+    whole's numbers are as its own; -1: nothing.
+    """
+
+    pattern: SequencePattern
+    compiled: Compiled
+    gates: tuple[frozenset[int], ...]
+    candidates: tuple[Ints, ...]
+    accepts: tuple[Ints, ...]
+
+
+def merge(patterns: Sequence[SequencePattern], intern: Callable[[Term], int]) -> Merged:
+    """The automata of queries under common names, as one."""
+    first = patterns[0]
+    whole = replace(
+        first,
+        root=Either(-1, tuple({pattern.root.id: pattern.root for pattern in patterns}.values()), apart=True),
+        gpms={name: part for pattern in patterns for name, part in pattern.gpms.items()},
+        group_of={name: kleene for pattern in patterns for name, kleene in pattern.group_of.items()},
+        owners={name: kleenes for pattern in patterns for name, kleenes in pattern.owners.items()},
+    )
+    members = [Analysis(pattern) for pattern in patterns]
+    merger = _Merger()
+    start = merger.place({number: member.start for number, member in enumerate(members)})
+    analysis = Analysis(whole, start=start)
+    accepts = [(ends, merger.accepts[place][ends]) for place in analysis.places for ends in place.accepts]
+    return Merged(
+        whole,
+        write(analysis, {}, intern),
+        tuple(frozenset(member for of in merger.ways[gate] for member in of) for gate in analysis.gates),
+        tuple(_candidates(analysis, merger.ways, number, member) for number, member in enumerate(members)),
+        tuple(_accepts(accepts, number, member) for number, member in enumerate(members)),
+    )
+
+
+class _Merger:
+    """Puts places together: each is of some members, for each of which it is one of their own."""
+
+    def __init__(self) -> None:
+        #: Of each gate and each of its ways, the members' gates and the numbers of the way there.
+        self.ways: dict[Gate, list[dict[int, tuple[Gate, int]]]] = {}
+        self.accepts: dict[Place, dict[tuple[Action, ...], dict[int, Place]]] = {}
+        self._places: dict[frozenset[tuple[int, Place]], Place] = {}
+
+    def place(self, own: Mapping[int, Place]) -> Place:
+        """The place that is these places of the members."""
+        key = frozenset(own.items())
+        known = self._places.get(key)
+        if known is not None:
+            return known
+        made = self._places[key] = Place()
+        accepts: dict[tuple[Action, ...], dict[int, Place]] = {}
+        alike: dict[object, dict[int, Gate]] = {}
+        for member, place in own.items():
+            for ends in place.accepts:
+                accepts.setdefault(ends, {})[member] = place
+            for gate in place.gates:
+                alike.setdefault(_what(gate), {})[member] = gate
+        made.accepts = tuple(accepts)
+        made.orders = ((),) * len(accepts)
+        self.accepts[made] = accepts
+        made.gates = tuple(map(self._gate, alike.values()))
+        return made
+
+    def _gate(self, own: dict[int, Gate]) -> Gate:
+        ways: dict[object, dict[int, tuple[Gate, int]]] = {}
+        for member, gate in own.items():
+            for i, way in enumerate(gate.ways):
+                ways.setdefault(_step(way), {})[member] = gate, i
+        made = replace(
+            next(iter(own.values())),
+            ways=tuple(map(self._way, ways.values())),
+            gpms=frozenset(gpm for gate in own.values() for gpm in gate.gpms),
+        )
+        self.ways[made] = list(ways.values())
+        return made
+
+    def _way(self, own: dict[int, tuple[Gate, int]]) -> Way:
+        found = {member: gate.ways[i] for member, (gate, i) in own.items()}
+        target = self.place({member: way.target for member, way in found.items()})
+        return replace(next(iter(found.values())), target=target)
+
+
+def _what(gate: Gate) -> object:
+    """Equal for gates that are one. Where ``;`` is not to skip what others wait for, there is no other."""
+    alone = tuple(map(_step, gate.ways)) if gate.strategy is Strategy.NEXT else ()
+    return gate.ends, gate.strategy, gate.rivals, gate.inside, gate.key, alone, gate.order
+
+
+def _step(way: Way) -> object:
+    """All of a way but where it leads."""
+    return way.begins, way.unit, way.inside
+
+
+def _candidates(
+    whole: Analysis, ways: Mapping[Gate, list[dict[int, tuple[Gate, int]]]], member: int, own: Analysis
+) -> Ints:
+    """A way is one candidate, since there is no ``&``; behind the ways are rivals that are none."""
+    begins, count = dict[Gate, int](), 0
+    for gate in own.gates:
+        begins[gate] = count
+        count += _size(own, gate)
+    found: list[int] = []
+    for gate in whole.gates:
+        for of in ways[gate]:
+            found.append(begins[of[member][0]] + of[member][1] if member in of else -1)
+        mine = next((of[member][0] for of in ways[gate] if member in of), None)
+        for i in range(len(ways[gate]), _size(whole, gate)):
+            found.append(-1 if mine is None else begins[mine] + i)
+    return np.array(found, dtype=np.int64)
+
+
+def _size(analysis: Analysis, gate: Gate) -> int:
+    return sum(len(parts) for parts, _ in analysis.candidates(gate))
+
+
+def _accepts(
+    accepts: Sequence[tuple[tuple[Action, ...], Mapping[int, Place]]], member: int, own: Analysis
+) -> Ints:
+    numbers: dict[tuple[Place, tuple[Action, ...]], int] = {}
+    for number, way in enumerate((place, ends) for place in own.places for ends in place.accepts):
+        numbers.setdefault(way, number)
+    found = [numbers[of[member], ends] if member in of else -1 for ends, of in accepts]
+    return np.array(found, dtype=np.int64)
