@@ -10,7 +10,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import lru_cache
@@ -120,17 +120,24 @@ def write(location: str, data: bytes | memoryview) -> None:
 
 def write_draft(location: str, data: bytes | memoryview) -> None:
     """Writes a new file, to stay; its folder is made."""
+    with drafted(location) as out:
+        out.write(data)
+
+
+@contextmanager
+def drafted(location: str) -> Iterator[IO[bytes]]:
+    """A new file to be written, to stay once it is closed; its folder is made."""
     if is_local(location):
         path = Path(location)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         return
     system, path_there = _system(location)
     with system.open_output_stream(path_there) as out:
-        out.write(data)
+        yield out
 
 
 def move(source: str, target: str) -> None:

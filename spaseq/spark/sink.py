@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -24,7 +25,7 @@ from pyspark.sql.types import StructType
 from spaseq.errors import EngineError
 from spaseq.language import checked, prepare
 from spaseq.language.syntax import Query
-from spaseq.spark._files import DRAFT, delete, join, move, normal, write_draft
+from spaseq.spark._files import DRAFT, delete, drafted, join, move, normal
 from spaseq.spark._forms import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark._lines import BAD, LATE, MATCH
 from spaseq.spark._outputs import LETTERS, MATCHES, Outputs
@@ -149,13 +150,30 @@ class AnswersWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
         return checked(self._places.text)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """What a task does."""
-        lines: dict[str, list[str]] = {MATCHES: [], LETTERS: []}
-        for batch in iterator:
-            pairs = zip(batch.column("kind").to_pylist(), batch.column("json").to_pylist(), strict=True)
-            for kind, line in pairs:
-                lines[MATCHES if kind == MATCH else LETTERS].append(line)
-        return _Written(tuple((what, self._draft(what, some)) for what, some in lines.items() if some))
+        """What a task does: lines are written as they come, so that no more of them are held than a batch."""
+        drafts: list[tuple[str, str]] = []
+        with ExitStack() as open_files:
+
+            def opened(what: str) -> IO[bytes]:
+                name = f"{DRAFT}{self._places.prefix(what)}{uuid.uuid4().hex}"
+                drafts.append((what, join(self._places.of(what), name)))
+                return open_files.enter_context(drafted(drafts[-1][1]))
+
+            def matches() -> Iterator[str]:
+                letters: IO[bytes] | None = None
+                for batch in iterator:
+                    columns = (batch.column(name).to_pylist() for name in ("kind", "json"))
+                    for kind, line in zip(*columns, strict=True):
+                        if kind == MATCH:
+                            yield line
+                        else:
+                            letters = letters or opened(LETTERS)
+                            letters.write(f"{line}\n".encode())
+
+            lines = matches()
+            for first in lines:
+                write_lines(chain((first,), lines), self._form, self._query, opened(MATCHES))
+        return _Written(tuple(drafts))
 
     def commit(
         self,
@@ -192,14 +210,6 @@ class AnswersWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
             if isinstance(message, _Written):
                 for _, path in message.drafts:
                     delete(path)
-
-    def _draft(self, what: str, lines: Iterable[str]) -> str:
-        name = f"{DRAFT}{self._places.prefix(what)}{uuid.uuid4().hex}"
-        path = join(self._places.of(what), name)
-        out = io.BytesIO()
-        write_lines(lines, self._form if what == MATCHES else Form.NDJSON, self._query, out)
-        write_draft(path, out.getbuffer())
-        return path
 
     def _extension(self, what: str) -> str:
         return EXTENSIONS[self._form if what == MATCHES else Form.NDJSON]

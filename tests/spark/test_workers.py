@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,29 @@ def test_spark_connect_is_refused() -> None:
     connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(spaseq.EngineError, match="Spark Connect"):
         prepare_session(connected)
+
+
+def test_a_task_writes_answers_as_they_come(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+    import pyarrow as pa
+
+    from spaseq.spark.sink import AnswersWriter
+
+    query = spaseq.prepare(f"""SELECT * WITHIN 3 SECONDS FROM STREAM S <{NS}S>
+        WHERE {{ SEQ(A ; B) DEFINE GPM A ON S {{ ?k <urn:v> ?a }} DEFINE GPM B ON S {{ ?k <urn:v> ?b }} }}""")
+    folder = str(tmp_path)
+    writer = AnswersWriter({"query": str(query), "form": "ndjson", "path": folder, "letters": folder})
+    there: list[int] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for _ in range(20):
+            there.append(sum(path.stat().st_size for path in tmp_path.iterdir()))
+            yield pa.RecordBatch.from_pydict(
+                {"kind": ["match", "late"] * 1_000, "json": [f'"{"x" * 100}"'] * 2_000}
+            )
+
+    written = writer.write(batches())
+    assert there[-1] > 18 * 2_000 * 100
+    writer.commit([written], 0)
+    sizes = {path.name.partition("-")[0]: path.stat().st_size for path in tmp_path.glob("[ml]*")}
+    assert sizes == dict.fromkeys(("matches", "letters"), 20 * 1_000 * 103)
