@@ -6,13 +6,11 @@ so on in the environment of driver and workers, by profiles or by roles.
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Final, cast
@@ -69,25 +67,10 @@ def join(folder: str, name: str) -> str:
     return f"{folder.rstrip('/')}/{name}"
 
 
-def listed(location: str) -> list[str] | None:
-    """The files of a folder or pattern, in no order, a file itself; None if there is nothing of that name."""
-    found = _info(location)
-    if found.type is fs.FileType.File:
-        return [location]
-    if found.type is fs.FileType.Directory:
-        return list(names(location))
-    if not glob.has_magic(location):
-        return None
-    if is_local(location):
-        return [str(Path(p).resolve()) for p in glob.glob(location, recursive=True) if Path(p).is_file()]
-    begin = location[: re.search(r"[*?[]", location).start()].rpartition("/")[0]  # type: ignore[union-attr]
-    return [path for path in names(begin, deep=True) if fnmatch(path, location)]
-
-
-def names(folder: str, *, deep: bool = False) -> Iterator[str]:
-    """The files in a folder, if there is one; ``deep``: in those below, too."""
+def names(folder: str) -> Iterator[str]:
+    """The files in a folder, if there is one."""
     system, path = _system(folder)
-    selector = fs.FileSelector(path, allow_not_found=True, recursive=deep)
+    selector = fs.FileSelector(path, allow_not_found=True)
     for found in system.get_file_info(selector):
         if found.type is fs.FileType.File:
             yield found.path if is_local(folder) else _S3 + found.path

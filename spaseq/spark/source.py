@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from spaseq.errors import SourceError
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import read_option
 from spaseq.spark._blocks import ARROW, BLOCKS, read_row
+from spaseq.spark._files import join, names, normal, opened
 from spaseq.spark._pieces import Cutter, Piece, Place, files
 from spaseq.spark._settle import settle
 from spaseq.terms import Dictionary
@@ -217,10 +217,13 @@ class _StreamReader(DataSourceStreamReader):
         """Where the query is by its checkpoint; its beginning if there is none yet, None if nobody knows."""
         if self._given.checkpoint is None:
             return None
-        folder = Path(self._given.checkpoint.removeprefix("file:")) / "offsets"
-        logs = sorted((int(p.name) for p in folder.glob("[0-9]*") if p.name.isdigit()), reverse=True)
-        for log in logs:
-            for line in (folder / str(log)).read_text().splitlines():
+        # Raises for a checkpoint that only Spark can read: taking it for none would double what was read.
+        folder = join(normal(self._given.checkpoint), "offsets")
+        found = (path.rpartition("/")[2] for path in names(folder))
+        for log in sorted((int(name) for name in found if name.isdigit()), reverse=True):
+            with opened(join(folder, str(log))) as file:
+                lines = file.read().decode().splitlines()
+            for line in lines:
                 if line.startswith("{") and (place := self._mine(line)) is not None:
                     return place
         return Place()
