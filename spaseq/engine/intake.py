@@ -17,9 +17,10 @@ Whoever is not covered by that is touched by every event (``Registered.attends``
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import WeakSet, ref
 
 import numpy as np
 
@@ -66,9 +67,10 @@ class Intake:
         self._attending: dict[Registered, None] = {}
         self._new: list[Registered] = []
         self._begun: list[tuple[Registered, EventBatch]] = []
-        # Those who join begin together.
-        self._sample = Sample()
-        self._samples = [self._sample]
+        # Those who join begin together, and share a sample as long as one of them wants it: who asks for his
+        # own, or for none, keeps no events of others.
+        self._sample: Callable[[], Sample | None] = _nothing
+        self._samples: WeakSet[Sample] = WeakSet()
         self._last: EventBatch | None = None
         self._indexes: dict[int, Discrimination[Registered]] = {
             stream: Discrimination() for stream in streams
@@ -89,7 +91,12 @@ class Intake:
 
     def join(self, query: Registered) -> None:
         """One query more, which sees the events from now on."""
-        query.enter(self, self._sample)
+        sample = self._sample()
+        if sample is None:
+            sample = Sample()
+            self._sample = ref(sample)
+            self._samples.add(sample)
+        query.enter(self, sample)
         self._enter(query)
         self._new.append(query)
         if query.output is not None:
@@ -121,7 +128,7 @@ class Intake:
 
     def samples(self, sample: Sample) -> None:
         """Gives the events to come to a sample, until it is full."""
-        self._samples.append(sample)
+        self._samples.add(sample)
 
     def absorb(self, other: Intake) -> None:
         """Takes over the queries of an intake of the same state (``equals``)."""
@@ -133,7 +140,7 @@ class Intake:
                 self._seat(query)
         self.waiting.update(other.waiting)
         self._new += other._new
-        self._samples += other._samples
+        self._samples |= other._samples
 
     def equals(self, other: Intake) -> bool:
         """Whether all that comes will be treated alike by both."""
@@ -167,9 +174,10 @@ class Intake:
             begin, self.position = self.position, self.position + len(batch)
             self._count(batch)
             if self._samples:
-                for sample in self._samples:
+                for sample in tuple(self._samples):
                     sample.add(batch)
-                self._samples = [sample for sample in self._samples if sample.open]
+                    if not sample.open:
+                        self._samples.discard(sample)
             for query in self._concerned(batch):
                 last_too = begin > query.reached and query.asks_for_last and self._last is not None
                 given = [self._last, batch] if last_too and self._last is not None else [batch]
@@ -227,6 +235,10 @@ class Intake:
             if len(events):
                 found += index.of_batch(batch.take(events))
         return found
+
+
+def _nothing() -> None:
+    """What is referred to by nobody."""
 
 
 def _rank(query: Registered) -> int:
