@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,8 @@ _LOG: Final = Path(__file__).with_name("log4j2.properties")
 #: The JVM only keeps the books, so its best compiler costs more than it gives; and chunks, of megabytes each,
 #: shall be no exception for its collector of garbage.
 _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:G1HeapRegionSize=32m"
+#: Where a submitted program finds its JVM.
+_GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 #: On a local disk Hadoop starts processes (``chmod``, ``readlink``) for every file of a checkpoint, fewer by
 #: the older of its interfaces; and what has changed in a state is less to write than its tables. Together a
@@ -34,11 +36,15 @@ _ON_ONE_MACHINE: Final = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
 
-#: Arguments of ``spark-submit`` that set a property of another name.
-_SWITCHES: Final = {
+
+#: Options of ``spark-submit`` that are settings.
+_FLAGS: Final = {
     "--master": "spark.master",
+    "--name": "spark.app.name",
     "--driver-memory": "spark.driver.memory",
     "--driver-java-options": "spark.driver.extraJavaOptions",
+    "--packages": "spark.jars.packages",
+    "--jars": "spark.jars",
 }
 
 
@@ -47,45 +53,111 @@ def session(
     *,
     partitions: int | None = None,
     memory: str | None = None,
-    name: str = "spaseq",
+    name: str | None = None,
     packages: Sequence[str] = (),
     jars: Sequence[str | Path] = (),
 ) -> SparkSession:
-    """The active session, or a new one with small defaults for one machine.
+    """The active session, or a new one with small defaults for one machine where nothing else is said.
 
-    What was submitted (``spark-submit --conf``, ``PYSPARK_SUBMIT_ARGS``, ``spark-defaults.conf``) stays as it
-    is: the defaults fill in what it leaves open, and only parameters that are given here come before it.
-    ``partitions``: shuffle partitions, as many as there are cores unless given. Spark's own default of 200
-    costs seconds in every micro-batch, and the number stands in checkpoints for good. ``memory``: the
-    driver's, 2g unless given. ``packages``, ``jars``: Maven coordinates and files for the JVM; EngineError
-    if a session is active, which began without them.
+    What ``spark-submit``, ``PYSPARK_SUBMIT_ARGS`` or ``spark-defaults.conf`` say stands, unless a parameter
+    says otherwise. ``partitions``: shuffle partitions, as many as there are cores by default. Spark's own
+    default of 200 costs seconds in every micro-batch, and the number stands in checkpoints for good.
+    ``memory``: the driver's, 2g by default. ``packages``: of Maven, as ``group:artifact:version``; ``jars``:
+    their files. Raises EngineError if these are asked of a JVM that runs already, and has not got them.
     """
     active = SparkSession.getActiveSession()
-    if active is not None:
-        if packages or jars:
-            raise EngineError("a Spark session is active: packages= and jars= are for one that begins")
-        prepare_session(active)
-        return active
+    if active is not None or _GATEWAY in os.environ:
+        known = _of_jvm() if active is None else dict(active.sparkContext.getConf().getAll())
+        _require(known, packages, jars)
+        packages = jars = ()
+        if active is not None:
+            prepare_session(active)
+            return active
+    else:
+        known = _said()
     # Workers run the interpreter that runs this.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    options = {option: value for option, value in _defaults(master).items() if option not in submitted()}
-    given = {
+    own = _defaults(master or known.get("spark.master"))
+    asked = {
+        "spark.master": master,
+        "spark.app.name": name,
         "spark.sql.shuffle.partitions": partitions and str(partitions),
         "spark.driver.memory": memory,
-        "spark.master": master,
-        "spark.jars.packages": ",".join(packages),
-        "spark.jars": ",".join(map(str, jars)),
+        "spark.jars.packages": _listed(known, "spark.jars.packages", packages),
+        "spark.jars": _listed(known, "spark.jars", jars),
     }
-    options |= {option: value for option, value in given.items() if value}
-    builder = SparkSession.builder.appName(name)
-    for option, value in options.items():
+    builder = SparkSession.builder
+    for option, value in {
+        **{option: value for option, value in own.items() if option not in known},
+        **{option: value for option, value in asked.items() if value},
+    }.items():
         builder = builder.config(option, value)
     with without_noise():
         spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    if "spark.driver.extraJavaOptions" not in known:
+        spark.sparkContext.setLogLevel("ERROR")
     prepare_session(spark)
     return spark
+
+
+def _defaults(master: str | None) -> dict[str, str]:
+    """What is right for one machine."""
+    return {
+        "spark.app.name": "spaseq",
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+        "spark.driver.memory": "2g",
+        "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG.as_uri()} {_JVM}",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.python.daemon.module": "spaseq.spark.daemon",
+        _PROVIDER: _ROCKSDB,
+        **(_ON_ONE_MACHINE if master is not None and master.startswith("local[") else {}),
+    }
+
+
+def _of_jvm() -> dict[str, str]:
+    """The settings that this program was submitted with."""
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
+
+
+def _said() -> dict[str, str]:
+    """The settings that the environment says for a JVM that is still to be started."""
+    said: dict[str, str] = {}
+    home = os.environ.get("SPARK_CONF_DIR") or os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
+    defaults = Path(home) / "spark-defaults.conf"
+    for line in defaults.read_text().splitlines() if defaults.is_file() else ():
+        option, _, value = re.sub(r"[\s=:]+", " ", line.strip(), count=1).partition(" ")
+        if option.startswith("spark."):
+            said[option] = value
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    for word, after in pairwise(words):
+        if word in ("--conf", "-c"):
+            option, _, value = after.partition("=")
+            said[option] = value
+        elif word in _FLAGS:
+            said[_FLAGS[word]] = after
+    return said
+
+
+def _listed(known: Mapping[str, str], option: str, more: Sequence[str | Path]) -> str | None:
+    """The known ones and these, as Spark lists them; None if nothing is to be added."""
+    if not more:
+        return None
+    before = known[option].split(",") if known.get(option) else []
+    return ",".join(dict.fromkeys([*before, *map(str, more)]))
+
+
+def _require(known: Mapping[str, str], packages: Sequence[str], jars: Sequence[str | Path]) -> None:
+    for option, asked in (("spark.jars.packages", packages), ("spark.jars", jars)):
+        missing = [str(one) for one in asked if str(one) not in known.get(option, "").split(",")]
+        if missing:
+            raise EngineError(
+                f"the JVM runs already without {', '.join(missing)}: submit with --conf "
+                f"{option}={_listed(known, option, missing)}, or stop the session first"
+            )
 
 
 def prepare_session(spark: SparkSession) -> None:
@@ -98,55 +170,3 @@ def prepare_session(spark: SparkSession) -> None:
     register(spark)
     if str(spark.conf.get(_PROVIDER)).endswith(".HDFSBackedStateStoreProvider"):  # Spark's own default
         spark.conf.set(_PROVIDER, _ROCKSDB)
-
-
-def _defaults(master: str | None) -> dict[str, str]:
-    options = {
-        "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
-        "spark.driver.memory": "2g",
-        "spark.ui.enabled": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG.as_uri()} {_JVM}",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.python.daemon.module": "spaseq.spark.daemon",
-        _PROVIDER: _ROCKSDB,
-    }
-    return options | (_ON_ONE_MACHINE if master is not None and master.startswith("local[") else {})
-
-
-def submitted() -> frozenset[str]:
-    """The names of Spark's properties that were set from outside of this process's program."""
-    return frozenset(_of_the_submission() | _of_the_arguments() | _of_the_defaults())
-
-
-def _of_the_submission() -> set[str]:
-    """What ``spark-submit`` has put into the JVM that it started before this program."""
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        return set()
-    SparkContext._ensure_initialized()
-    return {name for name, _ in SparkConf().getAll()}
-
-
-def _of_the_arguments() -> set[str]:
-    """What the arguments name with which PySpark starts a JVM itself."""
-    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
-    found = set()
-    for option, value in pairwise([*words, ""]):
-        name, is_joined, rest = option.partition("=")
-        if name in ("--conf", "-c"):
-            found.add((rest if is_joined else value).partition("=")[0])
-        elif name in _SWITCHES:
-            found.add(_SWITCHES[name])
-    return found
-
-
-def _of_the_defaults() -> set[str]:
-    """What ``spark-defaults.conf`` names, where Spark looks for it."""
-    folder = os.environ.get("SPARK_CONF_DIR")
-    if folder is None and "SPARK_HOME" in os.environ:
-        folder = str(Path(os.environ["SPARK_HOME"]) / "conf")
-    path = Path(folder or ".") / "spark-defaults.conf"
-    if folder is None or not path.is_file():
-        return set()
-    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return {re.split(r"[\s=:]", line, maxsplit=1)[0] for line in lines if line and line[0] not in "#!"}

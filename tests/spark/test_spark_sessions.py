@@ -19,26 +19,6 @@ from pyspark.sql import SparkSession  # noqa: E402  # after the skip
 from spaseq.spark import session  # noqa: E402
 from spaseq.spark._files import normal  # noqa: E402
 from spaseq.spark._pieces import files  # noqa: E402
-from spaseq.spark.sessions import submitted  # noqa: E402
-
-
-def test_what_was_submitted_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "spark-defaults.conf").write_text(
-        "# of all\n\nspark.sql.session.timeZone Europe/Berlin\nspark.ui.enabled=true\n"
-    )
-    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
-    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
-    monkeypatch.delenv("SPARK_HOME", raising=False)
-    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
-    assert submitted() == frozenset()
-    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert submitted() == {"spark.sql.session.timeZone", "spark.ui.enabled"}
-    arguments = "--driver-memory 8g --conf spark.sql.shuffle.partitions=64 --conf 'spark.x=a b' pyspark-shell"
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
-    assert submitted() >= {"spark.driver.memory", "spark.sql.shuffle.partitions", "spark.x"}
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf=spark.y=1 pyspark-shell")
-    assert "spark.y" in submitted()
-
 
 PROGRAM = """
 import json, sys
@@ -71,7 +51,7 @@ def test_what_was_submitted_stays(tmp_path: Path) -> None:
 
 def test_an_active_session_takes_no_jars(spark: SparkSession) -> None:
     assert session() is spark
-    with pytest.raises(spaseq.EngineError, match="a Spark session is active"):
+    with pytest.raises(spaseq.EngineError, match="the JVM runs already without org"):
         session(packages=["org.example:a:1"])
 
 
