@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from spaseq.cli import app
+from spaseq.matching.plain import Columns
 
 EX = "http://example.org/"
 TIME = "http://www.w3.org/ns/prov#generatedAtTime"
@@ -94,6 +95,20 @@ def test_ndjson_says_which_events_matched() -> None:
     lines = [json.loads(line) for line in run("-s", "S1=s.nq", "-f", "ndjson").stdout.splitlines()]
     assert [(line["start"], line["end"]) for line in lines] == [(1, 2), (3, 4)]
     assert lines[0]["events"]["A"][0]["graph"] == f"{EX}g0"
+
+
+def test_counting_looks_at_no_match(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked(*_: object) -> None:
+        raise AssertionError("somebody looked at a match")
+
+    for made in ("solved", "chosen", "spans", "__getitem__"):
+        monkeypatch.setattr(Columns, made, looked)
+    (here / "construct.rq").write_text(CONSTRUCT)
+    for name in ("q.rq", "construct.rq"):
+        assert run("-s", "S1=s.nq", "-f", "count", query=name).stdout == "2\n"
+    assert run("-s", "S1=s.nq", "-f", "count", "-o", "out").stdout == ""
+    assert (here / "out").read_text() == "2\n"
+    assert run("-s", "S1=-?format=nq", "-f", "count", stdin=event(0, 1, "v", 1)).stdout == "0\n"
 
 
 def test_ask_and_construct(here: Path) -> None:

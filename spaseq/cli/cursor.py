@@ -19,7 +19,7 @@ from spaseq.results.match import Match
 _LAYOUT: Final = struct.Struct("<4q")
 
 #: What is one document: it cannot be gone on with once it is closed.
-_DOCUMENTS: Final = (Format.TABLE, Format.JSON, Format.XML)
+_DOCUMENTS: Final = (Format.TABLE, Format.JSON, Format.XML, Format.COUNT)
 
 
 class Cursor:

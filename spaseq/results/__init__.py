@@ -1,6 +1,6 @@
 """Matches → rows, graphs and files.
 
-``writer`` writes the matches of a query in one of eight formats, as a stream: what a match gives is
+``writer`` writes the matches of a query in one of nine formats, as a stream: what a match gives is
 written and flushed before the next one is looked for.
 
 | format | holds | source |
@@ -9,6 +9,7 @@ written and flushed before the next one is looked for.
 | ``json`` ``xml`` ``csv`` ``tsv`` | SELECT, ASK | the W3C SPARQL 1.1 results formats |
 | ``ndjson`` | everything | one match a line: start, end, partition, events, and bindings or graph |
 | ``trig`` ``nquads`` | CONSTRUCT | one timestamped named graph a match: an event stream again |
+| ``count`` | everything | how many matches there are, at the end; nothing of them is looked at |
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Format(StrEnum):
     NDJSON = "ndjson"
     TRIG = "trig"
     NQUADS = "nquads"
+    COUNT = "count"
 
 
 _GRAPHS: Final = (Format.TRIG, Format.NQUADS)
@@ -85,10 +87,14 @@ def writer(format: Format | str, query: Query, out: IO[bytes]) -> ResultWriter: 
             from spaseq.results._graphs import GraphWriter
 
             return GraphWriter(query, out, prefixed=chosen is Format.TRIG)
+        case Format.COUNT:
+            from spaseq.results._count import CountWriter
+
+            return CountWriter(query, out)
 
 
 def _fitting(query: Query) -> tuple[Format, ...]:
     """The formats that can hold what the query gives."""
     if isinstance(query.form, Construct):
-        return (*_GRAPHS, Format.NDJSON)
+        return (*_GRAPHS, Format.NDJSON, Format.COUNT)
     return tuple(f for f in Format if f not in _GRAPHS)

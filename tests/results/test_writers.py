@@ -289,4 +289,4 @@ def test_xml_refuses_what_it_cannot_write() -> None:
 
 
 def test_formats_are_named_as_on_the_command_line() -> None:
-    assert [str(name) for name in Format] == "table json xml csv tsv ndjson trig nquads".split()  # noqa: SIM905  # as the issue lists them
+    assert [str(name) for name in Format] == "table json xml csv tsv ndjson trig nquads count".split()  # noqa: SIM905  # as the issue lists them
