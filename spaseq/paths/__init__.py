@@ -6,6 +6,7 @@ from spaseq.paths.drawing import to_networkx
 from spaseq.paths.kept.graph import build, open
 from spaseq.paths.knowledge import KnowledgeGraph, load
 from spaseq.paths.linking.candidates import Candidate
+from spaseq.paths.neighbourhood import Neighbourhood
 from spaseq.paths.pairs import Pairs
 from spaseq.paths.path import Path
 from spaseq.paths.retrieval import Budget, Retrieval, retrieve
@@ -15,6 +16,7 @@ __all__ = [
     "Budget",
     "Candidate",
     "KnowledgeGraph",
+    "Neighbourhood",
     "Pairs",
     "Path",
     "Paths",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from os import PathLike, fspath
 from pathlib import Path
@@ -12,9 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from pyoxigraph import BlankNode, NamedNode
-from pyoxigraph import Literal as OxLiteral
-from rdflib.term import Literal as RdflibLiteral
+from pyoxigraph import NamedNode
 
 from spaseq.errors import KnowledgeError
 from spaseq.interop import RdflibTerm, to_rdflib
@@ -23,30 +21,27 @@ from spaseq.limits import Limits
 from spaseq.paths._kernel import Flags, Ids, Nodes
 from spaseq.paths.compile import Compiled, compile_path
 from spaseq.paths.expression import Expression, NodeTest, read, show
-from spaseq.paths.given import read_term
 from spaseq.paths.kept.contents import Contents, in_memory
 from spaseq.paths.kept.file import KeptFile, is_kept
 from spaseq.paths.kept.graph import kept_index, kept_linker, pickled, save
 from spaseq.paths.kept.graph import open as open_kept
-from spaseq.paths.linking.candidates import Candidate, Linker
+from spaseq.paths.linking.candidates import Candidate, Linker, label_predicates
 from spaseq.paths.loading import Source, load_triples
 from spaseq.paths.memory import Memory
 from spaseq.paths.moves import Moves, moves
 from spaseq.paths.names import Names, local_name
+from spaseq.paths.neighbourhood import Neighbourhood, neighbourhood
+from spaseq.paths.numbering import Numbering, no_node
 from spaseq.paths.pairs import Pairs, find_batches, find_pairs
 from spaseq.paths.parser import parse
 from spaseq.paths.product import Product
 from spaseq.paths.relations import Relations
 from spaseq.paths.search import Paths, find_paths
 from spaseq.paths.workspace import Workspaces
-from spaseq.terms import UNBOUND, Term
+from spaseq.terms import Term
 
 _KEPT: Final = 256
-
-# Tuples, since a union is made anew each time.
-_TERMS: Final = (NamedNode, BlankNode, OxLiteral)
-_NUMBERS: Final = (int, np.integer)
-_ONE: Final = (str, int, *_TERMS)
+_KEPT_LINKERS: Final = 4
 
 _MOST_SHOWN: Final = 1 << 20
 
@@ -75,10 +70,10 @@ class KnowledgeGraph:
         self._lock = threading.Lock()
         self.workspaces = Workspaces(contents.nodes, self.limits)
         self._shown = self._nothing_shown()
-        self._asked: dict[Any, int] = {}  # nodes by the terms and texts that they were asked for by
-        self._asked_literals: dict[tuple[str, str | None, str | None], int] = {}  # the same of rdflib's
+        self._numbering = Numbering(contents, self.prefixes)
         self.compile = lru_cache(_KEPT)(self._compile)
         self._product = lru_cache(_KEPT)(self._bind)
+        self._linker_by = lru_cache(_KEPT_LINKERS)(lambda labels: Linker.of(self, labels))
 
     def __repr__(self) -> str:
         return f"<KnowledgeGraph: {len(self):,} edges, {self.nodes:,} nodes, {self.predicates:,} predicates>"
@@ -127,7 +122,7 @@ class KnowledgeGraph:
     def ox_term(self, node: int) -> Term:
         """The term of a node, as pyoxigraph has it."""
         if not 0 <= node < self.nodes:
-            raise self._no_node(node)
+            raise no_node(node, self.nodes)
         return self.contents.dictionary.term(int(self.contents.node_ids[node]))
 
     def glance(self, nodes: Ids | Nodes) -> Iterator[Term]:
@@ -148,19 +143,16 @@ class KnowledgeGraph:
 
     def node(self, value: Any) -> int | None:
         """The number of a node, by its term; None if the graph has no such node."""
-        return self._find(self._as_term(value), self.contents.node_of)
+        return self._find(self._numbering.term(value), self.contents.node_of)
 
     def predicate_number(self, value: Any) -> int | None:
         """The number of a predicate, by its IRI; None if no edge has it."""
-        return self._find(self._as_term(value), self.contents.predicate_of)
+        return self._find(self._numbering.term(value), self.contents.predicate_of)
 
     def _find(self, found: Term, numbers: Nodes) -> int | None:
         identifier = self.contents.dictionary.find(found)
         number = int(numbers[identifier]) if identifier < len(numbers) else -1
         return None if number < 0 else number
-
-    def _as_term(self, value: Any) -> Term:
-        return read_term(value, self.prefixes, lambda iri: self.contents.dictionary.find(iri) != UNBOUND)
 
     # --- files
 
@@ -188,17 +180,37 @@ class KnowledgeGraph:
         """The nodes by their names; made when it is first needed, and saved with the graph."""
         return kept_linker(self.file) or Linker.of(self)
 
-    def link(self, name: str, k: int = 10, labels: Sequence[Any] = ()) -> list[Candidate]:
+    def linker_by(self, labels: tuple[int, ...]) -> Linker:
+        """The nodes by the values of these predicates, too. Those asked for last are kept."""
+        return self._linker_by(labels) if labels else self.linker
+
+    def link(self, name: str, k: int = 10, labels: Any = ()) -> list[Candidate]:
         """The nodes that may be meant by a name, the best first, at most ``k``.
 
         A name is a label (``rdfs:label``, ``skos:prefLabel``, ``schema:name``, then ``skos:altLabel``,
         ``foaf:name``), the last segment of an IRI, or a short literal; letters and digits count. Where
         no node has it, those whose names are spelled most like it are given, ``by="spelling"``. Of equal
-        scores, the node with more edges comes first. ``labels`` are more predicates whose values are names,
-        for this call; reading them takes as long as making the index.
+        scores, the node with more edges comes first. ``labels`` are more predicates (or one) whose values are
+        names; the index that they make is kept, those of a few. Raises QueryError for one that no edge has.
         """
         _not_negative("k", k)
-        return (Linker.of(self, labels) if labels else self.linker).link(self, name, k)
+        return self.linker_by(label_predicates(self, labels)).link(self, name, k)
+
+    def relations_of(
+        self, topic: Any, hops: int = 2, k: int = 50, examples: int = 3, labels: Any = ()
+    ) -> Neighbourhood:
+        """The relations that leave a topic (a term, a name, or several), for a language model's planner.
+
+        All that one relation leads to, then two of them, up to ``hops``; of each length the ``k`` that lead
+        to most nodes, and on only from these. Each has the number of distinct nodes that it leads to, the
+        topics aside, and ``examples`` of them, evenly spread. Names are those that ``retrieve`` takes, each
+        of one predicate only; what nodes are labelled by (``rdfs:label``, …) is left out. Each hop looks once
+        at every edge of the graph. ``labels`` are as for ``link``.
+
+        Raises QueryError for a topic that is a name of no node, ValueError for numbers that make no sense,
+        LimitError for more memory than a query may take.
+        """
+        return neighbourhood(self, topic, hops, k, examples, labels)
 
     # --- queries
 
@@ -303,80 +315,9 @@ class KnowledgeGraph:
         """What a query may take of memory."""
         return Memory(self.limits, query)
 
-    def _no_node(self, number: int) -> KeyError:
-        return KeyError(
-            f"the graph has no node {number}: numbers are those of nodes, here all below {self.nodes:,}; "
-            f"the literal is written as text, '{number}' for the integer, '\"{number}\"' for the string"
-        )
-
     def numbers(self, values: Any) -> tuple[Ids, tuple[Term, ...]]:
         """Terms, or one term, as distinct numbers of nodes; and those that are no nodes of the graph."""
-        if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
-            ids = values.astype(np.int64)
-            if not (ids[1:] > ids[:-1]).all():
-                ids = np.unique(ids)
-            if len(ids) and not 0 <= ids[0] <= ids[-1] < self.nodes:
-                raise self._no_node(int(ids[0] if ids[0] < 0 else ids[-1]))
-            return ids, ()
-        if isinstance(values, _ONE) or not isinstance(values, Iterable):
-            values = [values]
-        elif not isinstance(values, list | tuple):
-            values = list(values)
-        literals = self._asked_literals
-        try:
-            if RdflibLiteral in set(map(type, values)):  # which take long to be compared
-                ready = [
-                    literals.get((str(value), value.datatype, value.language))
-                    if type(value) is RdflibLiteral
-                    else self._asked.get(value)
-                    for value in values
-                ]
-            else:
-                ready = [*map(self._asked.get, values)]
-        except TypeError:  # what is no term may be no key either
-            return self._looked_up(values)
-        if None in ready:
-            return self._looked_up(values)
-        return np.array([*dict.fromkeys(ready)], dtype=np.int64), ()
-
-    def _looked_up(self, values: Sequence[Any]) -> tuple[Ids, tuple[Term, ...]]:
-        found: dict[int, None] = {}
-        given: list[Term] = []
-        keys: list[Any] = []
-        for value in values:
-            if isinstance(value, _NUMBERS) and not isinstance(value, bool):
-                if not 0 <= value < self.nodes:
-                    raise self._no_node(int(value))
-                found[int(value)] = None
-            else:
-                given.append(value if isinstance(value, _TERMS) else self._as_term(value))
-                keys.append(value)
-        if not given:
-            return np.array([*found], dtype=np.int64), ()
-        ids = np.array(list(map(self.contents.dictionary.find, given)), dtype=np.int64)
-        ids[ids >= len(self.contents.node_of)] = UNBOUND
-        numbers = self.contents.node_of[ids].tolist()
-        found.update(dict.fromkeys(numbers))
-        self._remember(keys, numbers)
-        strange: tuple[Term, ...] = ()
-        if -1 in found:
-            del found[-1]
-            strange = tuple(
-                dict.fromkeys(term for term, number in zip(given, numbers, strict=True) if number < 0)
-            )
-        return np.array(list(found), dtype=np.int64), strange
-
-    def _remember(self, keys: Iterable[Any], numbers: Iterable[int]) -> None:
-        """Terms that are nodes."""
-        if len(self._asked) > _MOST_SHOWN:
-            self._asked.clear()
-        if len(self._asked_literals) > _MOST_SHOWN:
-            self._asked_literals.clear()
-        for key, number in zip(keys, numbers, strict=True):
-            if number >= 0 and type(key) is RdflibLiteral:
-                self._asked_literals[str(key), key.datatype, key.language] = number
-            elif number >= 0:
-                self._asked[key] = number
+        return self._numbering.numbers(values)
 
 
 def load(

@@ -40,6 +40,7 @@ _TAIL: Final = 1
 _MOST_KEPT: Final = 1 << 20
 
 _COMMA: Final = ", "
+_INVERSE: Final = "^"
 _PREFERRED: Final = (None, "en")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -75,6 +76,15 @@ class Names:
             found = self._predicates[number] = label or _CAMEL.sub(" ", local_name(iri))
         return found
 
+    def unmistakable(self, number: int) -> str:
+        """A name of a predicate that no other has: its label, else its last segment, else its IRI."""
+        iri = self._graph.ox_predicate(number)
+        local, label = _local(iri.value).strip(), " ".join(self.predicate(number).split())
+        for name in (local,) if key(local) == key(label) else (label, local):
+            if not name.startswith(_INVERSE) and self._find(name) == [iri]:
+                return name
+        return f"<{iri.value}>"
+
     def expression(self, relations: Sequence[str]) -> Expression:
         """The path expression of a list of relation names, ``^`` before those read from object to subject.
 
@@ -95,8 +105,8 @@ class Names:
         if not isinstance(relation, str):
             raise source.error(QueryMeaningError, f"{relation!r} is not the name of a relation", at)
         name = relation.strip()
-        inverse = name.startswith("^")
-        name = name.removeprefix("^").strip()
+        inverse = name.startswith(_INVERSE)
+        name = name.removeprefix(_INVERSE).strip()
         found = self._find(name)
         if not found:
             alike = self.alike(name)

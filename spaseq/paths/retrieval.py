@@ -170,10 +170,7 @@ class Retrieval:
             ],
             "warnings": list(self.warnings),
             "unknown": [json_term(term) for term in self.unknown],
-            "linked": [
-                {"name": c.label, "term": json_term(c.term), "score": c.score, "by": c.by}
-                for c in self.linked
-            ],
+            "linked": [candidate.as_json() for candidate in self.linked],
         }
 
     def rdf(self) -> rdflib.Graph:

@@ -21,17 +21,17 @@ Numbers = tuple[int, int, int]
 
 def path_text(path: Path, names: Names) -> str:
     """A path by its labels, as ``Kismet → starred actors → Edward Arnold``; ``←`` against the edge."""
-    text = _line(names.node(path.nodes[0]))
+    text = one_line(names.node(path.nodes[0]))
     for predicate, ahead, node in zip(path.predicates, path.forward, path.nodes[1:], strict=True):
         arrow = "→" if ahead else "←"
-        text += f" {arrow} {_line(names.predicate(predicate))} {arrow} {_line(names.node(node))}"
+        text += f" {arrow} {one_line(names.predicate(predicate))} {arrow} {one_line(names.node(node))}"
     return text
 
 
 def triple_text(edge: Numbers, names: Names) -> str:
     """A triple by its labels, on one line: ``(Kismet, starred actors, Edward Arnold)``."""
     s, p, o = edge
-    return f"({_line(names.node(s))}, {_line(names.predicate(p))}, {_line(names.node(o))})"
+    return f"({one_line(names.node(s))}, {one_line(names.predicate(p))}, {one_line(names.node(o))})"
 
 
 def path_json(path: Path) -> dict[str, Any]:
@@ -58,5 +58,6 @@ def triple(graph: KnowledgeGraph, edge: Numbers) -> tuple[RdflibTerm, RdflibTerm
     return graph.term(s), graph.predicate(p), graph.term(o)
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
+    """A text without line breaks."""
     return " ".join(text.split())

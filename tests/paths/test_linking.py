@@ -90,6 +90,10 @@ def test_labels_by_any_predicate() -> None:
     assert [(str(c.term), c.by) for c in graph.link("The Third Man")] == [("The Third Man", "literal")]
     found = graph.link("the third man", labels=["urn:title"])
     assert [(str(c.term), c.score, c.by) for c in found] == [("urn:x:1", 1.0, "label")]
+    assert graph.link("the third man", labels="urn:title") == found
+    assert graph.relations_of("the third man", labels="urn:title").topics == (graph.node("urn:x:1"),)
+    with pytest.raises(QueryError, match=r"no edge has this predicate(\n.*)*did you mean <urn:title>"):
+        graph.link("the third man", labels=["urn:titel"])
 
 
 def test_a_topic_by_its_name(graph: KnowledgeGraph) -> None:

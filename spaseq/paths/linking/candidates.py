@@ -18,6 +18,7 @@ from spaseq.paths.given import read_term
 from spaseq.paths.kept.file import Array
 from spaseq.paths.linking.index import Index, key
 from spaseq.paths.names import LABELS, local_name
+from spaseq.results._json import json_term
 from spaseq.terms import Term
 
 if TYPE_CHECKING:
@@ -55,6 +56,9 @@ _LONGEST_LITERAL: Final = 64
 #: A text that begins so is a term as expressions and N-Triples write it, never a name.
 _WRITTEN: Final = ("<", '"', "'", "_:")
 
+#: So many candidates may be topics by one name.
+_LOOKED_AT: Final = 10
+
 #: So many names are suggested.
 _SUGGESTED: Final = 3
 
@@ -72,6 +76,10 @@ class Candidate:
     score: float
     by: str
 
+    def as_json(self) -> dict[str, Any]:
+        """As plain values; the term as in the SPARQL 1.1 results format."""
+        return {"name": self.label, "term": json_term(self.term), "score": self.score, "by": self.by}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linker:
@@ -81,8 +89,8 @@ class Linker:
     degrees: Nodes
 
     @classmethod
-    def of(cls, graph: KnowledgeGraph, labels: Sequence[Any] = ()) -> Linker:
-        """Of a graph, by the values of ``labels``, too, which are predicates."""
+    def of(cls, graph: KnowledgeGraph, labels: Iterable[int] = ()) -> Linker:
+        """Of a graph, by the values of ``labels``, too, which are numbers of predicates."""
         s, _, o = graph.edges()
         degrees = np.bincount(s, minlength=graph.nodes) + np.bincount(o, minlength=graph.nodes)
         return cls(Index.of(_names(graph, labels)), degrees.astype(np.int32))
@@ -117,14 +125,30 @@ class Linker:
         ]  # fmt: skip
 
 
-def _names(graph: KnowledgeGraph, labels: Sequence[Any]) -> Iterator[tuple[str, int, int]]:
+def label_predicates(graph: KnowledgeGraph, labels: Any) -> tuple[int, ...]:
+    """Predicates, or one, as distinct numbers, in order. Raises QueryError for one that no edge has."""
+    given = [labels] if isinstance(labels, str) or not isinstance(labels, Iterable) else list(labels)
+    found = set[int]()
+    for label in given:
+        number = graph.predicate_number(label)
+        if number is None:
+            alike = graph.names.alike(local_name(read_term(label, graph.prefixes)))
+            raise Source(str(label), "<labels>").error(
+                QueryMeaningError, "no edge has this predicate", 0, alike and f"did you mean {alike}?"
+            )
+        found.add(number)
+    return tuple(sorted(found))
+
+
+def _names(graph: KnowledgeGraph, labels: Iterable[int]) -> Iterator[tuple[str, int, int]]:
     s, _, o = graph.edges()
     begins = graph.contents.edges.begins
     labelling = np.zeros(graph.nodes, dtype=np.bool_)  # what is the label of something else
-    for kind, predicates in ((Kind.LABEL, (*LABELS, *labels)), (Kind.OTHER_LABEL, _OTHERS)):
-        for number in map(graph.predicate_number, predicates):
-            if number is None:
-                continue
+    usual, others = (
+        [n for iri in iris if (n := graph.predicate_number(iri)) is not None] for iris in (LABELS, _OTHERS)
+    )
+    for kind, numbers in ((Kind.LABEL, (*usual, *labels)), (Kind.OTHER_LABEL, others)):
+        for number in numbers:
             low, high = begins[number : number + 2].tolist()
             values = o[low:high]
             for node, label, term in zip(
@@ -140,12 +164,16 @@ def _names(graph: KnowledgeGraph, labels: Sequence[Any]) -> Iterator[tuple[str, 
             yield key(term.value), node, Kind.LITERAL
 
 
-def topics(graph: KnowledgeGraph, values: Any) -> tuple[Ids, tuple[Term, ...], tuple[Candidate, ...]]:
+def topics(
+    graph: KnowledgeGraph, values: Any, labels: Any = ()
+) -> tuple[Ids, tuple[Term, ...], tuple[Candidate, ...]]:
     """Topics as numbers of nodes; the terms that are no nodes; and what names were taken for.
 
-    A text that is no term of the graph is a name: all nodes whose names it is best are meant. Raises
-    QueryError for a name that no node has, with those that are spelled like it.
+    A text that is no term of the graph is a name: all nodes whose names it is best are meant, by the values
+    of the predicates ``labels``, too. Raises QueryError for a name that no node has, with those that are
+    spelled like it, and for a predicate that no edge has.
     """
+    by = label_predicates(graph, labels)
     if isinstance(values, str | np.ndarray) or not isinstance(values, Iterable):
         values = [values] if type(values) is str else values
     else:
@@ -154,7 +182,7 @@ def topics(graph: KnowledgeGraph, values: Any) -> tuple[Ids, tuple[Term, ...], t
         return *graph.numbers(values), ()
     found, strangers, linked = list[int](), list[Term](), list[Candidate]()
     for value in values:
-        candidates = _called(graph, value) if type(value) is str else []
+        candidates = _called(graph, value, by) if type(value) is str else []
         if candidates:
             linked += candidates
             found += [candidate.node for candidate in candidates]
@@ -165,7 +193,7 @@ def topics(graph: KnowledgeGraph, values: Any) -> tuple[Ids, tuple[Term, ...], t
     return np.array([*dict.fromkeys(found)], dtype=np.int64), tuple(dict.fromkeys(strangers)), tuple(linked)
 
 
-def _called(graph: KnowledgeGraph, text: str) -> list[Candidate]:
+def _called(graph: KnowledgeGraph, text: str, labels: tuple[int, ...]) -> list[Candidate]:
     """The nodes of a name; none for a text that is a term, of the graph or not."""
     if text.startswith(_WRITTEN):
         return []
@@ -175,7 +203,7 @@ def _called(graph: KnowledgeGraph, text: str) -> list[Candidate]:
             return []
     except QueryError:
         is_term = False  # or a literal, as years are
-    found = graph.link(text)
+    found = graph.linker_by(labels).link(graph, text, _LOOKED_AT)
     same = [candidate for candidate in found if candidate.by != "spelling"]
     if same:
         return [candidate for candidate in same if candidate.score == same[0].score]
