@@ -124,6 +124,10 @@ def retrieve(
         list[str] | None,
         typer.Option("--topic", metavar="TERM", help="Where paths begin: terms or names; one or several."),
     ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("--labels", metavar="TERM", help="A predicate whose values are names, too; or several."),
+    ] = None,
     question: Annotated[
         str | None, typer.Option("-q", "--question", metavar="TEXT", help="What paths are ranked by.")
     ] = None,
@@ -185,6 +189,7 @@ def retrieve(
             graph_format,
             bounds,
             topics,
+            labels or (),
             question,
             k,
             budget,

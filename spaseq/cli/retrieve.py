@@ -38,6 +38,7 @@ def answer_retrieve(
     graph_format: str | None,
     limits: Limits,
     topics: list[str],
+    labels: Sequence[str],
     question: str | None,
     k: int,
     budget: Budget,
@@ -53,12 +54,20 @@ def answer_retrieve(
     known = load(graph, format=graph_format, limits=limits)
     try:
         found = retrieve(
-            known, expressions, topics, k, budget=budget, question=question, mode=mode, returning=returning
+            known,
+            expressions,
+            topics,
+            k,
+            budget=budget,
+            question=question,
+            mode=mode,
+            returning=returning,
+            labels=labels,
         )
     except RetrievalError as error:
         raise UsageError(str(error)) from None
     if not found.topics:
-        raise UsageError("\n".join(_no_topic(known, text) for text in topics))
+        raise UsageError("\n".join(_no_topic(known, text, labels) for text in topics))
     if len(found.rejected) == len(expressions):
         reasons = "\n".join(rejected.reason for rejected in found.rejected)
         raise UsageError(f"none of the expressions can be used\n{reasons}")
@@ -75,8 +84,9 @@ def answer_retrieve(
         say(f"there are more paths than --budget-paths {budget.paths:,}: some were not looked at")
 
 
-def _no_topic(graph: KnowledgeGraph, topic: str) -> str:
-    hint = did_you_mean(graph.link(local_name(read_term(topic, graph.prefixes))))
+def _no_topic(graph: KnowledgeGraph, topic: str, labels: Sequence[str]) -> str:
+    name = local_name(read_term(topic, graph.prefixes))
+    hint = did_you_mean(graph.link(name, labels=labels))
     return f"the graph has no node {topic}" + (f"\nhint: {hint}" if hint else "")
 
 

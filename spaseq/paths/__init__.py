@@ -9,21 +9,26 @@ from spaseq.paths.linking.candidates import Candidate
 from spaseq.paths.neighbourhood import Neighbourhood
 from spaseq.paths.pairs import Pairs
 from spaseq.paths.path import Path
-from spaseq.paths.retrieval import Budget, Retrieval, retrieve
+from spaseq.paths.ranking import CachedEmbed
+from spaseq.paths.retrieval import Budget, Question, retrieve, retrieve_many
+from spaseq.paths.retrieved import Retrieval
 from spaseq.paths.search import Paths
 
 __all__ = [
     "Budget",
+    "CachedEmbed",
     "Candidate",
     "KnowledgeGraph",
     "Neighbourhood",
     "Pairs",
     "Path",
     "Paths",
+    "Question",
     "Retrieval",
     "build",
     "load",
     "open",
     "retrieve",
+    "retrieve_many",
     "to_networkx",
 ]

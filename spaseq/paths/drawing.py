@@ -15,7 +15,7 @@ from spaseq.paths.names import Names
 from spaseq.paths.path import Path
 
 if TYPE_CHECKING:
-    from spaseq.paths.retrieval import Ranked
+    from spaseq.paths.retrieved import Ranked
 
 _HEIGHT: Final = 30.0
 _PADDING: Final = 12.0

@@ -7,7 +7,9 @@ needs no model: hashed words and character trigrams, which finds the same words 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, Final
 from zlib import crc32
 
@@ -45,7 +47,8 @@ def hashed_words(texts: Sequence[str]) -> Vectors:
     Case does not count, nor do order and repetition; the vectors are the same on every machine. Shape
     (texts, 512).
 
-    >>> like, unlike = cosines(hashed_words, "who directed it", ["directed by Clint", "release year 1999"])
+    >>> asked, *texts = hashed_words(["who directed it", "directed by Clint", "release year 1999"])
+    >>> like, unlike = cosine(asked, np.array(texts))
     >>> bool(like > 0.2 > abs(unlike))
     True
     """
@@ -71,18 +74,56 @@ def _add(vector: Vectors, feature: str, weight: float) -> None:
     vector[number % _DIMENSIONS] += weight if number >> 31 else -weight
 
 
-def cosines(embed: Embed, question: str, texts: Sequence[str]) -> Vectors:
-    """The cosine between the vectors of a question and of each text, 0 for a vector of zeros.
+def embedded(embed: Embed, texts: Sequence[str]) -> Vectors:
+    """A row for each text, by one call of ``embed``, or none if there are no texts.
 
-    The question is the first of the texts that ``embed`` is called with, once. Raises RetrievalError if what
-    it returns is no matrix of finite numbers with a row a text.
+    Raises RetrievalError if what it returns is no matrix of finite numbers with a row a text.
     """
-    vectors = _checked(embed([question, *texts]), len(texts) + 1)
-    lengths = np.linalg.norm(vectors, axis=1)
-    products = vectors[1:] @ vectors[0]
-    norms = lengths[1:] * lengths[0]
+    return _checked(embed([*texts]), len(texts)) if texts else np.zeros((0, 0))
+
+
+def cosine(question: Vectors, texts: Vectors) -> Vectors:
+    """The cosine between a vector and each row of others, 0 for a vector of zeros."""
+    products = texts @ question
+    norms = np.linalg.norm(texts, axis=1) * np.linalg.norm(question)
     similar: Vectors = np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
     return similar
+
+
+class CachedEmbed:
+    """An ``embed`` that keeps the vectors of the ``most`` texts last met; only new texts are embedded.
+
+    Threads may share it; what two of them ask for at the same time may be embedded twice.
+
+    >>> calls = []
+    >>> def embed(texts):
+    ...     calls.append(texts)
+    ...     return hashed_words(texts)
+    >>> cached = CachedEmbed(embed)
+    >>> rows = cached(["a", "b"]), cached(["b", "c", "c"])
+    >>> calls
+    [['a', 'b'], ['c']]
+    """
+
+    def __init__(self, embed: Embed, most: int = 100_000) -> None:
+        self._embed = embed
+        self._most = most
+        self._vectors: dict[str, Vectors] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, texts: list[str]) -> list[Vectors]:
+        """A vector for each text, in order. Raises RetrievalError as retrieving by ``embed`` does."""
+        with self._lock:
+            found = {text: self._vectors[text] for text in dict.fromkeys(texts) if text in self._vectors}
+        new = [text for text in dict.fromkeys(texts) if text not in found]
+        found.update(zip(new, embedded(self._embed, new), strict=True))
+        with self._lock:
+            for text in found:  # those met last stand last
+                self._vectors.pop(text, None)
+            self._vectors.update(found)
+            for text in [*islice(self._vectors, max(0, len(self._vectors) - self._most))]:
+                del self._vectors[text]
+        return [found[text] for text in texts]
 
 
 def _checked(returned: Any, count: int) -> Vectors:

@@ -31,36 +31,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-import rdflib
-
-from spaseq.errors import QueryError, RetrievalError
-from spaseq.interop import RdflibTerm, to_rdflib
+from spaseq.errors import RetrievalError, SpaseqError
+from spaseq.interop import to_rdflib
 from spaseq.paths.expression import Expression
-from spaseq.paths.linking.candidates import Candidate
-from spaseq.paths.linking.candidates import topics as find_topics
-from spaseq.paths.modes import Choice, Mode, check_finite, read_mode
+from spaseq.paths.linking.candidates import topics
+from spaseq.paths.modes import Choice, Mode, read_mode
 from spaseq.paths.names import Names
-from spaseq.paths.path import Path
-from spaseq.paths.prefixes import Prefixes, Walks, walk
-from spaseq.paths.ranking import Embed, cosines, count_tokens, hashed_words
-from spaseq.paths.shown import Numbers, path_json, path_text, rdf, triple, triple_text
-from spaseq.results._json import json_term
+from spaseq.paths.ranking import Embed, cosine, count_tokens, embedded, hashed_words
+from spaseq.paths.retrieved import Ranked, Retrieval
+from spaseq.paths.shown import Numbers, triple_text
+from spaseq.paths.together import Plan, Together, Walked
+from spaseq.paths.wanted import Weighted, read_expressions
 
 if TYPE_CHECKING:
     from spaseq.paths.knowledge import KnowledgeGraph
-
-#: Relation names, or an expression as text or tree; with a weight or without.
-Relations: TypeAlias = "Sequence[str] | str | Expression"
-Weighted: TypeAlias = "Relations | tuple[Relations, float]"
-
-#: What ranking takes for a path, and for the vector of its text.
-_RANKED_BYTES: Final = 2_000
-_VECTOR_BYTES: Final = 4_096
 
 #: Scores that differ by less are equal: what is left of it depends on the machine.
 _DIGITS: Final = 9
@@ -86,96 +74,12 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """A path, its score, its text by labels, and the places of the expressions that it meets."""
+class Question:
+    """What ``retrieve_many`` is asked: expressions, topic and question as ``retrieve`` takes them."""
 
-    path: Path
-    score: float
-    text: str
-    expressions: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """An expression that was left out, by its place among those given, and why."""
-
-    place: int
-    expression: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Retrieval:
-    """The best paths, best first; iterating gives them.
-
-    ``candidates``: so many distinct paths were compared; ``looked``: so many edges looked at. ``rejected``
-    are expressions that could not be used, ``warnings`` say what is doubtful about others, ``unknown`` are
-    topics that the graph does not have, ``linked`` what names were taken for. ``truncated``: the budget in
-    paths was too small for all. ``tokens``: what the text has of them.
-    """
-
-    graph: KnowledgeGraph = field(repr=False)
-    question: str | None
-    topics: tuple[int, ...]
-    paths: tuple[Ranked, ...] = field(repr=False)
-    candidates: int
-    looked: int
-    tokens: int
-    truncated: bool
-    rejected: tuple[Rejected, ...] = field(repr=False)
-    warnings: tuple[str, ...]
-    unknown: tuple[RdflibTerm, ...]
-    linked: tuple[Candidate, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __iter__(self) -> Iterator[Ranked]:
-        return iter(self.paths)
-
-    @property
-    def edges(self) -> tuple[Numbers, ...]:
-        """The distinct edges of the paths, those of better ones first, as numbers of the graph."""
-        return tuple(dict.fromkeys(edge for ranked in self.paths for edge in ranked.path.edges))
-
-    @property
-    def triples(self) -> tuple[tuple[RdflibTerm, RdflibTerm, RdflibTerm], ...]:
-        """The same as terms."""
-        return tuple(triple(self.graph, edge) for edge in self.edges)
-
-    def text(self) -> str:
-        """The triples by their labels, one a line, none twice."""
-        names = self.graph.names
-        return "\n".join(triple_text(edge, names) for edge in self.edges)
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain values; terms as in the SPARQL 1.1 results format."""
-        return {
-            "question": self.question,
-            "topics": [json_term(self.graph.term(topic)) for topic in self.topics],
-            "paths": [
-                {
-                    "score": ranked.score,
-                    "text": ranked.text,
-                    "expressions": list(ranked.expressions),
-                    **path_json(ranked.path),
-                }
-                for ranked in self.paths
-            ],
-            "candidates": self.candidates,
-            "tokens": self.tokens,
-            "truncated": self.truncated,
-            "rejected": [
-                {"place": r.place, "expression": r.expression, "reason": r.reason} for r in self.rejected
-            ],
-            "warnings": list(self.warnings),
-            "unknown": [json_term(term) for term in self.unknown],
-            "linked": [candidate.as_json() for candidate in self.linked],
-        }
-
-    def rdf(self) -> rdflib.Graph:
-        """The triples as a graph."""
-        return rdf(self.graph, self.edges)
+    expressions: Iterable[Weighted] | str | Expression
+    topic: Any
+    question: str | None = None
 
 
 def retrieve(
@@ -189,11 +93,13 @@ def retrieve(
     question: str | None = None,
     mode: str = "TRAIL",
     returning: bool = False,
+    labels: Any = (),
 ) -> Retrieval:
     """The ``k`` best paths from a topic (a term, or several), of all that meet one of the expressions.
 
     A topic that is no term of the graph may be a name, ``"Edward Arnold"``: a label, or the last segment of
     an IRI. All nodes that are called so are topics; ``graph.link`` tells them, and those spelled alike.
+    ``labels`` are more predicates (or one) whose values are names.
 
     An expression is a list of relation names as a language model writes them (``["^starred_actors",
     "release_year"]``: local names, labels, prefixed names or IRIs of predicates, ``^`` from object to
@@ -211,111 +117,149 @@ def retrieve(
     Paths of no edges say nothing and are left out. The text of the paths that are returned has at most
     ``budget.tokens`` tokens: a path with more than are left is passed over.
 
-    Raises QueryError for a topic that is a name of no node, RetrievalError for a budget or vectors that
-    cannot be used, QueryMeaningError for a mode that is none, LimitError for more memory than
-    ``graph.limits`` lets a query take.
+    Raises QueryError for a topic that is a name of no node and for labels that no edge has, RetrievalError
+    for a budget or vectors that cannot be used, QueryMeaningError for a mode that is none, LimitError for
+    more memory than ``graph.limits`` lets a query take.
     """
-    budget = budget or Budget()
+    settings = _settings(k, embed, budget, mode, returning)
+    plan = _plan(graph, Question(expressions, topic, question), settings.choice, labels)
+    (found,) = _answers(graph, [plan], settings)
+    return found
+
+
+def retrieve_many(
+    graph: KnowledgeGraph,
+    questions: Iterable[Question],
+    k: int = 10,
+    embed: Embed | None = None,
+    budget: Budget | None = None,
+    *,
+    mode: str = "TRAIL",
+    returning: bool = False,
+    labels: Any = (),
+) -> list[Retrieval]:
+    """What ``retrieve`` gives for each question, in their order, for less.
+
+    ``embed`` is called once, with all questions and texts, each once; again only when what ranking takes for
+    so many is more than ``limits.query_bytes``. Questions with the same topics are walked together as long
+    as the budget has room for all their paths; ``looked`` is then that of their walk. ``budget`` and ``k``
+    are each question's. From asyncio: ``await asyncio.to_thread(retrieve_many, graph, questions)``.
+
+    Raises what ``retrieve`` raises; for a topic, before anything is walked, with a note that says of which
+    question.
+    """
+    settings = _settings(k, embed, budget, mode, returning)
+    plans = list[Plan]()
+    for place, asked in enumerate(questions):
+        try:
+            plans.append(_plan(graph, asked, settings.choice, labels))
+        except SpaseqError as error:
+            error.add_note(f"this is questions[{place}]")
+            raise
+    return _answers(graph, plans, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What is the same for all questions."""
+
+    k: int
+    embed: Embed
+    budget: Budget
+    choice: Choice
+    returning: bool
+
+
+def _settings(k: int, embed: Embed | None, budget: Budget | None, mode: str, returning: bool) -> _Settings:
     choice = read_mode(mode)
     if not choice.everything:
         raise RetrievalError(f"mode {mode!r}: all paths are ranked, so it is one of {', '.join(Mode)}")
     if k < 0:
         raise RetrievalError(f"the best {k} paths: k is a number from 0 on")
-    names = graph.names
-    usable, rejected, warnings = _read(graph, names, expressions, choice.mode)
-    topics, strangers, linked = find_topics(graph, topic)
-    memory = graph.memory(f"retrieve by {len(usable):,} expressions from {len(topics):,} topics")
-    walks = walk(
-        Prefixes(graph, [used.expression for used in usable]),
-        topics,
-        choice.mode,
-        returning=returning,
-        most=budget.paths,
-        memory=memory,
-    )
-    complete = len(walks.complete())
-    memory.take(complete * (_RANKED_BYTES + _VECTOR_BYTES * (question is not None)), f"{complete:,} paths")
-    candidates = _rank(walks, usable, names, question, embed or hashed_words)
-    chosen, tokens = _within(candidates, k, budget, names)
+    return _Settings(k, embed or hashed_words, budget or Budget(), choice, returning)
+
+
+def _plan(graph: KnowledgeGraph, asked: Question, choice: Choice, labels: Any) -> Plan:
+    usable, rejected, warnings = read_expressions(graph, asked.expressions, choice.mode)
+    found, strangers, linked = topics(graph, asked.topic, labels)
+    return Plan(
+        asked.question, tuple(usable), tuple(rejected), tuple(warnings), found, strangers, linked
+    )  # fmt: skip
+
+
+def _answers(graph: KnowledgeGraph, plans: list[Plan], settings: _Settings) -> list[Retrieval]:
+    together = Together(graph, settings.choice.mode, settings.budget.paths, returning=settings.returning)
+    found = dict[int, Retrieval]()
+    for batch in _batches(together.walk(plans), graph.limits.query_bytes):
+        for walked, likeness in zip(batch, _likeness(batch, settings.embed), strict=True):
+            found[walked.place] = _answer(graph, walked, likeness, settings)
+    return [found[place] for place in range(len(plans))]
+
+
+def _batches(walked: Iterable[Walked], most: int | None) -> Iterator[list[Walked]]:
+    """As many at a time as ranking takes ``most`` bytes for."""
+    batch, size = list[Walked](), 0
+    for one in walked:
+        if batch and most is not None and size + one.size > most:
+            yield batch
+            batch, size = [], 0
+        batch.append(one)
+        size += one.size
+    if batch:
+        yield batch
+
+
+def _likeness(batch: list[Walked], embed: Embed) -> list[dict[str, float]]:
+    """How like its question each distinct text is, by one call of ``embed``; 1 without a question."""
+    texts = [walked.distinct for walked in batch]
+    asked = [
+        walked.plan.question if distinct else None for walked, distinct in zip(batch, texts, strict=True)
+    ]
+    rows = dict[str, int]()
+    for question, distinct in zip(asked, texts, strict=True):
+        if question is not None:
+            for text in (question, *distinct):
+                rows.setdefault(text, len(rows))
+    vectors = embedded(embed, [*rows])
+    return [
+        dict.fromkeys(distinct, 1.0)
+        if question is None
+        else dict(
+            zip(
+                distinct,
+                cosine(vectors[rows[question]], vectors[[rows[text] for text in distinct]]).tolist(),
+                strict=True,
+            )
+        )
+        for question, distinct in zip(asked, texts, strict=True)
+    ]
+
+
+def _answer(
+    graph: KnowledgeGraph, walked: Walked, likeness: dict[str, float], settings: _Settings
+) -> Retrieval:
+    candidates = _rank(walked, likeness)
+    chosen, tokens = _within(candidates, settings.k, settings.budget, graph.names)
+    plan = walked.plan
     return Retrieval(
         graph=graph,
-        question=question,
-        topics=tuple(topics.tolist()),
+        question=plan.question,
+        topics=tuple(plan.topics.tolist()),
         paths=tuple(chosen),
         candidates=len(candidates),
-        looked=walks.looked,
+        looked=walked.looked,
         tokens=tokens,
-        truncated=walks.truncated,
-        rejected=tuple(rejected),
-        warnings=tuple(warnings),
-        unknown=tuple(map(to_rdflib, strangers)),
-        linked=linked,
+        truncated=walked.truncated,
+        rejected=plan.rejected,
+        warnings=plan.warnings,
+        unknown=tuple(map(to_rdflib, plan.unknown)),
+        linked=plan.linked,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Usable:
-    place: int
-    expression: str | Expression
-    weight: float
-
-
-def _read(
-    graph: KnowledgeGraph, names: Names, expressions: Iterable[Weighted] | str | Expression, mode: Mode
-) -> tuple[list[_Usable], list[Rejected], list[str]]:
-    """The expressions that can be used, those that cannot, and what is doubtful."""
-    given = [expressions] if isinstance(expressions, str | Expression) else list(expressions)
-    usable, rejected, warnings = list[_Usable](), list[Rejected](), list[str]()
-    for place, weighted in enumerate(given):
-        relations, weight = _split(weighted)
-        try:
-            expression = _expression(names, relations)
-            check_finite(graph.compile(expression).expression, Choice(mode))
-            if not (isfinite(weight) and weight >= 0):
-                raise RetrievalError(f"its weight is {weight}, and not a number from 0 on")
-            warnings += graph.check(expression)
-        except (QueryError, RetrievalError) as error:
-            rejected.append(Rejected(place, _shown(relations), str(error)))
-        else:
-            usable.append(_Usable(place, expression, weight))
-    return usable, rejected, list(dict.fromkeys(warnings))
-
-
-def _split(weighted: Weighted) -> tuple[Relations, float]:
-    match weighted:
-        case (relations, int() | float() as weight):
-            return relations, float(weight)
-        case _:
-            return weighted, 1.0
-
-
-def _expression(names: Names, relations: Relations) -> str | Expression:
-    """What the graph is asked for; text stays text, by which the graph keeps what it has compiled."""
-    if isinstance(relations, str | Expression):
-        return relations
-    if not isinstance(relations, list | tuple):
-        kind = type(relations).__name__
-        raise RetrievalError(f"a list of relation names or a path expression is wanted, not {kind}")
-    return names.expression(relations)
-
-
-def _shown(relations: Relations) -> str:
-    return ", ".join(map(str, relations)) if isinstance(relations, list | tuple) else str(relations)
-
-
-def _rank(
-    walks: Walks, usable: Sequence[_Usable], names: Names, question: str | None, embed: Embed
-) -> list[Ranked]:
-    """The complete paths of the tree, best first."""
-    met: dict[Path, set[int]] = {}
-    for number in walks.complete().tolist():
-        accepted = walks.prefixes.accepts(int(walks.state[number]))
-        met.setdefault(walks.path(number), set()).update(accepted)
-    texts = {path: path_text(path, names) for path in met}
-    distinct = sorted(set(texts.values()))  # in an order that does not depend on how the graph was loaded
-    likeness = dict.fromkeys(distinct, 1.0)
-    if question is not None and distinct:
-        likeness = dict(zip(distinct, cosines(embed, question, distinct).tolist(), strict=True))
+def _rank(walked: Walked, likeness: dict[str, float]) -> list[Ranked]:
+    """The paths, best first."""
+    usable, texts = walked.plan.usable, walked.texts
     ranked = [
         Ranked(
             path,
@@ -323,7 +267,7 @@ def _rank(
             texts[path],
             tuple(sorted(usable[i].place for i in accepted)),
         )
-        for path, accepted in met.items()
+        for path, accepted in walked.accepted.items()
     ]
     namesakes = Counter(texts.values())
 

@@ -96,6 +96,21 @@ def test_labels_by_any_predicate() -> None:
         graph.link("the third man", labels=["urn:titel"])
 
 
+def test_topics_by_the_labels_named(tmp_path: Path) -> None:
+    path = tmp_path / "films.nt"
+    path.write_text('<urn:x:1> <urn:title> "The Third Man" .\n<urn:x:1> <urn:by> <urn:x:Carol_Reed> .\n')
+    graph = load(path)
+    found = retrieve(graph, [["by"]], "the third man", labels="urn:title")
+    assert [ranked.text for ranked in found] == ["1 → by → Carol Reed"]
+    assert len(retrieve(graph, [["by"]], "the third man")) == 0  # the literal itself
+    called = ("retrieve", "-g", str(path), "--topic", "the third man", '["by"]')
+    done = CliRunner().invoke(app, [*called, "--labels", "urn:title"])
+    assert (done.exit_code, done.stdout) == (0, "(1, by, Carol Reed)\n")
+    wrong = CliRunner().invoke(app, [*called, "--labels", "urn:titel"])
+    assert wrong.exit_code == 2
+    assert "did you mean <urn:title>" in wrong.stderr
+
+
 def test_a_topic_by_its_name(graph: KnowledgeGraph) -> None:
     by_name = retrieve(graph, [["^starred", "year"]], "Edward Arnold")
     by_term = retrieve(graph, [["^starred", "year"]], URIRef(FILMS + "n1"))

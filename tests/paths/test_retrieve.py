@@ -14,7 +14,7 @@ import rdflib
 from spaseq.errors import QueryMeaningError, RetrievalError
 from spaseq.paths import Budget, KnowledgeGraph, Retrieval, load, retrieve
 from spaseq.paths.names import Names
-from spaseq.paths.ranking import cosines, count_tokens, hashed_words
+from spaseq.paths.ranking import cosine, count_tokens, hashed_words
 
 BASE = "http://example.org/"
 TURTLE = f"""
@@ -159,8 +159,9 @@ def test_an_embedding_that_is_none(films: KnowledgeGraph, returned: Any, said: s
 
 
 def test_nothing_is_like_nothing() -> None:
-    assert cosines(hashed_words, "", ["a", ""]).tolist() == [0.0, 0.0]
-    assert cosines(hashed_words, "a b", ["b a A", ""]).tolist() == pytest.approx([1.0, 0.0])
+    nothing, question, *texts = hashed_words(["", "a b", "b a A", ""])
+    assert cosine(nothing, np.array(texts)).tolist() == [0.0, 0.0]
+    assert cosine(question, np.array(texts)).tolist() == pytest.approx([1.0, 0.0])
     assert hashed_words([]).shape == (0, 512)
 
 
