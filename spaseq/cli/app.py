@@ -25,23 +25,19 @@ from spaseq.cli.arguments import (
     UsageError,
     check_evaluator,
     duration,
-    knowledge,
     limits,
-    stream_sources,
 )
 from spaseq.cli.console import reporting, standard_output, warn, whole_streams
 from spaseq.cli.graphs import graph_commands, paths, retrieve
+from spaseq.cli.queries import inputs, read, read_all
 from spaseq.errors import FormatError
-from spaseq.language import checked
 from spaseq.language.syntax import Query
 from spaseq.results import Format, check_format, writer
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from spaseq.engine import Run, Source
+    from spaseq.cli.run import Found
+    from spaseq.engine import Source
     from spaseq.gpm.kb import KnowledgeBase
-    from spaseq.results.match import Match
 
 app = typer.Typer(
     name="spaseq",
@@ -65,6 +61,10 @@ class Explanation(StrEnum):
 
 QueryFile = Annotated[
     Path, typer.Argument(metavar="QUERY", help="A file with a SPAseq query.", show_default=False)
+]
+
+QueryFiles = Annotated[
+    list[Path], typer.Argument(metavar="QUERY...", help="Files with a SPAseq query each.", show_default=False)
 ]
 
 Streams = Annotated[
@@ -104,7 +104,7 @@ def _options(
 
 @app.command()
 def run(
-    query: QueryFile,
+    query: QueryFiles,
     streams: Streams = None,
     kb: Graphs = None,
     catalog: Catalog = None,
@@ -152,6 +152,10 @@ def run(
 ) -> None:
     """Run a query over streams and write the matches as they are found.
 
+    Several queries run as far as they can as one, and the streams are read once. Each match says which query
+    it is of, or goes to a file of its query's own: {query} in -o is the name of the query's file without its
+    extension.
+
     Ctrl-C and SIGTERM end it with what was found so far.
 
     \b
@@ -162,6 +166,8 @@ def run(
       spaseq run q.rq --catalog catalog.ttl --kb http://example.org/kb=kb.ttl -f json
       spaseq run q.rq -s S1=ticks/ --engine spark --checkpoint state
       spaseq run q.rq -s S1=ticks.trig --evaluator reference
+      spaseq run alerts/*.rq -s S1=ticks.trig -f ndjson
+      spaseq run alerts/*.rq -s S1=ticks.trig -f csv -o 'found/{query}.csv'
 
     \b
     Source options (?option=value, joined by &):
@@ -180,23 +186,41 @@ def run(
     line is wrong, 143 after SIGTERM.
     """
     with reporting():
-        prepared = _read(query)
-        for warning in prepared.warnings:
+        queries = read_all(query)
+        for warning in dict.fromkeys(w for prepared in queries.values() for w in prepared.warnings):
             warn(warning)
         from spaseq.cli.cursor import Cursor, NotedWriter
-        from spaseq.cli.run import Report, deliver, output
-        from spaseq.engine import run as start
+        from spaseq.cli.run import (
+            Report,
+            check_outputs,
+            deliver,
+            filled,
+            is_pattern,
+            of_one,
+            output,
+            outputs,
+        )
+        from spaseq.engine.running import run_all as start
 
-        given, graphs = _inputs(prepared, streams, kb, catalog)
-        try:
-            check_format(format_, prepared)
-        except FormatError as error:
-            raise UsageError(f"-f {error}") from None
+        first, *others = queries.items()
+        given, graphs = inputs(queries, streams, kb, catalog)
+        if others:
+            check_outputs(out, format_, queries)
+        else:
+            if out is not None and is_pattern(out):
+                out = filled(out, first[0])
+            try:
+                check_format(format_, first[1])
+            except FormatError as error:
+                raise UsageError(f"-f {error}") from None
         if evaluator is not None:
-            check_evaluator(evaluator, prepared, engine)
+            for name, prepared in queries.items():
+                check_evaluator(evaluator, prepared, engine, name if others else None)
         report = Report(dead_letters, strict, why=not no_why)
         cursor = None
         if engine is RunEngine.SPARK:
+            if others:
+                raise UsageError("--engine spark runs one query: start it for each")
             try:
                 from spaseq.cli.spark import start as start_on_spark
             except ImportError as error:
@@ -204,17 +228,20 @@ def run(
                     f"--engine spark needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"
                 ) from None
             cursor = Cursor(checkpoint, out, format_) if checkpoint is not None else None
-            matches: Run | Generator[Match, None, None] = start_on_spark(
-                prepared,
-                given,
-                graphs,
-                checkpoint=checkpoint,
-                cursor=cursor,
-                lateness=lateness,
-                idle=idle,
-                strict=strict,
-                dead_letters=report.refuse,
-                progress=report.progress,
+            matches: Found = of_one(
+                first[0],
+                start_on_spark(
+                    first[1],
+                    given,
+                    graphs,
+                    checkpoint=checkpoint,
+                    cursor=cursor,
+                    lateness=lateness,
+                    idle=idle,
+                    strict=strict,
+                    dead_letters=report.refuse,
+                    progress=report.progress,
+                ),
             )
         else:
             if checkpoint is not None:
@@ -222,8 +249,8 @@ def run(
             if wall_clock and idle is None:
                 raise UsageError("--wall-clock moves the time of idle streams on: say --idle DURATION, too")
             matches = start(
-                prepared,
-                given,
+                queries,
+                given.values(),
                 graphs,
                 lateness=lateness,
                 idle=idle,
@@ -234,10 +261,16 @@ def run(
                 limits=limits(limit or ()),
                 progress=report.progress,
                 started=report.watch,
+                failed=report.fail if others else None,
             )
+        if others:
+            with outputs(out, format_, queries) as (results, documents):
+                deliver(matches, results, documents, report)
+            return
         with output(out, cursor) as file:
-            results = writer(format_, prepared, file)
-            deliver(matches, NotedWriter(results, cursor, file) if cursor else results, report)
+            single = writer(format_, first[1], file)
+            noted = NotedWriter(single, cursor, file) if cursor else single
+            deliver(matches, {first[0]: noted}, [noted], report)
 
 
 @app.command()
@@ -249,7 +282,7 @@ def check(query: QueryFile) -> None:
       spaseq check vshape.rq
     """
     with reporting():
-        prepared = _read(query)
+        prepared = read(query)
         for warning in prepared.warnings:
             warn(warning)
         typer.echo("ok")
@@ -282,9 +315,9 @@ def explain(
       spaseq explain vshape.rq --analyze -s S1=ticks.trig
     """
     with reporting():
-        prepared = _read(query)
+        prepared = read(query)
         if analyzed:
-            text = _analyzed(prepared, format_, *_inputs(prepared, streams, kb, catalog))
+            text = _analyzed(prepared, format_, *inputs({str(query): prepared}, streams, kb, catalog))
         elif streams or kb or catalog:
             raise UsageError("--stream, --kb and --catalog are for --analyze")
         else:
@@ -305,32 +338,6 @@ def main() -> None:
     """The entry point of the ``spaseq`` command."""
     whole_streams()
     app()
-
-
-def _read(path: Path) -> Query:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"the query {path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"the query {path} is not UTF-8 text") from None
-    return checked(text, str(path))
-
-
-def _inputs(
-    query: Query, streams: list[str] | None, kb: list[str] | None, catalog: Path | None
-) -> tuple[dict[str, Source], KnowledgeBase]:
-    """What a query reads, as the command line says."""
-    from spaseq.engine import Source
-    from spaseq.gpm.kb import KnowledgeBase
-    from spaseq.sources.catalog import load_catalog
-
-    sources = stream_sources(query, streams or (), load_catalog(catalog) if catalog else None)
-    graphs = KnowledgeBase(knowledge(kb or ()))
-    missing = graphs.missing(query)
-    if missing:
-        raise UsageError(f"no file for background graph {missing[0]}: give it with --kb IRI=FILE")
-    return {iri: Source(iri, location, options) for iri, (location, options) in sources.items()}, graphs
 
 
 def _analyzed(query: Query, form: Explanation, given: dict[str, Source], graphs: KnowledgeBase) -> str:

@@ -15,7 +15,7 @@ from pyoxigraph import NamedNode
 
 from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.language.hints import nearest
-from spaseq.language.syntax import Query
+from spaseq.language.syntax import Query, RegisterKind
 from spaseq.limits import Limits
 from spaseq.sources import SourceOptions, parse_source
 from spaseq.sources.catalog import CatalogEntry
@@ -82,8 +82,11 @@ class PathsEngine(StrEnum):
     GRAPHFRAMES = "graphframes"
 
 
-def check_evaluator(name: str, query: Query, engine: RunEngine) -> None:
-    """Raises ``UsageError`` if the evaluator of that name cannot run the query there."""
+def check_evaluator(name: str, query: Query, engine: RunEngine, file: str | None = None) -> None:
+    """Raises ``UsageError`` if the evaluator of that name cannot run the query there.
+
+    ``file``: that of the query, if there are several.
+    """
     if engine is not RunEngine.LOCAL:
         raise UsageError("--evaluator is for --engine local")
     # Imported only here: most runs leave the choice to the plan.
@@ -93,7 +96,8 @@ def check_evaluator(name: str, query: Query, engine: RunEngine) -> None:
     try:
         check(name, normalise(query))
     except EngineError as error:
-        raise UsageError(f"--evaluator: {error}") from None
+        where = "" if file is None else f"{file}: "
+        raise UsageError(f"--evaluator: {where}{error}") from None
 
 
 def duration(text: str) -> timedelta:
@@ -134,27 +138,33 @@ def knowledge(assignments: Iterable[str]) -> dict[str, Path]:
 
 
 def stream_sources(
-    query: Query, assignments: Iterable[str], catalog: Mapping[NamedNode, CatalogEntry] | None
+    queries: Mapping[str, Query],
+    assignments: Iterable[str],
+    catalog: Mapping[NamedNode, CatalogEntry] | None,
 ) -> dict[str, Source]:
-    """Stream IRI → source, for every stream that the query declares.
+    """Stream IRI → source, for every stream that the queries declare and none of them makes.
 
     ``assignments`` are the values of ``-s``; what they leave out comes from the catalogue. Raises
-    UsageError for a name the query does not declare, a stream given twice, and one without a source.
+    UsageError for a name that no query declares, or two for different streams; for a stream given twice, and
+    one without a source.
     """
     given: dict[str, Source] = {}
     for assignment in assignments:
-        iri, spec = _split(query, assignment)
+        iri, spec = _split(queries, assignment)
         if iri in given:
             raise UsageError(f"-s {assignment}: this stream has a source already")
         try:
             given[iri] = parse_source(spec)
         except SourceError as error:
             raise UsageError(f"-s {assignment}: {error}") from None
-    for stream in query.streams:
-        entry = catalog.get(stream.iri) if catalog else None
-        if stream.iri.value not in given and entry is not None:
-            given[stream.iri.value] = (entry.location, entry.options)
-    missing = [f"{s.name} {s.iri}" for s in query.streams if s.iri.value not in given]
+    declared = {stream.iri: stream.name for query in queries.values() for stream in query.streams}
+    for stream in declared:
+        entry = catalog.get(stream) if catalog else None
+        if stream.value not in given and entry is not None:
+            given[stream.value] = (entry.location, entry.options)
+    registered = [query.register for query in queries.values() if query.register is not None]
+    made = {register.iri for register in registered if register.kind is RegisterKind.STREAM}
+    missing = [f"{n} {iri}" for iri, n in declared.items() if iri.value not in given and iri not in made]
     if missing:
         raise UsageError(_missing(missing, catalog))
     if sum(location == "-" for location, _ in given.values()) > 1:
@@ -162,21 +172,34 @@ def stream_sources(
     return given
 
 
-def _split(query: Query, assignment: str) -> tuple[str, str]:
-    """``NAME=SOURCE`` or ``IRI=SOURCE`` → the IRI of a stream of the query, and its source.
+def _split(queries: Mapping[str, Query], assignment: str) -> tuple[str, str]:
+    """``NAME=SOURCE`` or ``IRI=SOURCE`` → the IRI of a stream of the queries, and its source.
 
-    An IRI may itself contain ``=``, so what the query declares is looked for first.
+    An IRI may itself contain ``=``, so what the queries declare is looked for first.
     """
-    streams = {text: s.iri.value for s in query.streams for text in (s.name, s.iri.value, f"<{s.iri.value}>")}
+    streams: dict[str, dict[str, str]] = {}
+    for file, query in queries.items():
+        for s in query.streams:
+            for text in (s.name, s.iri.value, f"<{s.iri.value}>"):
+                streams.setdefault(text, {}).setdefault(s.iri.value, file)
     for text in sorted(streams, key=len, reverse=True):
         if assignment.startswith(f"{text}="):
-            return streams[text], assignment[len(text) + 1 :]
+            if len(streams[text]) > 1:
+                (one, first), (other, second), *_ = streams[text].items()
+                raise UsageError(
+                    f"-s {assignment}: {text} is <{one}> in {first} and <{other}> in {second}: give IRIs"
+                )
+            return next(iter(streams[text])), assignment[len(text) + 1 :]
     name, equals, _ = assignment.partition("=")
     if not equals:
         raise UsageError(f"-s {assignment!r} is not NAME=SOURCE or IRI=SOURCE")
     alike = nearest(name, streams)
-    hint = f"did you mean {alike}?" if alike else f"it declares {_listed(s.name for s in query.streams)}"
-    raise UsageError(f"-s {assignment}: the query declares no stream {name}: {hint}")
+    names = dict.fromkeys(s.name for query in queries.values() for s in query.streams)
+    many = len(queries) > 1
+    declare = "they declare" if many else "it declares"
+    hint = f"did you mean {alike}?" if alike else f"{declare} {_listed(names)}"
+    who = "no query declares a" if many else "the query declares no"
+    raise UsageError(f"-s {assignment}: {who} stream {name}: {hint}")
 
 
 def _missing(missing: Sequence[str], catalog: Mapping[NamedNode, CatalogEntry] | None) -> str:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
 import typer
 
+from spaseq.cli.arguments import UsageError
 from spaseq.cli.console import (
     Interrupts,
     StatusLine,
     Terminated,
+    complain,
     say,
     standard_output,
     warnings_on_stderr,
@@ -23,12 +25,13 @@ from spaseq.cli.console import (
 from spaseq.cli.cursor import Cursor
 from spaseq.engine import Handle, Progress
 from spaseq.engine.rejects import DeadLetterFile
-from spaseq.engine.running import Run
-from spaseq.errors import FormatError, SourceError
-from spaseq.results import ResultWriter
+from spaseq.errors import FormatError, SourceError, SpaseqError
+from spaseq.language.syntax import Query
+from spaseq.results import Format, ResultWriter, check_format, writer
 from spaseq.results._json import line_of
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
+from spaseq.results.several import check_formats, writers
 from spaseq.sources import BadEvent
 
 #: The exit status after SIGTERM, as shells give it.
@@ -36,6 +39,18 @@ TERMINATED: Final = 128 + signal.SIGTERM
 
 #: How many reasons of bad and late events are shown.
 _REASONS: Final = 5
+
+#: Seconds of the processor's time to look for why there is no match.
+_LOOKING: Final = 3.0
+
+#: Where the name of a query belongs in the path of ``-o``.
+_PLACE: Final = "{query}"
+
+#: What writes the matches of each query, and what has to be closed then.
+Outputs = tuple[Mapping[str, ResultWriter], Iterable[ResultWriter]]
+
+#: Matches as they come, with the name of their query.
+Found = Generator[tuple[str, MatchBatch | Match], None, None]
 
 
 class _ReaderGoneError(Exception):
@@ -59,14 +74,22 @@ class Report:
         self._shown: list[BadEvent] = []
         self._matches = 0
         self._unwritten = 0
-        self._handle: Handle | None = None
+        self._handles: Mapping[str, Handle] = {}
+        self.has_failed = False
 
-    def watch(self, handle: Handle) -> None:
+    def watch(self, handles: Mapping[str, Handle]) -> None:
         """Called by the engine before the first event, with what can say why there is no match."""
         if self._why:
-            self._handle = handle
+            self._handles = handles
         else:
-            handle.keep(0)
+            for handle in handles.values():
+                handle.keep(0)
+
+    def fail(self, name: str, error: SpaseqError) -> None:
+        """Called by the engine when one of several queries ends with an error."""
+        self.status.clear()
+        self.has_failed = True
+        complain(SpaseqError(f"{name}: {error}"))
 
     def progress(self, progress: Progress) -> None:
         """Called by the engine every now and then, and at the end."""
@@ -80,8 +103,11 @@ class Report:
         if self._file is not None:
             self._file(event)
 
-    def write(self, item: MatchBatch | Match, results: ResultWriter) -> None:
-        """Write matches; one that the format cannot hold is refused, and with ``--strict`` the end."""
+    def write(self, name: str, item: MatchBatch | Match, results: ResultWriter) -> None:
+        """Write matches; one that the format cannot hold is refused, and with ``--strict`` the end.
+
+        ``name`` is that of their query, if there are several.
+        """
         self.status.clear()
         if isinstance(item, MatchBatch) and results.holds_all:
             self._matches += len(item)
@@ -96,7 +122,8 @@ class Report:
                     raise
                 self._unwritten += 1
                 streams = " ".join(stream.iri.value for stream in match.query.streams)
-                self.refuse(BadEvent(streams, f"match {self._matches}", str(error), line_of(match)))
+                which = f"match {self._matches}" + (f" of {name}" if name else "")
+                self.refuse(BadEvent(streams, which, str(error), line_of(match)))
 
     def close(self) -> None:
         """The last figures, on a terminal."""
@@ -110,12 +137,20 @@ class Report:
         return self.last is not None and self.last.bad > 0 and not self.last.events
 
     def explain(self) -> None:
-        """If the query found nothing although it was to find something, the likeliest reason."""
-        handle = self._handle
-        if handle is None or handle.stats.matches or handle.done:
-            return
+        """For a query that found nothing although it was to find something, the likeliest reason.
+
+        Of several queries the first few are looked into, which share the time for that.
+        """
+        barren = [(n, h) for n, h in self._handles.items() if not h.stats.matches and not h.done]
+        shown, several = barren[:_REASONS], len(self._handles) > 1
         with suppress(KeyboardInterrupt):  # which ends that, too
-            say(f"no match: {handle.why().cause}")
+            for name, handle in shown:
+                which = f"no match of {name}" if several else "no match"
+                say(f"{which}: {handle.why(_LOOKING / len(shown)).cause}")
+            if len(barren) > len(shown):
+                say(
+                    f"no match of {len(barren) - len(shown)} further queries, such as {barren[len(shown)][0]}"
+                )
 
     def summarise(self) -> None:
         """What was left out, if anything was."""
@@ -137,8 +172,19 @@ class Report:
             say("  late events count with --lateness; a source's option order=time sorts what has an end")
 
 
-def deliver(matches: Run | Generator[Match, None, None], results: ResultWriter, report: Report) -> None:
+def of_one(name: str, matches: Generator[Match, None, None]) -> Found:
+    """The matches of one query, with its name."""
+    with closing(matches):
+        for match in matches:
+            yield name, match
+
+
+def deliver(
+    matches: Found, results: Mapping[str, ResultWriter], documents: Iterable[ResultWriter], report: Report
+) -> None:
     """Write the matches as they come, until they end, are interrupted, or nobody reads them.
+
+    ``results`` are for each query what writes its matches, ``documents`` what has to be closed then.
 
     Ctrl-C is the normal end of an endless stream: what was found is complete. SIGTERM ends it alike, but
     with the exit status that says so. What the engine raises passes through, after the document was ended.
@@ -146,7 +192,7 @@ def deliver(matches: Run | Generator[Match, None, None], results: ResultWriter, 
     status = 0
     with warnings_on_stderr(report.status):
         try:
-            _write(matches, results, report)
+            _write(matches, results, documents, report)
         except _ReaderGoneError:
             silence_stdout()
         except SourceError:
@@ -160,26 +206,86 @@ def deliver(matches: Run | Generator[Match, None, None], results: ResultWriter, 
         finally:
             report.close()
     report.summarise()
-    if not status and report.is_barren:
+    if not status and (report.is_barren or report.has_failed):
         status = 1
     if status:
         raise typer.Exit(status)
     report.explain()
 
 
-def _write(matches: Run | Generator[Match, None, None], results: ResultWriter, report: Report) -> None:
+def _write(
+    matches: Found, results: Mapping[str, ResultWriter], documents: Iterable[ResultWriter], report: Report
+) -> None:
+    several = len(results) > 1
     with Interrupts() as interrupts:
         try:
             with closing(matches):
-                for item in matches.batches() if isinstance(matches, Run) else matches:
+                for name, item in matches:
                     with interrupts.held(), _reader_gone():
-                        report.write(item, results)
+                        report.write(name if several else "", item, results[name])
         finally:
             with interrupts.held(), _reader_gone():
                 report.status.clear()
-                results.close()
+                for document in documents:
+                    document.close()
                 if sys.stdout is not None:
                     sys.stdout.flush()  # before what is said next on standard error
+
+
+def check_outputs(path: Path | None, form: Format, queries: Mapping[str, Query]) -> None:
+    """Raises UsageError for what ``outputs`` cannot do.
+
+    That is a format that cannot hold what a query gives, and a path that two queries would have.
+    """
+    try:
+        if path is None or not is_pattern(path):
+            check_formats(form, queries)
+            return
+        owners: dict[Path, str] = {}
+        for name, query in queries.items():
+            own = filled(path, name)
+            other = owners.setdefault(own, name)
+            if other != name:
+                raise UsageError(f"-o {path}: {other} and {name} would both be written to {own}")
+            try:
+                check_format(form, query)
+            except FormatError as error:
+                raise FormatError(f"{error} (in {name})") from None
+    except FormatError as error:
+        raise UsageError(f"-f {error}") from None
+
+
+@contextmanager
+def outputs(path: Path | None, form: Format, queries: Mapping[str, Query]) -> Iterator[Outputs]:
+    """What writes the matches of several queries, to ``path`` or standard output.
+
+    To one document, or, if the path has ``{query}``, to one for each; there that is the name of the query's
+    file without its extension.
+    """
+    if path is None or not is_pattern(path):
+        with output(path) as file:
+            yield writers(form, queries, file)
+        return
+    with ExitStack() as files:
+        each = {
+            name: writer(form, query, files.enter_context(output(filled(path, name))))
+            for name, query in queries.items()
+        }
+        yield each, each.values()
+
+
+def is_pattern(path: Path) -> bool:
+    """Whether the path of ``-o`` is one for each query."""
+    return _PLACE in str(path)
+
+
+def filled(path: Path, query: str) -> Path:
+    """The path of ``-o`` for a query.
+
+    >>> str(filled(Path("out/{query}.csv"), "alerts/acme.rq"))
+    'out/acme.csv'
+    """
+    return Path(str(path).replace(_PLACE, Path(query).stem))
 
 
 @contextmanager

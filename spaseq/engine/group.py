@@ -125,6 +125,7 @@ class Group(Pipeline):
         self._rows: dict[int, Row] = {}
         self._followers: list[Callable[[EventBatch], None]] = []
         self.found: dict[int, list[Block]] = {}
+        self._live = len(queries)
         rows: dict[tuple[Term, ...], list[Seat]] = {}
         for seat, constants in queries:
             rows.setdefault(tuple(constants[place] for place in varying), []).append(seat)
@@ -176,6 +177,7 @@ class Group(Pipeline):
     def remove(self, row: Row, seat: Seat) -> None:
         """A query wants no more."""
         row.seats.remove(seat)
+        self._live -= 1
         if not row.seats:
             del self._rows[row.name]
             if self._template is not None:
@@ -239,7 +241,7 @@ class Group(Pipeline):
 
     def counted(self, row: Row, stats: Stats) -> None:
         """Brings the counts of a query's own up to date."""
-        stats.shared_with = sum(len(other.seats) for other in self._rows.values()) - 1
+        stats.shared_with = self._live - 1
         if self._template is None:
             stats.relevant = self._stats.relevant
             for name, counted in stats.gpms.items():

@@ -1,10 +1,10 @@
-"""``run``: one query over sources, from the first event to the last."""
+"""``run``: queries over sources, from the first event to the last."""
 
 from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from typing import IO
 from spaseq.engine.engine import Engine, Source
 from spaseq.engine.handle import Handle
 from spaseq.engine.rejects import DeadLetters
-from spaseq.errors import EngineError, SourceError
+from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import prepare
@@ -89,40 +89,113 @@ def run(
     if started is not None:
         started(handle)
     steps = engine.pull(*_sources(prepared, streams))
+    return Run(lambda size: _found(engine, {"": handle}, steps, size, progress, None))
+
+
+def run_all(
+    queries: Mapping[str, Query],
+    sources: Iterable[Source],
+    kb: Mapping[str, Knowledge] | KnowledgeBase | None = None,
+    *,
+    lateness: timedelta = timedelta(0),
+    idle: timedelta | None = None,
+    wall_clock: Callable[[], float] | None = None,
+    strict: bool = False,
+    dead_letters: DeadLetters | str | Path | None = None,
+    evaluator: str | None = None,
+    limits: Limits = Limits(),
+    progress: Callable[[Progress], None] | None = None,
+    started: Callable[[Mapping[str, Handle]], None] | None = None,
+    failed: Callable[[str, SpaseqError], None] | None = None,
+    max_rows: int = 65_536,
+) -> Generator[tuple[str, MatchBatch], None, None]:
+    """The matches of several queries, each under its name, over sources that are read to their end once.
+
+    The queries are in one engine: those that run as one do so, and a stream that one makes by REGISTER STREAM
+    the others may read. A query's matches come in its order; between those of different queries there is no
+    order. ``failed`` is told of a query that ends with an error, and the others go on; without it that ends
+    the run. The other parameters, and what is raised, are ``run``'s; an ``EngineError`` names its query.
+    """
+    engine = Engine(
+        kb,
+        lateness=lateness,
+        idle=idle,
+        wall_clock=wall_clock,
+        strict=strict,
+        dead_letters=dead_letters,
+        evaluator=evaluator,
+        limits=limits,
+    )
+    handles: dict[str, Handle] = {}
+    for name, query in queries.items():
+        try:
+            handles[name] = engine.register(query)
+        except EngineError as error:
+            raise EngineError(f"{name}: {error}" if len(queries) > 1 else str(error)) from None
+    if started is not None:
+        started(handles)
+    return _found(engine, handles, engine.pull(*sources), _Size(max_rows), progress, failed)
+
+
+def _found(
+    engine: Engine,
+    handles: Mapping[str, Handle],
+    steps: Iterator[None],
+    size: _Size,
+    progress: Callable[[Progress], None] | None,
+    failed: Callable[[str, SpaseqError], None] | None,
+) -> Generator[tuple[str, MatchBatch], None, None]:
+    """What is found as the engine goes on, each with the name of its query."""
 
     def report() -> None:
         if progress is not None:
-            stats = handle.stats
-            progress(
-                Progress(engine.events, stats.matches, stats.rows, engine.late, engine.bad, engine.watermark)
-            )
+            stats = [handle.stats for handle in handles.values()]
+            matches, rows = sum(s.matches for s in stats), sum(s.rows for s in stats)
+            progress(Progress(engine.events, matches, rows, engine.late, engine.bad, engine.watermark))
 
-    def batches(size: _Size) -> Generator[MatchBatch, None, None]:
+    report()
+    reported = time.monotonic()
+    going = dict(handles)
+    try:
+        for _ in steps:
+            # One step may take long to be matched.
+            for found in chain(_drained(going, size, failed), [None]):
+                if found is not None:
+                    yield found
+                if time.monotonic() - reported >= _REPORT_EVERY:
+                    reported = time.monotonic()
+                    report()
+        engine.close()
+        yield from _drained(going, size, failed)
+        if not all(handle.done for handle in handles.values()):
+            engine.check_read()
+    except KeyboardInterrupt:
+        # What was found before Ctrl-C is not lost with the batch that it interrupted.
+        with suppress(EngineError):  # which says that the query was interrupted
+            yield from _drained(going, size, None if failed is None else _unsaid)
+        raise
+    finally:
+        engine.abandon()
         report()
-        reported = time.monotonic()
-        try:
-            for _ in steps:
-                # One step may take long to be matched.
-                for batch in chain(handle.batches(size.most), [None]):
-                    if batch is not None:
-                        yield batch
-                    if time.monotonic() - reported >= _REPORT_EVERY:
-                        reported = time.monotonic()
-                        report()
-            engine.close()
-            yield from handle.batches(size.most)
-            if not handle.done:
-                engine.check_read()
-        except KeyboardInterrupt:
-            # What was found before Ctrl-C is not lost with the batch that it interrupted.
-            with suppress(EngineError):  # which says that the query was interrupted
-                yield from handle.batches(size.most)
-            raise
-        finally:
-            engine.abandon()
-            report()
 
-    return Run(batches)
+
+def _drained(
+    going: dict[str, Handle], size: _Size, failed: Callable[[str, SpaseqError], None] | None
+) -> Iterator[tuple[str, MatchBatch]]:
+    """What was found and nobody has. Takes out the queries that failed, if somebody is to be told."""
+    for name, handle in list(going.items()):
+        try:
+            for batch in handle.batches(size.most):
+                yield name, batch
+        except SpaseqError as error:
+            if failed is None:
+                raise
+            del going[name]
+            failed(name, error)
+
+
+def _unsaid(name: str, error: SpaseqError) -> None:
+    """Of queries that were interrupted nobody is told."""
 
 
 @dataclass(slots=True)
@@ -138,7 +211,7 @@ class Run(Iterator[Match]):
     Each match comes once: those that were taken one by one are in no batch.
     """
 
-    def __init__(self, batches: Callable[[_Size], Generator[MatchBatch, None, None]]) -> None:
+    def __init__(self, batches: Callable[[_Size], Generator[tuple[str, MatchBatch], None, None]]) -> None:
         self._size = _Size()
         self._batches = batches(self._size)
         # A batch, of which the matches from number ``_at`` on were not taken.
@@ -148,7 +221,7 @@ class Run(Iterator[Match]):
     def __next__(self) -> Match:
         while self._now is None or self._at == len(self._now):
             self._now = None
-            self._now, self._at = next(self._batches), 0
+            (_, self._now), self._at = next(self._batches), 0
         self._at += 1
         return self._now[self._at - 1]
 
@@ -163,7 +236,7 @@ class Run(Iterator[Match]):
                 yield self._now.part(begin, self._at)
             self._now = None
             try:
-                self._now, self._at = next(self._batches), 0
+                (_, self._now), self._at = next(self._batches), 0
             except StopIteration:
                 return
 

@@ -50,10 +50,13 @@ class TableWriter(RowWriter):
     Elsewhere a row is one line of plain text.
     """
 
+    #: What stands before the row's own cells.
+    titles: tuple[str, ...] = ("start", "end")
+
     def __init__(self, query: Query, out: IO[bytes]) -> None:
         super().__init__(query, out)
         self._columns = columns(query)
-        self._names = ("start", "end", *(f"?{name}" for name in self._columns))
+        self._names = (*self.titles, *(f"?{name}" for name in self._columns))
         self._widths = [cell_len(name) for name in self._names]
         self._least = list(self._widths)
         self._prefixes = sorted(((iri, prefix) for prefix, iri in query.prefixes), key=_longest_first)
@@ -67,12 +70,16 @@ class TableWriter(RowWriter):
         return "".join(f"\x1b[1m{line}\x1b[0m\n" for line in text.splitlines()) if bold else text
 
     def _rows(self, match: Match) -> str:
-        times = (str(show_time(match.start)), str(show_time(match.end)))
-        rows = [(*times, *(self._cell(name, row) for name in self._columns)) for row in match.bindings]
+        lead = self._lead(match)
+        rows = [(*lead, *(self._cell(name, row) for name in self._columns)) for row in match.bindings]
         for row in rows:
             self._widths = [max(w, min(cell_len(c), _WIDEST)) for w, c in zip(self._widths, row, strict=True)]
             self._least = [max(w, _longest_piece(c)) for w, c in zip(self._least, row, strict=True)]
         return self._render(rows)
+
+    def _lead(self, match: Match) -> tuple[str, ...]:
+        """The cells under ``titles``."""
+        return str(show_time(match.start)), str(show_time(match.end))
 
     def _harmless(self, text: str) -> str:
         return text  # each cell is, and the header is bold

@@ -1,0 +1,64 @@
+"""The files of the command line: queries, and what these read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spaseq.cli.arguments import UsageError, knowledge, stream_sources
+from spaseq.cli.console import complain
+from spaseq.errors import QueryError, SpaseqError
+from spaseq.language import checked
+from spaseq.language.syntax import Query
+
+if TYPE_CHECKING:
+    from spaseq.engine import Source
+    from spaseq.gpm.kb import KnowledgeBase
+
+
+def read(path: Path) -> Query:
+    """The query in a file. Raises QueryError, and UsageError if it cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"the query {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"the query {path} is not UTF-8 text") from None
+    return checked(text, str(path))
+
+
+def read_all(paths: list[Path]) -> dict[str, Query]:
+    """Queries by the paths of their files; tells all that is wrong with them before it gives up."""
+    queries: dict[str, Query] = {}
+    wrong: list[SpaseqError] = []
+    for path in paths:
+        try:
+            if str(path) in queries:
+                raise UsageError(f"the query {path} is given twice")
+            queries[str(path)] = read(path)
+        except (QueryError, UsageError) as error:
+            wrong.append(error)
+    for one in wrong[:-1]:
+        complain(one)
+    if wrong:
+        raise wrong[-1]
+    return queries
+
+
+def inputs(
+    queries: Mapping[str, Query], streams: list[str] | None, kb: list[str] | None, catalog: Path | None
+) -> tuple[dict[str, Source], KnowledgeBase]:
+    """What queries read, as the command line says."""
+    # Imported only here: they take a while to load.
+    from spaseq.engine import Source
+    from spaseq.gpm.kb import KnowledgeBase
+    from spaseq.sources.catalog import load_catalog
+
+    sources = stream_sources(queries, streams or (), load_catalog(catalog) if catalog else None)
+    graphs = KnowledgeBase(knowledge(kb or ()))
+    for name, query in queries.items():
+        if missing := graphs.missing(query):
+            of = f" of {name}" if len(queries) > 1 else ""
+            raise UsageError(f"no file for background graph {missing[0]}{of}: give it with --kb IRI=FILE")
+    return {iri: Source(iri, location, options) for iri, (location, options) in sources.items()}, graphs
