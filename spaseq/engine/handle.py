@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 #: So many matches are made before anybody asks for them, at least.
 _AT_ONCE: Final = 1_000
+#: What is left of matches that were looked for to the end.
 _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
 
@@ -48,6 +49,8 @@ class Handle:
         """``contexts``: by stream, the JSON-LD context that lifts its rows, of the sources read so far."""
         self.error: SpaseqError | None = None
         self._pipeline = pipeline
+        if isinstance(pipeline, Pipeline):
+            pipeline.may_leave = on_match is None
         self._on_match = on_match
         self._turn = turn
         self._limits = limits
@@ -152,10 +155,15 @@ class Handle:
             raise self.error.with_traceback(None)
 
     def drop(self) -> None:
-        """Forgets the matches that nobody has asked for so far; further ones are found as ever."""
+        """Forgets the matches that nobody has asked for so far, without looking for those that it can leave.
+
+        Further ones are found as ever.
+        """
         self._turn.check()
         with self._turn.lock:
             self._forget()
+            if self._pipeline.unread is not None:
+                self._pipeline.unread.drop()
             while self._look(_AT_ONCE):
                 self._forget()
 
@@ -178,12 +186,15 @@ class Handle:
 
         ``after_all``: they can be found only when all before them are.
         """
-        if after_all:
+        if after_all and self.is_behind:
             self._finish()
+            if self.done:  # with what was found just now
+                return
         self._coming = chain(self._coming, matches)
         if all_at_once or self._on_match is not None:
             self._finish()
-        elif self._size < _AT_ONCE:
+        elif self._size < _AT_ONCE or self._pipeline.unread is not None:
+            # In the second case the events must be taken now, and most of what they complete is left.
             self._look(_AT_ONCE - self._size)
 
     @property
@@ -201,6 +212,8 @@ class Handle:
         while self._look(_AT_ONCE if self._on_match is None else 1):
             if self._on_match is not None:
                 self._deliver(self._on_match)
+                if self._cancelled:
+                    self._coming = _NOTHING
 
     def _deliver(self, on_match: Callable[[Match], None]) -> None:
         """Gives what was found to the callback; what that raises is the caller's, and spoils nothing."""
@@ -243,25 +256,31 @@ class Handle:
         self._at = self._size = 0
 
     def _look(self, most: int) -> bool:
-        """Finds so many matches, or a few more; False if there are none, or if one is just looking."""
+        """Finds so many matches, or some more; fewer where they were left, or where there are no more.
+
+        False if there are none, or if one is just looking.
+        """
         if self._looking:
             return False
         count = 0
         self._looking = True
         try:
             for batch in self._coming:
-                self._found.append(batch)
-                self._size += len(batch)
-                count += len(batch)
-                if self.done or count >= most:
+                count += self._keep(batch)
+                if count >= most:
                     break
-            if count < most:
+            else:
                 self._coming = _NOTHING
+            unread = self._pipeline.unread
+            if unread is not None and count < most and (left := unread.next()) is not None:
+                # As many as come at once, since matches may be long: few at first, and more each time.
+                count += self._keep(left)
             pending = self._limits.pending_matches
             # Those of the last batch may have been asked for just now.
-            kept = self._size - len(self._found[-1]) if self._found else 0
+            waiting = 0 if unread is None else len(unread)
+            kept = self._size + waiting - (len(self._found[-1]) if self._found else 0)
             if pending is not None and kept > pending:
-                raise self._limits.error("pending_matches", f"keeping {self._size} matches")
+                raise self._limits.error("pending_matches", f"keeping {self._size + waiting} matches")
         except BaseException as error:
             self.fail(error)
             if not isinstance(error, Exception):
@@ -269,6 +288,12 @@ class Handle:
         finally:
             self._looking = False
         return count > 0
+
+    def _keep(self, batch: MatchBatch) -> int:
+        """Keeps matches until somebody asks for them; how many they are."""
+        self._found.append(batch)
+        self._size += len(batch)
+        return len(batch)
 
     @property
     def live(self) -> int:

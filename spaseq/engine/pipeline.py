@@ -10,6 +10,7 @@ import numpy as np
 
 from spaseq.automaton.normal import is_strict, normalise
 from spaseq.automaton.pattern import GpmPart, SequencePattern, may_trail, walk
+from spaseq.engine.unread import Unread
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Stamp
 from spaseq.gpm.discrimination import Needs, needs
 from spaseq.gpm.evaluator import GpmEvaluator
@@ -23,6 +24,7 @@ from spaseq.language.syntax import (
     Ask,
     Bind,
     Construct,
+    Emit,
     Gpm,
     Group,
     Query,
@@ -30,7 +32,7 @@ from spaseq.language.syntax import (
     SubSelect,
 )
 from spaseq.limits import UNLIMITED, Limits
-from spaseq.matching.by_columns import ByColumns
+from spaseq.matching.by_columns import ByColumns, Enumerating
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_columns, by_events, check, choose
 from spaseq.matching.found import Block, blocks
@@ -61,12 +63,13 @@ class Stats:
     """What a registered query has seen and done.
 
     ``relevant``: so many of its ``events`` are such that some GPM has a solution; ``rows`` are those of all
-    ``matches``; ``unskipped``: so many of these had no event for SKIP TO to go to but their own first;
-    ``shared_with``: so many other queries run as one with it; ``shared``: how many queries, itself included,
-    have the partial matches of its first element in common, of its first two, and so on; empty if it shares
-    none. ``late``: so many events came too late for it. ``watermark``: the time up to which it has processed
-    its streams, in microseconds since the epoch or in ticks; None before the first event. ``gpms``: the same
-    by GPM.
+    ``matches``, which are counted when they are found: of very many that nobody reads, most are not;
+    ``unskipped``: so many of these had no event for SKIP TO to go to but their own first; ``shared_with``:
+    so many other queries run as one with it; ``shared``: how many queries, itself included, have the
+    partial matches of its first element in common, of its first two, and so on; empty if it shares none.
+    ``late``: so many events came too late for it. ``watermark``: the time up to which it has processed its
+    streams, in microseconds since the epoch or in ticks; None before the first event. ``gpms``: the same by
+    GPM.
     """
 
     events: int = 0
@@ -137,6 +140,9 @@ class Pipeline:
         self.done = False
         #: Whether somebody asked for its events, too.
         self.is_watched = False
+        #: Whether somebody asks ``unread`` for matches; and that, if the evaluator can leave them there.
+        self.may_leave = False
+        self.unread: Unread | None = None
         self._seen: Callable[[EventBatch], None] | None = None
         self._seat: Seat | None = None
         self._dictionary = dictionary
@@ -315,7 +321,10 @@ class Pipeline:
         start = self._position
         self._position += len(batch)
         self._judge(len(batch), solutions)
-        yield from self._matches(evaluator.process(batch, start, solutions))
+        if self.unread is not None and isinstance(evaluator, Enumerating):
+            evaluator.take(batch, start, solutions)
+        else:
+            yield from self._matches(evaluator.process(batch, start, solutions))
 
     def _judge(self, size: int, solutions: Mapping[str, Solutions]) -> None:
         """Counts for each GPM the events in which it has solutions."""
@@ -404,7 +413,7 @@ class Pipeline:
     def drop(self) -> None:
         """Forgets all that is not yet a match: the query is over."""
         self.leave()
-        self._matcher = self._derived = self._sample = None
+        self._matcher = self._derived = self._sample = self.unread = None
         self._gpms = {}
         self.done = True
 
@@ -419,6 +428,10 @@ class Pipeline:
         if self._matcher is None:
             make = self._make_evaluators(window)
             self._matcher = Matcher(self.pattern, window, make, self._context.budget, self._context.order)
+        # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.
+        bounded = self._left is not None or self._only_first or self.query.emit is not Emit.ALL
+        if self.may_leave and not bounded and isinstance(self._matcher, Enumerating):
+            self.unread = Unread(self._matcher, self._matches)
         return self._matcher
 
     def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:

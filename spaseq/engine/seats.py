@@ -61,6 +61,10 @@ class Seat:
         """No query that makes a stream has a seat."""
 
     @property
+    def unread(self) -> None:
+        """What a group finds is handed on at once."""
+
+    @property
     def stats(self) -> Stats:
         """What the query has seen and done."""
         if not self._over:

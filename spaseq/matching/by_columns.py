@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from spaseq.events import EventBatch
 from spaseq.gpm.solutions import Solutions
@@ -38,6 +38,28 @@ class ByColumns(Protocol):
 
     def settled(self, time: int) -> int:
         """The time up to which all matches were delivered, when the query's time has come to ``time``."""
+        ...
+
+
+@runtime_checkable
+class Enumerating(ByColumns, Protocol):
+    """One that may leave what it has found, and enumerate it after any number of further events."""
+
+    @property
+    def waiting(self) -> int:
+        """Of how many events the matches are not all enumerated, at least."""
+        ...
+
+    def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        """Takes events, as ``process`` does, and enumerates nothing."""
+        ...
+
+    def unread(self) -> Iterator[Block]:
+        """The matches that were not enumerated, each once; those found meanwhile, too."""
+        ...
+
+    def drop(self) -> None:
+        """Forgets them."""
         ...
 
 

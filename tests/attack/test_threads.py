@@ -338,7 +338,7 @@ class Spoiled:
     [
         ("engine.order.Reorder", "add", "T"),
         ("engine.order.Reorder", "release", "T"),
-        ("results.reading.Reader", "match", "S"),
+        ("results.reading.Reader", "batches", "S"),
     ],
 )
 def test_an_error_in_the_middle_ends_what_it_spoils(
@@ -402,7 +402,7 @@ def test_real_interrupts_leave_queries_whole_or_over(evaluator: str) -> None:
 def test_failing_where_nobody_asks_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     from spaseq.engine.pipeline import Pipeline
 
-    spoiled = Spoiled(monkeypatch, Pipeline, "_match", MemoryError())
+    spoiled = Spoiled(monkeypatch, Pipeline, "_matches", MemoryError())
     engine = spaseq.Engine()
     seen: list[spaseq.Match] = []
     engine.register(query("A"), seen.append)

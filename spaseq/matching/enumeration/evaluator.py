@@ -82,14 +82,15 @@ class Enumeration(Immediate):
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``: the work of the events is done by the call, that of matches later."""
-        self._take(batch, start, solutions)
+        self.take(batch, start, solutions)
         return self.unread()
 
     def unread(self) -> Iterator[Block]:
         """The matches that nobody has taken; further ones that are found meanwhile, too."""
         if self._emit is Emit.ALL:
             while (found := self._walk.next(self._memory)) is not None:
-                yield from self._blocks(*found)
+                # All before the first is given: what they are made of may be gone after further events.
+                yield from list(self._blocks(*found))
             return
         for (_, key), same in groupby(self._listed(), key=itemgetter(0)):
             matches = (self._replay.match(choices, key) for _, choices in same)
@@ -114,20 +115,20 @@ class Enumeration(Immediate):
 
         The arrays are overwritten when the next ones are taken.
         """
-        self._take(batch, start, solutions)
+        self.take(batch, start, solutions)
         while (block := self._walk.next(self._memory)) is not None:
             yield block[0], block[1]
 
     def update(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> int:
         """Takes events and enumerates nothing; how many sets of matches they complete."""
-        self._take(batch, start, solutions)
+        self.take(batch, start, solutions)
         count = self._memory.unread
         self._memory.forget_found()
         return count
 
     # --- events in ----------------------------------------------------------------------------
 
-    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+    def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
         """Takes a batch; what it completes is found then, and enumerated later."""
         if not len(batch):
             return

@@ -1,0 +1,40 @@
+"""Matches that nobody has asked for, kept as what they can be enumerated from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from spaseq.matching.by_columns import Enumerating
+from spaseq.matching.found import Block
+from spaseq.results.batch import MatchBatch
+
+
+class Unread:
+    """The matches that an evaluator has completed and not enumerated. More come while some are read."""
+
+    def __init__(
+        self, evaluator: Enumerating, read: Callable[[Iterable[Block]], Iterator[MatchBatch]]
+    ) -> None:
+        """``read`` makes of blocks what users see."""
+        self._evaluator = evaluator
+        self._read = read
+        # A block may be read in several batches.
+        self._reading: Iterator[MatchBatch] | None = None
+
+    def __len__(self) -> int:
+        """How many sets of them there are, each of one match at least: what they cost."""
+        return self._evaluator.waiting
+
+    def next(self) -> MatchBatch | None:
+        """Finds some more, each once; None when there are none."""
+        if self._reading is None:
+            self._reading = self._read(self._evaluator.unread())
+        batch = next(self._reading, None)
+        if batch is None:
+            self._reading = None
+        return batch
+
+    def drop(self) -> None:
+        """Forgets all of them, without looking."""
+        self._reading = None
+        self._evaluator.drop()
