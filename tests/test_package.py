@@ -17,6 +17,9 @@ MODULES = [
     m.name for m in pkgutil.walk_packages(spaseq.__path__, "spaseq.") if not m.name.endswith("__main__")
 ]
 
+#: What needs an extra that tests do not bring.
+EXTRAS = {"spaseq.paths.langchain": "langchain_core"}
+
 # What rdflib 7.6 deprecates, its own Dataset.query and TriG parser use.
 of_rdflib = pytest.mark.filterwarnings("ignore:(Dataset|ConjunctiveGraph):DeprecationWarning")
 
@@ -24,6 +27,8 @@ of_rdflib = pytest.mark.filterwarnings("ignore:(Dataset|ConjunctiveGraph):Deprec
 @of_rdflib
 @pytest.mark.parametrize("name", ["spaseq", *MODULES])
 def test_doctests(name: str) -> None:
+    if name in EXTRAS:
+        pytest.importorskip(EXTRAS[name], reason=f"{name} needs {EXTRAS[name]}, which is not installed")
     assert doctest.testmod(import_module(name)).failed == 0
 
 
@@ -37,7 +42,8 @@ def test_the_session_in_the_readme() -> None:
 
 def test_some_doctests_are_run() -> None:
     finder = doctest.DocTestFinder(exclude_empty=True)
-    examples = [test for name in MODULES for test in finder.find(import_module(name)) if test.examples]
+    there = [import_module(name) for name in MODULES if name not in EXTRAS]
+    examples = [test for module in there for test in finder.find(module) if test.examples]
     assert len(examples) >= 10
 
 
