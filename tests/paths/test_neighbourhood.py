@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rdflib import URIRef
 
 import spaseq
+import spaseq.paths
 from spaseq.errors import LimitError, QueryError
 from spaseq.paths import KnowledgeGraph, Neighbourhood, load, retrieve
 from tests.conftest import examples
@@ -24,11 +25,14 @@ KB = """
 """
 
 
-@pytest.fixture(scope="module")
-def films(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
+@pytest.fixture(scope="module", params=["loaded", "opened"])
+def films(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
     path = tmp_path_factory.mktemp("kb") / "kb.ttl"
     path.write_text(KB)
-    return load(path)
+    if request.param == "loaded":
+        return load(path)
+    load(path).save(path.with_suffix(".spaseq"))
+    return spaseq.paths.open(path.with_suffix(".spaseq"))
 
 
 def counted(found: Neighbourhood) -> list[tuple[tuple[str, ...], int]]:
