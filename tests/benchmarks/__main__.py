@@ -23,6 +23,7 @@ BENCHMARKS: Final = {
     "window": ("pipelines", "window"),
     "push": ("events", "push"),
     "many": ("many", "benchmark"),
+    "output": ("output", "benchmark"),
     "kb": ("pipelines", "kb"),
     "gpm": ("events", "gpm"),
     "kleene": ("pipelines", "kleene"),
