@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -27,6 +28,10 @@ markerHeight="8" orient="auto-start-reverse"><path d="M0 1 10 5 0 9z" fill="#475
   .number { fill: #334155 }
   .ending { fill: #047857 }
 </style>"""
+
+#: Text that begins where it stands.
+_CAPTION: Final = "<style>.caption { text-anchor: start }</style>"
+_SIZE: Final = re.compile(r'<svg [^>]*?width="(\d+)" height="(\d+)"')
 
 #: x to the right, y downwards.
 Point = tuple[float, float]
@@ -64,6 +69,28 @@ def document(title: str, arrows: Sequence[Drawn], places: Sequence[Drawn]) -> st
             "",
         ]
     )
+
+
+def below(drawings: Sequence[tuple[Sequence[str], str]]) -> str:
+    """Documents that ``document`` made, one below the other, each under some lines of text."""
+    parts: list[str] = []
+    top = width = 0.0
+    for lines, drawing in drawings:
+        found = _SIZE.search(drawing)
+        assert found is not None  # as ``document`` writes it
+        for line in lines:
+            top += LINE
+            text = escape(line).replace(" ", "\u00a0")  # columns stay columns
+            parts.append(f'<text class="caption" x="{_MARGIN:.0f}" y="{top + 4:.1f}">{text}</text>')
+            width = max(width, len(line) * CHARACTER + 2 * _MARGIN)
+        # One style and one arrow's head are for all.
+        inner = drawing.replace(_STYLE, "").replace("<svg ", f'<svg y="{top + 8:.1f}" ', 1)
+        parts.append(inner.rstrip())
+        top += float(found[2]) + LINE
+        width = max(width, float(found[1]))
+    size = f'width="{width:.0f}" height="{top:.0f}" viewBox="0 0 {width:.0f} {top:.0f}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
+    return "\n".join([head, _STYLE, _CAPTION, _ground(0, 0, width, top), *parts, "</svg>", ""])
 
 
 def loop(place: Point, top: float, lines: Sequence[str]) -> Drawn:

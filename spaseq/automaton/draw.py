@@ -89,7 +89,7 @@ def _labels(nfa: NFA, notes: Notes | None) -> dict[tuple[int, int], list[str]]:
     labels: dict[tuple[int, int], list[str]] = {}
     for number, edge in enumerate(nfa.edges):
         lines = labels.setdefault((edge.source, edge.target), [])
-        text = label(edge) if notes is None else f"{label(edge)}   {notes.edges[number]}"
+        text = label(edge) if notes is None else f"{label(edge)}   {notes.edges[number]}".rstrip()
         if text not in lines:
             lines.append(text)
     return labels

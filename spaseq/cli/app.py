@@ -290,7 +290,7 @@ def check(query: QueryFile) -> None:
 
 @app.command()
 def explain(
-    query: QueryFile,
+    query: QueryFiles,
     analyzed: Annotated[
         bool, typer.Option("--analyze", help="Run it, too, and say what became of its events.")
     ] = False,
@@ -304,6 +304,9 @@ def explain(
 ) -> None:
     """Say how a query will be run: what is pushed where, the automaton, the evaluator and why.
 
+    Of several queries, what they share: those that run as one over a table of their constants, and those that
+    share partial matches, with the automaton of them all and, at each state, the queries that want it.
+
     With --analyze it is run as well: how many events each GPM matched, what the filters said, what became of
     partial matches in each state of the automaton, and why there is no match if there is none. What needs
     more than counting is found out from the first 20,000 events.
@@ -313,13 +316,19 @@ def explain(
       spaseq explain vshape.rq
       spaseq explain vshape.rq -f svg -o automaton.svg
       spaseq explain vshape.rq --analyze -s S1=ticks.trig
+      spaseq explain alerts/*.rq -f svg -o shared.svg
     """
     with reporting():
-        prepared = read(query)
+        queries = read_all(query)
+        prepared, *others = queries.values()
         if analyzed:
-            text = _analyzed(prepared, format_, *inputs({str(query): prepared}, streams, kb, catalog))
+            if others:
+                raise UsageError("--analyze runs one query")
+            text = _analyzed(prepared, format_, *inputs(queries, streams, kb, catalog))
         elif streams or kb or catalog:
             raise UsageError("--stream, --kb and --catalog are for --analyze")
+        elif others:
+            text = _explained_together(queries, format_)
         else:
             text = _explained(prepared, format_)
         if out is None:
@@ -370,3 +379,18 @@ def _explained(query: Query, form: Explanation) -> str:
             return draw.svg(plan_.nfa)
         case Explanation.JSON:
             return json.dumps(plan_.as_json(), ensure_ascii=False, indent=2)
+
+
+def _explained_together(queries: dict[str, Query], form: Explanation) -> str:
+    if form is Explanation.DOT:
+        raise UsageError("several queries are drawn as text, svg or json")
+    from spaseq.matching.sharing.plan import explain_all
+
+    plan = explain_all(queries)
+    match form:
+        case Explanation.SVG:
+            return plan.svg()
+        case Explanation.JSON:
+            return json.dumps(plan.as_json(), ensure_ascii=False, indent=2)
+        case _:
+            return str(plan)

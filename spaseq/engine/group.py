@@ -185,6 +185,9 @@ class Group(Pipeline):
         if not self._rows:
             self.drop()
 
+    def _queries(self) -> int:
+        return self._live
+
     def follow_too(self, seen: Callable[[EventBatch], None]) -> None:
         """Calls ``seen``, too, with the events to come."""
         self._followers.append(seen)
@@ -243,7 +246,7 @@ class Group(Pipeline):
         """Brings the counts of a query's own up to date."""
         stats.shared_with = self._live - 1
         if self._template is None:
-            stats.relevant = self._stats.relevant
+            stats.relevant, stats.shared = self._stats.relevant, self.stats.shared
             for name, counted in stats.gpms.items():
                 counted.matched, counted.rows = self._stats.gpms[name].matched, self._stats.gpms[name].rows
             return

@@ -203,6 +203,10 @@ class Pipeline:
                 self._stats.shared = self._member.shared
         return self._stats
 
+    def _queries(self) -> int:
+        """How many queries it computes."""
+        return 1
+
     # --- among others, which have the same events -----------------------------------------------
 
     def _looks(self) -> tuple[bool, bool]:
@@ -246,6 +250,8 @@ class Pipeline:
             and len(gpms) == len(self._gpms)
         ):
             self._member = cohort.enter(self.pattern, gpms, self._context, self._dictionary)
+            if self._member is not None:
+                self._member.queries = self._queries
 
     def begin(self, batch: EventBatch) -> None:
         """The first event of its streams is there, and perhaps passed over."""

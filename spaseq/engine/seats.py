@@ -115,7 +115,8 @@ class Seat:
         group, row = self._group, self._row
         if self._over:
             return
-        self.stats.shared_with = 0
+        stats = self.stats
+        stats.shared_with, stats.shared = 0, ()
         self._over = True
         if group is None:
             self._crowd.left()

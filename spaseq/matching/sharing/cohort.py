@@ -13,7 +13,7 @@ from spaseq.matching.model import Bounds, bounds
 from spaseq.terms import Dictionary
 
 if TYPE_CHECKING:
-    from spaseq.matching.sharing.canonical import Numbers
+    from spaseq.matching.sharing.canonical import Canonical, Numbers
     from spaseq.matching.sharing.group import Member
 
 
@@ -48,8 +48,8 @@ class Cohort:
     def begin(self, first: Member, begin: int, ticks: bool) -> None:
         """The first event, at time ``begin``, has come to ``first``: it and those alike go together."""
         windows = {member: bounds(member.window, ticks, begin) for member in self._waiting}
-        kind = _kind(first, windows[first])
-        alike = [member for member, window in windows.items() if _kind(member, window) == kind]
+        axis = kind(first.common, windows[first])
+        alike = [member for member, window in windows.items() if kind(member.common, window) == axis]
         self._waiting = [member for member in self._waiting if member not in alike]
         if len(alike) > 1:
             from spaseq.matching.kernel.conditions import BeyondTables
@@ -63,8 +63,7 @@ class Cohort:
         self._waiting.remove(member)
 
 
-def _kind(member: Member, window: Bounds) -> object:
+def kind(common: Canonical, window: Bounds) -> object:
     """Equal for queries that can be one group: of the same first element, on the same axis."""
-    partition = member.common.pattern.query.partition
     size = 0 if window.sliding else window.size
-    return member.common.beginnings[0], partition, window.counted, window.sliding, size
+    return common.beginnings[0], common.pattern.query.partition, window.counted, window.sliding, size

@@ -6,7 +6,7 @@ The members stay queries of their own: they come to their matches as if alone, w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -44,7 +44,8 @@ _ALWAYS: Final = 1 << 62
 class Member(Immediate):
     """One of the queries: an evaluator to which others bring the matches.
 
-    ``until``: from this position on it wants no match that ends there.
+    ``until``: from this position on it wants no match that ends there. ``queries`` says for how many queries,
+    which ask the same, it stands.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Member(Immediate):
         self.context = context
         self.dictionary = dictionary
         self.until = _ALWAYS
+        self.queries: Callable[[], int] = lambda: 1
         self._cohort: Cohort | None = cohort
         self._group: Group | None = None
         self._found: deque[tuple[int, list[Block]]] = deque()
@@ -184,9 +186,9 @@ class Group:
 
     def shared(self, member: Member) -> tuple[int, ...]:
         """See ``Member.shared``."""
-        wanted = [self._members[i].common.beginnings for i in self._live()]
-        own = member.common.beginnings
-        return tuple(sum(own[i] in other for other in wanted) for i in range(len(own)))
+        live = [self._members[i] for i in self._live()]
+        wanted = [(other.common.beginnings, other.queries()) for other in live]
+        return tuple(sum(n for other, n in wanted if own in other) for own in member.common.beginnings)
 
     def drop(self) -> None:
         """Asks for nothing that no member wants any more."""

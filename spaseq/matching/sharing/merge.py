@@ -29,10 +29,14 @@ class Merged:
     """Tables of several queries, the members, as one.
 
     ``gates`` are the members that each gate is of. ``candidates`` and ``accepts`` say of each member what the
-    whole's numbers are as its own; -1: nothing.
+    whole's numbers are as its own; -1: nothing. ``start`` is where the automaton begins, and ``wanted`` says
+    of each place whose partial matches are there, ``ends`` of each way to end there whose matches.
     """
 
     pattern: SequencePattern
+    start: Place
+    wanted: Mapping[Place, frozenset[int]]
+    ends: Mapping[Place, Mapping[tuple[Action, ...], frozenset[int]]]
     compiled: Compiled
     gates: tuple[frozenset[int], ...]
     candidates: tuple[Ints, ...]
@@ -56,6 +60,9 @@ def merge(patterns: Sequence[SequencePattern], intern: Callable[[Term], int]) ->
     accepts = [(ends, merger.accepts[place][ends]) for place in analysis.places for ends in place.accepts]
     return Merged(
         whole,
+        start,
+        {place: frozenset(member for member, _ in key) for key, place in merger.known.items()},
+        {place: {e: frozenset(of) for e, of in ends.items()} for place, ends in merger.accepts.items()},
         write(analysis, {}, intern),
         tuple(frozenset(member for of in merger.ways[gate] for member in of) for gate in analysis.gates),
         tuple(_candidates(analysis, merger.ways, number, member) for number, member in enumerate(members)),
@@ -70,15 +77,16 @@ class _Merger:
         #: Of each gate and each of its ways, the members' gates and the numbers of the way there.
         self.ways: dict[Gate, list[dict[int, tuple[Gate, int]]]] = {}
         self.accepts: dict[Place, dict[tuple[Action, ...], dict[int, Place]]] = {}
-        self._places: dict[frozenset[tuple[int, Place]], Place] = {}
+        #: By what they are of the members.
+        self.known: dict[frozenset[tuple[int, Place]], Place] = {}
 
     def place(self, own: Mapping[int, Place]) -> Place:
         """The place that is these places of the members."""
         key = frozenset(own.items())
-        known = self._places.get(key)
+        known = self.known.get(key)
         if known is not None:
             return known
-        made = self._places[key] = Place()
+        made = self.known[key] = Place()
         accepts: dict[tuple[Action, ...], dict[int, Place]] = {}
         alike: dict[object, dict[int, Gate]] = {}
         for member, place in own.items():
