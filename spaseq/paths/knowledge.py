@@ -197,7 +197,7 @@ class KnowledgeGraph:
         return self.linker_by(label_predicates(self, labels)).link(self, name, k)
 
     def relations_of(
-        self, topic: Any, hops: int = 2, k: int = 50, examples: int = 3, labels: Any = ()
+        self, topic: Any, hops: int = 2, k: int = 100, examples: int = 3, labels: Any = ()
     ) -> Neighbourhood:
         """The relations that leave a topic (a term, a name, or several), for a language model's planner.
 
