@@ -282,6 +282,7 @@ class Flow:
         for intake in intakes:
             try:
                 visits = intake.release(last)
+                self._due.extend(visits)
                 for query, batch in intake.beginning():
                     self._begin(query, batch)
             except BaseException as error:
@@ -293,7 +294,6 @@ class Flow:
             if most is not None and intake.order.held > most:
                 what = f"holding {intake.order.held} events back"
                 self._fail(intake.live, self._limits.error("held_events", what))
-            self._due.extend(visits)
         if len(self._due) > 1:
             self._due = deque(sorted(self._due, key=_rank))
         return self._work()
@@ -302,8 +302,11 @@ class Flow:
         """Makes the visits that are due; returns what a callback raised."""
         raised: Exception | None = None
         while self._due:
-            visit = self._due.popleft()
+            # It stays there until it is made: an interrupt that comes before it is taken must not lose it.
+            visit = self._due[0]
             raised = self._attempt(visit.query, partial(self._visit, visit)) or raised
+            del self._due[0]
+            visit.query.handle.taken = None
         return raised
 
     def _begin(self, query: Registered, batch: EventBatch) -> None:
@@ -333,8 +336,8 @@ class Flow:
         """A query goes on, with events or with time alone."""
         query, batch, position = visit
         pipeline, handle = query.pipeline, query.handle
-        if batch is not None and not handle.done:
-            self._find(query, query.process(batch, position), after_all=True)
+        if batch is not None and not handle.done and handle.taken is not visit:
+            self._find(query, query.process(batch, position), after_all=True, visit=visit)
         time = query.intake.order.time
         if time is not None and not handle.done and not query.is_behind:
             self._find(query, query.advance())
@@ -345,12 +348,20 @@ class Flow:
         else:
             query.intake.waiting.pop(query, None)
 
-    def _find(self, query: Registered, matches: Iterator[MatchBatch], *, after_all: bool = False) -> None:
+    def _find(
+        self,
+        query: Registered,
+        matches: Iterator[MatchBatch],
+        *,
+        after_all: bool = False,
+        visit: Visit | None = None,
+    ) -> None:
         """``after_all``: what was found before must be complete, since these need another state."""
         handle, before = query.handle, query.handle.error
         try:
             # What feeds another query is part of it.
-            handle.add(matches, all_at_once=query.output is not None, after_all=after_all)
+            made = query.output is not None
+            handle.add(matches, all_at_once=made, after_all=after_all, visit=visit)
         finally:
             if handle.error is not before:
                 self._failed.append(handle)

@@ -59,6 +59,7 @@ class Handle:
         self._found: deque[MatchBatch] = deque()
         self._at = self._size = 0
         self._coming: Iterator[MatchBatch] = _NOTHING
+        self.taken: object = None
         self._cancelled = False
         self._looking = False
 
@@ -181,16 +182,22 @@ class Handle:
         """Calls ``seen`` with the query's events from now on, in processing order, before their matches."""
         self._pipeline.follow(seen)
 
-    def add(self, matches: Iterator[MatchBatch], *, all_at_once: bool, after_all: bool) -> None:
+    def add(
+        self, matches: Iterator[MatchBatch], *, all_at_once: bool, after_all: bool, visit: object = None
+    ) -> None:
         """Further matches; unless they are wanted all at once, most of very many wait to be asked for.
 
-        ``after_all``: they can be found only when all before them are.
+        ``after_all``: they can be found only when all before them are. ``visit``: whose they are, which is
+        ``taken`` from then on.
         """
         if after_all and self.is_behind:
             self._finish()
             if self.done:  # with what was found just now
                 return
-        self._coming = chain(self._coming, matches)
+        coming = chain(self._coming, matches)
+        # No interrupt comes between the two: that takes a call, or a loop.
+        self.taken = visit or self.taken
+        self._coming = coming
         if all_at_once or self._on_match is not None:
             self._finish()
         elif self._size < _AT_ONCE or self._pipeline.unread is not None:

@@ -71,7 +71,8 @@ class Intake:
         # own, or for none, keeps no events of others.
         self._sample: Callable[[], Sample | None] = _nothing
         self._samples: WeakSet[Sample] = WeakSet()
-        self._last: EventBatch | None = None
+        # The last event of all and, before it, the last of an earlier time, with their positions.
+        self._passed: tuple[tuple[int, EventBatch], ...] = ()
         self._indexes: dict[int, Discrimination[Registered]] = {
             stream: Discrimination() for stream in streams
         }
@@ -179,15 +180,34 @@ class Intake:
                     if not sample.open:
                         self._samples.discard(sample)
             for query in self._concerned(batch):
-                last_too = begin > query.reached and query.asks_for_last and self._last is not None
-                given = [self._last, batch] if last_too and self._last is not None else [batch]
+                given = [*self._unseen(query, begin), batch] if query.asks_for_last else [batch]
                 visits.append(Visit(query, concatenate(given), begin + 1 - len(given)))
                 query.reached = self.position
-            self._last = batch if len(batch) == 1 else batch.take(np.array([len(batch) - 1]))
+            self._pass(batch, begin)
         if self.waiting and (batch is not None or self.order.watermark != before):
             touched = {visit.query for visit in visits}
             visits += [Visit(query, None, 0) for query in self.waiting if query not in touched]
         return visits
+
+    def _unseen(self, query: Registered, begin: int) -> list[EventBatch]:
+        """Of the events that a query was not given, the last, and the last of another time than that one's.
+
+        For simultaneous events do not come between each other.
+        """
+        return [event for place, event in self._passed if query.reached <= place < begin]
+
+    def _pass(self, batch: EventBatch, begin: int) -> None:
+        """Remembers the last event, and the last of an earlier time."""
+        count, time = len(batch), int(batch.time[-1])
+        if count == 1:
+            last, at = batch, 0
+        else:
+            last, at = batch.take(np.array([count - 1])), int(np.searchsorted(batch.time, time))
+        if at:
+            earlier = [(begin + at - 1, batch.take(np.array([at - 1])))]
+        else:
+            earlier = [(place, event) for place, event in self._passed if event.time[0] < time][-1:]
+        self._passed = (*earlier, (begin + count - 1, last))
 
     def _begin(self, batch: EventBatch) -> None:
         new, self._new = self._new, []

@@ -180,6 +180,7 @@ class Crowd:
         self.dictionary = dictionary
         self.kb = kb
         self.error: SpaseqError | None = None
+        self.taken: object = None
         self.settle = place.settle
         self._place = place
         self._staying = 0
@@ -246,9 +247,17 @@ class Crowd:
         """Whether matches were not even looked for: all are, at once."""
         return False
 
-    def add(self, matches: Iterator[MatchBatch], *, all_at_once: bool, after_all: bool) -> None:  # noqa: ARG002
+    def add(
+        self,
+        matches: Iterator[MatchBatch],
+        *,
+        all_at_once: bool,  # noqa: ARG002  # as a handle's
+        after_all: bool,  # noqa: ARG002
+        visit: object = None,
+    ) -> None:
         """Looks for further matches, all at once, and hands them on; see ``Handle.add``."""
         self._hand_on()
+        self.taken = visit or self.taken
         try:
             for _ in matches:
                 pass

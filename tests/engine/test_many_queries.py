@@ -195,3 +195,18 @@ def test_registering_late_joins_those_who_came_before(looks: list[str]) -> None:
             handles[1].cancel()
     assert looks == ["A", "B", "C", "D", "A", "C", "D", "A"]
     assert [handle.stats.events for handle in handles] == [9, 4, 7, 6]
+
+
+@pytest.mark.parametrize(("between", "together"), [([], True), ([("T", 3)], False), ([("T", 4)], True)])
+def test_simultaneous_events_do_not_come_between(between: list[tuple[str, int]], together: bool) -> None:
+    """Nor do they hide one that does, from a query that neither concerns."""
+    engine = spaseq.Engine()
+    handle = engine.register(
+        f"PREFIX : <{NS}> SELECT * WITHIN 9 SECONDS FROM STREAM S :S FROM STREAM T :T "
+        "WHERE { SEQ(A{1,2}[,]) DEFINE GPM A ON S { ?a a :a } }"
+    )
+    events = [("S", 2), *between, ("T", 4), ("S", 4)]
+    for stream, time in events:
+        engine.push(NS + stream, f"<urn:e> a <{NS}{'a' if stream == 'S' else 'b'}> .", time)
+    engine.close()
+    assert len(list(handle.matches())) == 2 + together
