@@ -127,10 +127,12 @@ def test_many_lines_come_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no list of processes in /proc")
 def test_all_workers_of_a_machine_ask_the_same(tmp_path: Path) -> None:
     """In a process of its own, as the daemon of Spark's workers is."""
-    script = "import sys, tests.spark.test_keepers as t; t.as_daemon()"
+    # The checkout at the end of the path, so that ``spaseq`` is the installed package.
+    root = str(Path(__file__).parents[2])
+    script = f"import sys; sys.path.append({root!r}); import tests.spark.test_keepers as t; t.as_daemon()"
     done = subprocess.run(
         [sys.executable, "-c", script],
-        cwd=Path(spaseq.__file__).parents[1],
+        cwd=tmp_path,
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
