@@ -200,7 +200,8 @@ def run(
             output,
             outputs,
         )
-        from spaseq.engine.running import run_all as start
+        from spaseq.engine import Engine
+        from spaseq.engine.running import run_all
 
         first, *others = queries.items()
         given, graphs = inputs(queries, streams, kb, catalog)
@@ -248,9 +249,7 @@ def run(
                 raise UsageError("--checkpoint is for --engine spark")
             if wall_clock and idle is None:
                 raise UsageError("--wall-clock moves the time of idle streams on: say --idle DURATION, too")
-            matches = start(
-                queries,
-                given.values(),
+            one_engine = Engine(
                 graphs,
                 lateness=lateness,
                 idle=idle,
@@ -259,6 +258,11 @@ def run(
                 dead_letters=report.refuse,
                 evaluator=evaluator,
                 limits=limits(limit or ()),
+            )
+            matches = run_all(
+                one_engine,
+                queries,
+                given.values(),
                 progress=report.progress,
                 started=report.watch,
                 failed=report.fail if others else None,

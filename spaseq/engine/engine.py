@@ -183,8 +183,8 @@ class Engine:
         """Adds the events of a stream, each a graph, a time and perhaps a name, as if each were pushed.
 
         What they complete is delivered before the call returns, when the last of them is there, which costs
-        several times less than one by one. If an error ends it (``EngineError`` for what is no time, what
-        ``events`` raises, ``strict``), those before have arrived.
+        several times less than one by one. If an error ends it (``EngineError`` for what is no event or
+        no time, what ``events`` raises, ``strict``), those before have arrived.
         """
         iri = stream_iri(stream)
         self.turn.check()
@@ -195,7 +195,14 @@ class Engine:
             builders: list[tuple[Clock, BatchBuilder]] = []
             count = 0
             try:
-                for graph, time, *name in events:
+                for event in events:
+                    try:
+                        graph, time, *name = event
+                    except (TypeError, ValueError):
+                        raise EngineError(
+                            f"event {before + count + 1} of push_many is no graph, time and perhaps name: "
+                            f"{event!r:.60}"
+                        ) from None
                     clock, value = time_given(time)
                     if not builders or builders[-1][0] is not clock:
                         builders.append((clock, BatchBuilder(self._dictionary, iri, clock)))

@@ -93,17 +93,10 @@ def run(
 
 
 def run_all(
+    engine: Engine,
     queries: Mapping[str, Query],
     sources: Iterable[Source],
-    kb: Mapping[str, Knowledge] | KnowledgeBase | None = None,
     *,
-    lateness: timedelta = timedelta(0),
-    idle: timedelta | None = None,
-    wall_clock: Callable[[], float] | None = None,
-    strict: bool = False,
-    dead_letters: DeadLetters | str | Path | None = None,
-    evaluator: str | None = None,
-    limits: Limits = Limits(),
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Mapping[str, Handle]], None] | None = None,
     failed: Callable[[str, SpaseqError], None] | None = None,
@@ -111,21 +104,11 @@ def run_all(
 ) -> Generator[tuple[str, MatchBatch], None, None]:
     """The matches of several queries, each under its name, over sources that are read to their end once.
 
-    The queries are in one engine: those that run as one do so, and a stream that one makes by REGISTER STREAM
-    the others may read. A query's matches come in its order; between those of different queries there is no
-    order. ``failed`` is told of a query that ends with an error, and the others go on; without it that ends
-    the run. The other parameters, and what is raised, are ``run``'s; an ``EngineError`` names its query.
+    ``engine`` is a new one: queries that run as one do so, and a stream that one makes by REGISTER STREAM the
+    others may read. A query's matches come in its order; between those of different queries there is none.
+    ``failed`` is told of a query that ends with an error, and the others go on; without it that ends the run.
+    The other parameters, and what is raised, are ``run``'s; an ``EngineError`` names its query.
     """
-    engine = Engine(
-        kb,
-        lateness=lateness,
-        idle=idle,
-        wall_clock=wall_clock,
-        strict=strict,
-        dead_letters=dead_letters,
-        evaluator=evaluator,
-        limits=limits,
-    )
     handles: dict[str, Handle] = {}
     for name, query in queries.items():
         try:

@@ -116,3 +116,14 @@ def test_in_a_callback_it_is_done_after_the_event_in_hand() -> None:
     assert [events_of(match) for match in later.matches()] == ["a1", "a2", "a3"]
     with pytest.raises(spaseq.EngineError, match="closed"):
         engine.push_many(NS + "S", [])
+
+
+@pytest.mark.parametrize("event", [7, ("a graph alone",)], ids=["number", "one"])
+def test_what_is_no_event_is_said_and_those_before_have_arrived(event: object) -> None:
+    engine = spaseq.Engine()
+    handle = engine.register(query("A"))
+    graph = f"<urn:e> a <{NS}a> ; <{NS}v> 1 ."
+    with pytest.raises(spaseq.EngineError, match="event 2 of push_many is no graph, time and perhaps name"):
+        engine.push_many(NS + "S", [(graph, 1), event, (graph, 3)])  # type: ignore[list-item]
+    engine.push_many(NS + "S", [(graph, 4)])
+    assert [match.start for match in handle.matches()] == [1, 4]
