@@ -163,9 +163,6 @@ def bucket_numbers(count: int) -> tuple[int, ...]:
 
     That hash, Murmur3 of an integer with seed 42, has an inverse: bucket ``i`` has the number whose hash is
     ``i``, so that its partition is ``i`` modulo how many there are.
-
-    >>> [partition_of(number, 4) for number in bucket_numbers(6)]
-    [0, 1, 2, 3, 0, 1]
     """
     return tuple(map(_hashed_to, range(count)))
 
@@ -194,18 +191,6 @@ def _hashed_to(code: int) -> int:
     code = _rotated(((code ^ _BYTES) - _ADDED) * _INVERSES[2] & _WORD, 32 - 13)
     word = _rotated((code ^ _SEED) * _INVERSES[1] & _WORD, 32 - 15) * _INVERSES[0] & _WORD
     return word - (1 << 32) if word >> 31 else word
-
-
-def partition_of(number: int, partitions: int) -> int:
-    """Where Spark's hash partitioning puts an integer: Murmur3 with seed 42, modulo."""
-    word = _rotated(number * _FACTORS[0] & _WORD, 15) * _FACTORS[1] & _WORD
-    code = (_rotated(_SEED ^ word, 13) * _FACTORS[2] + _ADDED) & _WORD
-    code ^= _BYTES
-    code = (code ^ (code >> 16)) * _FACTORS[3] & _WORD
-    code = (code ^ (code >> 13)) * _FACTORS[4] & _WORD
-    code ^= code >> 16
-    signed = code - (1 << 32) if code >> 31 else code
-    return signed % partitions
 
 
 def milliseconds(time: int, clock: Clock) -> int:

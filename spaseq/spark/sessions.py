@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -126,8 +127,8 @@ def _of_jvm() -> dict[str, str]:
 def _said() -> dict[str, str]:
     """The settings that the environment says for a JVM that is still to be started."""
     said: dict[str, str] = {}
-    home = os.environ.get("SPARK_CONF_DIR") or os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
-    defaults = Path(home) / "spark-defaults.conf"
+    home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
+    defaults = Path(os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf") / "spark-defaults.conf"
     for line in defaults.read_text().splitlines() if defaults.is_file() else ():
         option, _, value = re.sub(r"[\s=:]+", " ", line.strip(), count=1).partition(" ")
         if option.startswith("spark."):

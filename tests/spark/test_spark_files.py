@@ -36,6 +36,13 @@ def test_a_file_is_read_by_its_url(tmp_path: Path) -> None:
     (tmp_path / "a b.nq").write_text("")
     assert files(f"file://{tmp_path}/a%20b.nq") == files(f"file:{tmp_path}") == [tmp_path / "a b.nq"]
     assert files(f"file://{tmp_path}/*.nq") == [tmp_path / "a b.nq"]
+    assert normal(f"file:{tmp_path}") == str(tmp_path)
+
+
+def test_streams_are_not_read_from_s3a() -> None:
+    assert normal("s3a://ticks/may/") == "s3a://ticks/may/"
+    with pytest.raises(SourceError, match="s3a://ticks/may: streams are not read from s3a: yet"):
+        files("s3a://ticks/may")
 
 
 def test_files_are_there_as_a_whole(tmp_path: Path) -> None:

@@ -17,8 +17,6 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the e
 from pyspark.sql import SparkSession  # noqa: E402  # after the skip
 
 from spaseq.spark import session  # noqa: E402
-from spaseq.spark._files import normal  # noqa: E402
-from spaseq.spark._pieces import files  # noqa: E402
 
 PROGRAM = """
 import json, sys
@@ -53,14 +51,3 @@ def test_an_active_session_takes_no_jars(spark: SparkSession) -> None:
     assert session() is spark
     with pytest.raises(spaseq.EngineError, match="the JVM runs already without org"):
         session(packages=["org.example:a:1"])
-
-
-def test_locations(tmp_path: Path) -> None:
-    (tmp_path / "a b.nq").write_text("")
-    assert files(f"file://{tmp_path}/a%20b.nq") == [tmp_path / "a b.nq"]
-    assert normal(f"file:{tmp_path}") == str(tmp_path)
-    assert normal("s3a://ticks/may/") == "s3a://ticks/may/"
-    with pytest.raises(spaseq.SourceError, match="s3a://ticks/may: streams are not read from s3a: yet"):
-        files("s3a://ticks/may")
-    with pytest.raises(spaseq.SourceError, match="hdfs://x/y: files of hdfs: are neither read nor written"):
-        files("hdfs://x/y")

@@ -66,6 +66,17 @@ def test_only_what_is_unset_is_filled_in(monkeypatch: pytest.MonkeyPatch, tmp_pa
     }
 
 
+def test_a_folder_conf_where_one_happens_to_be_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(DEFAULTS)
+    monkeypatch.chdir(tmp_path)
+    for name in ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    assert told(monkeypatch)["spark.driver.memory"] == "2g"
+
+
 def test_packages_are_added(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages a:b:1 pyspark-shell")

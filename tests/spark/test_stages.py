@@ -13,7 +13,7 @@ from spaseq.errors import EngineError
 from spaseq.events import Clock
 from spaseq.spark._bucket import Bucket, State
 from spaseq.spark._chunk import extent
-from spaseq.spark._job import Job, bucket_numbers, needs, partition_of, pattern_of
+from spaseq.spark._job import Job, bucket_numbers, needs, pattern_of
 from tests.conftest import examples
 from tests.spark.cases import of_the_whole_language, queries, streams
 from tests.spark.stages import BEGINNING, Cluster, comparable, pushed
@@ -214,3 +214,18 @@ def test_buckets_spread_evenly_over_any_number_of_partitions(partitions: int) ->
     numbers = bucket_numbers(256)
     assert len(set(numbers)) == 256
     assert [partition_of(number, partitions) for number in numbers] == [i % partitions for i in range(256)]
+
+
+def partition_of(number: int, partitions: int) -> int:
+    """Where Spark's hash partitioning puts an integer: Murmur3 with seed 42, modulo."""
+
+    def rotated(word: int, by: int) -> int:
+        return ((word << by) | (word >> (32 - by))) & 0xFFFFFFFF
+
+    word = rotated(number * 0xCC9E2D51 & 0xFFFFFFFF, 15) * 0x1B873593 & 0xFFFFFFFF
+    code = (rotated(42 ^ word, 13) * 5 + 0xE6546B64) & 0xFFFFFFFF
+    code ^= 4  # bytes
+    code = (code ^ (code >> 16)) * 0x85EBCA6B & 0xFFFFFFFF
+    code = (code ^ (code >> 13)) * 0xC2B2AE35 & 0xFFFFFFFF
+    code ^= code >> 16
+    return (code - (1 << 32) if code >> 31 else code) % partitions
