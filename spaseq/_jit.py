@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
@@ -20,19 +21,33 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _compiled: Any = partial(numba.njit, nogil=True, boundscheck=False, error_model="numpy", _nrt=False)
 
 
-def _stamp() -> str:
-    """What all files with kernels say: the parts of a kernel stand in several of them."""
-    files = [Path(__file__), *sorted(Path(__file__).parent.rglob("*kernel*.py"))]
+#: How a file with kernels takes in what it is made of: `from spaseq.a.b import c, d`.
+_IMPORT: Final = re.compile(rb"^from (spaseq[\w.]*) import", re.MULTILINE)
+
+
+@cache
+def _read(file: Path) -> tuple[bytes, frozenset[Path]]:
+    """A digest of what a file says, and which of the package's files it imports."""
+    said, root = file.read_bytes(), Path(__file__).parents[1]
+    named = (root.joinpath(*name.decode().split(".")).with_suffix(".py") for name in _IMPORT.findall(said))
+    return blake2b(said).digest(), frozenset(imported for imported in named if imported.exists())
+
+
+@cache
+def _stamp(file: Path) -> str:
+    """What all the files say that the kernels of ``file`` are made of: those it imports, directly or not."""
+    this, found, due = Path(__file__), set[Path](), [file]
     try:
-        return blake2b(b"".join(file.read_bytes() for file in files)).hexdigest()
+        while due:
+            if (current := due.pop()) not in found:
+                found.add(current)
+                due.extend(_read(current)[1] if current != this else ())
+        return blake2b(b"".join(_read(each)[0] for each in sorted(found))).hexdigest()
     except NotADirectoryError:
         raise ImportError(
             f"spaseq runs from a folder, not from inside an archive: unpack {Path(__file__).parents[1]} "
             "(spark-submit does with --archives, and not with --py-files)"
         ) from None
-
-
-_STAMP: Final = _stamp()
 
 
 def kernel(function: _Function) -> _Function:
@@ -42,7 +57,7 @@ def kernel(function: _Function) -> _Function:
     """
     compiled = _compiled(function)
     with suppress(RuntimeError, AttributeError):  # another Numba, or no file: compile in every process
-        compiled._cache = KernelCache(function, _STAMP)
+        compiled._cache = KernelCache(function, _stamp(Path(function.__code__.co_filename)))
     return cast(_Function, compiled)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from spaseq import _jit
 
 MODULE = """
 from spaseq._jit import kernel
@@ -79,3 +82,21 @@ def test_what_stands_beside_the_source_is_loaded_by_who_writes_elsewhere(
     assert execute(folder) == "[12.0, 12.0] 0 0"
     elsewhere = str(tmp_path / "elsewhere")
     assert execute(folder, NUMBA_CACHE_DIR=elsewhere) == "[12.0, 12.0] 1 0"
+
+
+def test_a_kernel_is_compiled_anew_when_what_it_is_made_of_changes_and_only_then() -> None:
+    """What a file with kernels imports is found by its lines: each must be one that is found."""
+    package = Path(_jit.__file__).parent
+    for file in package.rglob("*kernel*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                assert not any(name.name.startswith("spaseq") for name in node.names), file
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("spaseq"):
+                assert node.level == 0
+                assert (
+                    package.parent.joinpath(*(node.module or "").split(".")).with_suffix(".py")
+                    in (_jit._read(file)[1])
+                ), (file, node.module)
+    terms, ordered = package / "_terms_kernel.py", package / "matching" / "ordered" / "_kernel.py"
+    assert ordered not in _jit._read(terms)[1]
+    assert _jit._stamp(terms) != _jit._stamp(ordered)
