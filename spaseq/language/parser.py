@@ -26,6 +26,7 @@ _Start = Literal["query", "bare_group"]
 #: How deep the brackets of a query may be nested, and its syntax tree with them.
 _DEPTH: Final = 100
 _CHAIN: Final = 250
+_LEAVES: Final = (str, int, s.Span, type(None))
 _TOO_DEEP: Final = (
     "this is nested too deeply to be read: groups within groups, or some hundred operators in a row, "
     "of which parentheses make fewer"
@@ -112,7 +113,7 @@ def _is_deep(tree: object) -> bool:
     """Whether a syntax tree is deeper than its readers can recurse into, as chains of operators are."""
     level: list[Any] = [tree]
     for _ in range(_CHAIN):
-        level = [part for node in level for part in _parts(node)]
+        level = [part for node in level for part in _parts(node) if not isinstance(part, _LEAVES)]
         if not level:
             return False
     return True
@@ -121,7 +122,13 @@ def _is_deep(tree: object) -> bool:
 def _parts(node: Any) -> Iterable[Any]:
     if isinstance(node, tuple):
         return node
-    return (getattr(node, item.name) for item in fields(node)) if is_dataclass(node) else ()
+    return [getattr(node, name) for name in _names(type(node))]
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """What a node of the tree holds, by name: of what is none, nothing."""
+    return tuple(item.name for item in fields(kind)) if is_dataclass(kind) else ()
 
 
 @cache
