@@ -30,7 +30,7 @@ settings.register_profile(
 # A hundred times as many examples as in CI, and new ones each time.
 settings.register_profile("long", parent=settings.get_profile("ci"), derandomize=False, max_examples=10_000)
 # What README's command runs: enough to see that all is well, in minutes.
-settings.register_profile("quick", parent=settings.get_profile("ci"), max_examples=20)
+settings.register_profile("quick", parent=settings.get_profile("ci"), max_examples=10)
 settings.load_profile("quick")
 
 

@@ -98,6 +98,7 @@ def slow(environment: dict[str, str], request: pytest.FixtureRequest) -> Iterato
     run.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "slow",
     [(name, "q.rq") for name in ("table", "json", "xml", "csv", "tsv", "ndjson")]
@@ -134,6 +135,7 @@ def test_sigterm_ends_with_what_was_found(slow: Slow, request: pytest.FixtureReq
     assert out.endswith("\n")
 
 
+@pytest.mark.slow
 def test_sigkill_leaves_whole_lines_and_nothing_else(environment: dict[str, str]) -> None:
     """Only the last line may be torn, and a later run is none the wiser."""
     slow = Slow(environment, "-f", "ndjson", "-o", "out.ndjson", "--dead-letters", "bad.ndjson")
@@ -281,6 +283,7 @@ def test_a_run_that_wants_no_more_ends_although_its_stream_does_not(
     assert (err, status) == ("", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["table", "json", "ndjson", "csv"])
 def test_a_reader_that_goes_away_ends_the_run_quietly(environment: dict[str, str], name: str) -> None:
     """As with ``| head -n 1``: more is found than a pipe holds."""

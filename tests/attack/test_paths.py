@@ -163,6 +163,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "way", "after"), CASES, indirect=["way"])
 @pytest.mark.usefixtures("way")
 def test_an_exception_at_each_call(

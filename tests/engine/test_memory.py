@@ -66,6 +66,7 @@ def test_nothing_that_the_kernel_needs_is_forgotten(
     assert answers(text, "kernel") == expected
 
 
+@pytest.mark.slow
 def test_memory_is_flat(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every event has terms of its own: after ten times as many, there are no more of them."""
     monkeypatch.setattr(engine_module, "_SWEEP_AFTER", 500)

@@ -71,6 +71,7 @@ def test_bad_queries_are_refused(suite: list[tuple[Case, Embedded | str]]) -> No
     assert accepted == list(DIFFERENT)
 
 
+@pytest.mark.slow
 def test_what_rdflib_says_of_the_original_text(suite: list[tuple[Case, Embedded | str]]) -> None:
     """What it accepts of the good ones we accept embedded, what it refuses of the bad ones we refuse."""
     agreed: Counter[bool] = Counter()

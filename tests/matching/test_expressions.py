@@ -200,6 +200,7 @@ def test_kernel_and_reference() -> None:
     compared()
 
 
+@pytest.mark.slow
 def test_lazy_and_reference() -> None:
     @unshrunk
     @given(seeds)
