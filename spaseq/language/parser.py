@@ -119,16 +119,17 @@ def _is_deep(tree: object) -> bool:
     return True
 
 
+#: What the nodes of a tree hold, by their kind: what is no node holds nothing.
+_HELD: Final[dict[type, tuple[str, ...]]] = {}
+
+
 def _parts(node: Any) -> Iterable[Any]:
     if isinstance(node, tuple):
         return node
-    return [getattr(node, name) for name in _names(type(node))]
-
-
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    """What a node of the tree holds, by name: of what is none, nothing."""
-    return tuple(item.name for item in fields(kind)) if is_dataclass(kind) else ()
+    kind = type(node)
+    if kind not in _HELD:
+        _HELD[kind] = tuple(item.name for item in fields(kind)) if is_dataclass(kind) else ()
+    return [getattr(node, name) for name in _HELD[kind]]
 
 
 @cache
