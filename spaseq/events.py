@@ -6,7 +6,7 @@ numbers on a stream of *ticks* (``WITHIN 10 SECONDS`` counts 10 ticks). Semantic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -214,7 +214,7 @@ class BatchBuilder:
         events are RDF 1.1 graphs, since rdflib, whose terms users see, has no place for more.
         """
         with self._dictionary.lock:
-            rows, name = _identified(self._dictionary, triples, graph)
+            rows, name = identified(self._dictionary, triples, graph)
             self._triples.extend(rows)
             self._graph.append(name)
         self._time.append(time)
@@ -256,45 +256,82 @@ class BatchBuilder:
 
 
 def single(
+    dictionary: Dictionary, clock: Clock, stamp: Stamp, graph: int, rows: Collection[tuple[int, int, int]]
+) -> EventBatch:
+    """An event that comes alone, by ids as ``identified`` gives them."""
+    time, stream, n = stamp
+    count = len(rows)
+    head = (stream, graph, time, n, 0, count)
+    columns = np.array(
+        [*head, *(term for column in zip(*rows, strict=True) for term in column)], dtype=np.int64
+    )
+    s, p, o = (columns[len(head) + i * count : len(head) + (i + 1) * count] for i in range(3))
+    return EventBatch(
+        dictionary, clock, columns[0:1], columns[1:2], columns[2:3], columns[3:4], columns[4:6], s, p, o
+    )
+
+
+def several(
     dictionary: Dictionary,
     clock: Clock,
-    stamp: Stamp,
-    triples: Iterable[Triple | Row],
-    graph: NamedNode | BlankNode | None = None,
+    stream: int,
+    first: int,
+    events: Sequence[tuple[int, int, int, Collection[tuple[int, int, int]]]],
 ) -> EventBatch:
-    """An event that comes alone: what ``BatchBuilder`` makes of it, for less."""
-    time, stream, n = stamp
-    with dictionary.lock:
-        rows, name = _identified(dictionary, triples, graph)
-        count = len(rows)
-        head = (stream, name, time, n, 0, count)
-        columns = np.array(
-            [*head, *(term for column in zip(*rows, strict=True) for term in column)], dtype=np.int64
-        )
-        s, p, o = (columns[len(head) + i * count : len(head) + (i + 1) * count] for i in range(3))
-        return EventBatch(
-            dictionary, clock, columns[0:1], columns[1:2], columns[2:3], columns[3:4], columns[4:6], s, p, o
-        )
+    """Events of one stream: of each anything, its time, its graph's name, and its triples, as ids.
+
+    ``first`` is the arrival number of the first.
+    """
+    if len(events) == 1:
+        ((_, time, graph, rows),) = events
+        return single(dictionary, clock, Stamp(time, stream, first), graph, rows)
+    count = len(events)
+    triples = np.array([term for *_, rows in events for row in rows for term in row], dtype=np.int64)
+    s, p, o = np.ascontiguousarray(triples.reshape(-1, 3).T)
+    return EventBatch(
+        dictionary,
+        clock,
+        np.full(count, stream, dtype=np.int64),
+        np.array([graph for _, _, graph, _ in events], dtype=np.int64),
+        np.array([time for _, time, _, _ in events], dtype=np.int64),
+        np.arange(first, first + count, dtype=np.int64),
+        np.cumsum([0, *(len(rows) for *_, rows in events)]),
+        s,
+        p,
+        o,
+    )
 
 
-def _identified(
-    dictionary: Dictionary, triples: Iterable[Triple | Row], graph: NamedNode | BlankNode | None
+def identified(
+    dictionary: Dictionary,
+    triples: Iterable[Triple | Row],
+    graph: NamedNode | BlankNode | None,
+    accept: Callable[[Term], None] | None = None,
 ) -> tuple[dict[tuple[int, int, int], None], int]:
-    """The different triples of an event, its blank nodes fresh, and its graph's name. Under the lock."""
-    intern = dictionary.intern
+    """The different triples of an event, its blank nodes fresh, and its graph's name; under the lock.
+
+    ``accept`` sees terms that are new to the dictionary and may raise, as for what ``BatchBuilder.add`` does.
+    """
+    intern, known = dictionary.intern, dictionary.known
     blank: dict[BlankNode, int] = {}
 
     def identify(term: Term | Triple) -> int:
-        if isinstance(term, NamedNode):
-            return intern(term)
-        problem = beyond_rdf11(term)
-        if problem:
-            raise ValueError(problem)
         if isinstance(term, BlankNode):
             if term not in blank:
                 blank[term] = dictionary.fresh()
             return blank[term]
+        if not isinstance(term, NamedNode):
+            problem = beyond_rdf11(term)
+            if problem:
+                raise ValueError(problem)
+        if accept is not None:
+            accept(cast("Term", term))
         return intern(cast("Term", term))
 
-    rows = dict.fromkeys([(identify(s), identify(p), identify(o)) for s, p, o in triples])
+    rows: dict[tuple[int, int, int], None] = {}
+    for s, p, o in triples:
+        # Most terms have been seen before.
+        subject = known(s) if type(s) is NamedNode else None
+        object_ = None if type(o) is BlankNode else known(o)
+        rows[subject or identify(s), known(p) or identify(p), object_ or identify(o)] = None
     return rows, UNBOUND if graph is None else identify(graph)

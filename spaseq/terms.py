@@ -11,7 +11,7 @@ their ids are given again. Needed are pinned terms, and those of holders that ar
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet
@@ -110,6 +110,11 @@ class Dictionary:
                     identifier = self._new_id() if self._table is None else self._table.intern(term)
                     self._remember(identifier, term)
         return identifier
+
+    @property
+    def known(self) -> Callable[[object], int | None]:
+        """Gives the id of a term that was seen as a Python object; None for another, which may have one."""
+        return self._ids.get  # type: ignore[return-value]
 
     def find(self, term: Term) -> int:
         """The id of ``term``, or ``UNBOUND`` if it was never seen."""

@@ -25,12 +25,13 @@ from spaseq.engine.given import (
     triples_given,
 )
 from spaseq.engine.handle import Handle
+from spaseq.engine.inbox import Inbox
 from spaseq.engine.pipeline import Pipeline
 from spaseq.engine.pull import IDLE, WallClock, in_turn, with_idle
 from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, SourceError, warn
-from spaseq.events import BatchBuilder, Clock, EventBatch, Stamp, single
+from spaseq.events import BatchBuilder, Clock, EventBatch, Stamp, identified, single
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
 from spaseq.gpm.sharing import Sharing
@@ -40,6 +41,7 @@ from spaseq.limits import Limits
 from spaseq.matching.templates.form import form
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent, SourceOptions, open_source
+from spaseq.sources._sink import check_term, check_terms
 from spaseq.sources.table import Table
 from spaseq.terms import Dictionary, Term
 
@@ -111,11 +113,15 @@ class Engine:
         self._flow = Flow(self._dictionary, self._sharing, self._rejects, limits, lateness)
         # What is still to be done, in order: callbacks add to it while it is worked on.
         self._tasks: deque[Callable[[], None]] = deque()
+        # What comes before them.
+        self._inbox = Inbox(self._dictionary)
+        self.turn.catch_up = self._catch_up
         self._working = False
         self._closing = False
         self._closed = False
 
     def __repr__(self) -> str:
+        self.turn.settle()
         state = "closed" if self._closed else "open"
         return f"<Engine: {state}, {self._flow.live} queries, {self.events} events>"
 
@@ -133,6 +139,7 @@ class Engine:
         self.turn.check()
         with self.turn.lock:
             self._check_open()
+            self._catch_up()
             self._kb.require(prepared)
             kb = self._kb.restrict(prepared.knowledge)
             own = form(prepared) if self._evaluator is None else None
@@ -173,7 +180,10 @@ class Engine:
         with self.turn.lock:
             self._check_open()
             event = self._event(iri, graph, clock, value, name)
-            self._do(partial(self._arrive, event))
+            if event is not None:
+                self._do(partial(self._arrive, event))
+            elif self._inbox.is_full:
+                self._catch_up(is_asked=False)
 
     def push_many(
         self,
@@ -190,6 +200,7 @@ class Engine:
         self.turn.check()
         with self.turn.lock:
             self._check_open()
+            self._catch_up()
             identity = self._dictionary.pin(iri)
             before = self._flow.arrived(identity)
             builders: list[tuple[Clock, BatchBuilder]] = []
@@ -208,6 +219,7 @@ class Engine:
                         builders.append((clock, BatchBuilder(self._dictionary, iri, clock)))
                     try:
                         triples = triples_given(graph, self._limits)
+                        check_terms(triples, self._limits)
                         named = graph_name(name[0] if name else None, graph)
                         builders[-1][1].add(value, 0, triples, named)
                         count += 1
@@ -251,6 +263,7 @@ class Engine:
             self._check_open()
             if self._working:
                 raise EngineError("sources cannot be read inside a callback: push their events")
+            self._catch_up()
             self.turn.used = True  # readers of a process are not in its children
             opened: dict[int, Iterator[EventBatch]] = {}
             for source in sources:
@@ -296,6 +309,7 @@ class Engine:
                 return
             if self._working:
                 raise EngineError("the engine cannot be closed inside a callback: close it after the push")
+            self._catch_up()
             self._work()
             self._working = self._closing = True
             try:
@@ -323,7 +337,7 @@ class Engine:
     @property
     def events(self) -> int:
         """How many events arrived, late ones included."""
-        return self._flow.events
+        return self._flow.events + len(self._inbox)
 
     def check_read(self) -> None:
         """Raises ``SourceError`` if there is a stream of which all events were malformed."""
@@ -352,6 +366,7 @@ class Engine:
     @property
     def watermark(self) -> datetime | int | None:
         """Up to where time is complete for the slowest query; None before the first event."""
+        self.turn.settle()
         reached = [(intake.order.time, intake.order.clock) for intake in self._flow.intakes]
         known = [(time, clock) for time, clock in reached if time is not None]
         if not known:
@@ -363,6 +378,7 @@ class Engine:
 
     def _do(self, task: Callable[[], None]) -> None:
         """Does something now or, inside a callback, as soon as what is in hand is done with."""
+        self._catch_up()
         self.turn.used = True
         most = self._limits.held_events
         if self._working and most is not None and len(self._tasks) >= most:
@@ -390,21 +406,62 @@ class Engine:
     def _event(
         self, iri: ox.NamedNode, graph: EventGraph, clock: Clock, time: int, name: GraphName
     ) -> EventBatch | None:
-        """The event that was pushed; None, and it is rejected, if it is none."""
-        stream = self._dictionary.pin(iri)
-        before = self._flow.arrived(stream)
+        """The event that was pushed, if it is to arrive now; None if it waits, or is none and is rejected."""
+        terms, inbox, limits = self._dictionary, self._inbox, self._limits
+        stream = terms.pin(iri)
         try:
-            triples = triples_given(graph, self._limits)
-            return single(
-                self._dictionary, clock, Stamp(time, stream, before), triples, graph_name(name, graph)
-            )
+            triples, named = triples_given(graph, limits), graph_name(name, graph)
+            with terms.lock:
+                rows, graph_id = identified(terms, triples, named, lambda term: check_term(term, limits))
+                if not self._may_wait(stream, clock, time):
+                    stamp = Stamp(time, stream, self._flow.arrived(stream))
+                    return single(terms, clock, stamp, graph_id, rows)
+                inbox.newest, inbox.last, inbox.triples = time, stream, inbox.triples + len(rows)
+                self.turn.is_behind = self.turn.used = True
+                inbox.events.append((stream, time, graph_id, rows))
         except (ValueError, SyntaxError, TypeError) as error:
-            self._rejects.malformed(BadEvent(iri.value, f"event {before + 1}", str(error), str(graph)))
-            return None
+            position = self._flow.arrived(stream) + inbox.count(stream) + 1
+            self._rejects.malformed(BadEvent(iri.value, f"event {position}", str(error), str(graph)))
+        return None
 
     def _arrive(self, event: EventBatch | None) -> None:
         if event is not None:
             self._flow.arrive(event.stream.item(0), event)
+
+    def _may_wait(self, stream: int, clock: Clock, time: int) -> bool:
+        """Whether nobody can tell if an event arrives now, or when somebody asks."""
+        if self._working or self._tasks or self._flow.arriving or not self.turn.may_wait:
+            return False
+        inbox = self._inbox
+        if inbox.events:
+            if not inbox.fits(stream, clock, time):
+                return False
+            if stream in inbox.streams:
+                return True
+        else:
+            inbox.streams.clear()
+        if not self._flow.is_smooth(stream, clock, time):
+            return False
+        inbox.clock = clock
+        inbox.streams.add(stream)
+        return True
+
+    def _catch_up(self, *, is_asked: bool = True) -> None:
+        """What has waited arrives, unless something is in hand; all of it if somebody asks."""
+        inbox, flow = self._inbox, self._flow
+        if self._working or not (inbox.events or flow.is_behind):
+            return
+        batches = [*flow.arriving, *inbox.batches(flow.arrived)]
+        self._working, flow.is_asked = True, is_asked
+        try:
+            # No interrupt comes between these: that takes a call, or a loop.
+            flow.arriving, inbox.events, inbox.triples = batches, [], 0
+            flow.move()
+            self._forget()
+        finally:
+            self._working, flow.is_asked = False, True
+            self.turn.is_behind = flow.is_behind
+        self._tell()
 
     def _step(self, stream: int, batch: EventBatch | object | None) -> None:
         """What a source did: it brought events, went idle or ended."""

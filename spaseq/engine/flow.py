@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
+from spaseq.engine import later
 from spaseq.engine.handle import Handle
 from spaseq.engine.intake import Intake, Visit
+from spaseq.engine.later import Later
 from spaseq.engine.pipeline import Pipeline
 from spaseq.engine.registered import Registered
 from spaseq.engine.rejects import Rejects, letter_of
@@ -68,6 +70,11 @@ class Flow:
         # the rest), and queries whose callback raised something.
         self._stirred: dict[Intake, None] = {}
         self._due: deque[Visit] = deque()
+        #: Events of several streams that have waited, in order: ``move`` takes them first.
+        self.arriving: Sequence[tuple[int, EventBatch]] = ()
+        #: Whether somebody asks: if not, visits of a few events each wait until there are more of them.
+        self.is_asked = True
+        self._later = Later()
         self._owing: dict[Registered, None] = {}
 
     @property
@@ -189,6 +196,10 @@ class Flow:
     def move(self) -> None:
         """Every query goes to its watermark, and what that completes is delivered."""
         raised: Exception | None = None
+        if self.is_asked and self._later.visits:
+            self._recall(0)
+        if self.arriving:
+            self._take_waiting()
         owing, self._owing = self._owing, {}
         for query in owing:
             raised = self._attempt(query, partial(self._go_on, query)) or raised
@@ -277,6 +288,34 @@ class Flow:
         for index in sorted(late):
             self._rejects.too_late(numbered, index, max(i.order.watermark for i in readers))
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether something waits until somebody asks."""
+        return bool(self.arriving or self._later.visits)
+
+    def is_smooth(self, stream: int, clock: Clock, time: int) -> bool:
+        """Whether an event would arrive without anybody being told: not the first, nor one that is late."""
+        readers = self._readers.get(stream)
+        if readers is None:
+            return stream in self._unread
+        for intake in readers:
+            order = intake.order
+            of = order.clocks[stream]
+            if order.clock is not clock or time < max(order.watermark, of.newest, of.promised):
+                return False
+        return True
+
+    def _take_waiting(self) -> None:
+        """Hands on what has waited; an interrupt meanwhile ends the queries that it is for."""
+        arriving, self.arriving = self.arriving, ()
+        try:
+            for stream, batch in arriving:
+                self._take(stream, batch)
+        except BaseException as error:
+            readers = {i: None for stream, _ in arriving for i in self._readers.get(stream, ())}
+            self._fail([query for intake in readers for query in intake.live], error)
+            raise
+
     def _release(self, intakes: Iterable[Intake], *, last: bool = False) -> Exception | None:
         """Lets queries have what the watermark has reached; ``last``: all that is left."""
         for intake in intakes:
@@ -302,12 +341,48 @@ class Flow:
         """Makes the visits that are due; returns what a callback raised."""
         raised: Exception | None = None
         while self._due:
-            # It stays there until it is made: an interrupt that comes before it is taken must not lose it.
-            visit = self._due[0]
-            raised = self._attempt(visit.query, partial(self._visit, visit)) or raised
-            del self._due[0]
-            visit.query.handle.taken = None
+            if self.is_asked or not self._waits(self._due[0]):
+                raised = self._make() or raised
+            else:
+                del self._due[0]
+        if not self.is_asked and self._later.is_too_much:
+            self._recall(later.MOST)
+            while self._due:
+                raised = self._make() or raised
         return raised
+
+    def _make(self) -> Exception | None:
+        """Makes the first visit that is due."""
+        # It stays there until it is made: an interrupt that comes before it is taken must not lose it.
+        visit = self._due[0]
+        raised = self._attempt(visit.query, partial(self._visit, visit))
+        del self._due[0]
+        visit.query.handle.taken = None
+        return raised
+
+    def _waits(self, visit: Visit) -> bool:
+        """Whether a visit waits from now on; if not, it stands for all that has waited of its query."""
+        if not self._may_wait(visit):
+            return False
+        enough = self._later.add(visit)
+        if enough is None:
+            return True
+        # No interrupt comes between these: that takes a call, or a loop.
+        self._due[0], self._later.visits[visit.query] = enough, []
+        return False
+
+    def _may_wait(self, visit: Visit) -> bool:
+        """Whether a query need not go on until somebody asks."""
+        query = visit.query
+        # Where there are several intakes of the same streams, one may become a part of the other.
+        return query.is_sparse and len(self._intakes.get(query.intake.streams, ())) == 1
+
+    def _recall(self, most: int) -> None:
+        """Makes due what has waited longest, so that no more than so many events wait."""
+        visits, left = self._later.but(most)
+        due = deque([*visits, *self._due])
+        # No interrupt comes between these: that takes a call, or a loop.
+        self._due, self._later = due, left
 
     def _begin(self, query: Registered, batch: EventBatch) -> None:
         try:

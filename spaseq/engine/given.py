@@ -16,7 +16,6 @@ from spaseq.events import EARLIEST, LATEST, Clock, microseconds
 from spaseq.interop import from_rdflib, to_triple
 from spaseq.limits import Limits
 from spaseq.nesting import check_triple_terms
-from spaseq.sources._sink import check_terms
 
 #: Something that says a stream: an IRI as text, or as rdflib's or pyoxigraph's term.
 StreamName = str | rdflib.URIRef | ox.NamedNode
@@ -75,12 +74,12 @@ def graph_name(name: GraphName, graph: EventGraph) -> ox.NamedNode | ox.BlankNod
 
 
 def triples_given(graph: EventGraph, limits: Limits) -> Iterable[ox.Triple]:
-    """The triples; SyntaxError, ValueError or TypeError for what is no graph, or over a limit."""
+    """The triples; SyntaxError, ValueError or TypeError for what is no graph, or nested beyond a limit.
+
+    Whether its terms are, ``check_term`` says.
+    """
     if isinstance(graph, str):
         text = graph.encode()
         check_triple_terms(text, limits)
-        triples = [quad.triple for quad in ox.parse(text, format=ox.RdfFormat.TURTLE)]
-    else:
-        triples = [triple if isinstance(triple, ox.Triple) else to_triple(triple) for triple in graph]
-    check_terms(triples, limits)
-    return triples
+        return [quad.triple for quad in ox.parse(text, format=ox.RdfFormat.TURTLE)]
+    return [triple if isinstance(triple, ox.Triple) else to_triple(triple) for triple in graph]

@@ -14,7 +14,7 @@ from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, LimitError, SpaseqError
 from spaseq.events import EventBatch
 from spaseq.language.printer import print_sequence
-from spaseq.language.syntax import Query
+from spaseq.language.syntax import Ask, Query
 from spaseq.limits import Limits
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
@@ -33,9 +33,7 @@ _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 class Handle:
     """A query in an engine. ``matches`` drains what it has found, if ``on_match`` does not get it.
 
-    Several threads may use it, beside those that use the engine. ``error`` says why the query ended early:
-    it met one of the engine's ``Limits``, or something was raised in the middle of an event, after which its
-    state cannot be trusted. None as long as all is well.
+    Several threads may use it, beside those that use the engine.
     """
 
     def __init__(
@@ -47,7 +45,7 @@ class Handle:
         contexts: Mapping[Term, Path],
     ) -> None:
         """``contexts``: by stream, the JSON-LD context that lifts its rows, of the sources read so far."""
-        self.error: SpaseqError | None = None
+        self._error: SpaseqError | None = None
         self._pipeline = pipeline
         if isinstance(pipeline, Pipeline):
             pipeline.may_leave = on_match is None
@@ -62,10 +60,23 @@ class Handle:
         self.taken: object = None
         self._cancelled = False
         self._looking = False
+        # Callbacks, and queries that read what it makes, hear of events at once; and one that ends by itself
+        # counts the events up to there.
+        query = pipeline.query
+        ends = query.modifiers.limit is not None or isinstance(query.form, Ask)
+        if on_match is not None or query.register is not None or ends:
+            turn.prompts(self._is_over)
 
     def __repr__(self) -> str:
+        self._turn.settle()
         state = (
-            "failed" if self.error else "cancelled" if self._cancelled else "done" if self.done else "running"
+            "failed"
+            if self._error
+            else "cancelled"
+            if self._cancelled
+            else "done"
+            if self.done
+            else "running"
         )
         return f"<Handle {self.name}: {state}, {self.stats.matches} matches>"
 
@@ -98,17 +109,35 @@ class Handle:
     @property
     def stats(self) -> Stats:
         """What the query has seen and found so far."""
+        self._turn.settle()
         return self._pipeline.stats
+
+    @property
+    def error(self) -> SpaseqError | None:
+        """Why the query ended early, as long as all is well None.
+
+        It met one of the engine's ``Limits``, or something was raised in the middle of an event, after which
+        its state cannot be trusted.
+        """
+        if self._turn.is_behind:
+            self._turn.settle()
+        return self._error
 
     @property
     def done(self) -> bool:
         """Whether the query is over: cancelled, failed, its LIMIT reached, or its ASK answered."""
-        return self._cancelled or self.error is not None or self._pipeline.done
+        if self._turn.is_behind:
+            self._turn.settle()
+        return self._is_over()
+
+    def _is_over(self) -> bool:
+        return self._cancelled or self._error is not None or self._pipeline.done
 
     def keep(self, events: int) -> None:
         """Keeps so many of the events to come for ``why``, instead of the first 2,000."""
         self._turn.check()
         with self._turn.lock:
+            self._turn.catch_up()
             self._pipeline.keep(events)
 
     def why(self, seconds: float = 3.0) -> Diagnosis:
@@ -122,6 +151,7 @@ class Handle:
 
         self._turn.check()
         with self._turn.lock:
+            self._turn.catch_up()
             return diagnose(replace(self._pipeline.evidence(), contexts=self._contexts), seconds)
 
     def matches(self) -> Iterator[Match]:
@@ -134,12 +164,13 @@ class Handle:
         while True:
             self._turn.check()
             with self._turn.lock:
+                self._turn.catch_up()
                 if not self._found and not self._look(_AT_ONCE):
                     break
                 match = self._next()
             yield match
-        if self.error is not None:
-            raise self.error.with_traceback(None)
+        if self._error is not None:
+            raise self._error.with_traceback(None)
 
     def batches(self, max_rows: int = 65_536) -> Iterator[MatchBatch]:
         """The same matches as columns, of so many matches each at most: what there is, without waiting."""
@@ -148,12 +179,13 @@ class Handle:
         while True:
             self._turn.check()
             with self._turn.lock:
+                self._turn.catch_up()
                 if not self._found and not self._look(max_rows):
                     break
                 batch = self._take(max_rows)
             yield batch
-        if self.error is not None:
-            raise self.error.with_traceback(None)
+        if self._error is not None:
+            raise self._error.with_traceback(None)
 
     def drop(self) -> None:
         """Forgets the matches that nobody has asked for so far, without looking for those that it can leave.
@@ -162,6 +194,7 @@ class Handle:
         """
         self._turn.check()
         with self._turn.lock:
+            self._turn.catch_up()
             self._forget()
             if self._pipeline.unread is not None:
                 self._pipeline.unread.drop()
@@ -175,11 +208,14 @@ class Handle:
         """
         self._turn.check()
         with self._turn.lock:
+            self._turn.catch_up()
             self._pipeline.leave()
             self._cancelled = True
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Calls ``seen`` with the query's events from now on, in processing order, before their matches."""
+        self._turn.settle()
+        self._turn.prompts(self._is_over)
         self._pipeline.follow(seen)
 
     def add(
@@ -314,10 +350,10 @@ class Handle:
     def fail(self, error: BaseException) -> None:
         """Ends the query because of what was raised in the middle of an event; frees what it kept."""
         if isinstance(error, LimitError):
-            self.error = LimitError(f"query {self.name} is over: {error}", limit=error.limit)
+            self._error = LimitError(f"query {self.name} is over: {error}", limit=error.limit)
         else:
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             reason = f"{what} came in the middle of an event, and its state cannot be trusted"
-            self.error = EngineError(f"query {self.name} is over: {reason}. Register it anew")
+            self._error = EngineError(f"query {self.name} is over: {reason}. Register it anew")
         self._coming = _NOTHING
         self._pipeline.drop()

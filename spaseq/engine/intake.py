@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 #: So many queries that are over are not worth looking for others.
 _SLACK: Final = 16
 
+#: Up to so many events are given to those whom they concern one by one.
+_SOME: Final = 256
+
 
 class Visit(NamedTuple):
     """A query that is to go on: with events, the first of them at this position, or as time has passed."""
@@ -179,9 +182,17 @@ class Intake:
                     sample.add(batch)
                     if not sample.open:
                         self._samples.discard(sample)
-            for query in self._concerned(batch):
-                given = [*self._unseen(query, begin), batch] if query.asks_for_last else [batch]
-                visits.append(Visit(query, concatenate(given), begin + 1 - len(given)))
+            few = self._several(batch)
+            parts: dict[tuple[int, ...], EventBatch] = {}
+            for query in self._concerned(batch) if few is None else few:
+                some = () if few is None else tuple(few[query])
+                if some and query.is_sparse:
+                    if some not in parts:
+                        parts[some] = batch.take(np.array(some))
+                    visits.append(Visit(query, parts[some], begin + some[0]))
+                else:
+                    given = [*self._unseen(query, begin), batch] if query.asks_for_last else [batch]
+                    visits.append(Visit(query, concatenate(given), begin + 1 - len(given)))
                 query.reached = self.position
             self._pass(batch, begin)
         if self.waiting and (batch is not None or self.order.watermark != before):
@@ -242,6 +253,24 @@ class Intake:
             if len(found) > 1:
                 found = sorted(dict.fromkeys(found), key=_rank)
         return [query for query in found if not query.handle.done]
+
+    def _several(self, batch: EventBatch) -> dict[Registered, list[int]] | None:
+        """Of some events the queries that each may concern, in their order, and which those are.
+
+        Empty for who is to have all, as for one whom most concern. None where it is not worth looking.
+        """
+        size = len(batch)
+        if not 1 < size <= _SOME or len(self.members) == 1 or len(self._attending) == len(self.members):
+            return None
+        found: dict[Registered, list[int]] = {}
+        for event, stream in enumerate(batch.stream.tolist()):
+            for query in self._indexes[stream].of_event(batch.triples(event)):
+                of = found.setdefault(query, [])
+                if not of or of[-1] != event:
+                    of.append(event)
+        few = {query: events if 2 * len(events) < size else [] for query, events in found.items()}
+        few |= {query: [] for query in self._attending}
+        return {query: few[query] for query in sorted(few, key=_rank) if not query.handle.done}
 
     def _asked(self, batch: EventBatch) -> list[Registered]:
         if len(batch) == 1:

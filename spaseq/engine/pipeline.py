@@ -171,6 +171,7 @@ class Pipeline:
         self._clock: Clock | None = None
         self._position = 0
         self._attends, self.asks_for_last = self._looks()
+        self._is_by_time = UNITS[query.window.unit] is not None
         self._left = query.modifiers.limit
         if self._left == 0:
             self.done = True
@@ -223,6 +224,14 @@ class Pipeline:
     def attends(self) -> bool:
         """Whether every event is for it, even one that no GPM has a solution in."""
         return self._attends or self._seen is not None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it may be told that events follow each other at once that do not.
+
+        That is for those that count no events, and see them by themselves.
+        """
+        return self._is_by_time and (self._member is None or self._member.is_alone)
 
     @property
     def waits(self) -> bool:

@@ -57,6 +57,11 @@ class Registered:
         """Whether every event is for it, even one that no GPM has a solution in."""
         return self.output is not None or self.pipeline.attends
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it may be given several events at once without those between them."""
+        return not self.asks_for_last and self.pipeline.is_sparse
+
     def enter(self, intake: Intake, sample: Sample) -> None:
         """Takes its place: the intake's events are its own from now on, the first of them in ``sample``."""
         self._intake = intake

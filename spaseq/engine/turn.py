@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 from weakref import WeakSet
 
 from spaseq.errors import EngineError
+
+#: So many queries are not worth looking for those that are over.
+_SLACK: Final = 16
 
 
 class Turn:
@@ -16,11 +20,18 @@ class Turn:
 
     It can be taken again by the thread that has it, as in a callback. ``used`` is set by the first event:
     from then on a fork leaves what nobody can go on with.
+
+    Pushed events may wait until somebody asks what became of them. ``is_behind``: some do; ``catch_up`` does
+    then what is to be done with them, for who has the lock.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.used = False
+        self.is_behind = False
+        self.catch_up: Callable[[], None] = _nothing
+        self._prompt: list[Callable[[], bool]] = []
+        self._worth_pruning = _SLACK
         self._is_copy = False
         self._aside: int | None = None
         _alive.add(self)
@@ -40,6 +51,27 @@ class Turn:
         """Whether this thread is in ``aside``."""
         return self._aside is not None and self._aside == threading.get_ident()
 
+    def prompts(self, is_over: Callable[[], bool]) -> None:
+        """Until ``is_over``, no event may wait: somebody is told of what it does, or could tell when."""
+        if len(self._prompt) >= self._worth_pruning:
+            self._prompt = [other for other in self._prompt if not other()]
+            self._worth_pruning = max(_SLACK, 2 * len(self._prompt))
+        self._prompt.append(is_over)
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether nobody can tell when an event is worked on."""
+        prompt = self._prompt
+        while prompt and prompt[-1]():
+            prompt.pop()
+        return not prompt
+
+    def settle(self) -> None:
+        """Before anybody is told anything: all that was pushed has come to the queries."""
+        if self.is_behind and not self.is_aside:
+            with self.lock:
+                self.catch_up()
+
     @contextmanager
     def aside(self) -> Iterator[None]:
         """Around a callback of a thread that reads, and may wait for nobody. One thread at a time."""
@@ -53,6 +85,12 @@ class Turn:
         """In the child: whoever held the lock in another thread is not here to release it."""
         self._is_copy = self.used or not self.lock.acquire(blocking=False)
         self.lock = threading.RLock()
+        if self._is_copy:
+            self.is_behind = False
+
+
+def _nothing() -> None:
+    """Where no event waits."""
 
 
 _alive: WeakSet[Turn] = WeakSet()

@@ -163,16 +163,19 @@ def _instead(rows: Iterable[Row]) -> str:
 
 def check_terms(rows: Iterable[Triple | Row], limits: Limits) -> None:
     """Raise ValueError for a triple with a term that is longer than ``limits.term_bytes``."""
-    most = limits.term_bytes
-    if most is None:
+    if limits.term_bytes is None:
         return
     for row in rows:
         for term in row:
-            if isinstance(term, Triple):
-                continue
-            size = len(term.value)
-            if 4 * size > most and len(term.value.encode()) > most:
-                raise ValueError(limits.beyond("term_bytes", f"a term that begins with {term.value[:40]!r}"))
+            if not isinstance(term, Triple):
+                check_term(term, limits)
+
+
+def check_term(term: Term, limits: Limits) -> None:
+    """Raise ValueError for a term that is longer than ``limits.term_bytes``."""
+    most, text = limits.term_bytes, term.value
+    if most is not None and 4 * len(text) > most and len(text.encode()) > most:
+        raise ValueError(limits.beyond("term_bytes", f"a term that begins with {text[:40]!r}"))
 
 
 def add_dataset(sink: EventSink, quads: Iterable[Quad], position: str, problem: str = "") -> None:

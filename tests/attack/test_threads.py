@@ -358,6 +358,7 @@ def test_an_error_in_the_middle_ends_what_it_spoils(
     spoiled.left = 1
     with pytest.raises(KeyboardInterrupt) if isinstance(error, KeyboardInterrupt) else nullcontext():
         engine.push(NS + "S", event("b", "2"), 2, name=f"{NS}b2")
+        _ = first.done  # who asks does not let it wait
     if other != "S":
         engine.push(NS + other, event("b", "2"), 2, name=f"{NS}b2")
     push("a", 3)

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 
+import pyoxigraph as ox
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
+from spaseq.engine import inbox, later
 from spaseq.engine.pipeline import Pipeline
 from spaseq.events import EventBatch
 from tests.conftest import examples
@@ -57,14 +59,14 @@ def _answers(handle: spaseq.Handle) -> Answers:
     ]
 
 
-def _text(rng: random.Random) -> tuple[str, Query]:
-    """A query on ticks; and what events are made for."""
+def _text(rng: random.Random, bounded: float = 0.15) -> tuple[str, Query]:
+    """A query on ticks; and what events are made for. ``bounded``: how probable a LIMIT is."""
     while True:
         drawn = random_query(rng)
         text = drawn.text
-        if rng.random() < 0.15:
+        if rng.random() < bounded:
             text += f" LIMIT {rng.randint(1, 3)}"
-        elif rng.random() < 0.1:
+        elif rng.random() < bounded / 2:
             text = text.replace("SELECT *", "ASK", 1)
         if drawn.instants:
             continue
@@ -75,12 +77,12 @@ def _text(rng: random.Random) -> tuple[str, Query]:
         return text, drawn
 
 
-def _steps(rng: random.Random) -> Iterator[tuple[str, object]]:
+def _steps(rng: random.Random, bounded: float = 0.15) -> Iterator[tuple[str, object]]:
     """What happens in an engine: queries come and go, events are pushed, time passes."""
     asked = []
     registered = 0
     for _ in range(rng.randint(2, 5)):
-        text, drawn = _text(rng)
+        text, drawn = _text(rng, bounded)
         asked.append(drawn)
         yield "register", text
         registered += 1
@@ -88,7 +90,7 @@ def _steps(rng: random.Random) -> Iterator[tuple[str, object]]:
     for _ in range(rng.randint(5, 30)):
         chance = rng.random()
         if chance < 0.05:
-            text, drawn = _text(rng)
+            text, drawn = _text(rng, bounded)
             asked.append(drawn)
             yield "register", text
             registered += 1
@@ -132,6 +134,47 @@ def test_as_if_each_were_alone(seed: int) -> None:
                 assert asdict(replace(one.stats, shared_with=0, shared=())) == asdict(other.stats), said
 
 
+@settings(max_examples=examples(60), phases=[Phase.explicit, Phase.generate])
+@given(st.integers(0, 2**64 - 1))
+def test_as_if_somebody_asked_after_each_event(seed: int) -> None:
+    """Whatever waits until somebody asks, or until it is enough: answers, their order, counts and rejects."""
+    rng = random.Random(seed)
+    lateness = timedelta(seconds=rng.choice([0, 0, 1, 3]))
+    unasked, asked = spaseq.Engine(lateness=lateness), spaseq.Engine(lateness=lateness)
+    handles: list[tuple[spaseq.Handle, spaseq.Handle]] = []
+    answers: list[tuple[Answers, Answers]] = []
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore", spaseq.SpaseqWarning)
+        patch.setattr(inbox, "MOST_EVENTS", rng.choice([3, 5, 256]))
+        patch.setattr(later, "ENOUGH", rng.choice([3, 6, 128]))
+        patch.setattr(later, "MOST", rng.choice([4, 9, 4_096]))
+        for step, (what, given_) in enumerate(_steps(rng, 0.03)):
+            if what == "register":
+                handles.append((unasked.register(str(given_)), asked.register(str(given_))))
+                answers.append(([], []))
+            elif what == "cancel":
+                assert isinstance(given_, int)
+                for handle in handles[given_]:
+                    handle.cancel()
+            else:
+                do = _do(step, what, given_)
+                do(unasked)
+                do(asked)
+                assert unasked.events == asked.events
+            for both, own in zip(handles, answers, strict=True):
+                own[1].extend(_answers(both[1]))
+                if rng.random() < 0.05:
+                    assert both[0].done == both[1].done
+                    own[0].extend(_answers(both[0]))
+                    assert own[0] == own[1]
+    for (one, other), own in zip(handles, answers, strict=True):
+        assert [*own[0], *_answers(one)] == own[1]
+        assert asdict(one.stats) == asdict(other.stats)
+    assert (unasked.watermark, unasked.late, unasked.bad) == (asked.watermark, asked.late, asked.bad)
+    rejected = [[(e.stream, e.position, e.reason) for e in engine.rejected] for engine in (unasked, asked)]
+    assert rejected[0] == rejected[1]
+
+
 def _do(step: int, what: str, given_: object) -> Callable[[spaseq.Engine], None]:
     if what == "close":
         return spaseq.Engine.close
@@ -163,6 +206,7 @@ def test_events_pass_over_queries_that_ask_for_other_constants(looks: list[str])
     cd = engine.register(query("C ; D", "5 SECONDS TUMBLING"))
     for letter in letters("c1 a2 c3 b4 d5 a6 b7"):
         engine.push(NS + letter.stream, letter.turtle, letter.time, name=f"{NS}{letter.name}")
+        assert engine.watermark == letter.time  # who asks has nothing waiting
     assert looks == ["C,D", "A,B", "C,D", "A,B", "C,D", "A,B", "A,B"]
     # The first window begins with the first event, whomever it concerns.
     assert [events_of(match) for match in ab.matches()] == ["a2b4", "a6b7"]
@@ -172,6 +216,33 @@ def test_events_pass_over_queries_that_ask_for_other_constants(looks: list[str])
     assert (ab.stats.relevant, cd.stats.relevant) == (4, 3)
 
 
+def test_events_wait_until_somebody_asks(looks: list[str]) -> None:
+    """But the first, and those that a callback is to hear of."""
+    engine = spaseq.Engine()
+    ab = engine.register(query("A ; B"))
+    for letter in letters("a1 a2 b3"):
+        engine.push(NS + letter.stream, letter.turtle, letter.time, name=f"{NS}{letter.name}")
+    assert looks == ["A,B"]
+    assert engine.events == 3
+    assert ab.stats.events == 3
+    assert looks == ["A,B", "A,B"]
+    seen: list[str] = []
+    engine.register(query("A"), lambda match: seen.append(events_of(match)))
+    for letter in letters("a4 a5"):
+        engine.push(NS + letter.stream, letter.turtle, letter.time, name=f"{NS}{letter.name}")
+        assert seen[-1] == letter.name
+    assert [events_of(match) for match in ab.matches()] == ["a1b3", "a2b3"]
+
+
+def test_a_few_hundred_events_wait_at_most(looks: list[str]) -> None:
+    engine = spaseq.Engine()
+    engine.register(query("A ; B"))
+    triples = [quad.triple for quad in ox.parse(letters("a1")[0].turtle, format=ox.RdfFormat.TURTLE)]
+    for tick in range(1 + 2 * inbox.MOST_EVENTS):
+        engine.push(NS + "S", triples, tick)
+    assert looks == 3 * ["A,B"]
+
+
 def test_time_moves_on_for_who_waits_for_it(looks: list[str]) -> None:
     """An event that concerns none of its GPMs ends a query's window."""
     engine = spaseq.Engine()
@@ -179,6 +250,7 @@ def test_time_moves_on_for_who_waits_for_it(looks: list[str]) -> None:
     engine.register(query("C"))
     for letter in letters("a1 c3 c5"):
         engine.push(NS + letter.stream, letter.turtle, letter.time, name=f"{NS}{letter.name}")
+        assert engine.watermark == letter.time
     assert looks == ["A,B", "C", "C"]
     assert [events_of(match) for match in handle.matches()] == ["a1"]
 
@@ -191,6 +263,7 @@ def test_registering_late_joins_those_who_came_before(looks: list[str]) -> None:
         if i < 4:
             handles.append(engine.register(query("ABCD"[i])))
         engine.push(NS + letter.stream, letter.turtle, letter.time)
+        assert engine.watermark == letter.time
         if i == 4:
             handles[1].cancel()
     assert looks == ["A", "B", "C", "D", "A", "C", "D", "A"]

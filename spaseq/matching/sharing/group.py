@@ -75,6 +75,11 @@ class Member(Immediate):
         return self._group is not None
 
     @property
+    def is_alone(self) -> bool:
+        """Whether it is in no group, and will be in none."""
+        return self._group is None and self._cohort is None
+
+    @property
     def shared(self) -> tuple[int, ...]:
         """How many queries want the partial matches of its first element, its first two, and so on."""
         return () if self._group is None else self._group.shared(self)
