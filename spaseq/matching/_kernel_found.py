@@ -1,6 +1,8 @@
-"""The order in which matches with one last event are delivered, found on arrays."""
+"""Matches as columns: the order in which those with one last event are delivered, and what they pick."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +10,7 @@ import numpy.typing as npt
 from spaseq._jit import inlined, kernel
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 @inlined
@@ -77,3 +80,46 @@ def arrange(paths: Ints, offsets: Ints, groups: Ints, order: Ints, work: Ints, a
                 again[k] = 1
         begin = end
     return moved
+
+
+@kernel
+def are_alike(offsets: Ints, site: Ints, size: int) -> bool:
+    """Whether all matches have ``size`` events each, taken at the same sites in turn."""
+    for i in range(len(offsets) - 1):
+        begin = offsets[i]
+        if offsets[i + 1] - begin != size:
+            return False
+        for j in range(size):
+            if site[begin + j] != site[j]:
+                return False
+    return True
+
+
+@kernel
+def pick(offsets: Ints, places: Ints, site: Ints, wanted: Mask, ends: Ints, out: Ints) -> int:
+    """Writes the places of the events that were taken at some sites, and where those of each match end.
+
+    ``wanted`` says of each site whether it is one of them. Returns how many events they are.
+    """
+    count = 0
+    for i in range(len(ends)):
+        for j in range(offsets[i], offsets[i + 1]):
+            if wanted[site[j]]:
+                out[count] = places[j]
+                count += 1
+        ends[i] = count
+    return count
+
+
+@kernel
+def gather(column: npt.NDArray[Any], at: Ints, first: int, step: int, out: npt.NDArray[Any]) -> None:
+    """Writes a column's values at the places ``at[first]``, ``at[first + step]`` and so on."""
+    for i in range(len(out)):
+        out[i] = column[at[first + i * step]]
+
+
+@kernel
+def mark(at: Ints, first: int, step: int, count: int, seen: Mask) -> None:
+    """Marks so many places."""
+    for i in range(count):
+        seen[at[first + i * step]] = True

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import EventBatch
+from spaseq.matching import _kernel_found as k
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 
@@ -39,11 +40,62 @@ class Chosen:
     index: Ints
 
 
+class Taken(NamedTuple):
+    """The events of matches that one GPM chose: those of match i are from ``offsets[i]`` on.
+
+    ``stream`` are numbers in the list of streams that is given beside.
+    """
+
+    offsets: Ints
+    stream: npt.NDArray[np.int32]
+    time: Ints
+    n: Ints
+
+
+class Picked:
+    """Values of a column, as many as ``len`` says, at the places ``at[first]``, ``at[first + step]``, …"""
+
+    __slots__ = ("at", "count", "first", "step", "values")
+
+    def __init__(self, values: Ints, at: Ints, first: int, step: int, count: int) -> None:
+        self.values = values
+        self.at = at
+        self.first = first
+        self.step = step
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def ids(self) -> Ints:
+        """They themselves."""
+        out = np.empty(self.count, dtype=np.int64)
+        k.gather(self.values, self.at, self.first, self.step, out)
+        return out
+
+    def numbers(self, number: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """What ``number`` has for each of them."""
+        out = np.empty(self.count, dtype=np.int32)
+        k.gather(number[self.values], self.at, self.first, self.step, out)
+        return out
+
+    def different(self) -> Ints:
+        """The values that were picked, if often not each once."""
+        seen = np.zeros(len(self.values), dtype=np.bool_)
+        k.mark(self.at, self.first, self.step, self.count, seen)
+        return self.values[seen]
+
+
 class Solved(NamedTuple):
     """Ω of matches as columns of term ids, 0 where unbound: rows ``offsets[i]`` to ``offsets[i + 1]``."""
 
     offsets: Ints
-    columns: dict[str, Ints]
+    columns: dict[str, Ints | Picked]
+
+
+def ids(column: Ints | Picked) -> Ints:
+    """A column of Ω."""
+    return column.ids() if isinstance(column, Picked) else column
 
 
 class Block(ABC):
@@ -84,6 +136,27 @@ class Block(ABC):
     @abstractmethod
     def chosen(self) -> Chosen:
         """The events of all matches."""
+
+    def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
+        """The same by GPM, and the ids of the streams that they are of."""
+        chosen = self.chosen()
+        starts = np.cumsum([0, *map(len, chosen.batches)])[:-1]
+        places = starts[chosen.which] + chosen.index
+        nothing = np.zeros(0, dtype=np.int64)
+        time, n, stream = (
+            np.concatenate([nothing, *(getattr(batch, name) for batch in chosen.batches)])[places]
+            for name in ("time", "n", "stream")
+        )
+        streams = np.unique(stream)
+        codes = np.searchsorted(streams, stream).astype(np.int32)
+        found = {}
+        for name in gpms:
+            is_of = np.zeros(len(places), dtype=np.bool_)
+            if name in chosen.names:
+                is_of = chosen.gpm == list(chosen.names).index(name)
+            offsets = np.concatenate([[0], np.cumsum(is_of)])[chosen.offsets]
+            found[name] = Taken(offsets, codes[is_of], time[is_of], n[is_of])
+        return streams, found
 
     @abstractmethod
     def solved(self, names: Sequence[str]) -> Solved:
@@ -148,7 +221,9 @@ class Objects(Block):
         rows = [match.project(names) for match in self._found]
         offsets = np.cumsum([0, *map(len, rows)])
         flat = [row for of_match in rows for row in of_match]
-        columns = {n: np.array([row.get(n, 0) for row in flat], dtype=np.int64) for n in names}
+        columns: dict[str, Ints | Picked] = {
+            name: np.array([row.get(name, 0) for row in flat], dtype=np.int64) for name in names
+        }
         return Solved(offsets, columns)
 
 
@@ -212,9 +287,31 @@ class Joined(Block):
             np.concatenate([part.index for part in chosen]),
         )
 
+    def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
+        parts = [part.taken(gpms) for part in self._parts]
+        streams = np.unique(np.concatenate([ids for ids, _ in parts]))
+        found = {}
+        for name in gpms:
+            of_gpm = [taken[name] for _, taken in parts]
+            codes = [
+                taken[name].stream
+                if np.array_equal(ids, streams)
+                else np.searchsorted(streams, ids).astype(np.int32)[taken[name].stream]
+                for ids, taken in parts
+            ]
+            found[name] = Taken(
+                _one_after_the_other([part.offsets for part in of_gpm]),
+                np.concatenate(codes),
+                np.concatenate([part.time for part in of_gpm]),
+                np.concatenate([part.n for part in of_gpm]),
+            )
+        return streams, found
+
     def solved(self, names: Sequence[str]) -> Solved:
         parts = [part.solved(names) for part in self._parts]
-        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in names}
+        columns: dict[str, Ints | Picked] = {
+            name: np.concatenate([ids(part.columns[name]) for part in parts]) for name in names
+        }
         return Solved(_one_after_the_other([part.offsets for part in parts]), columns)
 
     def _at(self, i: int) -> tuple[Block, int]:

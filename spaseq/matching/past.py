@@ -128,6 +128,31 @@ class Stretch:
             return None
         return self._whole((g, name), lambda chunk: chunk.solutions[g].column(name))
 
+    def of_events(self, g: int, name: str) -> Ints | None:
+        """Of each event, the variable in its first solution of a GPM; anything where it has none."""
+        column = self.column(g, name)
+        if column is None or not len(column) or self.is_single(g):
+            return column
+        if ("of", g, name) not in self._known:
+            rows = np.minimum(self.first_rows(g), len(column) - 1)
+            self._known["of", g, name] = column[rows]
+        return self._known["of", g, name]
+
+    def is_bound(self, g: int, name: str) -> bool:
+        """Whether all solutions of a GPM bind a variable."""
+        return bool(
+            self._whole(("bound", g, name), lambda chunk: _all(chunk.solutions[g].column(name))).all()
+        )
+
+    def streams(self) -> tuple[Ints, npt.NDArray[np.int32]]:
+        """The ids of the streams that events are of, and of each event the number of its stream there."""
+        if "streams" not in self._known:
+            self._known["streams"] = np.unique(self.events("stream"))
+        ids = self._known["streams"]
+        if len(ids) == 1:
+            return ids, np.zeros(len(self), dtype=np.int32)
+        return ids, np.searchsorted(ids, self.events("stream")).astype(np.int32)
+
     def rows_before(self, g: int) -> Ints:
         """How many solutions of a GPM the batches before each have."""
         return np.cumsum([0, *(len(chunk.solutions[g]) for chunk in self.chunks)])
@@ -137,6 +162,10 @@ class Stretch:
             parts = [part(chunk) for chunk in self.chunks]
             self._known[key] = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return self._known[key]
+
+
+def _all(column: Ints) -> Ints:
+    return np.array([column.all()], dtype=np.int64)
 
 
 class Past:

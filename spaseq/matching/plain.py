@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise, product
-from math import prod
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import EventBatch
 from spaseq.matching import _kernel_found as k
-from spaseq.matching.found import Block, Chosen, Objects, Solved, blocks
+from spaseq.matching.found import Block, Chosen, Objects, Picked, Solved, Taken, blocks, ids
 from spaseq.matching.host import Key
-from spaseq.matching.model import Choice, Found, Occurrence, Row
-from spaseq.matching.past import Chunk, Stretch
+from spaseq.matching.model import Found
+from spaseq.matching.one import One
+from spaseq.matching.past import Stretch
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 #: Blocks of columns are cut where other matches come between if they keep so many matches on average.
 _WORTH_IT: Final = 16
-
-_Binding = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +87,7 @@ class Columns(Block):
 
     def __getitem__(self, i: int) -> Found:
         begin, end = self._bounds[i : i + 2]
-        return _Plain(self, begin, end)
+        return One(self, begin, end)
 
     def key(self, i: int) -> Key:
         return self._listed_keys[i]
@@ -127,6 +124,36 @@ class Columns(Block):
             self.places - stretch.begins[which],
         )
 
+    def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
+        stretch = self.stretch
+        streams, codes = stretch.streams()
+        time, n = stretch.events("time"), stretch.events("n")
+        found = {}
+        for gpm in gpms:
+            offsets, places, first, step, count = self._taken_as(gpm)
+            of_stream = np.zeros(count, dtype=np.int32)
+            if len(streams) > 1:
+                k.gather(codes, places, first, step, of_stream)
+            times, numbers = Picked(time, places, first, step, count), Picked(n, places, first, step, count)
+            found[gpm] = Taken(offsets, of_stream, times.ids(), numbers.ids())
+        return streams, found
+
+    def _taken_as(self, gpm: str) -> tuple[Ints, Ints, int, int, int]:
+        """The offsets of a GPM's events; their places: in what, from where on, how far apart, how many."""
+        of_gpm = [site.gpm == gpm for site in self.sites.all]
+        form = self._form
+        if form is not None and sum(of_gpm[site] for site in form) == 1:
+            first = [of_gpm[site] for site in form].index(True)
+            return self._one_each, self.places, first, len(form), len(self)
+        offsets, places = np.zeros(len(self) + 1, dtype=np.int64), np.empty_like(self.places)
+        wanted = np.array(of_gpm, dtype=np.bool_)
+        count = k.pick(self.offsets, self.places, self.site, wanted, offsets[1:], places)
+        return offsets, places, 0, 1, count
+
+    @cached_property
+    def _one_each(self) -> Ints:
+        return np.arange(len(self) + 1)
+
     def sizes(self) -> Ints:
         sizes = np.ones(len(self), dtype=np.int64)
         for number in range(len(self.sites.kleenes)):
@@ -138,13 +165,12 @@ class Columns(Block):
         if len(kleenes) > 1 and not self._are_in_order(kleenes):
             return Objects(list(self), self.keys.shape[1]).solved(names)
         if not kleenes:
-            offsets = np.arange(len(self) + 1)
-            return Solved(offsets, {name: self._shared(name) for name in names})
+            return Solved(self._one_each, {name: self._shared(name) for name in names})
         sizes = self.sizes()
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         match = np.repeat(np.arange(len(self)), sizes)
         number = np.arange(offsets[-1]) - offsets[:-1][match]
-        columns = {name: self._shared(name)[match] for name in names}
+        columns = {name: ids(self._shared(name))[match] for name in names}
         # The iterations of the last Kleene change fastest.
         for kleene in reversed(kleenes):
             count = np.maximum(self._iterations(kleene), 1)[match]
@@ -156,7 +182,7 @@ class Columns(Block):
                     at = self._first_iterations(kleene)[match] + iteration
                     entered = self._iterations(kleene)[match] > 0
                     columns[name] = np.where(entered, values[np.where(entered, at, 0)], columns[name])
-        return Solved(offsets, columns)
+        return Solved(offsets, {**columns})
 
     # --- columns of Ω -------------------------------------------------------------------------
 
@@ -166,10 +192,7 @@ class Columns(Block):
         if not len(self) or len(self.site) % len(self):
             return None
         size = len(self.site) // len(self)
-        first = self.site[:size]
-        if (np.diff(self.offsets) != size).any() or (self.site.reshape(-1, size) != first).any():
-            return None
-        return tuple(first.tolist())
+        return tuple(self.site[:size].tolist()) if k.are_alike(self.offsets, self.site, size) else None
 
     def _values(self, site: int, name: str, events: slice | Ints) -> Ints | None:
         """A variable in the solutions of some events that were taken at one site."""
@@ -183,18 +206,26 @@ class Columns(Block):
             return column[self.places[events]]
         return column[self.stretch.first_rows(g)[self.places[events]]]
 
-    def _shared(self, name: str) -> Ints:
+    def _picked(self, place: int, name: str) -> Picked | None:
+        """A variable in the solutions of the events at a place of the form."""
+        assert self._form is not None
+        g = self.sites.all[self._form[place]].number
+        values = self.stretch.of_events(g, name) if self.rows is None else self.stretch.column(g, name)
+        at = self.places if self.rows is None else self.rows
+        return None if values is None else Picked(values, at, place, len(self._form), len(self))
+
+    def _shared(self, name: str) -> Ints | Picked:
         """A variable's value in each match, outside of Kleenes that bind it anew."""
         form = self._form
-        found: Ints | None = None
+        found: Ints | Picked | None = None
         if form is not None:
             for place, site in enumerate(form):
-                values = None
-                if name not in self.sites.all[site].own:
-                    values = self._values(site, name, slice(place, None, len(form)))
-                if values is not None:
-                    found = values if found is None else np.where(found == 0, values, found)
-                    if found.all():
+                if name in self.sites.all[site].own:
+                    continue
+                picked = self._picked(place, name)
+                if picked is not None:
+                    found = picked if found is None else np.where(ids(found) == 0, picked.ids(), ids(found))
+                    if self.stretch.is_bound(self.sites.all[site].number, name):
                         break
             return np.zeros(len(self), dtype=np.int64) if found is None else found
         out = np.zeros(len(self), dtype=np.int64)
@@ -286,95 +317,6 @@ class Columns(Block):
             before[g] = stretch.rows_before(g)
         rows = rows - before[self.sites.numbers[self.site], which]
         return sites, which.tolist(), (self.places - stretch.begins[which]).tolist(), rows.tolist()
-
-
-class _Plain(Found):
-    """A match of a block of columns: the events from ``begin`` to ``end``."""
-
-    __slots__ = ("_begin", "_block", "_end")
-    _block: Columns
-    _begin: int
-    _end: int
-
-    def __init__(self, block: Columns, begin: int, end: int) -> None:
-        put = object.__setattr__
-        put(self, "_block", block)
-        put(self, "_begin", begin)
-        put(self, "_end", end)
-
-    @property
-    def events(self) -> tuple[Choice, ...]:
-        choices = []
-        for chunk, index, site, row in self._steps():
-            seen = {site.gpm: (chunk.row(site.number, row),)}
-            position = chunk.start + index
-            event = Occurrence(chunk.batch.stamp(index), position, seen, chunk.batch, index, chunk)
-            choices.append((site.gpm, event))
-        return tuple(choices)
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        shared, kleenes = self._solutions(None)
-        completed = {kleene: tuple((s,) for s in iterations) for kleene, iterations in kleenes.items()}
-        return tuple(Row(binding, completed) for binding in _combined(shared, kleenes))
-
-    def project(self, names: Sequence[str]) -> list[dict[str, int]]:
-        found = _combined(*self._solutions(names))
-        return [{name: row[name] for name in names if name in row} for row in found]
-
-    @property
-    def size(self) -> int:
-        counts: dict[int, int] = {}
-        for _, _, site, _ in self._steps():
-            if site.begins and site.kleene is not None:
-                counts[site.kleene] = counts.get(site.kleene, 0) + 1
-        return prod(counts.values())
-
-    @property
-    def path(self) -> tuple[tuple[int, str], ...]:
-        # Those of an & stand in any order.
-        return tuple(sorted((chunk.start + index, site.gpm) for chunk, index, site, _ in self._steps()))
-
-    @property
-    def span(self) -> tuple[int, int]:
-        times = [chunk.batch.time.item(index) for chunk, index, _, _ in self._steps()]
-        return times[0], times[-1]
-
-    @property
-    def places(self) -> Iterator[tuple[str, EventBatch, int]]:
-        for chunk, index, site, _ in self._steps():
-            yield site.gpm, chunk.batch, index
-
-    def _steps(self) -> Iterator[tuple[Chunk, int, Site, int]]:
-        sites, which, indices, rows = self._block._listed
-        chunks = self._block.stretch.chunks
-        for i in range(self._begin, self._end):
-            yield chunks[which[i]], indices[i], sites[i], rows[i]
-
-    def _solutions(self, names: Sequence[str] | None) -> tuple[_Binding, dict[int, list[_Binding]]]:
-        """What is bound outside of Kleenes, and in each of their iterations; only ``names``, if given."""
-        shared: _Binding = {}
-        kleenes: dict[int, list[_Binding]] = {}
-        for chunk, _, site, row in self._steps():
-            own, columns = shared, chunk.solutions[site.number].columns
-            if site.kleene is not None:
-                iterations = kleenes.setdefault(site.kleene, [])
-                if site.begins:
-                    iterations.append({})
-                own = iterations[-1]
-            for name in columns if names is None else names:
-                if name in columns and (term := columns[name].item(row)):
-                    (own if name in site.own else shared)[name] = term
-        return shared, kleenes
-
-
-def _combined(shared: _Binding, kleenes: dict[int, list[_Binding]]) -> Iterator[_Binding]:
-    """The solutions of a match: one for each choice of an iteration of every Kleene."""
-    for chosen in product(*kleenes.values()):
-        solution = dict(shared)
-        for iteration in chosen:
-            solution.update(iteration)
-        yield solution
 
 
 def arranged(block: Columns, groups: Ints, positions: Ints) -> tuple[Columns, Mask]:

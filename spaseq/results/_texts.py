@@ -22,7 +22,8 @@ from spaseq._terms_kernel import PADDING
 from spaseq.language.syntax import Select
 from spaseq.results import _kernel_text as k
 from spaseq.results._base import Cache, show_time
-from spaseq.results.batch import Bindings, MatchBatch, numbered
+from spaseq.results.batch import MatchBatch
+from spaseq.results.encoded import Bindings, numbered
 from spaseq.terms import UNBOUND, Term
 from spaseq.values import STRING_TYPE
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, overload
@@ -13,9 +13,10 @@ import numpy.typing as npt
 from spaseq.events import Clock, Ids
 from spaseq.interop import RdflibTerm, from_rdflib
 from spaseq.language.syntax import Query
-from spaseq.matching.found import Block, Chosen, joined
+from spaseq.matching.found import Block, Chosen, Picked, ids, joined
+from spaseq.results.encoded import Bindings, Terms, numbered
 from spaseq.results.match import Event, Match, event
-from spaseq.terms import UNBOUND, Term
+from spaseq.terms import Term
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 #: Solutions as users see them.
 Rows = list[dict[str, RdflibTerm]]
-
-#: Terms of a table this much smaller than the ids given so far are looked for by sorting.
-_SPARSE: Final = 64
 
 #: Times as ``datetime64[us]`` in UTC, or ticks as ``int64``.
 Times = npt.NDArray[np.int64] | npt.NDArray[np.datetime64]
@@ -52,18 +50,6 @@ class Events:
     n: Ids
     #: What the numbers in ``stream`` mean.
     streams: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Bindings:
-    """The rows of matches: those of match i are from ``offsets[i]`` to ``offsets[i + 1]``.
-
-    ``columns`` has for each variable the numbers of its values in ``terms``, -1 where it is unbound.
-    """
-
-    offsets: Ids
-    columns: dict[str, npt.NDArray[np.int32]]
-    terms: tuple[Term, ...]
 
 
 class MatchBatch(Sequence[Match]):
@@ -175,26 +161,12 @@ class MatchBatch(Sequence[Match]):
     @cached_property
     def events(self) -> dict[str, Events]:
         """The chosen events, per GPM."""
-        chosen = self.chosen
-        batches, which, index = chosen.batches, chosen.which, chosen.index
-        starts = np.cumsum([0, *map(len, batches)])[:-1]
-        places = starts[which] + index if len(batches) > 1 else index
-        time, n, stream = (
-            np.concatenate([getattr(batch, name) for batch in batches])[places]
-            for name in ("time", "n", "stream")
-        )
-        ids = np.unique(stream)
-        names = tuple(self.term(i).value for i in ids.tolist())
-        codes = np.searchsorted(ids, stream).astype(np.int32)
-        found = {}
-        for name in self.gpms:
-            is_of = np.zeros(len(which), dtype=np.bool_)
-            if name in chosen.names:
-                is_of = chosen.gpm == list(chosen.names).index(name)
-            offsets = np.concatenate([[0], np.cumsum(is_of)])[chosen.offsets]
-            times = self._times(time[is_of])
-            found[name] = Events(offsets, codes[is_of], times, n[is_of], names)
-        return found
+        streams, taken = self._block.taken(self.gpms)
+        names = tuple(self.term(i).value for i in streams.tolist())
+        return {
+            name: Events(of.offsets, of.stream, self._times(of.time), of.n, names)
+            for name, of in taken.items()
+        }
 
     @cached_property
     def bindings(self) -> Bindings:
@@ -210,7 +182,7 @@ class MatchBatch(Sequence[Match]):
             sizes[-1] = min(int(sizes[-1]), self._last)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.repeat(solved.offsets[:-1] + skipped - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return self._encoded(offsets, {name: column[rows] for name, column in solved.columns.items()})
+        return self._encoded(offsets, {name: ids(column)[rows] for name, column in solved.columns.items()})
 
     @cached_property
     def partition(self) -> Bindings:
@@ -283,10 +255,11 @@ class MatchBatch(Sequence[Match]):
         """The term of an id in the engine."""
         return self._reader.dictionary.term(identifier)
 
-    def _encoded(self, offsets: Ids, columns: dict[str, Ids]) -> Bindings:
+    def _encoded(self, offsets: Ids, columns: Mapping[str, Ids | Picked]) -> Bindings:
         """Columns of ids as numbers of the terms that are in them."""
-        used, numbers = numbered(list(columns.values()), self._reader.dictionary.limit)
-        terms = tuple(map(self.term, used.tolist()))
+        dictionary = self._reader.dictionary
+        used, numbers = numbered(list(columns.values()), dictionary.limit)
+        terms = Terms(used, dictionary, self._block)
         return Bindings(offsets, dict(zip(columns, numbers, strict=True)), terms)
 
     @staticmethod
@@ -321,26 +294,3 @@ class MatchBatch(Sequence[Match]):
         frame = pl.from_arrow(self.to_arrow(columns))
         assert isinstance(frame, pl.DataFrame)
         return frame
-
-
-def numbered(columns: Sequence[Ids], limit: int) -> tuple[Ids, list[npt.NDArray[np.int32]]]:
-    """The ids that are in some columns, and each column as numbers of them, -1 for ``UNBOUND``.
-
-    All ids are below ``limit``.
-    """
-    size = sum(map(len, columns))
-    if limit > _SPARSE * max(size, 1 << 10):
-        used = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *columns]))
-        used = used[used != UNBOUND]
-        found = [np.searchsorted(used, column).astype(np.int32) for column in columns]
-        for numbers, column in zip(found, columns, strict=True):
-            numbers[column == UNBOUND] = -1
-        return used, found
-    seen = np.zeros(limit, dtype=np.bool_)
-    for column in columns:
-        seen[column] = True
-    seen[UNBOUND] = False
-    used = np.flatnonzero(seen)
-    number = np.full(limit, -1, dtype=np.int32)
-    number[used] = np.arange(len(used), dtype=np.int32)
-    return used, [number[column] for column in columns]

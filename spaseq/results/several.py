@@ -24,7 +24,8 @@ from spaseq.results._columns import columns
 from spaseq.results._count import CountWriter
 from spaseq.results._json import NdjsonWriter, dump, line_of, lines_of
 from spaseq.results._table import TableWriter
-from spaseq.results.batch import Bindings, MatchBatch
+from spaseq.results.batch import MatchBatch
+from spaseq.results.encoded import Bindings
 from spaseq.results.match import Match
 
 #: What the column is called that has the queries' names.

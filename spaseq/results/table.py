@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyoxigraph as ox
 
 from spaseq.errors import EngineError
-from spaseq.results.batch import Bindings, MatchBatch
+from spaseq.results.batch import MatchBatch
+from spaseq.results.encoded import Bindings
 from spaseq.terms import Term
 
 

@@ -96,7 +96,7 @@ def _enumerate(window: int, count: int, runs: int) -> float:
         evaluator.update(*batches[0])
         begin, found = time.process_time(), 0
         for batch in batches[1:]:
-            found += sum(len(ends) for _, ends in evaluator.arrays(*batch))
+            found += sum(len(offsets) - 1 for _, _, offsets in evaluator.arrays(*batch))
         rates.append(found / (time.process_time() - begin))
     return median(rates)
 

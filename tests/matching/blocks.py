@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from spaseq.matching.found import Block
+from spaseq.matching.found import Block, ids
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 
@@ -32,11 +32,22 @@ def _check(block: Block, found: list[Found]) -> None:
     ]
     variables = sorted({name for match in found for row in match.rows for name in row.binding})
     solved = block.solved(variables)
+    columns = {name: ids(column) for name, column in solved.columns.items()}
+    _check_taken(block, found, [*chosen.names, "nothing"])
     for i, match in enumerate(found):
         begin, end = chosen.offsets[i : i + 2].tolist()
         assert events[begin:end] == [(gpm, id(batch), index) for gpm, batch, index in match.places]
         rows = [
-            {name: column[j] for name, column in solved.columns.items() if column[j]}
+            {name: column[j] for name, column in columns.items() if column[j]}
             for j in range(*solved.offsets[i : i + 2].tolist())
         ]
         assert rows == match.project(variables)
+
+
+def _check_taken(block: Block, found: list[Found], gpms: list[str]) -> None:
+    streams, taken = block.taken(gpms)
+    for gpm, of in taken.items():
+        stamps = [[b.stamp(i) for name, b, i in match.places if name == gpm] for match in found]
+        assert np.diff(of.offsets).tolist() == [*map(len, stamps)]
+        flat = [stamp for of_match in stamps for stamp in of_match]
+        assert list(zip(of.time, streams[of.stream], of.n, strict=True)) == flat

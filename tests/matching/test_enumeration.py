@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 from pyoxigraph import Literal
@@ -215,11 +215,9 @@ def test_arrays_are_the_matches() -> None:
     events = _stream(dictionary, iter([("A", "k"), ("A", "k"), ("B", "k"), ("B", "k")]))
     (batch,) = batches(events, dictionary, [])
     found = []
-    for pairs, ends in evaluator.arrays(*batch):
-        begin = 0
-        for end in ends.tolist():
-            found.append([tuple(pair) for pair in pairs[begin:end].tolist()])
-            begin = end
+    for positions, labels, offsets in evaluator.arrays(*batch):
+        steps = list(zip(positions.tolist(), labels.tolist(), strict=True))
+        found += [steps[begin:end] for begin, end in pairwise(offsets.tolist())]
     assert sorted(found) == [[(a, 0), (b, 1)] for a in (0, 1) for b in (2, 3)]
 
 

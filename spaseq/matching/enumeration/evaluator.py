@@ -8,7 +8,7 @@ depends on their own size alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -109,15 +109,15 @@ class Enumeration(Immediate):
 
     def arrays(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> Iterator[tuple[Ints, Ints]]:
-        """The same as ``process``, as arrays: event positions and labels of shape ``(pairs, 2)``, and where
-        each match ends among them. A label is a GPM's place in the query. EMIT is left to the caller.
+    ) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """The same as ``process``, as arrays: the positions of events, their labels, and where each match
+        begins among them and the last ends.
 
-        The arrays are overwritten when the next ones are taken.
+        A label is a GPM's place in the query. EMIT is left to the caller.
         """
         self.take(batch, start, solutions)
-        while (block := self._walk.next(self._memory)) is not None:
-            yield block[0], block[1]
+        while (found := self._walk.next(self._memory)) is not None:
+            yield found[:3]
 
     def update(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> int:
         """Takes events and enumerates nothing; how many sets of matches they complete."""
@@ -188,10 +188,8 @@ class Enumeration(Immediate):
 
     # --- matches out --------------------------------------------------------------------------
 
-    def _blocks(self, pairs: Ints, ends: Ints, roots: Ints) -> Iterator[Block]:
+    def _blocks(self, positions: Ints, labels: Ints, offsets: Ints, roots: Ints) -> Iterator[Block]:
         """What a walk brought."""
-        offsets = np.concatenate([[0], ends])
-        positions, labels = pairs[:, 0].copy(), pairs[:, 1].copy()
         keys = self._memory.found[roots, lay.FOUND_KEY : lay.FOUND_KEY + len(self._keys)]
         partitions = keys[:, : self._partition]
         stretch, places = self._past.stretch(positions)
@@ -222,12 +220,12 @@ class Enumeration(Immediate):
     def _listed(self) -> Iterator[tuple[tuple[int, Key], Choices]]:
         """The matches, each with the position of its last event and its keys."""
         while (block := self._walk.next(self._memory)) is not None:
-            pairs, ends, roots = block
+            positions, labels, offsets, roots = block
             rows = self._memory.found[roots, lay.FOUND_POSITION : lay.FOUND_KEY + len(self._keys)].tolist()
-            begin, steps = 0, pairs.tolist()
-            for end, (last, *key) in zip(ends.tolist(), rows, strict=True):
-                yield (last, tuple(key)), [(at, self._gpms[label]) for at, label in steps[begin:end]]
-                begin = end
+            names = map(self._gpms.__getitem__, labels.tolist())
+            choices = list(zip(positions.tolist(), names, strict=True))
+            for (begin, end), (last, *key) in zip(pairwise(offsets.tolist()), rows, strict=True):
+                yield (last, tuple(key)), choices[begin:end]
 
     def _chosen(self, found: Iterable[Found]) -> Iterable[Found]:
         """EMIT, one match after the other where that is possible."""

@@ -133,42 +133,43 @@ def _entry(active: int, most_list: int) -> tuple[int, int]:
 
 
 class Walk:
-    """Where the enumeration of what was found stands, and room for what comes out of it."""
+    """Where the enumeration of what was found stands."""
 
     def __init__(self) -> None:
         self._state, self._stack, self._path = lay.arrays((lay.WALK,), (64, 2), (64, 2))
-        self._out, self._ends, self._roots = _room(_MATCHES)
+        # Few matches at first, since few may be wanted.
+        self._matches = _MATCHES
+        self._events = 4 * _MATCHES
 
-    def next(self, memory: Memory) -> tuple[lay.Ints, lay.Ints, lay.Ints] | None:
+    def next(self, memory: Memory) -> tuple[lay.Ints, lay.Ints, lay.Ints, lay.Ints] | None:
         """Some more of the matches that were found; None when there are no more.
 
-        The first array has event positions and labels in pairs, of shape ``(pairs, 2)``, the others where
-        each match ends in it, and the number of the root that it belongs to. The next call overwrites them.
+        The positions of their events and the labels of these, where each match begins among them and where
+        the last ends, and the number of the root that each belongs to.
         """
         state, c = self._state, memory.counters
         state[lay.W_ROOT] = c[lay.READ]
         while True:
+            # Room of their own, since they are kept.
+            positions, labels = np.empty((2, self._events), dtype=np.int64)
+            offsets, roots = np.zeros((2, self._matches + 1), dtype=np.int64)
             status = enumerate_matches(
                 c, memory.nodes, memory.found, int(c[lay.FOUND_COUNT]), state, self._stack, self._path,
-                self._out, self._ends, self._roots,
+                positions, labels, offsets[1:], roots,
             )  # fmt: skip
             c[lay.READ] = state[lay.W_ROOT]
             count, used = int(state[lay.W_COUNT]), int(state[lay.W_USED])
             if count:
-                taken = self._out[:used].reshape(-1, 2), self._ends[:count] // 2, self._roots[:count]
-                if status == lay.FULL and len(self._ends) < _MOST_MATCHES:
-                    # Few at first, since few may be wanted.
-                    self._out, self._ends, self._roots = _room(4 * len(self._ends))
-                return taken
+                if status == lay.FULL and self._matches < _MOST_MATCHES:
+                    self._matches *= 4
+                    self._events = max(self._events, 4 * self._matches)
+                if 2 * used < len(positions):
+                    positions, labels = positions[:used].copy(), labels[:used].copy()
+                return positions[:used], labels[:used], offsets[: count + 1], roots[:count]
             if status == lay.DONE:
                 return None
             if status == lay.DEEPER:
                 self._stack = np.concatenate([self._stack, np.zeros_like(self._stack)])
                 self._path = np.concatenate([self._path, np.zeros_like(self._path)])
             else:
-                (self._out,) = lay.arrays((2 * len(self._out),))
-
-
-def _room(matches: int) -> tuple[lay.Ints, lay.Ints, lay.Ints]:
-    out, ends, roots = lay.arrays((8 * matches,), (matches,), (matches,))
-    return out, ends, roots
+                self._events *= 2
