@@ -160,8 +160,7 @@ def _beyond_order_tables(pattern: SequencePattern) -> tuple[Obstacle, ...]:
     """What keeps a query from the compiled form of ``ordered``."""
     from spaseq.matching.ordered.tables import beyond
 
-    lacking = tuple(o for feature, o in features(pattern) if feature in _LACKING["ordered by tables"])
-    return lacking or beyond(pattern)
+    return beyond(pattern)
 
 
 def _several(pattern: SequencePattern) -> Iterator[Obstacle]:
@@ -194,7 +193,6 @@ _LACKING: Final[dict[str, frozenset[Feature]]] = {
     name: frozenset(Feature) for name in (*_BY_COLUMNS, *_BY_EVENTS)
 } | {
     "ordered": frozenset(),
-    "ordered by tables": frozenset({Feature.WITHIN, Feature.STEPS, Feature.SCOPES}),
     "reference": frozenset(),
     "runs": frozenset({Feature.SKIP}),
     "kernel": frozenset({Feature.SKIP}),

@@ -680,7 +680,7 @@ def random_sample(rng: random.Random, query: Query, size: int, *, steps: bool = 
         counts[stream] += 1
     length = rng.choice([1, 2, 3, 3, 4, 5, 6, 8, 10, 15, 20, 30])
     counted, sliding = rng.random() < 0.35, rng.random() < 0.5
-    bounds = Bounds(length, counted, sliding, 0 if counted else start)
+    bounds = Bounds(length, counted, sliding, 0 if counted else start, ticks=True)
     drops = frozenset(p for p in range(len(events)) if rng.random() < 0.3) if rng.random() < 0.05 else ()
     return Sample(
         query,

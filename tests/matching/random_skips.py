@@ -34,8 +34,6 @@ def random_skip(rng: random.Random, *, compiled: bool = False, **options: object
             skip=s.Skip(mode, target),
             sequence=_reluctant(rng, query.sequence),
         )
-        if compiled:
-            skipping = replace(skipping, filters=())
         try:
             made = replace(plain, text=str(skipping), pattern=pattern_of(str(skipping)))
         except QueryError:

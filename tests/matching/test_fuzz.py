@@ -69,13 +69,14 @@ def test_any_query(part: int) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_any_query_of_the_whole_language(part: int) -> None:
-    """10,000 cases of ``runs``, and some 8,000 of the kernel, more: left joins, notNext, bounds of time."""
+    """10,000 cases of ``runs``, and 8,000 of the kernel, more: left joins, notNext, WITHIN, LAST with n."""
 
     @unshrunk
     @given(seeds)
     def compared(seed: int) -> None:
         rng = random.Random(f"whole {part} {seed}")
-        for sample in samples(rng, random_query(rng, most=4, whole_language=True)):
+        query = random_query(rng, most=4, whole_language=True, rich=rng.random() < 0.3)
+        for sample in samples(rng, query):
             check(sample, "runs", "kernel")
 
     compared()

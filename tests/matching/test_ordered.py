@@ -118,6 +118,9 @@ def delivered(sequence: str, stream: str, skip: str = PAST, window: str = "10 SE
         # Whether the second one begins is said by the first one.
         ("A , B{0,2}[,]", "a1 b2 a3 x4", [[], [], ["a1b2"], ["a3"], []]),
         ("A ; B{0,1}? ; C", "a1 b2 c3", [[], [], ["a1c3"], []]),
+        # When a bound of time is over, as any later event says.
+        ("(A ; B+) WITHIN 3 SECONDS", "a1 b2 x4 x5", [[], [], [], ["a1b2"], []]),
+        ("A ; ((B+) WITHIN 2 SECONDS | C)", "a1 b2 b3 x5", [[], [], [], ["a1b2b3"], []]),
     ],
 )
 def test_as_soon_as_nothing_preferred_can_come(sequence: str, stream: str, expected: list[list[str]]) -> None:
@@ -127,6 +130,33 @@ def test_as_soon_as_nothing_preferred_can_come(sequence: str, stream: str, expec
 def test_the_end_of_a_sliding_window_delivers() -> None:
     expected = [[], [], [], ["a1b2"], []]
     assert delivered("A ; B+", "a1 b2 x6 x7", window="5 SECONDS SLIDING") == expected
+
+
+def test_time_that_goes_on_without_events_ends_bounds_of_time() -> None:
+    engine = spaseq.Engine()
+    handle = engine.register(query("(A ; B+) WITHIN 3 SECONDS", "1 HOURS", tail=PAST))
+    for letter in letters("a1 b2"):
+        engine.push(NS + letter.stream, letter.turtle, letter.time, name=f"{NS}{letter.name}")
+    engine.advance(4)
+    assert not list(handle.matches())
+    engine.advance(5)
+    assert [events_of(match) for match in handle.matches()] == ["a1b2"]
+
+
+COMPILED = {
+    "a filter of WHERE": ("A , B+[,]", "FILTER(?av < LAST(?bv))"),
+    "a bound of time": ("(A , B+[,]) WITHIN 5 SECONDS , C", ""),
+    "a bound of time inside a loop": ("((A ; B) WITHIN 2 SECONDS)+ ; C", ""),
+    "numbers in LAST": ("A , B+[,]", "FILTER(LAST(?bv, 1) > ?av)"),
+    "alternatives": ("(A , B+[,]) | (C , B)", ""),
+}
+
+
+@pytest.mark.parametrize("case", COMPILED)
+def test_runs_over_columns(case: str) -> None:
+    sequence, where = COMPILED[case]
+    text = query(sequence, where=where, tail=PAST)
+    assert "by tables over whole batches" in str(spaseq.explain(spaseq.prepare(text)))
 
 
 def test_other_evaluators_refuse() -> None:

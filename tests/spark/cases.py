@@ -13,6 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.matching.random_sequences import PLAIN, random_query, random_sample
+from tests.matching.random_skips import random_skip
 from tests.streams import NS, Letter, letters, query
 
 _TIME = ox.NamedNode("http://www.w3.org/ns/prov#generatedAtTime")
@@ -136,7 +137,13 @@ def drawn(count: int, derandomized: bool) -> list[Case]:
 
 def of_the_whole_language(rng: random.Random) -> Case:
     """A query of ``random_sequences``, whose GPMs ask for types too, and a stream of small graphs."""
-    drawn_query = random_query(rng)
+    kind = rng.random()
+    if kind < 0.4:
+        drawn_query = random_query(rng)
+    elif kind < 0.7:
+        drawn_query = random_query(rng, most=4, whole_language=True)
+    else:
+        drawn_query = random_skip(rng, most=4, whole_language=True)
     bounds = random_sample(rng, drawn_query, 7, steps=False).bounds
     unit, slides = ("EVENTS" if bounds.counted else "SECONDS"), (" SLIDING" if bounds.sliding else "")
     text = re.sub(r"WITHIN 10 SECONDS( TUMBLING)?", f"WITHIN {bounds.size} {unit}{slides}", drawn_query.text)

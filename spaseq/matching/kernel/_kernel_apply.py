@@ -210,7 +210,7 @@ def blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
 
 
 @inlined
-def _begin_bounds(t: Ints, m: Ints, w: int, time: int) -> None:
+def begin_bounds(t: Ints, m: Ints, w: int, time: int) -> None:
     """A run takes an event: time counts from there where it was to begin."""
     for j in range(w + t[SINCES], w + t[SINCES_END]):
         if m[j] == NEVER:
@@ -267,7 +267,7 @@ def _extend(
     taken = copy(m, f, w, p, m[w + TIME], m[w + STREAM], m[w + NUMBER])  # only for its slots
     bind(t, m, b, e, key, taken, c, row)
     act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
-    _begin_bounds(t, m, taken, time)
+    begin_bounds(t, m, taken, time)
     if row < 0 and t[t[c + C_UNIT] + U_COUNTING] != 0:
         blur(t, m, f, taken, t[t[c + C_UNIT] + U_COUNTING])
     if t[N_GAPS] != 0:
@@ -313,7 +313,7 @@ def _extend_all(
         if before == 0:
             first = min(first, m[x + E_AXIS])
     act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
-    _begin_bounds(t, m, taken, time)
+    begin_bounds(t, m, taken, time)
     for i in range(size):
         counting = t[t[parts + i * J_SIZE + J_UNIT] + U_COUNTING]
         if several and counting != 0:

@@ -64,8 +64,15 @@ class Matches:
     """
 
     def __init__(
-        self, pattern: SequencePattern, compiled: Compiled, past: Past, replay: Replay, order: InOrder
+        self,
+        pattern: SequencePattern,
+        compiled: Compiled,
+        past: Past,
+        replay: Replay,
+        order: InOrder,
+        decided: bool = False,
     ) -> None:
+        """``decided``: what is given as a match is one, whatever the filters of WHERE ask."""
         self._emit = pattern.query.emit
         self._order = order
         self._several = may_end_together(pattern)
@@ -79,7 +86,7 @@ class Matches:
         for candidate in compiled.candidates:
             actions = (*candidate.gate.ends, *candidate.begins)
             keeps = _keeps(actions, plain) and set(candidate.inside) <= plain
-            simple.append(not pattern.where and candidate.apart and keeps)
+            simple.append((decided or not pattern.where) and candidate.apart and keeps)
             inside = kleenes[candidate.inside[-1]] if candidate.inside else None
             sites.append(
                 Site(
@@ -184,7 +191,8 @@ def plain_kleenes(pattern: SequencePattern) -> frozenset[int]:
         related = [other for other, ids in inside.items() if kleene.id in ids or other in inside[kleene.id]]
         outside = (node for node in nodes if node.id not in inside[kleene.id])
         asked = frozenset[str]().union(
-            *(needs(f.condition, pattern.owners) for node in outside for f in _filters(node))
+            *(needs(f.condition, pattern.owners) for node in outside for f in _filters(node)),
+            *(needs(f.condition, pattern.owners) for f in pattern.where),
         )
         if related == [kleene.id] and not asked & kleene.own:
             found.add(kleene.id)

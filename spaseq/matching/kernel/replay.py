@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from spaseq.automaton.nfa import Action
 from spaseq.automaton.pattern import Atom, Both, Node, children, walk
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
@@ -34,6 +35,14 @@ class Replay:
         gpms = [self._candidates[number].unit.gpm for _, number in path]
         events = (self._past.occurrence(at, key, gpm) for (at, _), gpm in zip(path, gpms, strict=True))
         return Found(tuple(dict.fromkeys(zip(gpms, events, strict=True))), rows)
+
+    def may_go_on(self, path: Path, ends: Sequence[Action], key: Key) -> bool:
+        """Whether Ω is not empty after these actions."""
+        return bool(self._context.act(self.rows(path, key), ends))
+
+    def may_end(self, path: Path, ends: Sequence[Action], key: Key) -> bool:
+        """Whether a run is a match that ends with these actions."""
+        return bool(self._context.complete(self._context.act(self.rows(path, key), ends)))
 
     def rows(self, path: Path, key: Key) -> Rows:
         """Ω of a run right after its last event."""

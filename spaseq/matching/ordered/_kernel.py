@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from spaseq._jit import kernel, part
 from spaseq.matching.kernel._kernel import find_keys
-from spaseq.matching.kernel._kernel_apply import act, bind, blur, copy, follow, may
+from spaseq.matching.kernel._kernel_apply import act, begin_bounds, bind, blur, copy, follow, may
 from spaseq.matching.kernel._kernel_decide import note
 from spaseq.matching.kernel._kernel_judge import judge
 from spaseq.matching.kernel._kernel_layout import (
@@ -40,6 +40,7 @@ from spaseq.matching.kernel._kernel_layout import (
     G_OPERATOR,
     MORE_KEYS,
     P_SIZE,
+    QUESTION_SIZE,
     ROOM,
     STRICT,
     U_COUNTING,
@@ -49,9 +50,13 @@ from spaseq.matching.kernel._kernel_layout import (
     X_CODE_END,
     row_of,
 )
+from spaseq.matching.kernel._kernel_machine import holds
 from spaseq.matching.kernel._kernel_memory import (
     ANSWERED,
+    ANSWERS,
     ASKED,
+    BAR_TIME,
+    BARRED,
     DECIDED,
     DECISIONS,
     DEPTH,
@@ -74,12 +79,17 @@ from spaseq.matching.kernel._kernel_memory import (
     PARTITION,
     POSITION,
     PREVIOUS,
+    QUESTIONS,
     ROW,
     SERIAL,
+    STREAM,
     SUMS,
+    TIME,
+    TRIAL,
     USES,
     WAITS,
     WAY,
+    WIDTH,
     find_partition,
     forget,
     mix,
@@ -96,15 +106,30 @@ from spaseq.matching.kernel._kernel_values import (
     BEYOND,
     MANY,
     N_KEYS,
+    SINGLE,
+    SLOTS,
     START,
     TRUE,
+    UNKNOWN,
     WONDERS,
     Codes,
     Floats,
     Ints,
     pointer,
 )
-from spaseq.matching.ordered._kernel_families import drop, expire, free_family, new_family, pass_over, settle
+from spaseq.matching.ordered._kernel_families import (
+    append,
+    call_soon,
+    drop,
+    expire,
+    free_family,
+    go_on,
+    is_past,
+    look_out,
+    new_family,
+    pass_over,
+    settle,
+)
 from spaseq.matching.ordered._kernel_layout import (
     A_COUNT,
     A_END,
@@ -112,8 +137,10 @@ from spaseq.matching.ordered._kernel_layout import (
     A_FREE,
     A_NEXT,
     A_OLDEST,
+    A_TIME,
     ALIKE_SIZE,
     AS_SUM,
+    AS_TIME,
     COMPLETED,
     EXACTLY,
     F_BEST,
@@ -134,31 +161,118 @@ from spaseq.matching.ordered._kernel_layout import (
     FOUND_RANK,
     FOUND_SIZE,
     FOUND_TURN,
+    MOST_OPTIONS,
     O_ACROSS,
+    O_ASKS,
+    O_BOUNDED,
     O_GATES,
     O_MOST,
     O_PLACES,
     OPTION_SIZE,
+    REFUSED,
 )
 
 # --- decide ---------------------------------------------------------------------------------------
 
 
 @part
+def _follows(t: Ints, m: Ints, w: int, time: int, stream: int) -> bool:
+    """Whether an event comes after a run, and not too late."""
+    if t[SINGLE] != 0:
+        return True
+    return bool((time != m[w + TIME] or stream == m[w + STREAM]) and (m[w + BARRED] >> stream) & 1 == 0)
+
+
+@part
+def _takes(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int, c: int,
+    row: int,
+) -> None:  # fmt: skip
+    """A run takes the event, before it is chosen how it goes on."""
+    bind(t, m, b, e, key, w, c, row)
+    act(t, m, f, numbers, codes, w, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
+    begin_bounds(t, m, w, b[b[B_TIME] + e])
+    if row < 0 and t[t[c + C_UNIT] + U_COUNTING] != 0:
+        blur(t, m, f, w, t[t[c + C_UNIT] + U_COUNTING])
+
+
+@part
+def _refused(
+    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int,
+    c: int, row: int,
+) -> int:  # fmt: skip
+    """The options, as bits, that a run does not have when it takes the event: a FILTER of WHERE fails there.
+
+    Each is tried on a copy of the run, because the tables may not be able to tell.
+    """
+    options = o[O_PLACES] + 2 * ((t[c + C_PLACE] - t[START]) // P_SIZE)
+    trial, refused = m[TRIAL], 0
+    for i in range(o[options], o[options + 1], OPTION_SIZE):
+        at, is_gate = o[i], o[i + 1] != 0
+        code, code_end = (at + G_CODE, at + G_CODE_END) if is_gate else (at + X_CODE, at + X_CODE_END)
+        if t[code] == t[code_end]:
+            continue
+        m[trial + TIME] = b[b[B_TIME] + e]
+        for j in range(SLOTS, m[WIDTH]):
+            m[trial + j] = m[w + j]
+        for j in range(int(f[0])):
+            f[m[trial + SUMS] + j] = f[m[w + SUMS] + j]
+        _takes(t, m, f, b, numbers, codes, e, key, trial, c, row)
+        actions, actions_end = (
+            (at + G_ACTIONS, at + G_ACTIONS_END) if is_gate else (at + X_ACTIONS, at + X_ACTIONS_END)
+        )
+        if not act(t, m, f, numbers, codes, trial, t[actions], t[actions_end]):
+            continue
+        verdict = holds(
+            t, t[code], t[code_end], m, m[KINDS], f, trial, m[trial + SUMS], b, 0, numbers, codes
+        )  # fmt: skip
+        number = (i - o[options]) // OPTION_SIZE
+        if verdict == UNKNOWN:
+            asked = m[ASKED]
+            m[ASKED] = asked + 1
+            if asked < m[ANSWERED]:
+                verdict = m[m[ANSWERS] + asked]
+            elif asked < m[MOST_DECISIONS]:
+                m[m[QUESTIONS] + asked * QUESTION_SIZE] = w
+                m[m[QUESTIONS] + asked * QUESTION_SIZE + 1] = -1 - (t[c + C_NUMBER] * MOST_OPTIONS + number)
+        if verdict != TRUE:
+            refused |= 1 << number
+    return refused
+
+
+@part
+def _note(
+    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int,
+    c: int, row: int,
+) -> None:  # fmt: skip
+    """Writes down that a run takes the event, and which options it has not."""
+    note(m, w, c, row)
+    if o[O_ASKS] != 0:
+        refused = _refused(t, o, m, f, b, numbers, codes, e, key, w, c, row)
+        if refused != 0:
+            note(m, w, REFUSED, refused)
+
+
+@part
 def _show(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
+    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
 ) -> None:
     """What an event does to a run: it takes the event, or must not skip it."""
+    time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
+    if not _follows(t, m, w, time, stream) or is_past(t, o, m, w, time):
+        return
     gate = m[w + GATE]
     bars = False
     for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
         g = t[c + C_GPM]
         if row_of(b, g, e) == row_of(b, g, e + 1):
             continue
+        if o[O_ASKS] != 0 and m[ASKED] > m[ANSWERED]:
+            return  # what is asked next depends on the answer
         verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
         if verdict == TRUE:
             if t[c + C_PLACE] != 0:
-                note(m, w, c, row)
+                _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)
             if t[c + C_RIVAL] != 0:
                 bars = True
     if bars and t[gate + G_OPERATOR] != STRICT:
@@ -177,7 +291,7 @@ def _decide(
     while family != 0:
         w = a[family + F_HEAD]
         while w != 0:
-            _show(t, m, f, b, numbers, codes, e, key, w)
+            _show(t, o, m, f, b, numbers, codes, e, key, w)
             w = m[w + LINK]
         family = a[family + F_NEXT]
     if b[B_START] + e <= m[p + DROPPED]:
@@ -188,9 +302,11 @@ def _decide(
         for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
             g = t[c + C_GPM]
             if row_of(b, g, e) < row_of(b, g, e + 1):
+                if o[O_ASKS] != 0 and m[ASKED] > m[ANSWERED]:
+                    return
                 verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
                 if verdict == TRUE:
-                    note(m, w, c, row)
+                    _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)
 
 
 # --- apply ----------------------------------------------------------------------------------------
@@ -210,9 +326,18 @@ def _agree(o: Ints, m: Ints, f: Floats, w: int, x: int, start: int, end: int) ->
         if limit == EXACTLY:
             if p != q or p == MANY:
                 return False
+        elif limit == AS_TIME:
+            if p != q:
+                return False
         elif min(p, limit) != min(q, limit):
             return False
     return True
+
+
+@part
+def _busy(m: Ints, a: Ints, w: int) -> int:
+    """The stream whose event a run has taken right now: it takes no simultaneous ones of others; -1: none."""
+    return int(m[w + STREAM] if m[w + TIME] == a[A_TIME] else -1)
 
 
 @part
@@ -225,11 +350,14 @@ def _is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int,
     gate = m[w + GATE]
     live = o[O_GATES] + 2 * t[gate + G_NUMBER]
     start, end = o[live], o[live + 1]
+    several = t[SINGLE] == 0
     code = mix(1, gate)
+    if several:
+        code = mix(mix(code, _busy(m, a, w)), m[w + BARRED])
     for i in range(start, end, ALIKE_SIZE):
         at, limit = o[i], o[i + 1]
         if limit != AS_SUM:
-            code = mix(code, m[w + at] if limit == EXACTLY else min(m[w + at], limit))
+            code = mix(code, m[w + at] if limit in (EXACTLY, AS_TIME) else min(m[w + at], limit))
     mask = size - 1
     at = code & mask
     # The list is of this event only if it says so.
@@ -237,6 +365,7 @@ def _is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int,
         x = s[2 * at + 1]
         if (
             m[x + GATE] == gate
+            and (not several or (_busy(m, a, x) == _busy(m, a, w) and m[x + BARRED] == m[w + BARRED]))
             and (
                 m[x + PARTITION] == m[w + PARTITION]
                 or (o[O_ACROSS] != 0 and a[m[x + PARTITION] + F_FOREMOST] != 0)
@@ -251,27 +380,14 @@ def _is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int,
 
 
 @part
-def _append(m: Ints, a: Ints, family: int, last: int, w: int) -> int:
-    m[w + LINK] = 0
-    if last == 0:
-        a[family + F_HEAD] = w
-    else:
-        m[last + LINK] = w
-    return w
-
-
-@part
 def _take(
     t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
-    e: int, key: int, family: int, last: int, w: int, c: int, row: int,
+    e: int, key: int, family: int, last: int, w: int, c: int, row: int, refused: int,
 ) -> tuple[int, bool]:  # fmt: skip
     """A run takes the event: its options stand behind ``last``; the new last, and whether one is a match."""
     time, stream, number = b[b[B_TIME] + e], b[b[B_STREAM] + e], b[b[B_NUMBER] + e]
     taken = copy(m, f, w, family, time, stream, number)
-    bind(t, m, b, e, key, taken, c, row)
-    act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
-    if row < 0 and t[t[c + C_UNIT] + U_COUNTING] != 0:
-        blur(t, m, f, taken, t[t[c + C_UNIT] + U_COUNTING])
+    _takes(t, m, f, b, numbers, codes, e, key, taken, c, row)
     before = m[w + NODE]
     if before != 0:
         m[before + USES] += 1
@@ -281,6 +397,8 @@ def _take(
     complete = False
     for i in range(o[options], o[options + 1], OPTION_SIZE):
         at, is_gate = o[i], o[i + 1] != 0
+        if (refused >> ((i - o[options]) // OPTION_SIZE)) & 1:
+            continue
         new = copy(m, f, taken, family, time, stream, number)
         actions, actions_end = (
             (at + G_ACTIONS, at + G_ACTIONS_END) if is_gate else (at + X_ACTIONS, at + X_ACTIONS_END)
@@ -295,6 +413,7 @@ def _take(
         m[new + NODE] = node
         m[node + USES] += 1
         m[new + FIRST] = a[family + F_FIRST]
+        m[new + BARRED] = 0
         if not is_gate:
             if a[family + F_BEST] != 0:
                 forget(m, a[family + F_BEST])
@@ -304,13 +423,20 @@ def _take(
         if _is_known(t, o, m, f, a, s, size, new):
             forget(m, new)
         else:
-            last = _append(m, a, family, last, new)
+            last = append(m, a, family, last, new)
     forget(m, taken)
     return last, complete
 
 
 @part
-def _go_on(
+def _refused_then(m: Ints, decision: int) -> int:
+    """What the decision before this one is refused."""
+    at = m[DECISIONS] + decision * DECISION_SIZE
+    return int(m[at + 2] if decision < m[DECIDED] and m[at + 1] == REFUSED else 0)
+
+
+@part
+def _extend(
     t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
     e: int, key: int, family: int, decision: int,
 ) -> int:  # fmt: skip
@@ -319,9 +445,11 @@ def _go_on(
     a[family + F_HEAD] = 0
     last = 0
     complete = False
+    time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
     while w != 0:
         following = m[w + LINK]
-        bars = t[m[w + GATE] + G_OPERATOR] == STRICT
+        over = is_past(t, o, m, w, time)
+        bars = t[m[w + GATE] + G_OPERATOR] == STRICT and _follows(t, m, w, time, stream)
         while decision < m[DECIDED]:
             at = m[DECISIONS] + decision * DECISION_SIZE
             if m[at] != w:
@@ -329,14 +457,20 @@ def _go_on(
             decision += 1
             if m[at + 1] == BAR:
                 bars = True
-            elif not complete:
+            elif m[at + 1] != REFUSED and not complete:
                 last, complete = _take(
-                    t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, w, m[at + 1], m[at + 2]
-                )
-        if complete or bars or _is_known(t, o, m, f, a, s, size, w):
+                    t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, w, m[at + 1], m[at + 2],
+                    _refused_then(m, decision),
+                )  # fmt: skip
+        if bars and t[SINGLE] == 0:
+            bars = False
+            m[w + BARRED] |= 1 << stream
+            m[w + BAR_TIME] = time
+            call_soon(a, family)
+        if complete or over or bars or _is_known(t, o, m, f, a, s, size, w):
             forget(m, w)
         else:
-            last = _append(m, a, family, last, w)
+            last = append(m, a, family, last, w)
         w = following
     return decision
 
@@ -350,7 +484,7 @@ def _apply(
     family = m[p]
     while family != 0:
         a[family + F_FOREMOST] = foremost
-        decision = _go_on(t, o, m, f, a, s, size, b, numbers, codes, e, key, family, decision)
+        decision = _extend(t, o, m, f, a, s, size, b, numbers, codes, e, key, family, decision)
         following = a[family + F_NEXT]
         if a[family + F_BEST] != 0:
             foremost = 0
@@ -366,10 +500,12 @@ def _apply(
     complete = False
     while decision < m[DECIDED] and not complete:
         at = m[DECISIONS] + decision * DECISION_SIZE
-        last, complete = _take(
-            t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, m[at], m[at + 1], m[at + 2]
-        )
         decision += 1
+        if m[at + 1] != REFUSED:
+            last, complete = _take(
+                t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, m[at], m[at + 1], m[at + 2],
+                _refused_then(m, decision),
+            )  # fmt: skip
     if a[family + F_BEST] == 0 and a[family + F_HEAD] == 0:
         drop(m, a, family)
 
@@ -411,6 +547,9 @@ def _run(
     while e < b[B_SIZE]:
         m[NOW] = b[b[B_AXIS] + e]
         expire(t, o, m, a, m[NOW], e)
+        if b[b[B_TIME] + e] > a[A_TIME]:
+            a[A_TIME] = b[b[B_TIME] + e]
+            go_on(t, o, m, a, a[A_TIME], e)
         count = find_keys(t, m, b, e)
         if count < 0:
             return MORE_KEYS
@@ -437,6 +576,8 @@ def _run(
                     return ROOM
                 _apply(t, o, m, f, a, s, size, b, numbers, codes, e, key, p)
                 settle(o, m, a, p, e, COMPLETED + k)
+                if o[O_BOUNDED] != 0:
+                    look_out(t, o, m, a, p)
             m[ANSWERED] = 0
         m[EVENT_KEY] = 0
         e += 1
@@ -445,9 +586,16 @@ def _run(
 
 
 @kernel
-def finish(tables: Ints, options: Ints, ints: Ints, families: Ints, axis: int) -> None:
-    """The families end whose windows are over at a place on the window's axis."""
-    expire(pointer(tables), pointer(options), pointer(ints), pointer(families), axis, 0)
+def finish(tables: Ints, options: Ints, ints: Ints, families: Ints, axis: int, time: int) -> None:
+    """The families end whose windows are over at a place on its axis, and what else no event can take on."""
+    t: Ints = pointer(tables)
+    o: Ints = pointer(options)
+    m: Ints = pointer(ints)
+    a: Ints = pointer(families)
+    expire(t, o, m, a, axis, 0)
+    if time > a[A_TIME]:
+        a[A_TIME] = time
+        go_on(t, o, m, a, time, 0)
 
 
 @kernel
@@ -530,6 +678,6 @@ def sweep(
         a[family + F_HEAD] = 0
         while w != 0:
             following = old[w + LINK]
-            last = _append(new, a, family, last, carry(old, old_f, w, new, new_f))
+            last = append(new, a, family, last, carry(old, old_f, w, new, new_f))
             w = following
         family = a[family + F_LATER]

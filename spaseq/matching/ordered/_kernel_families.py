@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from spaseq._jit import part
+from spaseq.matching.kernel._kernel_layout import G_NUMBER
 from spaseq.matching.kernel._kernel_memory import (
+    BAR_TIME,
+    BARRED,
     DROPPED,
+    GATE,
     LINK,
     NEWEST,
     NODE,
@@ -16,12 +20,16 @@ from spaseq.matching.kernel._kernel_memory import (
 from spaseq.matching.kernel._kernel_values import LIMIT, Ints
 from spaseq.matching.ordered._kernel_layout import (
     A_COUNT,
+    A_DUE,
     A_FOUND,
     A_FOUND_LAST,
     A_FREE,
     A_NEXT,
     A_OLDEST,
+    A_SOON,
     A_YOUNGEST,
+    BOUND_SIZE,
+    END,
     F_BACK,
     F_BEST,
     F_EARLIER,
@@ -33,8 +41,12 @@ from spaseq.matching.ordered._kernel_layout import (
     F_POSITION,
     F_RANK,
     F_SIZE,
+    F_SOON,
     F_TIME,
     F_TURN,
+    NEVER_DUE,
+    O_BOUNDED,
+    O_BOUNDS,
     O_GPM,
     O_GPMS,
     O_MODE,
@@ -60,6 +72,7 @@ def new_family(m: Ints, a: Ints, p: int, first: int, position: int, time: int) -
     a[family + F_POSITION] = position
     a[family + F_TIME] = time
     a[family + F_NEXT] = 0
+    a[family + F_SOON] = 0
     head = m[p]
     if head == 0:
         m[p] = family
@@ -78,6 +91,17 @@ def new_family(m: Ints, a: Ints, p: int, first: int, position: int, time: int) -
         a[A_OLDEST] = family
     a[A_YOUNGEST] = family
     return int(family)
+
+
+@part
+def append(m: Ints, a: Ints, family: int, last: int, w: int) -> int:
+    """Puts a run behind the last one of a family; it is the last one now."""
+    m[w + LINK] = 0
+    if last == 0:
+        a[family + F_HEAD] = w
+    else:
+        m[last + LINK] = w
+    return w
 
 
 @part
@@ -116,6 +140,9 @@ def _unlink(m: Ints, a: Ints, family: int) -> None:
 
 @part
 def free_family(a: Ints, family: int) -> None:
+    if a[family + F_SOON] != 0:
+        a[family + F_PARTITION] = 0  # until it is out of the chain
+        return
     a[family + F_NEXT] = a[A_FREE]
     a[A_FREE] = family
 
@@ -211,3 +238,91 @@ def expire(t: Ints, o: Ints, m: Ints, a: Ints, now: int, turn: int) -> None:
         end_runs(m, a, family)
         settle(o, m, a, p, turn, m[p + NEWEST])
         family = a[A_OLDEST]
+
+
+# --- time goes on ---------------------------------------------------------------------------------
+
+
+@part
+def is_past(t: Ints, o: Ints, m: Ints, w: int, time: int) -> bool:
+    """Whether no event at a time or later can take a run on: one came before, or a bound of time is over."""
+    if m[w + BARRED] != 0 and time > m[w + BAR_TIME]:
+        return True
+    if o[O_BOUNDED] != 0:
+        bounds = o[O_BOUNDS] + 2 * t[m[w + GATE] + G_NUMBER]
+        for i in range(o[bounds], o[bounds + 1], BOUND_SIZE):
+            if time - m[w + o[i]] > t[o[i + 1]]:
+                return True
+    return False
+
+
+@part
+def _prune(t: Ints, o: Ints, m: Ints, a: Ints, family: int, time: int) -> None:
+    """Ends the runs of a family that are past at a time."""
+    w, last = a[family + F_HEAD], 0
+    a[family + F_HEAD] = 0
+    while w != 0:
+        following = m[w + LINK]
+        if is_past(t, o, m, w, time):
+            forget(m, w)
+        else:
+            last = append(m, a, family, last, w)
+        w = following
+
+
+@part
+def look_out(t: Ints, o: Ints, m: Ints, a: Ints, p: int) -> None:
+    """Notes when a bound of time may decide a match of a partition, if one waits there."""
+    family, best = m[p], 0
+    while family != 0:
+        best = max(best, a[family + F_BEST])
+        family = a[family + F_NEXT]
+    family = m[p] if best != 0 else 0
+    while family != 0:
+        w = a[family + F_HEAD]
+        while w != 0:
+            bounds = o[O_BOUNDS] + 2 * t[m[w + GATE] + G_NUMBER]
+            for i in range(o[bounds], o[bounds + 1], BOUND_SIZE):
+                a[A_DUE] = min(a[A_DUE], m[w + o[i]] + t[o[i + 1]])
+            w = m[w + LINK]
+        family = a[family + F_NEXT]
+
+
+@part
+def call_soon(a: Ints, family: int) -> None:
+    """Some run of a family ends when time goes on."""
+    if a[family + F_SOON] == 0:
+        a[family + F_SOON] = a[A_SOON] if a[A_SOON] != 0 else END
+        a[A_SOON] = family
+
+
+@part
+def go_on(t: Ints, o: Ints, m: Ints, a: Ints, time: int, turn: int) -> None:
+    """Time goes on: what no event can take on any more ends, and what that decides is delivered."""
+    family = a[A_SOON]
+    a[A_SOON] = 0
+    while family > END:
+        following = a[family + F_SOON]
+        a[family + F_SOON] = 0
+        p = a[family + F_PARTITION]
+        if p == 0:
+            free_family(a, family)
+        else:
+            _prune(t, o, m, a, family, time)
+            settle(o, m, a, p, turn, m[p + NEWEST])
+        family = following
+    if time <= a[A_DUE]:
+        return
+    a[A_DUE] = NEVER_DUE
+    family = a[A_OLDEST]
+    while family != 0:
+        p, earlier = a[family + F_PARTITION], a[family + F_EARLIER]
+        if m[p] == family:
+            x = family
+            while x != 0:
+                _prune(t, o, m, a, x, time)
+                x = a[x + F_NEXT]
+            settle(o, m, a, p, turn, m[p + NEWEST])
+            look_out(t, o, m, a, p)
+        following = a[earlier + F_LATER] if earlier != 0 else a[A_OLDEST]
+        family = a[family + F_LATER] if following == family else following

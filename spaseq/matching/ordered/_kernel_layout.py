@@ -18,7 +18,10 @@ O_ACROSS: Final = 3
 O_PLACES: Final = 4  # by the number of a place, where its options begin and end
 O_GATES: Final = 5  # by the number of a gate, where what must agree begins and ends
 O_GPMS: Final = 6  # by the number of a candidate, its GPM
-O_HEADER: Final = 8
+O_BOUNDS: Final = 7  # by the number of a gate, where the bounds of time begin and end that runs there are in
+O_ASKS: Final = 8  # whether options have conditions of their own
+O_BOUNDED: Final = 9  # whether there are bounds of time at all
+O_HEADER: Final = 10
 
 # Options: a gate's or an accept's place in the tables, and whether it is a gate.
 OPTION_SIZE: Final = 2
@@ -27,6 +30,14 @@ OPTION_SIZE: Final = 2
 ALIKE_SIZE: Final = 2
 EXACTLY: Final = -1  # an id or aggregate: no value is like another one, MANY not even like itself
 AS_SUM: Final = -2  # the sum that stands there in the floats
+AS_TIME: Final = -3  # any integer
+
+# Bounds of time: where in a wait it stands when they began, and the limit's place in the tables.
+BOUND_SIZE: Final = 2
+
+#: What decisions say behind one that is refused some options: these, as bits.
+REFUSED: Final = -5
+MOST_OPTIONS: Final = 60
 
 PAST_LAST: Final = 0
 TO_NEXT: Final = 1
@@ -42,7 +53,11 @@ A_YOUNGEST: Final = 4
 A_FOUND: Final = 5
 A_FOUND_LAST: Final = 6
 A_COUNT: Final = 7
-A_HEADER: Final = 8
+A_TIME: Final = 8  # that of the newest event
+A_SOON: Final = 9  # families that have runs which end when time goes on, in a chain
+A_DUE: Final = 10  # after this time some bound of time may be over, with which a match may be decided
+A_HEADER: Final = 11
+NEVER_DUE: Final = (1 << 63) - 1
 
 # Columns of families. The first one of a partition links back to the last.
 F_PARTITION: Final = 0
@@ -58,7 +73,9 @@ F_EARLIER: Final = 9
 F_TURN: Final = 10  # of those found: the event that delivers it, and before or after what else
 F_RANK: Final = 11
 F_FOREMOST: Final = 12  # no family before it in its partition has found anything
-F_SIZE: Final = 13
+F_SOON: Final = 13  # in the chain ``A_SOON``: the next one, or END; 0: not in it
+F_SIZE: Final = 14
+END: Final = 1
 
 # Columns of what is found, as it is handed out.
 FOUND_TURN: Final = 0

@@ -25,6 +25,7 @@ from spaseq.matching.model import Bounds
 from spaseq.matching.ordered import _kernel as k
 from spaseq.matching.ordered import _kernel_layout as lay
 from spaseq.matching.ordered.memory import Families
+from spaseq.matching.ordered.ranked import Ranked, Ready
 from spaseq.matching.ordered.tables import order_tables
 from spaseq.terms import Dictionary
 
@@ -40,11 +41,17 @@ class OrderedKernel:
     def __init__(
         self, pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
     ) -> None:
-        ordering = order_tables(pattern, dictionary.pin, bounds.sliding)
+        self._ordering = ordering = order_tables(pattern, dictionary.pin, bounds.sliding)
         self._options = ordering.options
+        places = ordering.compiled.analysis.places
+        self._targets = [
+            places.index(one.way.target) if one.way else -1 for one in ordering.compiled.candidates
+        ]
         self._compiled = c = ordering.compiled
         self._tables = c.tables
         self._tables[v.LIMIT] = bounds.reach
+        for i, limit in enumerate(c.limits):
+            self._tables[self._tables[v.LIMITS] + i] = bounds.lasts(limit)
         self._bounds = bounds
         self._keys = len(pattern.query.partition)
         self._columns = Columns(
@@ -52,13 +59,26 @@ class OrderedKernel:
         )
         self._lookups = Lookups(c.lookups, dictionary)
         self._replay = Replay(c, context, self._columns.past)
-        self._matches = Matches(pattern, c, self._columns.past, self._replay, context.order)
+        self._matches = Matches(pattern, c, self._columns.past, self._replay, context.order, decided=True)
+        several = len(set(pattern.streams)) > 1
+        self._ranked = Ranked(c.gpms, context.rank) if several else None
         self.families = Families(ordering, context.budget)
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
         if not len(batch):
             return
+        if self._ranked is None:
+            yield from self._process(batch, start, solutions)
+        else:
+            yield from self._in_order(self._ranked.push(batch, solutions))
+
+    def _in_order(self, ready: Ready | None) -> Iterator[Block]:
+        """Takes events of several streams whose turn has come."""
+        if ready is not None:
+            yield from self._process(ready.batch, ready.start, ready.solutions)
+
+    def _process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         columns = self._take(batch, start, solutions)
         self.families.runs.begin()
         while True:
@@ -86,24 +106,29 @@ class OrderedKernel:
 
     def advance(self, time: int) -> Iterator[Block]:
         """Time has come to ``time``: yields the matches whose windows have thereby ended."""
+        if self._ranked is not None:
+            yield from self._in_order(self._ranked.advance(time))
         if not self._bounds.counted:
-            yield from self._finish(time if self._bounds.sliding else self._bounds.index(time))
+            yield from self._finish(time if self._bounds.sliding else self._bounds.index(time), time)
 
     def close(self) -> Iterator[Block]:
         """No event will come any more: every window ends."""
-        yield from self._finish(_NEVER)
+        if self._ranked is not None:
+            yield from self._in_order(self._ranked.advance(_NEVER))
+        yield from self._finish(_NEVER, _NEVER)
 
     def settled(self, time: int) -> int:
         """The time up to which all matches were delivered, when the query's time has come to ``time``.
 
         A match that is not decided yet ends no earlier than it began.
         """
-        return min(time, self.families.oldest(time, lay.F_TIME))
+        held = time if self._ranked is None else self._ranked.oldest(time)
+        return min(time, held, self.families.oldest(time, lay.F_TIME))
 
-    def _finish(self, at: int) -> Iterator[Block]:
-        """The matches that are due before a place on the window's axis."""
+    def _finish(self, at: int, time: int) -> Iterator[Block]:
+        """The matches that are due before a place on the window's axis, and a time."""
         every = self.families
-        k.finish(self._tables, self._options, every.runs.ints, every.rows, at)
+        k.finish(self._tables, self._options, every.runs.ints, every.rows, at, time)
         yield from self._found()
 
     # --- matches out --------------------------------------------------------------------------
@@ -162,9 +187,15 @@ class OrderedKernel:
         key = tuple(m[at : at + size].tolist())
         for i in range(int(m[mem.ANSWERED]), int(m[mem.ASKED])):
             at = int(m[mem.QUESTIONS]) + i * status.QUESTION_SIZE
-            wait, number = m[at : at + 2].tolist()
+            wait, asked = m[at : at + 2].tolist()
             path = self._path(int(m[wait + mem.NODE]))
-            m[m[mem.ANSWERS] + i] = self._replay.is_relevant(path, [(event, number)], key)
+            if asked >= 0:
+                m[m[mem.ANSWERS] + i] = self._replay.is_relevant(path, [(event, asked)], key)
+                continue
+            number, choice = divmod(-1 - asked, lay.MOST_OPTIONS)
+            option = self._ordering.choices[self._targets[number]][choice]
+            holds = self._replay.may_go_on if option.goes_on else self._replay.may_end
+            m[m[mem.ANSWERS] + i] = holds([*path, (event, number)], option.ends, key)
         m[mem.ANSWERED] = m[mem.ASKED]
 
     def _path(self, node: int) -> Path:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.limits import Budget
+from spaseq.matching.kernel import _kernel_layout as status
 from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel.memory import Memory, Room, memory
 from spaseq.matching.ordered import _kernel as k
@@ -31,6 +32,7 @@ class Families:
         self.rows: Ints = np.zeros(lay.A_HEADER + _FAMILIES * lay.F_SIZE, dtype=np.int64)
         self.rows[lay.A_NEXT] = lay.A_HEADER
         self.rows[lay.A_END] = len(self.rows)
+        self.rows[lay.A_TIME], self.rows[lay.A_DUE] = status.NEVER, lay.NEVER_DUE
         self.seen = self._nothing_seen()
 
     @property

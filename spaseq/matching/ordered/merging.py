@@ -47,7 +47,7 @@ class Merging:
     def key(self, wait: Wait) -> object:
         """What other runs must be equal in, to have the same future; None if nothing says so."""
         run = wait.run
-        if not self._possible or run.home or run.gaps or run.leading or run.since or wait.blockers:
+        if not self._possible or run.home or run.gaps or run.leading or wait.blockers:
             return None
         counts = tuple(sorted((k, min(n, self._limits[k])) for k, n in run.counts.items()))
         # Of one stream, whatever comes is later than all that was taken.
@@ -56,7 +56,7 @@ class Merging:
             (frozenset((v, t) for v, t in row.binding.items() if v in self._read), row.origin)
             for row in wait.rows
         )
-        return id(wait.gate), counts, frontier, rows
+        return id(wait.gate), counts, frontier, rows, frozenset(run.since.items())
 
 
 def _filters(pattern: SequencePattern) -> Iterator[Filter]:

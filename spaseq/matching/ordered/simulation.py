@@ -20,6 +20,7 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import SkipMode
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Choice, Found, Occurrence
+from spaseq.matching.ordered.limits import open_bounds
 from spaseq.matching.ordered.merging import Merging
 from spaseq.matching.ordered.preference import Preference, preferred
 from spaseq.matching.ordered.skipping import Moment, resumed_at
@@ -67,6 +68,8 @@ class Ordered:
         if pattern.query.skip is None:
             raise ValueError("without AFTER MATCH SKIP no match is preferred")
         self._skip = pattern.query.skip
+        # Where the next match begins depends on all first events before it.
+        self._in_turn = self._skip.mode is not SkipMode.TO_NEXT_EVENT
         self._context = context
         self._bounds = bounds
         self._single = len(set(pattern.streams)) == 1
@@ -85,6 +88,7 @@ class Ordered:
         self._now = self._tick = _ALWAYS
         # From where on the next match may begin.
         self._resume = _ALWAYS
+        self._machine.time = -math.inf
         self._machine.start(Run(), self._context.start)
 
     @property
@@ -98,6 +102,7 @@ class Ordered:
         if self._tick < (occurrence.time,):
             # Time goes on: what was undecided among simultaneous events is decided.
             self._now = self._tick = (occurrence.time,)
+            self._machine.time = occurrence.time
             found = self._settle()
         self._machine.memory.clear(self._oldest(occurrence))
         self._machine.push(occurrence)
@@ -123,6 +128,7 @@ class Ordered:
         if not self._bounds.counted:
             self._now = max(self._now, (at + 1,))
             self._tick = max(self._tick, (at + 1,))
+            self._machine.time = max(self._machine.time, at + 1)
         self._decide_waiting()
         return self._settle()
 
@@ -204,6 +210,8 @@ class Ordered:
         over = self._bounds.closing(family.first) <= self._at
         if not over and self._gathers and self._tick <= family.moment:
             return False  # simultaneous events may still make it begin in other ways
+        if not over and self._in_turn and self._now <= family.moment:
+            return False  # or begin a match that passes it over
         if best is None:
             return not family.waiting and (over or not self._machine.has(family.first))
         family.waiting = [c for c in family.waiting if preferred(c.trace, best.trace)]
@@ -250,6 +258,9 @@ class _Machine(Machine):
     ) -> None:
         self._preference = preference
         self._merging = merging
+        self._open = open_bounds(program.gates)
+        #: What happens before this time has happened.
+        self.time: float = -math.inf
         self.begun: dict[int, Occurrence] = {}
         super().__init__(program, context, bounds, single)
 
@@ -335,6 +346,11 @@ class _Machine(Machine):
 
     def _may_step(self, wait: Wait) -> bool:
         """Whether some event to come may still take a run on."""
+        since = wait.run.since
+        for end in self._open[wait.gate]:
+            begun = since.get(end.within)
+            if begun is not None and self.time - begun > self.bounds.lasts(end.limit):
+                return False
         if not wait.blockers or not isinstance(wait.gate.ways[0].unit, Atom):
             return bool(wait.begun)
         # What follows at a later time is barred: it must be simultaneous with what bars it.

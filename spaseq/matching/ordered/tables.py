@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
 import numpy as np
 
-from spaseq.automaton.nfa import Again, Leave
+from spaseq.automaton.nfa import Action, Again, Leave
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.language.printer import print_expression, print_sequence
+from spaseq.language.printer import print_sequence
 from spaseq.language.syntax import All, Conjunction, Not, SkipMode
 from spaseq.matching.kernel import _kernel_layout as lay
 from spaseq.matching.kernel import _kernel_values as v
-from spaseq.matching.kernel.analysis import Analysis
-from spaseq.matching.kernel.conditions import Accumulator, BeyondTables, Step
+from spaseq.matching.kernel.conditions import Accumulator, BeyondTables, Site, Step, with_nearer
 from spaseq.matching.kernel.tables import Compiled, compile_tables
 from spaseq.matching.obstacles import Obstacle, subsequences
 from spaseq.matching.ordered import _kernel_layout as out
+from spaseq.matching.ordered.limits import open_bounds
 from spaseq.matching.runs.program import Gate
 from spaseq.terms import Term
 
@@ -37,18 +37,16 @@ _MANY_ITERATIONS: Final = 2
 def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
     """What keeps the compiled form from running a query: then it runs event by event."""
     query = pattern.query
-    if len(set(pattern.streams)) > 1:
-        yield Obstacle("no events are simultaneous", f"{len(set(pattern.streams))} streams")
+    if len(set(pattern.streams)) > 1 and query.window.unit == "EVENTS":
+        yield Obstacle("windows of several streams are of time", f"WITHIN {query.window.size} EVENTS")
     for part in subsequences(query.sequence):
         match part:
             case Not():
                 yield Obstacle("nothing is negated", print_sequence(part), part.span)
             case Conjunction():
-                yield Obstacle("no events are simultaneous", print_sequence(part), part.span)
+                yield Obstacle("a step is one event", print_sequence(part), part.span)
             case All():
                 yield Obstacle("nothing gathers events in any order", print_sequence(part), part.span)
-    for item in query.filters:
-        yield Obstacle("no FILTER stands outside of the GPMs", print_expression(item.condition), item.span)
 
 
 def beyond(pattern: SequencePattern) -> tuple[Obstacle, ...]:
@@ -63,11 +61,25 @@ def beyond(pattern: SequencePattern) -> tuple[Obstacle, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Option:
+    """How a run goes on after an event: to a gate, or to the end of the match, after these actions."""
+
+    order: tuple[int, ...]
+    at: int
+    ends: tuple[Action, ...]
+    goes_on: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Ordering:
-    """The tables of the runs kernel, and what orders its runs: see ``_kernel_layout``."""
+    """The tables of the runs kernel, and what orders its runs: see ``_kernel_layout``.
+
+    ``choices`` are the options of each place, in order of preference.
+    """
 
     compiled: Compiled
     options: v.Ints
+    choices: tuple[tuple[Option, ...], ...]
 
 
 def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], sliding: bool) -> Ordering:
@@ -78,32 +90,37 @@ def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], slidin
     compiled = compile_tables(pattern, intern)
     analysis = compiled.analysis
     t = compiled.tables
-    start = int(t[v.START])
-    gates = int(t[start + lay.P_GATES])
-    accepts = int(t[start + lay.P_ACCEPTS])
+    choices = tuple(_choices(compiled))
+    most = max(map(len, choices))
+    if most > out.MOST_OPTIONS:
+        raise BeyondTables(f"there are at most {out.MOST_OPTIONS} ways on from an event", str(most))
     header = [0] * out.O_HEADER
+    header[out.O_MOST] = most
     header[out.O_MODE] = _MODES[skip.mode]
     header[out.O_GPM] = compiled.gpms.index(skip.gpm) if skip.gpm is not None else -1
     # In a window that ends for all at once, what a first event can still find ends after a later one.
     header[out.O_ACROSS] = int(skip.mode is SkipMode.PAST_LAST_EVENT and not sliding)
-    ranges: dict[int, list[tuple[int, int]]] = {out.O_PLACES: [], out.O_GATES: []}
+    header[out.O_ASKS] = int(bool(pattern.where))
+    header[out.O_BOUNDED] = int(bool(analysis.absences.withins))
+    ranges: dict[int, list[tuple[int, int]]] = {out.O_PLACES: [], out.O_GATES: [], out.O_BOUNDS: []}
     cells: list[int] = []
-    numbers = {gate: number for number, gate in enumerate(analysis.gates)}
-    ending = 0
-    for place in analysis.places:
-        options = [(gate.order, gates + lay.GATE_SIZE * numbers[gate], 1) for gate in place.gates]
-        for order in place.orders:
-            options.append((order, accepts + lay.X_SIZE * ending, 0))
-            ending += 1
-        header[out.O_MOST] = max(header[out.O_MOST], len(options))
+
+    def add(section: int, rows: Iterable[tuple[int, ...]]) -> None:
         begin = len(cells)
-        cells += [cell for _, at, is_gate in sorted(options) for cell in (at, is_gate)]
-        ranges[out.O_PLACES].append((begin, len(cells)))
-    alike = _Alike(analysis)
+        cells.extend(chain.from_iterable(rows))
+        ranges[section].append((begin, len(cells)))
+
+    for options in choices:
+        add(out.O_PLACES, ((option.at, int(option.goes_on)) for option in options))
+    alike, bounds = _Alike(compiled), open_bounds(analysis.gates)
+    sinces, limits = int(t[v.SINCES]), int(t[v.LIMITS])
     for gate in analysis.gates:
-        begin = len(cells)
-        cells += [cell for row in alike.rows(gate) for cell in row]
-        ranges[out.O_GATES].append((begin, len(cells)))
+        opened = [
+            (sinces + analysis.absences.withins.index(end.within), limits + compiled.limits.index(end.limit))
+            for end in bounds[gate]
+        ]
+        add(out.O_GATES, [*alike.rows(gate), *((since, out.AS_TIME) for since, _ in opened)])
+        add(out.O_BOUNDS, opened)
     gpms = [compiled.gpms.index(candidate.unit.gpm) for candidate in compiled.candidates]
     first = len(header) + 2 * sum(map(len, ranges.values()))
     body: list[int] = []
@@ -111,22 +128,43 @@ def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], slidin
         header[section] = len(header) + len(body)
         body += [first + at for pair in found for at in pair]
     header[out.O_GPMS] = first + len(cells)
-    return Ordering(compiled, np.array([*header, *body, *cells, *gpms], dtype=np.int64))
+    return Ordering(compiled, np.array([*header, *body, *cells, *gpms], dtype=np.int64), choices)
+
+
+def _choices(compiled: Compiled) -> Iterator[tuple[Option, ...]]:
+    """The options of each place."""
+    t, analysis = compiled.tables, compiled.analysis
+    start = int(t[v.START])
+    gates, accepts = int(t[start + lay.P_GATES]), int(t[start + lay.P_ACCEPTS])
+    numbers = {gate: number for number, gate in enumerate(analysis.gates)}
+    ending = 0
+    for place in analysis.places:
+        options = [
+            Option(gate.order, gates + lay.GATE_SIZE * numbers[gate], gate.ends, True) for gate in place.gates
+        ]
+        for order, ends in zip(place.orders, place.accepts, strict=True):
+            options.append(Option(order, accepts + lay.X_SIZE * ending, ends, False))
+            ending += 1
+        yield tuple(sorted(options, key=lambda option: (option.order, option.at)))
 
 
 class _Alike:
     """What of a run in front of a gate is read from there on: runs that agree in it have the same future."""
 
-    def __init__(self, analysis: Analysis) -> None:
-        self._analysis = analysis
+    def __init__(self, compiled: Compiled) -> None:
+        self._analysis = analysis = compiled.analysis
         self._kleenes = {identity: i for i, identity in enumerate(analysis.kleenes)}
+        # What is asked of a match as a whole is asked in its end.
+        where = analysis.pattern.where
+        self._final = [step for item in where for step in analysis.steps(item, Site())]
 
     def rows(self, gate: Gate) -> list[tuple[int, int]]:
         """Where it stands in a wait, and how it is compared."""
         analysis = self._analysis
         ahead = self._ahead(gate)
-        steps = [step for one in ahead for step in self._steps(one)]
+        steps = [*self._final, *(step for one in ahead for step in self._steps(one))]
         folded = {step.what for step in steps if isinstance(step.what, Accumulator)}
+        folded = set(with_nearer(folded))
         read = {str(step.what) for step in steps if step.op in ("PUSH", "ONE", "BOUND", "IF_BOUND")}
         read |= {a.variable for a in folded}
         for one in ahead:
@@ -137,14 +175,16 @@ class _Alike:
         completed = begun + len(self._kleenes)
         aggregates = completed + len(self._kleenes)
         rows = [(slots + analysis.slots[name], out.EXACTLY) for name in sorted(read & analysis.slots.keys())]
-        for kleene, limit in self._counted(ahead).items():
+        counted = self._counted(ahead)
+        for kleene, number in self._kleenes.items():
+            limit = counted.get(kleene, 0)
             if limit > 1:
-                rows.append((begun + self._kleenes[kleene], limit))
+                rows.append((begun + number, limit))
             # How many are completed is asked where one ends or PREV is read.
             asked = any(step.op == "IF_COMPLETED" and step.what == kleene for step in steps)
-            asked = asked or any(a.kleene == kleene and a.kind == "PREVIOUS" for a in folded)
-            if asked or read & analysis.kleenes[kleene].own:
-                rows.append((completed + self._kleenes[kleene], _MANY_ITERATIONS))
+            offsets = [a.offset for a in folded if a.kleene == kleene and a.kind == "PREVIOUS"]
+            if asked or offsets or (kleene in counted and read & analysis.kleenes[kleene].own):
+                rows.append((completed + number, _MANY_ITERATIONS + max(offsets, default=0)))
         sums = 0
         for i, a in enumerate(analysis.accumulators):
             if a in folded:

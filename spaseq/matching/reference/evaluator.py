@@ -78,17 +78,26 @@ class Reference:
     def _preferred(self, at: int) -> list[Found]:
         """The preferred matches that are certain, now that all up to ``at`` is there."""
         assert self._skipping is not None
-        search = Prospects(self._pattern, self._context, self._bounds, self._events, self._horizon(at))
+        horizon, order = self._horizon(at), self._context.order
+        search = Prospects(self._pattern, self._context, self._bounds, self._events, horizon)
         complete = [m for m in search.partials() if self._begins_now(m) and not search.broken(m)]
         open_ = [m for m in complete if search.open(m)]
         open_ += [m for m in search.prospects() if self._begins_now(m)]
         self._ended = at
-        return [found_of(m) for m in self._skipping.settle(complete, open_)]
+
+        def preceded(m: Partial) -> bool:
+            first = self._first(m)
+            before = any(order(event.stamp) < order(first.stamp) for event in horizon)
+            return before and self._bounds.closing(first) > at
+
+        return [found_of(m) for m in self._skipping.settle(complete, open_, preceded)]
 
     def _begins_now(self, m: Partial) -> bool:
         """Whether a match's window was still open when the preferred ones were last looked for."""
-        first = min(m.chosen, key=lambda event: (event.time, event.position))
-        return self._ended is None or self._bounds.closing(first) > self._ended
+        return self._ended is None or self._bounds.closing(self._first(m)) > self._ended
+
+    def _first(self, m: Partial) -> Occurrence:
+        return min(m.chosen, key=lambda event: self._context.order(event.stamp))
 
     def _horizon(self, at: int) -> Events:
         return horizon(self._context, self._bounds, self._events[-1], at)

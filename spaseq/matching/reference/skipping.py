@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from spaseq.language.syntax import Skip, SkipMode
 from spaseq.matching.context import Context, Order
@@ -20,21 +20,31 @@ class Skipping:
         self._resume: tuple[Order, bool] | None = None
         self._done: set[Order] = set()
 
-    def settle(self, complete: Sequence[Partial], open_: Sequence[Partial] = ()) -> list[Partial]:
+    def settle(
+        self,
+        complete: Sequence[Partial],
+        open_: Sequence[Partial] = (),
+        preceded: Callable[[Partial], bool] = lambda _: False,
+    ) -> list[Partial]:
         """The matches that are certain now, in the order of their first events.
 
-        ``open_`` are the ways on which a match may still come, and the complete matches that may go.
+        ``open_`` are the ways on which a match may still come, and the complete matches that may go;
+        ``preceded`` says whether an event may still come that stands before a match.
         """
         out = []
+        # Where the next match begins depends on all first events before it.
+        in_turn = self._skip.mode is not SkipMode.TO_NEXT_EVENT
         for first in sorted({self._first(m) for m in (*complete, *open_)}):
             if not self._may_begin(first):
                 continue
             best = min((m for m in complete if self._first(m) == first), key=_key, default=None)
             hopes = [m for m in open_ if self._first(m) == first]
-            if any(best is None or m is best or m.key < best.key for m in hopes):
-                if self._skip.mode is SkipMode.TO_NEXT_EVENT:
-                    continue  # where the next one begins does not depend on this one
+            if in_turn and best is not None and preceded(best):
                 break
+            if any(best is None or m is best or m.key < best.key for m in hopes):
+                if in_turn:
+                    break
+                continue
             if best is not None:
                 out.append(best)
                 self._done.add(first)
