@@ -164,9 +164,10 @@ class Handle:
         while True:
             self._turn.check()
             with self._turn.lock:
-                self._turn.catch_up()
-                if not self._found and not self._look(_AT_ONCE):
-                    break
+                if not self._found:
+                    self._turn.catch_up()
+                    if not self._found and not self._look(_AT_ONCE):
+                        break
                 match = self._next()
             yield match
         if self._error is not None:
@@ -268,7 +269,7 @@ class Handle:
     def _next(self) -> Match:
         """The first match that nobody has."""
         batch = self._found[0]
-        match = batch[self._at]
+        match = Match.view(batch, self._at)
         self._at += 1
         self._size -= 1
         if self._at == len(batch):

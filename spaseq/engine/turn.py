@@ -43,7 +43,7 @@ class Turn:
                 "this engine was in use when the process was forked: make a new one in the child process, "
                 "or fork before the first event"
             )
-        if self.is_aside:
+        if self._aside is not None and self.is_aside:
             raise EngineError("inside dead_letters only push can be used of the engine")
 
     @property

@@ -121,6 +121,10 @@ class Block(ABC):
     def key(self, i: int) -> Key:
         """The partition of one match."""
 
+    def at(self, i: int) -> tuple[Block, int]:
+        """The block that match i is in, itself or one of several, and its number there."""
+        return self, i
+
     @abstractmethod
     def part(self, begin: int, end: int) -> Block:
         """Some neighbours as a block of their own."""
@@ -246,11 +250,11 @@ class Joined(Block):
             yield from part
 
     def __getitem__(self, i: int) -> Found:
-        part, inside = self._at(i)
+        part, inside = self.at(i)
         return part[inside]
 
     def key(self, i: int) -> Key:
-        part, inside = self._at(i)
+        part, inside = self.at(i)
         return part.key(inside)
 
     def part(self, begin: int, end: int) -> Block:
@@ -314,9 +318,9 @@ class Joined(Block):
         }
         return Solved(_one_after_the_other([part.offsets for part in parts]), columns)
 
-    def _at(self, i: int) -> tuple[Block, int]:
+    def at(self, i: int) -> tuple[Block, int]:
         number = bisect_right(self._ends, i)
-        return self._parts[number], i - (self._ends[number - 1] if number else 0)
+        return self._parts[number].at(i - (self._ends[number - 1] if number else 0))
 
 
 def _one_after_the_other(offsets: Sequence[Ints]) -> Ints:

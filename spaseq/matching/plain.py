@@ -141,7 +141,7 @@ class Columns(Block):
     def _taken_as(self, gpm: str) -> tuple[Ints, Ints, int, int, int]:
         """The offsets of a GPM's events; their places: in what, from where on, how far apart, how many."""
         of_gpm = [site.gpm == gpm for site in self.sites.all]
-        form = self._form
+        form = self.form
         if form is not None and sum(of_gpm[site] for site in form) == 1:
             first = [of_gpm[site] for site in form].index(True)
             return self._one_each, self.places, first, len(form), len(self)
@@ -187,7 +187,7 @@ class Columns(Block):
     # --- columns of Ω -------------------------------------------------------------------------
 
     @cached_property
-    def _form(self) -> tuple[int, ...] | None:
+    def form(self) -> tuple[int, ...] | None:
         """The sites of each match, if they are the same in all."""
         if not len(self) or len(self.site) % len(self):
             return None
@@ -208,15 +208,15 @@ class Columns(Block):
 
     def _picked(self, place: int, name: str) -> Picked | None:
         """A variable in the solutions of the events at a place of the form."""
-        assert self._form is not None
-        g = self.sites.all[self._form[place]].number
+        assert self.form is not None
+        g = self.sites.all[self.form[place]].number
         values = self.stretch.of_events(g, name) if self.rows is None else self.stretch.column(g, name)
         at = self.places if self.rows is None else self.rows
-        return None if values is None else Picked(values, at, place, len(self._form), len(self))
+        return None if values is None else Picked(values, at, place, len(self.form), len(self))
 
     def _shared(self, name: str) -> Ints | Picked:
         """A variable's value in each match, outside of Kleenes that bind it anew."""
-        form = self._form
+        form = self.form
         found: Ints | Picked | None = None
         if form is not None:
             for place, site in enumerate(form):

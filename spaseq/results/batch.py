@@ -14,8 +14,10 @@ from spaseq.events import Clock, Ids
 from spaseq.interop import RdflibTerm, from_rdflib
 from spaseq.language.syntax import Query
 from spaseq.matching.found import Block, Chosen, Picked, ids, joined
+from spaseq.matching.plain import Columns
 from spaseq.results.encoded import Bindings, Terms, numbered
 from spaseq.results.match import Event, Match, event
+from spaseq.results.views import EventViews, RowViews
 from spaseq.terms import Term
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 #: Solutions as users see them.
 Rows = list[dict[str, RdflibTerm]]
+
+#: Rows of a batch are put together where a match has no more of them on average.
+_MANY_ROWS: Final = 16
 
 #: Times as ``datetime64[us]`` in UTC, or ticks as ``int64``.
 Times = npt.NDArray[np.int64] | npt.NDArray[np.datetime64]
@@ -85,6 +90,7 @@ class MatchBatch(Sequence[Match]):
         """``last``: so many rows at most has the last match. ``made``: the rows, where they are computed."""
         self._reader = reader
         self._block = block
+        self._size = len(block)
         self.clock = clock
         self._last = last
         self._made = made
@@ -114,7 +120,7 @@ class MatchBatch(Sequence[Match]):
         return self._reader.projector.variables
 
     def __len__(self) -> int:
-        return len(self._block)
+        return self._size
 
     @overload
     def __getitem__(self, i: int) -> Match: ...
@@ -205,40 +211,51 @@ class MatchBatch(Sequence[Match]):
     def read(self, i: int, part: str) -> object:
         """A field of match i."""
         match part:
-            case "query":
-                return self._reader.query
-            case "variables":
-                return self.variables
-            case "start" | "end":
-                return self.clock.show(int(self.spans[part == "end"][i]))
             case "events":
                 return self._events(i)
             case "bindings":
                 return self._rows(i)
+            case "start" | "end":
+                return self.clock.show(int(self.spans[part == "end"][i]))
+            case "query":
+                return self._reader.query
+            case "variables":
+                return self.variables
             case "partition":
                 return self._reader.partition(self._block.key(i))
         return self._reader.projector.construct(self._block[i])
 
     def _events(self, i: int) -> dict[str, list[Event]]:
+        block, inside = self._block.at(i)
+        if isinstance(block, Columns):
+            views = self._event_views.get(id(block))
+            if views is None:
+                views = self._event_views[id(block)] = EventViews(block, self._reader)
+            return views.of(inside)
         events: dict[str, list[Event]] = {name: [] for name in self._reader.gpms}
-        known, shown = self._seen, self._reader.shown
-        for name, batch, index in self._block[i].places:
-            seen = known.get((id(batch), index))
-            if seen is None:
-                seen = known[id(batch), index] = event(batch, index, shown)
-            events[name].append(seen)
+        for name, batch, index in block[inside].places:
+            events[name].append(event(batch, index, self._reader.shown))
         return events
 
     def _rows(self, i: int) -> Rows:
         if self._made is not None:
             return self._made[i]
+        if self._row_views is not None:
+            return self._row_views.of(i)
         rows = self._reader.projector.rows(self._block[i])
         return self._reader.rows(rows[: self._last] if i == len(self) - 1 else rows)
 
     @cached_property
-    def _seen(self) -> dict[tuple[int, int], Event]:
-        """Events as users see them, which matches share; their batches are the block's."""
+    def _event_views(self) -> dict[int, EventViews]:
+        """By block, which are kept."""
         return {}
+
+    @cached_property
+    def _row_views(self) -> RowViews | None:
+        """The rows of all matches, unless they are so many that one match alone is looked at."""
+        if int(self._block.sizes().sum()) > _MANY_ROWS * (len(self) + _MANY_ROWS):
+            return None
+        return RowViews(self.bindings, self._reader)
 
     def _times(self, times: Ids) -> Times:
         shown: Times = times.view(_CLOCKS[self.clock])

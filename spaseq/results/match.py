@@ -124,10 +124,11 @@ class Match:
     if not TYPE_CHECKING:  # where every name would be an attribute
 
         def __getattr__(self, name: str) -> object:
-            if name not in self.__dataclass_fields__ or "_row" not in self.__dict__:
+            known = self.__dict__
+            if name not in self.__dataclass_fields__ or "_row" not in known:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            batch, i = self.__dict__["_row"]
-            value = self.__dict__[name] = batch.read(i, name)
+            batch, i = known["_row"]
+            value = known[name] = batch.read(i, name)
             return value
 
     def __repr__(self) -> str:
