@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -47,39 +49,50 @@ def kafka_events(
     ``topics``: the stream's IRI → its topic. ``options``: how messages are to be read, N-Quads with the time
     in the default graph unless given (these are decoded many at once, other formats message by message); a
     message that is not exactly one event is a dead letter, which keeps it. Letters, those of late events too,
-    say the topic, the partition and the offset.
-    ``time="arrival"`` takes the time at which the broker has got a message, as an instant. Events of equal
-    time are ordered by their offsets, then by partition. ``follow``: new messages are waited for. ``kafka``:
-    further options of Spark's connector, such as ``startingOffsets`` (``earliest`` unless given) or
-    ``maxOffsetsPerTrigger``. Raises SourceError where the session does not have the connector, no broker
-    answers, or a topic is not there.
+    say the topic, the partition and the offset. ``time="arrival"`` takes the time at which the broker has got
+    a message, as an instant. Events of equal time are ordered by their offsets, then by partition.
+    ``follow``: new messages are waited for. ``kafka``: further options of Spark's connector, such as
+    ``startingOffsets`` (``earliest`` unless given) or ``maxOffsetsPerTrigger``, which is for each topic: a
+    query reads each by itself, since each has a watermark of its own. Raises SourceError where the session
+    does not have the connector, no broker answers, or a topic is not there.
     """
     options = options or SourceOptions(format="nq")
+    given = {"kafka.bootstrap.servers": servers, "startingOffsets": "earliest", **(kafka or {})}
+    load = partial(_messages, spark, given, follow=follow)
+    chosen = load(sorted(topics.values()))
+    _require(spark, servers, topics.values(), kafka or {})
+    reading = Reading({topic: iri for iri, topic in topics.items()}, options)
+    events = chosen.mapInArrow(_as_events(reading), EVENTS)
+    # What dead letters say of their events, wherever these are found to be late.
+    events = events.withMetadata("n", {_TOPICS: dict(topics)})
+    _behind[events] = Messages(chosen, reading, load)
+    return events
+
+
+def _messages(
+    spark: SparkSession, given: Mapping[str, str], topics: Sequence[str], follow: bool
+) -> DataFrame:
+    """The messages of topics, as ``Reading.read`` takes them."""
     reader = spark.readStream if follow else spark.read
-    said = {
-        "kafka.bootstrap.servers": servers,
-        "subscribe": ",".join(topics.values()),
-        "startingOffsets": "earliest",
-        **(kafka or {}),
-    }
+    said = {name: _of_topics(value, topics) for name, value in given.items()}
     try:
-        rows = reader.format("kafka").options(**said).load()
+        rows = reader.format("kafka").options(**said, subscribe=",".join(topics)).load()
     except Exception as error:
         if "kafka" not in str(error).lower() or "find" not in str(error).lower():
             raise
         raise SourceError(
             f"this Spark session has no Kafka connector: start it with --packages {CONNECTOR}:{spark.version}"
         ) from None
-    _require(spark, servers, topics.values(), kafka or {})
-    chosen = rows.select(
+    return rows.select(
         "topic", "value", "offset", F.col("partition"), F.unix_micros("timestamp").alias("micros")
     )
-    reading = Reading({topic: iri for iri, topic in topics.items()}, options)
-    events = chosen.mapInArrow(_as_events(reading), EVENTS)
-    # What dead letters say of their events, wherever these are found to be late.
-    events = events.withMetadata("n", {_TOPICS: dict(topics)})
-    _behind[events] = Messages(chosen, reading)
-    return events
+
+
+def _of_topics(value: str, topics: Sequence[str]) -> str:
+    """An option of the connector, such as ``startingOffsets``: by topic, only what it says of these."""
+    if not value.lstrip().startswith("{"):
+        return value
+    return json.dumps({topic: said for topic, said in json.loads(value).items() if topic in topics})
 
 
 def _require(spark: SparkSession, servers: str, topics: Iterable[str], options: Mapping[str, str]) -> None:
@@ -170,6 +183,12 @@ class Messages:
 
     rows: DataFrame
     reading: Reading
+    load: Callable[[Sequence[str]], DataFrame]
+
+    def by_topic(self) -> list[DataFrame]:
+        """The same rows, each topic's by itself."""
+        topics = sorted(self.reading.streams)
+        return [self.rows] if len(topics) == 1 else [self.load([topic]) for topic in topics]
 
 
 #: By the DataFrames that ``kafka_events`` gave. Who wants their events as they are reads the messages, and no

@@ -30,7 +30,7 @@ from spaseq.language.syntax import UNITS, Query, WindowKind
 from spaseq.sources import SourceOptions
 from spaseq.spark._background import Local
 from spaseq.spark._blocks import ARROW, read_row
-from spaseq.spark._job import Job, bucket_numbers, needs, pattern_of
+from spaseq.spark._job import Job, bucket_numbers, needs, pattern_of, query_of
 from spaseq.spark._lines import MATCH
 from spaseq.spark._pieces import Cutter, Place
 from spaseq.spark._placing import between, placed, stage_schema
@@ -98,10 +98,12 @@ def answers(
 
     ``events`` has the columns of ``format("spaseq")``, in batches or as a stream. All times are on one
     ``clock``: that of the column ``events`` was made of, or of the first event of a batch; for other streams
-    it is to be given, or else they are instants. ``start`` is where tumbling windows begin: the first event's
-    time unless given, and to be given for a stream. ``buckets``: into how many the partitions are hashed; no
-    more tasks have work. Unless given, ``spark.sql.shuffle.partitions`` of them, and 16 for a stream, whose
-    checkpoint keeps their number.
+    it is to be given, or else they are instants. Of several streams the watermark is that of the one that
+    lags: it moves when each that the query declares has brought something, and each is a reading of
+    ``events`` (``kafka_events`` and ``run`` read each stream once). ``start`` is where tumbling windows
+    begin: the first event's time unless given, and to be given for a stream. ``buckets``: into how many the
+    partitions are hashed; no more tasks have work. Unless given, ``spark.sql.shuffle.partitions`` of them,
+    and 16 for a stream, whose checkpoint keeps their number.
     """
     prepared = prepare(query) if isinstance(query, str) else query
     clock = clock_of(events, clock)
@@ -134,11 +136,27 @@ def _found(
     job, background = job_of(spark, query, kb, clock, start, buckets, evaluator)
     job = replace(job, is_stream=events.isStreaming, topics=topics_of(events))
     messages = messages_behind(events)
-    rows = events if messages is None else messages.rows
     stage = from_rows(job) if messages is None else from_rows(job, messages.reading.read)
     stage = stage if told is None else telling_letters(stage, told)
-    rows = _between(job, background, rows.mapInArrow(stage, stage_schema(job)))
-    return _answers(job, _marked(rows.drop("events"), lateness, clock))
+    if events.isStreaming:
+        parts = _by_stream(events, job) if messages is None else messages.by_topic()
+    else:
+        parts = [events if messages is None else messages.rows]
+    between = [_between(job, background, part.mapInArrow(stage, stage_schema(job))) for part in parts]
+    marked = [_marked(rows.drop("events"), lateness, clock) for rows in between]
+    return _answers(job, reduce(DataFrame.union, marked))
+
+
+def _by_stream(events: DataFrame, job: Job) -> list[DataFrame]:
+    """A stream's events by their streams, so that each has a watermark: of all, the one that lags counts.
+
+    Spark has one watermark a DataFrame, that of the newest. What is of no declared stream is in the first.
+    """
+    _, *others = sorted({stream.iri.value for stream in query_of(job.text).streams})
+    if not others:
+        return [events]
+    rest = F.coalesce(~F.col("stream").isin(others), F.lit(True))
+    return [events.where(rest), *(events.where(F.col("stream") == stream) for stream in others)]
 
 
 def matches(
