@@ -141,6 +141,9 @@ def run(
             help="With --engine spark: read bit by bit, and go on from here when started again.",
         ),
     ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="With --checkpoint: wait for new files, and do not end.")
+    ] = False,
     evaluator: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="What finds the matches, instead of what explain says."),
@@ -237,6 +240,7 @@ def run(
                     graphs,
                     checkpoint=checkpoint,
                     cursor=cursor,
+                    follow=follow,
                     lateness=lateness,
                     idle=idle,
                     strict=strict,
@@ -247,6 +251,8 @@ def run(
         else:
             if checkpoint is not None:
                 raise UsageError("--checkpoint is for --engine spark")
+            if follow:
+                raise UsageError("--follow is for --engine spark")
             if wall_clock and idle is None:
                 raise UsageError("--wall-clock moves the time of idle streams on: say --idle DURATION, too")
             one_engine = Engine(

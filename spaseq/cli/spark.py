@@ -29,6 +29,7 @@ from spaseq.events import Clock
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.results.match import Match
+from spaseq.spark._job import reached
 from spaseq.spark._lines import LATE, MATCH, letter_of_line, match_of
 from spaseq.spark._pieces import files
 from spaseq.spark._quiet import without_noise
@@ -57,6 +58,7 @@ def start(
     *,
     checkpoint: Path | None,
     cursor: Cursor | None,
+    follow: bool,
     lateness: timedelta,
     idle: timedelta | None,
     strict: bool,
@@ -66,8 +68,11 @@ def start(
     """The matches of a query over files and folders, as ``spaseq.run`` gives them.
 
     With a ``checkpoint`` and the ``cursor`` of the output, as a stream of micro-batches that goes on where it
-    was; otherwise all at once. Matches come in the order of their ends, in each micro-batch.
+    was, and with ``follow`` waits for new files; otherwise all at once. Matches come in the order of their
+    ends, in each micro-batch.
     """
+    if follow and checkpoint is None:
+        raise EngineError("--follow reads bit by bit: say --checkpoint DIR, too")
     if idle is not None:
         raise EngineError("--idle is for --engine local: Spark's watermark waits for every stream")
     for source in streams.values():
@@ -79,11 +84,13 @@ def start(
     # What goes wrong is told once, by the error that ends the run.
     spark.sparkContext.setLogLevel("OFF")
     logging.getLogger().addFilter(_is_not_of_py4j)
-    plan = planned(spark, query, streams, kb, checkpoint=checkpoint, lateness=lateness, most_bytes=_MOST)
+    plan = planned(
+        spark, query, streams, kb, checkpoint=checkpoint, lateness=lateness, follow=follow, most_bytes=_MOST
+    )
     report = _Report(plan.job.clock, strict, dead_letters, progress)
     if checkpoint is None or cursor is None:
         return _matches(query, _in_order(answers_of(plan), plan.job.clock), report, None)
-    return _matches(query, _stream(plan, checkpoint, cursor, report), report, cursor)
+    return _matches(query, _stream(plan, checkpoint, cursor, report, follow=follow), report, cursor)
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
@@ -147,14 +154,14 @@ class _Report:
 
 
 def _shown(watermark: str, clock: Clock) -> datetime | int | None:
-    """Spark's watermark on the clock of the streams; None before the first, and after the last."""
+    """Spark's watermark on the clock of the streams; None before the first."""
     try:
         passed = datetime.fromisoformat(watermark) - _EPOCH
     except ValueError:  # there is none, or it is in a year of six digits
         return None
-    return (
-        (passed // timedelta(milliseconds=1) if clock is Clock.TICKS else _EPOCH + passed) if passed else None
-    )
+    if not passed:
+        return None
+    return _EPOCH + passed if clock is Clock.INSTANTS else reached(passed // timedelta(milliseconds=1), clock)
 
 
 def _matches(
@@ -197,7 +204,9 @@ def _order(row: Row) -> tuple[object, ...]:
     return row.kind == MATCH, row.end or 0, _LABEL.sub("_:", row.json)
 
 
-def _stream(plan: Prepared, checkpoint: Path, cursor: Cursor, report: _Report) -> Generator[Row, None, None]:
+def _stream(
+    plan: Prepared, checkpoint: Path, cursor: Cursor, report: _Report, *, follow: bool
+) -> Generator[Row, None, None]:
     """The rows of each micro-batch, as they come, until the streams end.
 
     Spark hears that a micro-batch is done when its last row was written. If reading ends before, it never
@@ -213,7 +222,10 @@ def _stream(plan: Prepared, checkpoint: Path, cursor: Cursor, report: _Report) -
 
     def wait() -> None:
         try:
-            running.processAllAvailable()
+            if follow:
+                running.awaitTermination()
+            else:
+                running.processAllAvailable()
         except BaseException as error:  # handed to the reading side, which raises it
             failed.append(error)
         batches.put(None)

@@ -44,11 +44,8 @@ def check_location(location: str | Path) -> None:
     """Raise SourceError, now rather than at the first event, for a file that is not there."""
     if str(location) == "-":
         return
-    path = Path(location)
-    if path.is_dir():
-        raise SourceError(f"{location} is a directory: name one of its files")
-    if not path.exists():
-        raise SourceError(f"{location}: no such file (relative to {Path.cwd()})")
+    if not Path(location).exists():
+        raise SourceError(f"{location}: no such file, folder or pattern (relative to {Path.cwd()})")
 
 
 def read_blocks(location: str | Path | IO[bytes], idle: timedelta | None = None) -> Iterator[bytes]:

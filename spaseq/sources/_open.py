@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import IO
@@ -15,6 +16,7 @@ from spaseq.events import EventBatch, concatenate
 from spaseq.limits import Limits
 from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks
+from spaseq.sources._folder import files_of
 from spaseq.sources._lift import load_context
 from spaseq.sources._options import SourceOptions, check_options, resolve_format
 from spaseq.sources._sink import BadEvent, EventSink
@@ -39,9 +41,10 @@ def open_source(
 ) -> Iterator[EventBatch]:
     """The events of a source, in order of arrival (or of time, if so asked), in batches as they come.
 
-    ``location``: a path, ``-`` for standard input, an open binary file, or a table. What cannot be an event,
-    or is over one of the ``limits``, goes to ``on_bad``, and reading continues. ``idle``: when a pipe of
-    N-Quads brings nothing for so long, the named graph that has its time is complete.
+    ``location``: a path, ``-`` for standard input, an open binary file, or a table; a folder, or a pattern
+    such as ``ticks/*.nq``, is its files one after the other, by name. What cannot be an event, or is over
+    one of the ``limits``, goes to ``on_bad``, and reading continues. ``idle``: when a pipe of N-Quads brings
+    nothing for so long, the named graph that has its time is complete.
 
     Raises SourceError if the source cannot be read at all: at once for a missing file, an unknown format or a
     wrong option, at the first batch otherwise.
@@ -50,6 +53,8 @@ def open_source(
     if isinstance(location, Table):
         sink = EventSink(stream, dictionary, options, on_bad, limits or Limits())
         return _batches(read_table(location, sink), sink)
+    if isinstance(location, (str, Path)) and (files := files_of(location)) is not None:
+        return _of_files(files, stream, dictionary, options, on_bad, limits)
     name = str(location if isinstance(location, (str, Path)) else getattr(location, "name", "the open file"))
     form = resolve_format(name, options)
     check_options(name, form, options)
@@ -59,6 +64,35 @@ def open_source(
     blocks = _until_broken(read_blocks(location, idle if form == "nq" else None), sink)
     batches = _batches(_reader(name, form, blocks, sink, options), sink)
     return _sorted(batches) if sink.is_whole else batches
+
+
+def _of_files(
+    files: Sequence[Path],
+    stream: NamedNode,
+    dictionary: Dictionary,
+    options: SourceOptions,
+    on_bad: Callable[[BadEvent], None],
+    limits: Limits | None,
+) -> Iterator[EventBatch]:
+    """The events of several files, numbered throughout."""
+
+    def opened(path: Path) -> Iterator[EventBatch]:
+        def refuse(letter: BadEvent) -> None:
+            on_bad(replace(letter, position=f"{path}, {letter.position}"))
+
+        return open_source(path, stream, dictionary, options, on_bad=refuse, limits=limits)
+
+    batches = _one_by_one([opened(path) for path in files])
+    return _sorted(batches) if options.order == "time" else batches
+
+
+def _one_by_one(sources: Iterable[Iterator[EventBatch]]) -> Iterator[EventBatch]:
+    first = following = 0
+    for batches in sources:
+        for batch in batches:
+            following = max(following, first + int(batch.n.max()) + 1)
+            yield replace(batch, n=batch.n + first) if first else batch
+        first = following
 
 
 def _sorted(batches: Iterator[EventBatch]) -> Iterator[EventBatch]:

@@ -32,10 +32,11 @@ from spaseq.terms import Dictionary
 
 #: ``chunk``: to which rows belong together, and ``slot`` the number by which Spark brings them together.
 #: ``graph``: the number of a GRAPH pattern, of which solutions of the hash ``key`` are asked for. Or none,
-#: and then the row brings events (``body``), their number, the stamps of more (``over``), or a dead letter.
+#: and then the row brings events (``body``), their number, the stamps of more (``over``), or a dead letter;
+#: or it says that all streams have ended (``ends``).
 ASKED: Final = (
     "at timestamp, slot int, chunk bigint, graph int, key bigint, "
-    "body binary, letter string, over binary, events bigint"
+    "body binary, letter string, over binary, ends boolean, events bigint"
 )
 
 #: The number of no GRAPH pattern.
@@ -51,6 +52,7 @@ _ASKED: Final = pa.schema(
         ("body", pa.binary()),
         ("letter", pa.string()),
         ("over", pa.binary()),
+        ("ends", pa.bool_()),
         ("events", pa.int64()),
     ]
 )
@@ -162,15 +164,15 @@ def records(job: Job, all_asked: Iterable[Asked], task: int) -> Iterator[pa.Reco
         yield _record(job, asked, task, place)
 
 
-def end(job: Job, at: int) -> pa.RecordBatch:
-    """The row that says how far a stream has come, if nothing else."""
-    return _heads(job, at, 0, 0, [(None, None, None, 0)])
+def end(job: Job, at: int | None) -> pa.RecordBatch:
+    """The row that says how far a stream has come that has ended; None: all have."""
+    return _heads(job, at, 0, 0, [(None, None, None, at is None, 0)])
 
 
 def _record(job: Job, asked: Asked, task: int, place: int) -> pa.RecordBatch:
     at = None if asked.newest is None else milliseconds(asked.newest, job.clock) * 1000
-    rows: list[tuple[object, ...]] = [(asked.body, None, asked.over, asked.events)]
-    rows += [(None, letter_line(letter, job.topics), None, 0) for letter in asked.letters]
+    rows: list[tuple[object, ...]] = [(asked.body, None, asked.over, False, asked.events)]
+    rows += [(None, letter_line(letter, job.topics), None, False, 0) for letter in asked.letters]
     heads = _heads(job, at, task, place, rows)
     graph = np.repeat(list(asked.keys), list(map(len, asked.keys.values())))
     key = np.concatenate([_NO_KEYS, *asked.keys.values()])

@@ -17,16 +17,22 @@ from typing import IO, Any, Final
 import pyarrow as pa
 from pyoxigraph import NamedNode
 
+from spaseq.errors import SourceError
 from spaseq.events import EventBatch
 from spaseq.sources import BadEvent, SourceOptions, open_source
 from spaseq.terms import Dictionary
 
 #: ``first`` is the number of the first event. ``data``, or else the bytes ``begin`` to ``end`` of ``path``
-#: (null: the whole file). ``ended``: the stream brings nothing more, and the rest is null.
+#: (null: the whole file). ``ended``: the stream brings nothing more (``STREAM``), or none does (``ALL``), and
+#: the rest is null.
 BLOCKS: Final = (
     "stream string, first bigint, options string, data binary, "
-    "path string, begin bigint, end bigint, ended boolean"
+    "path string, begin bigint, end bigint, ended string"
 )
+
+#: What has ended.
+STREAM: Final = "stream"
+ALL: Final = "all"
 
 #: The same for Arrow.
 ARROW: Final = pa.schema(
@@ -38,7 +44,7 @@ ARROW: Final = pa.schema(
         ("path", pa.string()),
         ("begin", pa.int64()),
         ("end", pa.int64()),
-        ("ended", pa.bool_()),
+        ("ended", pa.string()),
     ]
 )
 
@@ -69,10 +75,16 @@ def read_row(row: Mapping[str, Any], dictionary: Dictionary, letters: list[BadEv
 
 
 def _range(path: str, begin: int, end: int) -> IO[bytes]:
-    """Some bytes of a file."""
-    with open(path, "rb") as file:
-        file.seek(begin)
-        return io.BytesIO(file.read(end - begin))
+    """Some bytes of a file. Raises SourceError if they are not there any more."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(begin)
+            data = file.read(end - begin)
+    except FileNotFoundError:
+        raise SourceError(f"{path}: deleted before bytes {begin:,} to {end:,} were read") from None
+    if len(data) < end - begin:
+        raise SourceError(f"{path}: shortened before bytes {begin:,} to {end:,} were read")
+    return io.BytesIO(data)
 
 
 def options_text(options: SourceOptions, form: str) -> str:

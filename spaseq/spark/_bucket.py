@@ -106,6 +106,9 @@ class Bucket:
         self._stored: set[int] = set()
         #: The least time that may still come; everything before it was processed.
         self.reached = -_END
+        # Since the streams ended the last time: what ended before that was told.
+        self._told = -_END
+        self._is_closed = False
 
     @property
     def held(self) -> int | None:
@@ -115,11 +118,15 @@ class Bucket:
 
     @property
     def waits(self) -> bool:
-        """Whether something may yet come of what is here."""
-        return bool(self._kept) and not self._pipeline.done
+        """Whether something may yet come of what is here, without more events."""
+        return bool(self._kept) and not self._pipeline.done and not self._is_closed
 
     def add(self, data: bytes, watermark: int) -> list[BadEvent]:
-        """Takes a chunk. Its events before ``watermark`` are late: left out, and returned by one bucket."""
+        """Takes a chunk. Its events before ``watermark`` are late: left out, and returned by one bucket.
+
+        So are those before the end of the streams, if they had ended before.
+        """
+        watermark = max(watermark, self._told)
         said = extent(data)
         if said.begin >= watermark:
             self._keep(data, said)
@@ -152,13 +159,20 @@ class Bucket:
         self._forget()
 
     def close(self) -> Iterator[str]:
-        """No event will come any more: processes the rest, and ends every window."""
+        """All streams have ended: processes the rest, and ends every window.
+
+        If there are more events some day, the bucket of its state goes on with them. What was told stays so,
+        and is not told again.
+        """
         due = self._between(self.reached, _END)
-        self.reached = _END
-        if due is not None and not self._pipeline.done:
-            yield from self._lines(self._pipeline.take(due))
+        if due is not None:
+            self.reached = int(due.batch.time.max()) + 1
+            if not self._pipeline.done:
+                yield from self._lines(self._pipeline.take(due))
         yield from self._lines(self._pipeline.close())
-        self._kept.clear()
+        self._told = self.reached
+        self._is_closed = True
+        self._forget()
 
     def _lines(self, batches: Iterable[MatchBatch]) -> Iterator[str]:
         for batch in batches:
@@ -236,7 +250,9 @@ class Bucket:
         term = self._dictionary.term
         header = {
             "job": self._job.identity,
+            "graphs": self._job.graphs,
             "reached": self.reached,
+            "told": self._told,
             "position": progress.position,
             "left": progress.left,
             "done": progress.done,
@@ -255,6 +271,11 @@ class Bucket:
                 "this checkpoint is of another query, or of the same one with other windows or buckets: give "
                 f"each its own, or run it as it was begun ({header['job']} instead of {job.identity})"
             )
+        if header["graphs"] != job.graphs:
+            raise EngineError(
+                "the background graphs are not those that this checkpoint was begun with, and what is in its "
+                "windows was found with those: run it with them, or begin anew with another checkpoint"
+            )
         bucket._restore(header, state.chunks)
         return bucket
 
@@ -262,7 +283,7 @@ class Bucket:
         self._kept = [_Kept(data, extent(data), number) for number, data in sorted(chunks.items())]
         self._count = header["count"]
         self._stored = set(chunks)
-        self.reached = header["reached"]
+        self.reached, self._told = header["reached"], header["told"]
         drops = {self._key(texts): position for texts, position in header["drops"]}
         progress = Progress(header["position"], header["left"], header["done"], drops)
         if progress.done:
@@ -271,7 +292,8 @@ class Bucket:
             past = self._between(-_END, self.reached)
         else:
             past = self._between(self._horizon(), self.reached)
-        self._pipeline.replay(past, progress, self.reached)
+        told = None if self._told == -_END else self._told
+        self._pipeline.replay(past, progress, self.reached, told)
 
     def _key(self, texts: Iterable[str]) -> Key:
         quads = parse("".join(f"<x:x> <x:x> {text} .\n" for text in texts), format=RdfFormat.N_TRIPLES)

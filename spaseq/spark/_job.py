@@ -56,7 +56,7 @@ class Job:
     ``buckets``: the numbers of its buckets. ``kb``: its background graphs, see ``_background``.
     ``is_stream``: whether events come in micro-batches, so that some may be late. ``joined``: what of the
     background graphs is not in ``kb``; ``background``: a hash of ``kb``, by which processes know it.
-    ``topics``: see ``_topics``.
+    ``topics``: see ``_topics``. ``graphs``: a hash of what all background graphs say, see ``knowledges``.
     """
 
     text: str
@@ -69,6 +69,7 @@ class Job:
     joined: Joined | None = None
     background: str = ""
     topics: tuple[tuple[str, str], ...] = ()
+    graphs: str = ""
 
     @property
     def identity(self) -> str:

@@ -26,7 +26,7 @@ from spaseq.spark._chunk import hashed
 from spaseq.spark._job import Job, pattern_of
 from spaseq.spark._lookups import lookups
 from spaseq.spark._settle import settle
-from spaseq.spark._stages import Batches, record, rows_of
+from spaseq.spark._stages import Batches, all_ended, record, rows_of
 from spaseq.spark._stateless import stage_of
 from spaseq.terms import UNBOUND, Dictionary
 
@@ -146,13 +146,14 @@ def _chunks(batches: Batches, is_sorted: bool) -> Iterator[pa.Table]:
 def _passed(job: Job, joined: Mapping[int, Graph], rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """What comes of a chunk."""
     asks = pc.not_equal(rows.column("graph"), NO_GRAPH)
-    heads = rows.filter(pc.invert(asks)).select(["at", "body", "letter", "over", "events"])
+    heads = rows.filter(pc.invert(asks)).select(["at", "body", "letter", "over", "ends", "events"])
     # As integers: the end of a stream may lie beyond the last year of a datetime.
     times = heads.column("at").cast(pa.int64()).to_pylist()
     bodies = []
     told: list[tuple[object, ...]] = []
     for at, row in zip(times, heads.drop_columns("at").to_pylist(), strict=True):
-        told.append((at, job.buckets[0], 0, None, row["letter"], row["over"], row["events"]))
+        told.append((at, job.buckets[0], 0, None, row["letter"], row["over"], False, row["events"]))
+        told += all_ended(job) if row["ends"] else []
         bodies += [row["body"]] if row["body"] is not None else []
     if told:
         yield record(told)

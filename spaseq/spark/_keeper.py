@@ -98,7 +98,8 @@ class Keeper:
         found = bucket.close() if step.is_over else bucket.release(step.watermark)
         yield from blocks((MATCH, line) for line in found)
         done = Done(uuid.uuid4().hex, bucket.changes(), bucket.held, bucket.waits)
-        self._warm[step.query, step.bucket] = _Warm(done.token, bucket, now)
+        if not step.is_over:  # otherwise what may come some day goes on with its state
+            self._warm[step.query, step.bucket] = _Warm(done.token, bucket, now)
         self._forget(now)
         yield done
 

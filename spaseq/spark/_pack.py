@@ -15,7 +15,7 @@ from spaseq.errors import EngineError
 Array = npt.NDArray[Any]
 
 #: The first bytes of everything packed; the digit is the version of the layout.
-MAGIC: Final = b"SPQ4"
+MAGIC: Final = b"SPQ5"
 
 _HEAD: Final = len(MAGIC) + 8
 

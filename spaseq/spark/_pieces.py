@@ -8,10 +8,10 @@ the files before), so they grow as the stream does, and are those of the file wh
 
 from __future__ import annotations
 
-import glob
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,8 @@ from pyoxigraph import DefaultGraph, NamedNode, RdfFormat, parse
 
 from spaseq.errors import SourceError
 from spaseq.sources import SourceOptions
-from spaseq.sources._options import COMPRESSED, EXTENSIONS, check_options, resolve_format
+from spaseq.sources._folder import files_of
+from spaseq.sources._options import COMPRESSED, check_options, resolve_format
 from spaseq.sources.messages import announces_messages
 from spaseq.spark._blocks import options_text
 from spaseq.spark._files import is_local, normal
@@ -52,22 +53,25 @@ class Piece:
             "path": self.path,
             "begin": None if whole else self.begin,
             "end": self.end,
-            "ended": False,
+            "ended": None,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How far a stream was read: up to a byte of a file, after so many bytes of earlier ones."""
+    """How far a stream was read: up to a byte of a file, after so many bytes of earlier ones.
+
+    ``size`` and ``modified`` (nanoseconds) are the file's when it was looked at, and ``piece`` is the size of
+    the pieces that were planned. ``ended``: that was all, and no more was waited for.
+    """
 
     path: str = ""
     at: int = 0
     before: int = 0
+    size: int = 0
+    modified: int = 0
+    piece: int = 0
     ended: bool = False
-
-    def json(self) -> dict[str, Any]:
-        """As Spark keeps it."""
-        return {"path": self.path, "at": self.at, "before": self.before, "ended": self.ended}
 
 
 def files(location: str) -> list[Path]:
@@ -78,14 +82,11 @@ def files(location: str) -> list[Path]:
     location = normal(location)
     if not is_local(location):
         raise SourceError(f"{location}: streams are not read from s3a: yet, but from paths and file:")
-    path = Path(location)
-    if path.is_dir():
-        known = [*EXTENSIONS, *COMPRESSED]
-        return sorted(p.resolve() for p in path.iterdir() if p.suffix.lower() in known and p.is_file())
-    if path.exists():
-        return [path.resolve()]
-    if glob.has_magic(location):
-        return sorted(Path(p).resolve() for p in glob.glob(location, recursive=True) if Path(p).is_file())
+    found = files_of(location)
+    if found is not None:
+        return found
+    if Path(location).exists():
+        return [Path(location).resolve()]
     raise SourceError(f"{location}: no such file, folder or pattern")
 
 
@@ -98,18 +99,22 @@ class Cutter:
         self._size = size
         self._forms: dict[Path, tuple[str, bool]] = {}
 
-    def after(self, place: Place) -> Iterator[tuple[Piece, Place]]:
-        """The pieces that follow a place, each with the place behind it."""
+    def after(self, place: Place, last: Place | None = None) -> Iterator[tuple[Piece, Place]]:
+        """The pieces that follow a place, each with the place behind it; up to ``last``, if it is given."""
         before, at = place.before, place.at
         found = files(self._location)
         if self._options.time == "arrival" and len(found) > 1:
             raise SourceError(f"{self._location}: time=arrival counts the events of one file, not of several")
+        if place.path and place.path not in map(str, found):  # it was read, and is gone
+            before += place.size
         for path in found:
             if str(path) < place.path:
                 continue
             if str(path) > place.path:
                 at = 0
-            size = path.stat().st_size
+            stat = path.stat()
+            # What was appended since is for the pieces after those that were planned.
+            size = last.at if last is not None and str(path) == last.path else stat.st_size
             form, divisible = self._form(path)
             text = options_text(self._options, form)
             while at < size:
@@ -117,8 +122,48 @@ class Cutter:
                 whole = None if not divisible else end
                 piece = Piece(str(path), at, whole, before + at, text)
                 at = end
-                yield piece, Place(str(path), at, before)
-            before += size
+                yield piece, Place(str(path), at, before, stat.st_size, stat.st_mtime_ns, self._size)
+            before += stat.st_size
+
+    def between(self, first: Place, last: Place) -> list[Piece]:
+        """The pieces from one place to another, as they were planned. SourceError if they are not there."""
+        pieces: list[Piece] = []
+        if (first.path, first.at) == (last.path, last.at):
+            return pieces
+        self.require(last)
+        for piece, behind in self.after(first, last):
+            pieces.append(piece)
+            if (behind.path, behind.at) == (last.path, last.at):
+                return pieces
+        raise SourceError(f"{last.path}: deleted before it was read, as it was to be up to byte {last.at}")
+
+    def require(self, place: Place) -> None:
+        """Raises SourceError for a place of another stream, or in a file that was changed in between."""
+        if not place.path:
+            return
+        if not self._has(place.path):
+            raise SourceError(
+                f"{self._location}: the checkpoint is of another stream, which was read up to {place.path}: "
+                "give each query a checkpoint of its own"
+            )
+        read = f"after {place.at:,} of its {place.size:,} bytes were read: put it back, or begin anew"
+        try:
+            stat = Path(place.path).stat()
+        except FileNotFoundError:
+            if place.at < place.size:
+                raise SourceError(f"{place.path}: deleted {read}") from None
+            return
+        if stat.st_size < place.size:
+            raise SourceError(f"{place.path}: shortened {read}")
+        if place.at < place.size == stat.st_size and stat.st_mtime_ns != place.modified:
+            raise SourceError(f"{place.path}: changed {read}")
+
+    def _has(self, path: str) -> bool:
+        """Whether a file is, or was, one of the stream's."""
+        here = Path(normal(self._location))
+        if here.is_dir():
+            return Path(path).parent == here.resolve()
+        return path in map(str, files(self._location)) or fnmatch(path, str(here.absolute()))
 
     def _form(self, path: Path) -> tuple[str, bool]:
         """A file's format, and whether it may be cut."""

@@ -74,6 +74,7 @@ class RemotePipeline(Pipeline):
         self._gpms = dict(self._given)
         self._computing = set(self._given)  # no term of a solution is in the batch
         self._replaying = False
+        self._told: int | None = None
         self._between = False
         self._consumes = query.consume is Consume.ANY
         self._drops: dict[Key, int] = {}
@@ -95,12 +96,19 @@ class RemotePipeline(Pipeline):
         self._between = True
         yield from super().advance(time)
 
-    def replay(self, chunk: Chunk | None, progress: Progress, reached: int) -> None:
+    def close(self) -> Iterator[MatchBatch]:
+        """See ``Pipeline.close``."""
+        self._between = True
+        yield from super().close()
+
+    def replay(self, chunk: Chunk | None, progress: Progress, reached: int, told: int | None) -> None:
         """Brings a new pipeline to where another one was, by the last events which that one saw.
 
-        ``reached`` is the time to which the other one had advanced.
+        ``reached`` is the time to which the other one had advanced. Matches that end before ``told`` were
+        told when the streams ended, if they ever did, though they may have waited for more.
         """
         self._replaying = True
+        self._told = told
         count = 0 if chunk is None else len(chunk.batch)
         self._position = progress.position - count
         drops = {key: at for key, at in (progress.drops or {}).items() if at > self._position}
@@ -128,6 +136,8 @@ class RemotePipeline(Pipeline):
             for _ in found:
                 pass
             return
+        if self._told is not None:
+            found = _ending_from(self._told, found)
         yield from super()._matches(self._noticed(found) if self._consumes else found)
 
     def _noticed(self, found: Iterable[Block]) -> Iterator[Block]:
@@ -137,3 +147,13 @@ class RemotePipeline(Pipeline):
             for key, item in block:
                 self._drops[key] = now + 1 if self._between or item.last.position == now else now
             yield block
+
+
+def _ending_from(time: int, found: Iterable[Block]) -> Iterator[Block]:
+    """The matches whose last event is not before that time."""
+    for block in found:
+        is_new = block.spans()[1] >= time
+        edges = np.flatnonzero(np.diff(is_new)) + 1
+        for begin, end in pairwise([0, *edges.tolist(), len(block)]):
+            if end > begin and is_new[begin]:
+                yield block.part(begin, end)

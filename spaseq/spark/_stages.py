@@ -2,7 +2,8 @@
 
 Between the stages a row is a chunk: ``at`` is how far its stream has come (what watermarks are made of),
 ``begin`` the chunk's first time. A row without a chunk only says how far a stream has come, and by how many
-events (``over``: the stamps of those that are in no chunk), or brings a dead letter.
+events (``over``: the stamps of those that are in no chunk), or brings a dead letter, or says that all streams
+have ended (``ends``), which is said to every bucket.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from spaseq.events import EARLIEST, EventBatch
 from spaseq.sources import BadEvent
 from spaseq.spark import _asking
 from spaseq.spark._asking import asking_of
-from spaseq.spark._blocks import read_row
+from spaseq.spark._blocks import ALL, read_row
 from spaseq.spark._bucket import Bucket, State
 from spaseq.spark._job import END_MS, Job, looks_back, milliseconds, pattern_of, reached
 from spaseq.spark._keeper import Answer, Done, Step, blocks
@@ -39,7 +40,8 @@ from spaseq.spark._stateless import Passed, stage_of
 from spaseq.terms import Dictionary
 
 BETWEEN: Final = (
-    "at timestamp, bucket int, begin bigint, chunk binary, letter string, over binary, events bigint"
+    "at timestamp, bucket int, begin bigint, chunk binary, letter string, over binary, ends boolean, "
+    "events bigint"
 )
 ANSWERS: Final = "kind string, line string"
 
@@ -51,6 +53,7 @@ _BETWEEN: Final = pa.schema(
         ("chunk", pa.binary()),
         ("letter", pa.string()),
         ("over", pa.binary()),
+        ("ends", pa.bool_()),
         ("events", pa.int64()),
     ]
 )
@@ -69,20 +72,19 @@ def from_blocks(job: Job, lateness_ms: int) -> Callable[[Batches], Iterator[pa.R
     """The stateless stage on the rows of ``_blocks``; or that of ``_asking``, if the job has one."""
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
-        ended = False
+        ended: list[str] = []
 
         def read(letters: list[BadEvent]) -> Iterator[EventBatch]:
-            nonlocal ended
             for batch in batches:
                 for row in batch.to_pylist():
-                    if row["ended"]:
-                        ended = True
+                    if row["ended"] is not None:
+                        ended.append(row["ended"])
                     else:
                         yield from read_row(row, _dictionary(job), letters)
 
         yield from _staged(job, read)
-        if ended:
-            yield _end(job, (END_MS + lateness_ms) * 1000)
+        for what in ended:
+            yield _end(job, None if what == ALL else (END_MS + lateness_ms) * 1000)
         settle()
 
     return stage
@@ -118,19 +120,26 @@ def _dictionary(job: Job) -> Dictionary:
     return (stage_of(job) if job.joined is None else asking_of(job)).dictionary
 
 
-def _end(job: Job, at: int) -> pa.RecordBatch:
+def _end(job: Job, at: int | None) -> pa.RecordBatch:
+    """Says how far a stream has come that has ended; None: all have."""
     if job.joined is not None:
         return _asking.end(job, at)
-    return record([(at, job.buckets[0], 0, None, None, None, 0)])
+    return record(all_ended(job) if at is None else [(at, job.buckets[0], 0, None, None, None, False, 0)])
+
+
+def all_ended(job: Job) -> list[tuple[object, ...]]:
+    """The rows of ``BETWEEN`` that say to each bucket that all streams have ended."""
+    return [(None, bucket, 0, None, None, None, True, 0) for bucket in job.buckets]
 
 
 def rows_of(job: Job, passed: Passed) -> list[tuple[object, ...]]:
     """The rows of ``BETWEEN`` that tell what became of some events."""
     at = None if passed.newest is None else milliseconds(passed.newest, job.clock) * 1000
-    rows: list[tuple[object, ...]] = [(at, job.buckets[0], 0, None, None, passed.over, passed.events)]
-    rows += [(at, piece.bucket, piece.begin, piece.data, None, None, 0) for piece in passed.pieces]
+    rows: list[tuple[object, ...]] = [(at, job.buckets[0], 0, None, None, passed.over, False, passed.events)]
+    rows += [(at, piece.bucket, piece.begin, piece.data, None, None, False, 0) for piece in passed.pieces]
     rows += [
-        (at, job.buckets[0], 0, None, letter_line(letter, job.topics), None, 0) for letter in passed.letters
+        (at, job.buckets[0], 0, None, letter_line(letter, job.topics), None, False, 0)
+        for letter in passed.letters
     ]
     return rows
 
@@ -205,8 +214,10 @@ class Buckets:
         """The rows of a bucket in a micro-batch; its answers."""
         chunks: list[bytes] = []
         told: list[Answer] = []
+        is_over = False
         watermark = self._watermark(timers)
         for frame in rows:
+            is_over |= bool(frame["ends"].any())
             told += [(BAD, letter) for letter in frame["letter"] if letter is not None]
             chunks += [bytes(chunk) for chunk in frame["chunk"] if chunk is not None]
             for over in frame["over"].dropna():
@@ -214,23 +225,21 @@ class Buckets:
                 told += [(LATE, letter_line(letter, self._job.topics)) for letter in letters]
         if told:
             yield _frame(told)
-        if chunks:
-            yield from self._step(number, timers, tuple(chunks))
+        if chunks or (is_over and self._head.exists()):
+            yield from self._step(number, timers, tuple(chunks), is_over=is_over)
 
     def move(self, number: int, timers: TimerValues) -> Iterator[pd.DataFrame]:
         """Moves a bucket to the watermark; its answers."""
         yield from self._step(number, timers)
 
     def _step(
-        self, number: int, timers: TimerValues, chunks: tuple[bytes, ...] = ()
+        self, number: int, timers: TimerValues, chunks: tuple[bytes, ...] = (), *, is_over: bool = False
     ) -> Iterator[pd.DataFrame]:
         found = self._head.get()
         token, head, timer = found or (None, None, _NO_TIMER)
-        if chunks and timer != _NO_TIMER:  # without chunks it is the timer that has expired
+        if (chunks or is_over) and timer != _NO_TIMER:  # otherwise it is the timer that has expired
             self._handle.deleteTimer(timer)
-        watermark = self._watermark(timers)
-        is_over = watermark >= reached(END_MS, self._job.clock)
-        step = Step(self._query, number, token, chunks, watermark, is_over)
+        step = Step(self._query, number, token, chunks, self._watermark(timers), is_over)
         for said in take(step, self._partition, _Stored(self._job, head, self._chunks)):
             if isinstance(said, Done):
                 self._store(said, timers.getCurrentWatermarkInMs())

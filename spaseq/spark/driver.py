@@ -9,7 +9,7 @@ after a crash is found there and handed on again, under the same number.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -101,6 +101,7 @@ class _Driver:
         self._number: int | None = None
         self._bucket = Bucket(self._job)
         self._newest: dict[int, int] = {}
+        self._is_over = False
 
     def take(self, rows: DataFrame, number: int) -> None:
         """One micro-batch, as Spark's ``foreachBatch`` calls it."""
@@ -118,7 +119,8 @@ class _Driver:
         header = {"answers": answers, "newest": list(self._newest.items())}
         state = np.frombuffer(self._bucket.state().packed(), dtype=np.uint8)
         write(done, pack(header, {"state": state}))
-        self._number = number
+        # What has ended goes on, some day, with its state.
+        self._number = None if self._is_over else number
         self._sink(number, answers)
         delete(self._path(number - _KEPT))
 
@@ -126,6 +128,8 @@ class _Driver:
         """Takes the chunks, and moves to the watermark, which counts them already."""
         answers: list[tuple[str, str]] = []
         before = self._bucket.reached
+        ended: set[int] = set()
+        self._is_over = False
         table = rows.toArrow()
         # As integers: the end of a stream may lie beyond the last year of a datetime.
         times = table.column("at").cast(pa.int64()).to_pylist()
@@ -140,19 +144,22 @@ class _Driver:
                     (LATE, letter_line(letter, self._job.topics))
                     for letter in late_among(row["over"], before)
                 ]
-            if at is not None:
+            self._is_over |= row["ends"]
+            if at is not None and at // 1000 >= END_MS:
+                ended.add(row["source"])
+            elif at is not None:
                 newest = self._newest.get(row["source"], _NEVER)
                 self._newest[row["source"]] = max(newest, at // 1000)
-        answers += [(MATCH, line) for line in self._moved()]
-        return answers
+        found = self._bucket.close() if self._is_over else self._moved(ended)
+        return answers + [(MATCH, line) for line in found]
 
-    def _moved(self) -> Sequence[str]:
-        if len(self._newest) < self._sources:
+    def _moved(self, ended: set[int]) -> Iterable[str]:
+        """Moves to the watermark: that of the stream that lags, of those that have not ended."""
+        going = set(range(self._sources)) - ended
+        if not going <= self._newest.keys():
             return ()
-        watermark = min(self._newest.values()) - self._lateness
-        if watermark >= END_MS:
-            return list(self._bucket.close())
-        return list(self._bucket.release(reached(watermark, self._job.clock)))
+        watermark = min(self._newest[source] for source in going) - self._lateness
+        return self._bucket.release(reached(watermark, self._job.clock))
 
     def _load(self, number: int) -> Mapping[str, Any]:
         """Takes over the state that a micro-batch left."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property, reduce
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
@@ -68,6 +69,27 @@ def knowledge(
         triples = spark.read.parquet(f"{parquet}/triples").select(*columns)
         terms = spark.read.parquet(f"{parquet}/terms")
     return SparkKnowledge(spark, triples.cache(), terms.cache(), broadcast_limit)
+
+
+def contents(graphs: KnowledgeBase | SparkKnowledge) -> str:
+    """A hash of what background graphs say, in whatever order and with whatever labels of blank nodes."""
+    if isinstance(graphs, SparkKnowledge):
+        term = F.regexp_replace("term", "^_:.*", "_:")
+        parts = [graphs.triples.select(F.xxhash64(*"gpso").alias("h"))]
+        parts.append(graphs.terms.select(F.xxhash64("id", term).alias("h")))
+        # No sum, which may overflow.
+        found = [part.select(F.bit_xor("h"), F.count("h")).collect() for part in parts]
+        return blake2b(repr(found).encode(), digest_size=8).hexdigest()
+    if not graphs.names:
+        return ""
+    total = 0
+    for name, triples in graphs._graphs.triples.items():
+        for triple in dict.fromkeys(triples):
+            terms = (triple.subject, triple.predicate, triple.object)
+            words = ["_:" if isinstance(term, BlankNode) else str(term) for term in terms]
+            digest = blake2b(" ".join([*words, str(name)]).encode(), digest_size=8).digest()
+            total += int.from_bytes(digest, "little")
+    return f"{total:x}"
 
 
 def _encoded(spark: SparkSession, kb: KnowledgeBase) -> tuple[DataFrame, DataFrame]:

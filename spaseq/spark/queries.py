@@ -14,7 +14,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyoxigraph import NamedNode
 from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
@@ -40,10 +39,10 @@ from spaseq.spark._told import Told, check_streams, clock_of, hearing, telling_l
 from spaseq.spark._typed import require_columns, typed
 from spaseq.spark.feedback import require_read
 from spaseq.spark.kafka import messages_behind, topics_of
-from spaseq.spark.knowledges import BROADCAST_LIMIT, SparkKnowledge
+from spaseq.spark.knowledges import BROADCAST_LIMIT, SparkKnowledge, contents
 from spaseq.spark.sessions import prepare_session
 from spaseq.spark.sink import counted
-from spaseq.spark.source import PIECE
+from spaseq.spark.source import PIECE, streams_text
 from spaseq.terms import Dictionary
 
 _TERM: Final = "STRUCT<type: STRING, value: STRING, datatype: STRING, `xml:lang`: STRING>"
@@ -133,8 +132,8 @@ def _found(
             )
         start = events.agg(F.min("time")).first()[0]  # type: ignore[index]  # an aggregate has one row
     buckets = buckets or (STREAM_BUCKETS if events.isStreaming else None)
-    job, background = job_of(spark, query, kb, clock, start, buckets, evaluator)
-    job = replace(job, is_stream=events.isStreaming, topics=topics_of(events))
+    job, background = job_of(spark, query, kb, clock, start, buckets, evaluator, is_stream=events.isStreaming)
+    job = replace(job, topics=topics_of(events))
     messages = messages_behind(events)
     stage = from_rows(job) if messages is None else from_rows(job, messages.reading.read)
     stage = stage if told is None else telling_letters(stage, told)
@@ -224,7 +223,9 @@ def run(
 
     With ``checkpoint``, a streaming DataFrame, which is to be written with that ``checkpointLocation``:
     every micro-batch takes up to ``most_bytes`` of each stream, and with ``follow`` new files are waited
-    for. Without, everything at once; then nothing is late. ``clock``: that of the first event unless given.
+    for. Otherwise the streams end where their files do, which ends all windows; a later run goes on with the
+    files that came since, and what was told stays so. Without ``checkpoint``, everything at once; then
+    nothing is late. ``clock``: that of the first event unless given.
     ``expanded`` gives the columns of matches.
     """
     prepared = prepare(query) if isinstance(query, str) else query
@@ -274,27 +275,27 @@ def planned(
     start: int | None = min((time for found, time in known if found is clock), default=0)
     start = start if _tumbles(query) else None
     buckets = buckets or (STREAM_BUCKETS if checkpoint is not None else None)
-    job, background = job_of(spark, query, kb, clock, start, buckets, evaluator)
-    job = replace(job, is_stream=checkpoint is not None)
+    is_stream = checkpoint is not None
+    job, background = job_of(spark, query, kb, clock, start, buckets, evaluator, is_stream=is_stream)
     stage = from_blocks(job, milliseconds_of(lateness, clock))
+    if checkpoint is None:
+        read = [_blocks(spark, iri, *source, piece_bytes) for iri, source in located.items()]
+    else:
+        # One source for all streams, which knows when all have ended; it gives but the places of bytes.
+        said: dict[str, str | int] = {
+            "streams": streams_text(located),
+            "rows": "blocks",
+            "pieceBytes": piece_bytes,
+            "follow": str(follow).lower(),
+            "tasks": spark.sparkContext.defaultParallelism,
+        }
+        if most_bytes is not None:
+            said["maxBytesPerTrigger"] = most_bytes
+        blocks = spark.readStream.format("spaseq").options(**said).load()
+        read = [blocks.where(F.col("stream") == iri) for iri in located] if len(located) > 1 else [blocks]
     parts = []
-    for number, (iri, (location, options)) in enumerate(located.items()):
-        if checkpoint is None:
-            blocks = _blocks(spark, iri, location, options, piece_bytes)
-        else:
-            said: dict[str, str | int] = {
-                "stream": iri,
-                "rows": "blocks",
-                "pieceBytes": piece_bytes,
-                "checkpoint": str(checkpoint),
-                "follow": str(follow).lower(),
-                "tasks": spark.sparkContext.defaultParallelism,
-                **_spark_options(options),
-            }
-            if most_bytes is not None:
-                said["maxBytesPerTrigger"] = most_bytes
-            blocks = spark.readStream.format("spaseq").options(**said).load(location)
-        rows = _between(job, background, blocks.mapInArrow(stage, stage_schema(job)))
+    for number, some in enumerate(read):
+        rows = _between(job, background, some.mapInArrow(stage, stage_schema(job)))
         rows = rows.observe(f"stream {number}", F.sum("events").alias("events")).drop("events")
         parts.append(rows.withColumn("source", F.lit(number)))
     return Prepared(job, query, tuple(parts), lateness)
@@ -317,6 +318,8 @@ def job_of(
     start: int | None,
     buckets: int | None,
     evaluator: str | None,
+    *,
+    is_stream: bool,
 ) -> tuple[Job, DataFrame | None]:
     """The job of a query, and what of its background graphs is to be joined (``_placing``).
 
@@ -340,7 +343,10 @@ def job_of(
     background = placed(spark, graphs, pattern_of(text), partitions, limit)
     shared = spark.sparkContext.broadcast(background.shipped) if graphs.names else None
     known = blake2b(background.shipped, digest_size=8).hexdigest()
-    job = Job(text, clock, start, numbers, evaluator, shared, joined=background.joined, background=known)
+    job = Job(
+        text, clock, start, numbers, evaluator, shared, is_stream, background.joined, known,
+        graphs=contents(graphs) if is_stream else "",
+    )  # fmt: skip
     return job, background.rows
 
 
@@ -399,13 +405,3 @@ def _first(
             on_time = np.append(True, batch.time[1:] >= newest[:-1])
             return batch.clock, int(batch.time[on_time].min())
     return None
-
-
-def _spark_options(options: SourceOptions) -> dict[str, str]:
-    """A source's options as Spark's."""
-    time = options.time.value if isinstance(options.time, NamedNode) else options.time
-    values: dict[str, object] = {"format": options.format, "time": time, "triples": options.triples}
-    values |= {"context": options.context and options.context.resolve(), "delimiter": options.delimiter}
-    values["header"] = ",".join(options.header) if options.header else None
-    values["order"] = options.order
-    return {name: str(value) for name, value in values.items() if value is not None}

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
+from pyoxigraph import NamedNode
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
@@ -19,16 +20,15 @@ from pyspark.sql.types import StructType
 from spaseq.errors import SourceError
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import read_option
-from spaseq.spark._blocks import ARROW, BLOCKS, read_row
-from spaseq.spark._files import join, names, normal, opened
-from spaseq.spark._pieces import Cutter, Piece, Place, files
+from spaseq.spark._blocks import ALL, ARROW, BLOCKS, STREAM, read_row
+from spaseq.spark._pieces import Cutter, Place
 from spaseq.spark._settle import settle
 from spaseq.terms import Dictionary
 
 #: Pieces are so large, unless ``pieceBytes`` says another size.
 PIECE: Final = 8 << 20
 
-_OWN: Final = ("path", "stream", "rows", "piecebytes", "maxbytespertrigger", "follow", "checkpoint", "tasks")
+_OWN: Final = ("path", "stream", "streams", "rows", "piecebytes", "maxbytespertrigger", "follow", "tasks")
 
 
 def register(spark: SparkSession) -> None:
@@ -43,9 +43,10 @@ class SpaseqDataSource(DataSource):
 
     Options: the path, which may be a folder or a pattern, read in the order of names; ``stream``, its IRI;
     those of a source (``format``, ``time``, ``triples``, ``context``, ``header``, ``delimiter``).
-    As a stream also ``maxBytesPerTrigger`` (rounded up to pieces of ``pieceBytes``), ``follow`` (``true``:
-    new files come, complete, with names that sort after those that are there), and ``checkpoint``, the
-    checkpoint location of the query: without it, everything there is makes the first batch after a restart.
+    As a stream also ``maxBytesPerTrigger`` (rounded up to pieces of ``pieceBytes``), and ``follow`` (``true``
+    waits for new files, complete ones, with names that sort after those that are there). Without ``follow``,
+    files that come after its end was reached are for the next run. A run goes on where Spark's
+    checkpoint says: a file that was read in part must still be what it was.
     """
 
     @classmethod
@@ -69,23 +70,16 @@ class SpaseqDataSource(DataSource):
 
 
 @dataclass(frozen=True, slots=True)
-class _Input:
-    """What the options say."""
+class _Stream:
+    """A stream: its IRI, where it is, and how it is read."""
 
+    iri: str
     path: str
-    stream: str
     options: SourceOptions
-    blocks: bool
-    piece: int
-    most: int | None
-    follow: bool
-    checkpoint: str | None
-    tasks: int
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> _Input:
+    def of(cls, values: Mapping[str, str]) -> _Stream:
         """Raises SourceError for a missing, unknown or wrong option."""
-        values = {name.lower(): value for name, value in given.items()}
         for needed in ("path", "stream"):
             if needed not in values:
                 raise SourceError(f"format spaseq needs the option {needed!r}")
@@ -95,22 +89,56 @@ class _Input:
                 "order=time reads a source whole, and Spark reads it in pieces: let a DataFrame sort it, and "
                 "give that to spaseq.spark.events, or allow for lateness"
             )
+        options = SourceOptions(**source)  # type: ignore[arg-type]  # read_option gives the fields' types
+        return cls(values["stream"], values["path"], options)
+
+    def cutter(self, piece: int) -> Cutter:
+        """What cuts its files into pieces of that size."""
+        return Cutter(self.path, self.options, piece)
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """What the options say."""
+
+    streams: tuple[_Stream, ...]
+    blocks: bool
+    piece: int
+    most: int | None
+    follow: bool
+    tasks: int
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> _Input:
+        """Raises SourceError for a missing, unknown or wrong option.
+
+        ``streams``, the options of several streams as a list in JSON, is for ``queries.planned``.
+        """
+        values = {name.lower(): value for name, value in given.items()}
+        each = json.loads(values["streams"]) if "streams" in values else [values]
         most = values.get("maxbytespertrigger")
         return cls(
-            path=values["path"],
-            stream=values["stream"],
-            options=SourceOptions(**source),  # type: ignore[arg-type]  # read_option gives the fields' types
+            streams=tuple(map(_Stream.of, each)),
             blocks=values.get("rows") == "blocks",
             piece=_positive("pieceBytes", values.get("piecebytes", str(PIECE))),
             most=None if most is None else _positive("maxBytesPerTrigger", most),
             follow=values.get("follow", "false").lower() == "true",
-            checkpoint=values.get("checkpoint"),
             tasks=_positive("tasks", values.get("tasks", str(os.cpu_count() or 1))),
         )
 
-    def cutter(self) -> Cutter:
-        """What cuts its files."""
-        return Cutter(self.path, self.options, self.piece)
+
+def streams_text(streams: Mapping[str, tuple[str, SourceOptions]]) -> str:
+    """The option ``streams``: where each is, by its IRI, and how it is read."""
+    each = []
+    for iri, (location, options) in streams.items():
+        time = options.time.value if isinstance(options.time, NamedNode) else options.time
+        values: dict[str, object] = {"format": options.format, "time": time, "triples": options.triples}
+        values |= {"context": options.context and options.context.resolve(), "delimiter": options.delimiter}
+        values["header"] = ",".join(options.header) if options.header else None
+        values["order"] = options.order
+        given = {name: str(value) for name, value in values.items() if value is not None}
+        each.append({"stream": iri, "path": location, **given})
+    return json.dumps(each)
 
 
 def _positive(name: str, value: str) -> int:
@@ -119,27 +147,27 @@ def _positive(name: str, value: str) -> int:
     return int(value)
 
 
+#: A row of ``_blocks``.
+_Row = Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class _Task(InputPartition):
-    """Pieces that one task reads, one after the other."""
+    """Rows of ``_blocks`` that one task reads, one after the other."""
 
-    pieces: tuple[Piece, ...]
-    ended: bool = False
+    rows: tuple[_Row, ...]
 
 
-def _tasks(pieces: Sequence[Piece], count: int) -> list[InputPartition]:
-    """The pieces in so many tasks, neighbours together."""
-    share = max(1, -(-len(pieces) // count))
-    return [_Task(tuple(pieces[i : i + share])) for i in range(0, len(pieces), share)]
+def _tasks(rows: Sequence[_Row], count: int) -> list[InputPartition]:
+    """The rows in so many tasks, neighbours together."""
+    share = max(1, -(-len(rows) // count))
+    return [_Task(tuple(rows[i : i + share])) for i in range(0, len(rows), share)]
 
 
 def _read(given: _Input, task: InputPartition) -> Iterator[pa.RecordBatch]:
     assert isinstance(task, _Task)
-    rows = [piece.row(given.stream) for piece in task.pieces]
     if given.blocks:
-        if task.ended:
-            rows.append({"stream": given.stream, "ended": True})
-        yield pa.RecordBatch.from_pylist(rows, schema=ARROW)
+        yield pa.RecordBatch.from_pylist(list(task.rows), schema=ARROW)
         settle()
         return
     from spaseq.spark._rows import ARROW as ROWS
@@ -147,7 +175,7 @@ def _read(given: _Input, task: InputPartition) -> Iterator[pa.RecordBatch]:
 
     dictionary = Dictionary()
     letters: list[BadEvent] = []
-    for row in rows:
+    for row in task.rows:
         for batch in read_row(row, dictionary, letters):
             yield rows_of(batch)
             dictionary.sweep()
@@ -163,75 +191,101 @@ class _BatchReader(DataSourceReader):
         self._given = given
 
     def partitions(self) -> Sequence[InputPartition]:
-        pieces = [piece for piece, _ in self._given.cutter().after(Place())]
-        return _tasks(pieces, self._given.tasks) or [_Task(())]
+        rows = [
+            piece.row(stream.iri)
+            for stream in self._given.streams
+            for piece, _ in stream.cutter(self._given.piece).after(Place())
+        ]
+        return _tasks(rows, self._given.tasks) or [_Task(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(self._given, partition)
+
+
+#: How far each stream was read, by its IRI.
+_Places = dict[str, Place]
 
 
 class _StreamReader(DataSourceStreamReader):
-    """Offsets are places. Spark asks for the latest one without saying where it is, so it is remembered."""
+    """Offsets are the places of the streams.
+
+    Spark asks for the latest offset without saying where it is, so that is remembered. A process that goes on
+    with a checkpoint hears it first: Spark plans an empty range at the last offset that it knows.
+    """
 
     def __init__(self, given: _Input) -> None:
         self._given = given
-        self._last: Place | None = None
+        self._last: _Places | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name
-        return Place().json()
+        return _json({stream.iri: Place() for stream in self._given.streams})
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name
-        if self._last is None:
-            self._last = self._logged()
-        is_known = self._last is not None
-        place = self._last or Place()
+        last = self._last or {}
+        self._last = {
+            stream.iri: self._after(stream, last.get(stream.iri, Place())) for stream in self._given.streams
+        }
+        return _json(self._last)
+
+    def _after(self, stream: _Stream, place: Place) -> Place:
+        """How far a stream is read in the next micro-batch."""
+        if place.ended:
+            return place
         size = 0
-        given = self._given
-        for piece, behind in given.cutter().after(place):
+        for piece, behind in stream.cutter(self._given.piece).after(place):
             place = behind
             size += behind.at - piece.begin
-            if is_known and given.most is not None and size >= given.most:
-                break
-        else:
-            place = Place(place.path, place.at, place.before, not given.follow)
-        self._last = place
-        return place.json()
+            if self._given.most is not None and size >= self._given.most:
+                return place
+        return replace(place, ended=not self._given.follow)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        first, last = Place(**start), Place(**end)
-        pieces = []
-        if (first.path, first.at) != (last.path, last.at):
-            for piece, behind in self._given.cutter().after(first):
-                pieces.append(piece)
-                if (behind.path, behind.at) == (last.path, last.at):
-                    break
-        tasks = _tasks(pieces, self._given.tasks)
-        if last.ended and not first.ended:
-            tasks.append(_Task((), ended=True))
+        first, last = self._places(start), self._places(end)
+        if self._last is None:
+            for stream in self._given.streams:
+                stream.cutter(self._given.piece).require(last[stream.iri])
+            # What had ended may have got new files since.
+            self._last = {iri: replace(place, ended=False) for iri, place in last.items()}
+        rows: list[_Row] = []
+        for stream in self._given.streams:
+            # As it was planned, which may have been with pieces of another size.
+            cutter = stream.cutter(last[stream.iri].piece or self._given.piece)
+            rows += [piece.row(stream.iri) for piece in cutter.between(first[stream.iri], last[stream.iri])]
+        tasks = _tasks(rows, self._given.tasks)
+        if start != end and (ends := _ends(last)):
+            tasks.append(_Task(tuple(ends)))
         return tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not self._given.blocks:
+            assert isinstance(partition, _Task)
+            partition = _Task(tuple(row for row in partition.rows if row["ended"] is None))
         return _read(self._given, partition)
 
-    def _logged(self) -> Place | None:
-        """Where the query is by its checkpoint; its beginning if there is none yet, None if nobody knows."""
-        if self._given.checkpoint is None:
-            return None
-        # Raises for a checkpoint that only Spark can read: taking it for none would double what was read.
-        folder = join(normal(self._given.checkpoint), "offsets")
-        found = (path.rpartition("/")[2] for path in names(folder))
-        for log in sorted((int(name) for name in found if name.isdigit()), reverse=True):
-            with opened(join(folder, str(log))) as file:
-                lines = file.read().decode().splitlines()
-            for line in lines:
-                if line.startswith("{") and (place := self._mine(line)) is not None:
-                    return place
-        return Place()
+    def _places(self, offset: Mapping[str, Any]) -> _Places:
+        """The places that an offset says. Raises SourceError if it is of other streams."""
+        mine = sorted(stream.iri for stream in self._given.streams)
+        if sorted(offset) != mine:
+            raise SourceError(
+                f"the checkpoint is of other streams, {', '.join(sorted(offset))}, than {', '.join(mine)}: "
+                "give each query a checkpoint of its own"
+            )
+        return {iri: Place(**said) for iri, said in offset.items()}
 
-    def _mine(self, line: str) -> Place | None:
-        """The place that a line of Spark's log says, if it is one of this stream."""
-        found = json.loads(line)
-        if set(found) != {"path", "at", "before", "ended"}:
-            return None
-        paths = [str(path) for path in files(self._given.path)]
-        return Place(**found) if found["path"] in paths else None
+
+def _json(places: _Places) -> dict[str, Any]:
+    return {iri: asdict(place) for iri, place in places.items()}
+
+
+def _ends(places: _Places) -> list[_Row]:
+    """What is said of the streams that have ended: of each, as long as others go on, and then of all.
+
+    Of each in every micro-batch, since Spark forgets the watermarks of single streams when it stops.
+    """
+    if all(place.ended for place in places.values()):
+        return [_ended(next(iter(places)), ALL)]
+    return [_ended(iri, STREAM) for iri, place in places.items() if place.ended]
+
+
+def _ended(stream: str, what: str) -> _Row:
+    return dict.fromkeys(ARROW.names) | {"stream": stream, "ended": what}

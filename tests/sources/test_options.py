@@ -86,7 +86,6 @@ def test_unknown_format(name: str) -> None:
     ("spec", "message"),
     [
         ("no-such-file.nq", "no such file"),
-        (".?format=nq", "directory"),
         ("-", "format"),
         ("x.nq?triples=2", "'triples' is for nt and ttl"),
         ("x.nq?context=c.json", "'context' is for csv and ndjson"),

@@ -112,6 +112,23 @@ class Cluster:
             found += bucket.close()
         return found
 
+    def gone_on(self, text: str, first: Sequence[Letter], more: Sequence[Letter]) -> list[str]:
+        """The matches of streams that ended, and of what came some day later."""
+        rng = random.Random(self.seed)
+        job, stage = self._made(text, [*first, *more], None)
+        counts: dict[str, int] = {}
+        found: list[str] = []
+        stored: dict[int, State] = {}
+        for letters in (first, more):
+            passed = [p for batch in _batches(stage, letters, counts, rng) for p in _through(stage, batch)]
+            for number in job.buckets:
+                bucket = Bucket.from_state(stored[number], job) if number in stored else Bucket(job)
+                for piece in (piece for one in passed for piece in one.pieces if piece.bucket == number):
+                    assert not bucket.add(piece.data, BEGINNING)
+                found += bucket.close()
+                stored[number] = _changed(stored.get(number), bucket.changes())
+        return found
+
     def pieces(self, text: str, letters: Sequence[Letter]) -> list[Piece]:
         """What comes to the stateful stage."""
         _, stage = self._made(text, letters, None)

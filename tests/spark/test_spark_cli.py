@@ -24,7 +24,7 @@ from tests.streams import letters, matches, query
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
-from tests.spark.test_spark import stocks  # noqa: E402  # after the skip
+from tests.spark.test_spark import quads, stocks  # noqa: E402  # after the skip
 
 ROOT = Path(__file__).parents[2]
 IS_LONG = (settings.default or settings()).max_examples > 1_000
@@ -73,6 +73,7 @@ def test_a_mistake_in_the_query_has_its_place() -> None:
         (["-s", "S=nowhere.nq"], 1, "nowhere.nq: no such file, folder or pattern"),
         (["-s", "S=in.nq?formt=nq"], 2, "unknown option 'formt'"),
         (["-s", "S=in.nq", "--idle", "5s"], 1, "--idle is for --engine local"),
+        (["-s", "S=in.nq", "--follow"], 1, "--follow reads bit by bit: say --checkpoint"),
         (["-s", "S=in.nq", "--checkpoint", "cp", "-f", "json", "-o", "out"], 2, "json is one document"),
     ],
 )
@@ -144,7 +145,10 @@ def test_letters_count_as_rows(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
-    """Nothing is lost, nothing comes twice, and there is nothing to read on standard error."""
+    """Nothing is lost, nothing comes twice, and there is nothing to read on standard error.
+
+    What was read to its end goes on with what was appended since.
+    """
     text, streams = stocks(tmp_path, 600 * len(SIGNALS))
     (tmp_path / "q.rq").write_text(str(text))
     for number in SIGNALS:
@@ -156,9 +160,13 @@ def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
         assert process.returncode == {signal.SIGINT: 0, signal.SIGTERM: 143}.get(number, -number)
         assert errors.strip() == b""
         assert size > 0
-    process = started(tmp_path)
-    _, errors = process.communicate(timeout=600)
-    assert (process.returncode, errors.strip()) == (0, b"")
+    count = 600 * len(SIGNALS)
+    for more in ("", "".join(quads(i) for i in range(count, count + 30))):
+        with (tmp_path / "trades.nq").open("a") as file:
+            file.write(more)
+        process = started(tmp_path)
+        _, errors = process.communicate(timeout=600)
+        assert (process.returncode, errors.strip()) == (0, b"")
     want = (line_of(match) for match in spaseq.run(text, streams))
     assert without_n((tmp_path / "out").read_text().splitlines()) == without_n(want)
 

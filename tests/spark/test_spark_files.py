@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,21 +18,138 @@ from spaseq.spark._pieces import files
 from spaseq.spark.source import SpaseqDataSource
 from tests.streams import query
 
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamReader
+
 PAIRS = query("A ; B", "5 SECONDS SLIDING")
 
 
+def reader(location: str | Path, **options: str) -> DataSourceStreamReader:
+    """What Spark makes in a new process; its first call says whether there is a checkpoint to go on with."""
+    source = SpaseqDataSource({"path": str(location), "stream": "urn:s", **options})
+    return source.streamReader(None)  # type: ignore[arg-type]  # it has its own schema
+
+
+def planned(here: DataSourceStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[Any]:
+    """The pieces of a micro-batch: file and bytes."""
+    tasks: list[Any] = list(here.partitions(start, end))
+    rows = [row for task in tasks for row in task.rows if row["ended"] is None]
+    return [(row["path"].rpartition("/")[2], row["begin"], row["end"], row["first"]) for row in rows]
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    """A folder with a stream of two files of 10 events, 100 bytes each."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("a.ndjson", "b.ndjson"):
+        (folder / name).write_text(("x" * 99 + "\n") * 10)
+    return folder
+
+
+SMALL = {"context": "c", "pieceBytes": "99", "maxBytesPerTrigger": "300"}
+
+
+def test_a_restart_goes_on_where_spark_says(lines: Path) -> None:
+    """Without an option that says where that is: Spark plans an empty range at its last offset first."""
+    first = reader(lines, **SMALL)
+    zero, one = first.initialOffset(), first.latestOffset()
+    two = first.latestOffset()
+    done = planned(first, zero, one) + planned(first, one, two)
+    again = reader(lines, **SMALL)
+    assert planned(again, two, two) == []
+    # What was logged and not committed is planned again, and what follows is new.
+    assert planned(again, one, two) == done[-3:]
+    three = again.latestOffset()
+    assert planned(again, two, three)[0] == ("a.ndjson", 600, 700, 600)
+    assert done == [("a.ndjson", at, at + 100, at) for at in range(0, 600, 100)]
+
+
+def test_a_logged_batch_is_planned_again_with_its_pieces(lines: Path) -> None:
+    first = reader(lines, **SMALL)
+    zero, one = first.initialOffset(), first.latestOffset()
+    done = planned(first, zero, one)
+    again = reader(lines, **SMALL | {"pieceBytes": "1000"})
+    assert planned(again, one, one) == []
+    assert planned(again, zero, one) == done
+    assert planned(again, one, again.latestOffset()) == [("a.ndjson", 300, 1000, 300)]
+
+
+def test_a_checkpoint_of_another_stream_is_an_error(lines: Path, tmp_path: Path) -> None:
+    one = reader(lines, **SMALL).latestOffset()
+    other = tmp_path / "other"
+    other.mkdir()
+    with pytest.raises(SourceError, match=r"other: the checkpoint is of another stream, .*in/a\.ndjson"):
+        reader(other, **SMALL).partitions(one, one)
+    with pytest.raises(SourceError, match="the checkpoint is of other streams, urn:s, than urn:t"):
+        reader(lines, **SMALL | {"stream": "urn:t"}).partitions(one, one)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (Path.unlink, r"a\.ndjson: deleted after 300 of its 1,000 bytes were read"),
+        (lambda path: os.truncate(path, 500), r"a\.ndjson: shortened after 300 of its 1,000"),
+        (lambda path: os.utime(path, (7, 7)), r"a\.ndjson: changed after 300 of its 1,000"),
+    ],
+)
+def test_a_file_that_changes_while_it_is_read_is_named(
+    lines: Path, change: Callable[[Path], None], told: str
+) -> None:
+    one = reader(lines, **SMALL).latestOffset()
+    change(lines / "a.ndjson")
+    with pytest.raises(SourceError, match=told):
+        reader(lines, **SMALL).partitions(one, one)
+
+
+def test_a_file_that_was_read_may_go(lines: Path) -> None:
+    """Bytes before it count all the same, so that arrival numbers grow on."""
+    whole = SMALL | {"maxBytesPerTrigger": "1000"}
+    one = reader(lines, **whole).latestOffset()
+    (lines / "a.ndjson").unlink()
+    again = reader(lines, **whole)
+    again.partitions(one, one)
+    assert planned(again, one, again.latestOffset())[0] == ("b.ndjson", 0, 100, 1000)
+
+
+def test_bytes_that_are_gone_are_an_error(lines: Path) -> None:
+    first = reader(lines, **SMALL)
+    (task,) = first.partitions(first.initialOffset(), first.latestOffset())[-1:]
+    path = lines / "a.ndjson"
+    for change, told in ((lambda: os.truncate(path, 150), "shortened"), (path.unlink, "deleted")):
+        change()
+        with pytest.raises(SourceError, match=rf"a\.ndjson: {told} before bytes 200 to 300 were read"):
+            list(first.read(task))
+
+
+def test_an_end_is_not_for_ever(lines: Path) -> None:
+    """In its own process it is; the next one goes on with the files that came since."""
+    first = reader(lines, context="c")
+    one = first.latestOffset()
+    (lines / "c.ndjson").write_text("x" * 50)
+    assert first.latestOffset() == one
+    again = reader(lines, context="c")
+    again.partitions(one, one)
+    two = again.latestOffset()
+    assert planned(again, one, two) == [("c.ndjson", 0, 50, 2000)]
+    assert again.latestOffset() == two
+    following = reader(lines, context="c", follow="true")
+    following.partitions(two, two)
+    three = following.latestOffset()
+    assert planned(following, two, three) == []
+    (lines / "d.ndjson").write_text("x" * 50)
+    assert planned(following, three, following.latestOffset()) == [("d.ndjson", 0, 50, 2050)]
+
+
 @pytest.mark.parametrize("scheme", ["hdfs", "abfss", "gs"])
-def test_other_schemes_are_refused_by_name(scheme: str, tmp_path: Path) -> None:
+def test_other_schemes_are_refused_by_name(scheme: str) -> None:
     there = f"{scheme}://host/folder"
     with pytest.raises(SourceError, match=f"files of {scheme}: are neither read nor written"):
         folder_sink(there, PAIRS)
     with pytest.raises(SourceError, match=f"files of {scheme}:"):
         files(there)
-    (tmp_path / "a.nq").write_text("")
-    source = SpaseqDataSource({"path": str(tmp_path), "stream": "urn:s", "checkpoint": there})
-    reader = source.streamReader(None)  # type: ignore[arg-type]  # it has its own schema
     with pytest.raises(SourceError, match=f"files of {scheme}:"):
-        reader.latestOffset()
+        reader(there).latestOffset()
 
 
 def test_a_file_is_read_by_its_url(tmp_path: Path) -> None:

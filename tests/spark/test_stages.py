@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from spaseq.errors import EngineError
 from spaseq.events import Clock
+from spaseq.gpm.kb import KnowledgeBase
 from spaseq.spark._bucket import Bucket, State
 from spaseq.spark._chunk import extent
 from spaseq.spark._job import Job, bucket_numbers, needs, pattern_of
@@ -170,6 +173,28 @@ def test_a_step_stores_little_more_than_what_is_new() -> None:
     assert held == bucket.state().chunks.keys()
 
 
+@settings(max_examples=examples(150))
+@given(queries(), streams(), st.integers(0, 12), clusters)
+def test_streams_that_ended_go_on(text: str, events: list[Letter], split: int, cluster: Cluster) -> None:
+    """What was told at their end stays so; then come the matches that end in what is new."""
+    if any(word in text for word in ("CONSUME", "SKIP", "EMIT", "LIMIT", "ASK")):
+        return  # of these, what was told decides what there is to tell
+    before = [letter for letter in events if letter.time < split]
+    later = [letter for letter in events if letter.time >= split]
+    want = pushed(text, before) if before else []
+    want += [line for line in pushed(text, events) if json.loads(line)["end"] >= split]
+    assert comparable(cluster.gone_on(text, before, later)) == comparable(want)
+
+
+def test_a_match_that_waited_for_the_end_is_told_once() -> None:
+    """It would be told again when its window ends; and what contradicts it comes too late."""
+    text = query("A ; B ; !C", "10 SECONDS SLIDING")
+    found = Cluster().gone_on(text, letters("a1 b2"), letters("x4 a5 b6 c7 a8 b9 x40"))
+    ends = sorted(json.loads(line)["end"] for line in found)
+    assert ends.count(2) == 1
+    assert 9 in ends
+
+
 def test_a_query_that_is_over_keeps_nothing() -> None:
     text = query("A", "100 SECONDS", tail="LIMIT 1")
     states: list[bytes] = []
@@ -187,6 +212,22 @@ def test_a_state_is_of_its_query() -> None:
         Bucket.from_state(state, other)
     with pytest.raises(EngineError, match="layout"):
         Bucket.from_state(State(b"SPQ0" + state.head[4:], {}), other)
+
+
+def test_a_state_is_of_its_background_graphs() -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+    from spaseq.spark.knowledges import contents
+
+    text = query("A ; B", "10 SECONDS SLIDING")
+    one, same, other = (
+        contents(KnowledgeBase({"http://example.org/kb": f"@prefix : <{NS}> . {triples}"}))
+        for triples in (":k :of :x ; :in _:y .", ":k :in _:other . :k :of :x .", ":k :of :y ; :in _:y .")
+    )
+    job = Job(text, Clock.TICKS, None, (0,), graphs=one)
+    state = Bucket(job).state()
+    Bucket.from_state(state, replace(job, graphs=same))
+    with pytest.raises(EngineError, match="the background graphs are not those"):
+        Bucket.from_state(state, replace(job, graphs=other))
 
 
 # --- background graphs ----------------------------------------------------------------------------
