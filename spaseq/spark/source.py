@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from spaseq.sources._options import read_option
 from spaseq.spark._blocks import ALL, ARROW, BLOCKS, STREAM, read_row
 from spaseq.spark._pieces import Cutter, Place
 from spaseq.spark._settle import settle
+from spaseq.spark._triggers import listen, takes_all
 from spaseq.terms import Dictionary
 
 #: Pieces are so large, unless ``pieceBytes`` says another size.
@@ -34,6 +36,7 @@ _OWN: Final = ("path", "stream", "streams", "rows", "piecebytes", "maxbytespertr
 def register(spark: SparkSession) -> None:
     """Makes ``format("spaseq")`` known to a session."""
     spark.dataSource.register(SpaseqDataSource)
+    listen(spark)
 
 
 class SpaseqDataSource(DataSource):
@@ -45,8 +48,9 @@ class SpaseqDataSource(DataSource):
     those of a source (``format``, ``time``, ``triples``, ``context``, ``header``, ``delimiter``).
     As a stream also ``maxBytesPerTrigger`` (rounded up to pieces of ``pieceBytes``), and ``follow`` (``true``
     waits for new files, complete ones, with names that sort after those that are there). Without ``follow``,
-    files that come after its end was reached are for the next run. A run goes on where Spark's
-    checkpoint says: a file that was read in part must still be what it was.
+    files that come after its end was reached are for the next run. A run goes on where Spark's checkpoint
+    says: a file that was read in part must still be what it was. With ``trigger(availableNow=True)``, one
+    micro-batch takes all there is.
     """
 
     @classmethod
@@ -66,7 +70,7 @@ class SpaseqDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  # Spark's name
         """What there is, bit by bit."""
-        return _StreamReader(_Input.of(self.options))
+        return _StreamReader(_Input.of(self.options), partial(takes_all, dict(self.options)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,21 +217,28 @@ class _StreamReader(DataSourceStreamReader):
     with a checkpoint hears it first: Spark plans an empty range at the last offset that it knows.
     """
 
-    def __init__(self, given: _Input) -> None:
+    def __init__(self, given: _Input, takes_all: Callable[[], bool]) -> None:
+        """``takes_all`` says whether Spark will ask for the latest offset only once, see ``_triggers``."""
         self._given = given
+        self._takes_all = takes_all
         self._last: _Places | None = None
+        self._is_first = True
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name
         return _json({stream.iri: Place() for stream in self._given.streams})
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name
+        # If Spark asks but once, all there is is the answer.
+        most = None if self._is_first and self._takes_all() else self._given.most
+        self._is_first = False
         last = self._last or {}
         self._last = {
-            stream.iri: self._after(stream, last.get(stream.iri, Place())) for stream in self._given.streams
+            stream.iri: self._after(stream, last.get(stream.iri, Place()), most)
+            for stream in self._given.streams
         }
         return _json(self._last)
 
-    def _after(self, stream: _Stream, place: Place) -> Place:
+    def _after(self, stream: _Stream, place: Place, most: int | None) -> Place:
         """How far a stream is read in the next micro-batch."""
         if place.ended:
             return place
@@ -235,7 +246,7 @@ class _StreamReader(DataSourceStreamReader):
         for piece, behind in stream.cutter(self._given.piece).after(place):
             place = behind
             size += behind.at - piece.begin
-            if self._given.most is not None and size >= self._given.most:
+            if most is not None and size >= most:
                 return place
         return replace(place, ended=not self._given.follow)
 

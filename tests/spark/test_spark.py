@@ -215,6 +215,32 @@ def test_the_format_gives_events(spark: SparkSession, tmp_path: Path) -> None:
     assert comparable(got) == comparable(local(text, streams))
 
 
+def test_available_now_is_everything(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever a micro-batch may take: in a new query, and in one that goes on; not with another trigger."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    sizes: list[list[int]] = []
+    for name, trigger in (
+        ("1.nq", {"availableNow": True}),
+        ("2.nq", {"availableNow": True}),
+        ("3.nq", {"processingTime": "0 seconds"}),
+    ):
+        (folder / name).write_text("".join(map(quads, range(60))))
+        bits = {"stream": f"{NS}S", "maxBytesPerTrigger": 10_000, "pieceBytes": 5_000}
+        frame = spark.readStream.format("spaseq").options(**bits).load(str(folder))
+        found: list[int] = []
+        writer = frame.writeStream.foreachBatch(lambda rows, _, found=found: found.append(rows.count()))
+        running = writer.trigger(**trigger).option("checkpointLocation", str(tmp_path / "cp")).start()
+        try:
+            running.awaitTermination(60) if "availableNow" in trigger else running.processAllAvailable()
+        finally:
+            running.stop()
+        sizes.append(found)
+    assert sizes[:2] == [[60], [60]]
+    assert sum(sizes[2]) == 60
+    assert len(sizes[2]) > 1
+
+
 def test_tumbling_windows_of_a_stream_need_a_start(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.readStream.format("spaseq").option("stream", f"{NS}S").load(str(tmp_path))
     with pytest.raises(spaseq.EngineError, match="start="):

@@ -1,0 +1,78 @@
+"""``trigger(availableNow=True)``: how a source that Spark asks only once learns that it is to give all.
+
+Spark asks a Python source for its latest offset without saying how the query is triggered; for this trigger
+just once, so that what a micro-batch may take would be all that is read. So the driver, which hears of each
+query before its sources do, leaves a note under the source's options, and the source looks for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+from weakref import WeakSet
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+_AVAILABLE_NOW: Final = "AvailableNowTrigger"
+
+_listening: WeakSet[SparkSession] = WeakSet()
+
+
+def listen(spark: SparkSession) -> None:
+    """From now on notes are left for the sources of a session's queries."""
+    if spark not in _listening:
+        spark.streams.addListener(_Notes(spark))
+        _listening.add(spark)
+
+
+def takes_all(options: Mapping[str, str]) -> bool:
+    """Whether the query that was started with a source of these options is to read everything at once."""
+    return _note(options).exists()
+
+
+def _note(options: Mapping[str, str]) -> Path:
+    """Where the note for a source is: on this machine, in a folder of this user's."""
+    given = sorted((name.lower(), value) for name, value in options.items())
+    key = blake2b(json.dumps(given).encode(), digest_size=16).hexdigest()
+    return Path(tempfile.gettempdir(), f"spaseq-{os.getuid()}-available-now", key)
+
+
+class _Notes(StreamingQueryListener):
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  # Spark's name
+        """Before the query asks its sources for anything."""
+        running = self._spark.streams.get(str(event.id))
+        query: Any = running._jsq.streamingQuery()  # type: ignore[union-attr]  # it has just been started
+        leaves = query.analyzedPlan().collectLeaves()
+        for leaf in (leaves.apply(i) for i in range(leaves.size())):
+            if leaf.getClass().getSimpleName() != "StreamingRelationV2" or leaf.sourceName() != "spaseq":
+                continue
+            note = _note(dict(leaf.extraOptions().asCaseSensitiveMap()))
+            if query.trigger().toString() == _AVAILABLE_NOW:
+                note.parent.mkdir(mode=0o700, exist_ok=True)
+                note.touch()
+            else:
+                note.unlink(missing_ok=True)
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802  # Spark's name
+        """Nothing to say."""
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802  # Spark's name
+        """Nothing to say."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  # Spark's name
+        """Nothing to say."""
