@@ -19,8 +19,8 @@ from spaseq.language.syntax import UNITS, Ask, Query, Strategy
 #: The bucket of a query that runs as one group, and of what belongs to no partition.
 ONLY: Final = 0
 
-#: The watermark when no event will come any more, in milliseconds: beyond all others, and still to be counted
-#: in microseconds.
+#: How far a stream has come that has ended while others go on, in milliseconds: beyond what events say, and
+#: still to be counted in microseconds.
 END_MS: Final = 9_000_000_000_000_000
 
 #: Up to here, either way, a tick is a millisecond of Spark's; beyond, so many are one.
