@@ -16,8 +16,8 @@ from spaseq.paths.memory import Memory
 from spaseq.paths.moves import Move, Tests
 
 if TYPE_CHECKING:
-    from spaseq.paths.knowledge import KnowledgeGraph
     from spaseq.paths.product import Product
+    from spaseq.paths.snapshot import Snapshot
 
 #: So many edges taken are kept; then all are forgotten.
 _KEPT: Final = 1 << 20
@@ -55,7 +55,7 @@ class _Reader:
 class Expansion:
     """Takes edges by the moves of an automaton; it can end from the places with a ``distance``."""
 
-    def __init__(self, graph: KnowledgeGraph, product: Product, distance: Nodes, memory: Memory) -> None:
+    def __init__(self, graph: Snapshot, product: Product, distance: Nodes, memory: Memory) -> None:
         self._graph = graph
         self._memory = memory
         self._room = min(_KEPT, memory.left // (2 * _TAKEN_BYTES))

@@ -17,6 +17,7 @@ from spaseq.paths.parser import parse
 
 if TYPE_CHECKING:
     from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +93,22 @@ def explain(
         1 ends a path
     length     unbounded: all walks cannot be asked for, but all trails
     """
-    compiled = compile_path(parse(path, prefixes)) if graph is None else graph.compile(path)
+    known = None if graph is None else graph.now
+    compiled = compile_path(parse(path, prefixes)) if known is None else known.compile(path)
     expression = compiled.expression
     return Explanation(
         path=str(expression),
         sequence=show_sequence(compiled.nfa.root),
         nfa=compiled.nfa,
         bounded=endless(expression.root) is None,
-        edges={} if graph is None else _edges(compiled, graph),
-        first=None if graph is None else _first(path, graph),
-        middle=None if graph is None else _middle(compiled, path, graph),
-        warnings=() if graph is None else graph.check(path),
+        edges={} if known is None else _edges(compiled, known),
+        first=None if known is None else _first(path, known),
+        middle=None if known is None else _middle(compiled, path, known),
+        warnings=() if known is None else known.check(path),
     )
 
 
-def _edges(compiled: Compiled, graph: KnowledgeGraph) -> dict[str, int]:
+def _edges(compiled: Compiled, graph: Snapshot) -> dict[str, int]:
     return {
         name: graph.relations.size(graph.relations.step(symbol))
         for name, symbol in compiled.symbols.items()
@@ -114,13 +116,13 @@ def _edges(compiled: Compiled, graph: KnowledgeGraph) -> dict[str, int]:
     }
 
 
-def _first(path: str, graph: KnowledgeGraph) -> tuple[int, int]:
+def _first(path: str, graph: Snapshot) -> tuple[int, int]:
     products = (graph.product(path), graph.product(path, backwards=True))
     ahead, behind = (product.first_edges(None) for product in products)
     return ahead, behind
 
 
-def _middle(compiled: Compiled, path: str, graph: KnowledgeGraph) -> tuple[tuple[str, ...], int] | None:
+def _middle(compiled: Compiled, path: str, graph: Snapshot) -> tuple[tuple[str, ...], int] | None:
     product = graph.product(path)
     cut = rare_cut(product, min(_first(path, graph)))
     if cut is None:

@@ -3,214 +3,228 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
+from weakref import WeakSet
 
-import numpy as np
-import numpy.typing as npt
 from pyoxigraph import NamedNode
 
 from spaseq.errors import KnowledgeError
-from spaseq.interop import RdflibTerm, to_rdflib
-from spaseq.language.printer import print_term
+from spaseq.interop import RdflibTerm
 from spaseq.limits import Limits
-from spaseq.paths._kernel import Flags, Ids, Nodes
-from spaseq.paths.compile import Compiled, compile_path
-from spaseq.paths.expression import Expression, NodeTest, read, show
+from spaseq.paths._kernel import Ids, Nodes
+from spaseq.paths.expression import Expression
 from spaseq.paths.kept.contents import Contents, in_memory
 from spaseq.paths.kept.file import KeptFile, is_kept
-from spaseq.paths.kept.graph import kept_index, kept_linker, pickled, save
 from spaseq.paths.kept.graph import open as open_kept
-from spaseq.paths.linking.candidates import Candidate, Linker, label_predicates
-from spaseq.paths.loading import Source, load_triples
-from spaseq.paths.memory import Memory
-from spaseq.paths.moves import Moves, moves
-from spaseq.paths.names import Names, local_name
-from spaseq.paths.neighbourhood import Neighbourhood, neighbourhood
-from spaseq.paths.numbering import Numbering, no_node
-from spaseq.paths.pairs import Pairs, find_batches, find_pairs
-from spaseq.paths.parser import parse
-from spaseq.paths.product import Product
-from spaseq.paths.relations import Relations
-from spaseq.paths.search import Paths, find_paths
-from spaseq.paths.workspace import Workspaces
+from spaseq.paths.linking.candidates import Candidate, Linker
+from spaseq.paths.loading import Source, load_triples, triples_of
+from spaseq.paths.names import Names
+from spaseq.paths.neighbourhood import Neighbourhood
+from spaseq.paths.pairs import Pairs
+from spaseq.paths.search import Paths
+from spaseq.paths.snapshot import Snapshot
+from spaseq.paths.updates.merging import Edge
+from spaseq.paths.updates.watching import Watch
 from spaseq.terms import Term
 
-_KEPT: Final = 256
-_KEPT_LINKERS: Final = 4
-
-_MOST_SHOWN: Final = 1 << 20
+#: So many changes wait at most until they are merged.
+_MOST_WAITING: Final = 1 << 20
 
 
 class KnowledgeGraph:
     """An RDF graph for path queries; make one with ``spaseq.paths.load``.
 
-    Its nodes are all subjects and objects, numbered from 0 in the order in which they were first seen; its
-    predicates have numbers of their own. Wherever terms are asked for, they are rdflib's or pyoxigraph's
-    terms, text as in an expression (``":Alice"``, ``"<http://…>"``, ``'"a literal"@en'``, ``"1999"``),
-    absolute IRIs, or numbers of nodes. ``prefixes`` are those of texts; like the edges, they do not change.
+    Its nodes are all subjects and objects, numbered from 0; its predicates have numbers of their own.
+    Wherever terms are asked for, they are rdflib's or pyoxigraph's terms, text as in an expression
+    (``":Alice"``, ``"<http://…>"``, ``'"a literal"@en'``, ``"1999"``), absolute IRIs, or numbers of nodes.
+    ``prefixes`` are those of texts, and do not change.
+
+    Triples are added and removed; threads may ask and change it at the same time. What is asked sees the
+    graph as it is ``now``, from its beginning to its end, whatever comes meanwhile. Numbers of nodes hold as
+    long as no node loses its last triple.
 
     >>> import spaseq.paths
     >>> g = spaseq.paths.load([("urn:a", "urn:knows", "urn:b"), ("urn:b", "urn:knows", "urn:c")])
     >>> [str(target) for _, target in g.pairs("<urn:knows>+", sources=["urn:a"])]
     ['urn:b', 'urn:c']
+    >>> g.add([("urn:c", "urn:knows", "urn:d")])
+    >>> [str(target) for _, target in g.pairs("<urn:knows>+", sources=["urn:a"])]
+    ['urn:b', 'urn:c', 'urn:d']
     """
 
-    def __init__(
-        self, contents: Contents, prefixes: Mapping[str, str] | None = None, limits: Limits | None = None
-    ) -> None:
-        self.limits = limits or Limits()
-        self.prefixes: Mapping[str, str] = MappingProxyType({**contents.prefixes, **(prefixes or {})})
-        self.contents = contents
-        self._relations: Relations | None = None
-        self._lock = threading.Lock()
-        self.workspaces = Workspaces(contents.nodes, self.limits)
-        self._shown = self._nothing_shown()
-        self._numbering = Numbering(contents, self.prefixes)
-        self.compile = lru_cache(_KEPT)(self._compile)
-        self._product = lru_cache(_KEPT)(self._bind)
-        self._linker_by = lru_cache(_KEPT_LINKERS)(lambda labels: Linker.of(self, labels))
+    def __init__(self, graph: Snapshot) -> None:
+        self._now = graph
+        self._lock = threading.RLock()
+        self._waiting: dict[Edge, bool] = {}
+        self._watches: WeakSet[Watch] = WeakSet()
+
+    @property
+    def now(self) -> Snapshot:
+        """The graph as it is now, for who asks several things that belong together: it does not change.
+
+        What was added and removed since it was last asked is merged here: a pass over all edges, or for as
+        many as a fiftieth of them, sorting them anew.
+        """
+        if self._waiting:
+            with self._lock:
+                if self._waiting:
+                    self._now, self._waiting = self._now.changed(self._waiting), {}
+        return self._now
+
+    # --- changes
+
+    def add(self, triples: Iterable[tuple[Any, Any, Any]] | Any, time: int | None = None) -> None:
+        """Add triples: an iterable of them, an rdflib graph, or a table of three columns, as for ``load``.
+
+        All or, when one is wrong, none. ``time`` is for those who ``watch`` through a window; times do not
+        go back. Costs a few µs each; the next question merges them. Raises KnowledgeError with the number of
+        the triple that cannot be one, ValueError for a time that goes back.
+        """
+        self._change(triples, True, time)
+
+    def remove(self, triples: Iterable[tuple[Any, Any, Any]] | Any) -> None:
+        """Remove triples, as ``add`` adds them; those that the graph does not have are no error."""
+        self._change(triples, False, None)
+
+    def _change(self, triples: Any, present: bool, time: int | None) -> None:
+        given = list(triples_of(triples))
+        with self._lock:
+            for watch in self._watches:
+                watch.check(time)
+            dictionary = self._now.contents.dictionary
+            number = dictionary.intern if present else dictionary.find
+            found = [(number(s), number(p), number(o)) for s, p, o in given]
+            edges: dict[Edge, bool] = dict.fromkeys(found, present)
+            try:
+                self._waiting.update(edges)
+            finally:  # whoever watches is told what the graph was
+                for watch in self._watches:
+                    watch.tell([*edges], present, time)
+            if len(self._waiting) > _MOST_WAITING:
+                _ = self.now
+
+    def watch(
+        self,
+        expression: str | Expression,
+        sources: Any = None,
+        targets: Any = None,
+        window: int | None = None,
+    ) -> Watch:
+        """A path query that goes on: it tells the pairs that a path newly joins as triples are added.
+
+        With a ``window``, a triple that came with a ``time`` counts for so long after it (until ``time +
+        window``, exclusive, in the same units); those that the graph had before always. Else pairs end only
+        when triples are removed. See ``spaseq.paths.updates.watching.Watch``.
+        """
+        with self._lock:
+            found = Watch(self.now, expression, sources, targets, window, self._lock)
+            self._watches.add(found)
+        return found
+
+    # --- what it is
 
     def __repr__(self) -> str:
         return f"<KnowledgeGraph: {len(self):,} edges, {self.nodes:,} nodes, {self.predicates:,} predicates>"
 
     def __len__(self) -> int:
         """The number of edges, that is of distinct triples."""
-        return self.contents.size
+        return len(self.now)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KnowledgeGraph, (self.now,)
+
+    @property
+    def limits(self) -> Limits:
+        """What a query may take."""
+        return self._now.limits
+
+    @property
+    def prefixes(self) -> Mapping[str, str]:
+        """Those of expressions, and of terms as text."""
+        return self._now.prefixes
+
+    @property
+    def contents(self) -> Contents:
+        """The arrays."""
+        return self.now.contents
 
     @property
     def nodes(self) -> int:
         """The number of nodes."""
-        return self.contents.nodes
+        return self.now.nodes
 
     @property
     def predicates(self) -> int:
         """The number of predicates."""
-        return self.contents.predicates
-
-    # --- numbers and terms
+        return self.now.predicates
 
     def edges(self) -> tuple[Nodes, Nodes, Nodes]:
         """All edges as numbers: subjects, predicates, objects, sorted by (p, s, o); each ``(len(self),)``."""
-        edges = self.contents.edges
-        return edges.s, edges.p, edges.o
+        return self.now.edges()
 
     def term(self, node: int) -> RdflibTerm:
         """The term of a node."""
-        return to_rdflib(self.ox_term(node))
+        return self.now.term(node)
 
     def terms(self, nodes: Ids | Nodes) -> list[RdflibTerm]:
         """The terms of many nodes. They are kept, about a million of them."""
-        found, known = self._shown
-        there = known.take(nodes)
-        if np.count_nonzero(there) < len(nodes):
-            if np.count_nonzero(known) > _MOST_SHOWN:
-                self._shown = self._nothing_shown()
-            for node in dict.fromkeys(nodes[~there].tolist()):
-                found[node] = self.term(node)
-                known[node] = True
-        terms: list[RdflibTerm] = found.take(nodes).tolist()
-        return terms
-
-    def _nothing_shown(self) -> tuple[npt.NDArray[np.object_], Flags]:
-        return np.empty(self.nodes, dtype=np.object_), np.zeros(self.nodes, dtype=np.bool_)
+        return self.now.terms(nodes)
 
     def ox_term(self, node: int) -> Term:
         """The term of a node, as pyoxigraph has it."""
-        if not 0 <= node < self.nodes:
-            raise no_node(node, self.nodes)
-        return self.contents.dictionary.term(int(self.contents.node_ids[node]))
-
-    def glance(self, nodes: Ids | Nodes) -> Iterator[Term]:
-        """The terms of many nodes, for who looks at each once: no object is kept."""
-        return self.contents.dictionary.glance(self.contents.node_ids[nodes])
+        return self.now.ox_term(node)
 
     def predicate(self, number: int) -> RdflibTerm:
         """The IRI of a predicate."""
-        return to_rdflib(self.ox_predicate(number))
+        return self.now.predicate(number)
 
     def ox_predicate(self, number: int) -> NamedNode:
         """The IRI of a predicate, as pyoxigraph has it."""
-        if not 0 <= number < self.predicates:
-            raise KeyError(number)
-        found = self.contents.dictionary.term(int(self.contents.predicate_ids[number]))
-        assert isinstance(found, NamedNode)
-        return found
+        return self.now.ox_predicate(number)
 
     def node(self, value: Any) -> int | None:
         """The number of a node, by its term; None if the graph has no such node."""
-        return self._find(self._numbering.term(value), self.contents.node_of)
+        return self.now.node(value)
 
     def predicate_number(self, value: Any) -> int | None:
         """The number of a predicate, by its IRI; None if no edge has it."""
-        return self._find(self._numbering.term(value), self.contents.predicate_of)
-
-    def _find(self, found: Term, numbers: Nodes) -> int | None:
-        identifier = self.contents.dictionary.find(found)
-        number = int(numbers[identifier]) if identifier < len(numbers) else -1
-        return None if number < 0 else number
+        return self.now.predicate_number(value)
 
     # --- files
 
     @property
     def file(self) -> KeptFile | None:
-        """What the graph was opened from; None if it was loaded."""
-        return self.contents.file
+        """What the graph was opened from; None if it was loaded, or has changed."""
+        return self.now.file
 
     def save(self, file: str | PathLike[str]) -> None:
         """Into one file, which ``spaseq.paths.open`` maps: ``spaseq.paths.kept.graph.save``."""
-        save(self, file)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(self)
+        self.now.save(file)
 
     # --- names
 
-    @cached_property
+    @property
     def names(self) -> Names:
         """What terms are called, and predicates by their names."""
-        return Names(self, kept_index(self.file))
+        return self.now.names
 
-    @cached_property
+    @property
     def linker(self) -> Linker:
         """The nodes by their names; made when it is first needed, and saved with the graph."""
-        return kept_linker(self.file) or Linker.of(self)
-
-    def linker_by(self, labels: tuple[int, ...]) -> Linker:
-        """The nodes by the values of these predicates, too. Those asked for last are kept."""
-        return self._linker_by(labels) if labels else self.linker
+        return self.now.linker
 
     def link(self, name: str, k: int = 10, labels: Any = ()) -> list[Candidate]:
-        """The nodes that may be meant by a name, the best first, at most ``k``.
-
-        A name is a label (``rdfs:label``, ``skos:prefLabel``, ``schema:name``, then ``skos:altLabel``,
-        ``foaf:name``), the last segment of an IRI, or a short literal; letters and digits count. Where
-        no node has it, those whose names are spelled most like it are given, ``by="spelling"``. Of equal
-        scores, the node with more edges comes first. ``labels`` are more predicates (or one) whose values are
-        names; the index that they make is kept, those of a few. Raises QueryError for one that no edge has.
-        """
-        _not_negative("k", k)
-        return self.linker_by(label_predicates(self, labels)).link(self, name, k)
+        """The nodes that may be meant by a name, the best first: ``spaseq.paths.snapshot.Snapshot.link``."""
+        return self.now.link(name, k, labels)
 
     def relations_of(
         self, topic: Any, hops: int = 2, k: int = 100, examples: int = 3, labels: Any = ()
     ) -> Neighbourhood:
-        """The relations that leave a topic (a term, a name, or several), for a language model's planner.
-
-        All that one relation leads to, then two of them, up to ``hops``; of each length the ``k`` that lead
-        to most nodes, and on only from these. Each has the number of distinct nodes that it leads to, the
-        topics aside, and ``examples`` of them, evenly spread. Names are those that ``retrieve`` takes, each
-        of one predicate only; what nodes are labelled by (``rdfs:label``, …) is left out. Each hop looks once
-        at every edge of the graph. ``labels`` are as for ``link``.
-
-        Raises QueryError for a topic that is a name of no node, ValueError for numbers that make no sense,
-        LimitError for more memory than a query may take.
-        """
-        return neighbourhood(self, topic, hops, k, examples, labels)
+        """The relations that leave a topic: ``spaseq.paths.snapshot.Snapshot.relations_of``."""
+        return self.now.relations_of(topic, hops, k, examples, labels)
 
     # --- queries
 
@@ -218,14 +232,13 @@ class KnowledgeGraph:
         self, expression: str | Expression, sources: Any = None, targets: Any = None, limit: int | None = None
     ) -> Pairs:
         """The distinct pairs of nodes that a path joins; see ``spaseq.paths.pairs.find_pairs``."""
-        _not_negative("limit", limit)
-        return find_pairs(self, expression, sources, targets, limit)
+        return self.now.pairs(expression, sources, targets, limit)
 
     def batches(
         self, expression: str | Expression, sources: Any = None, targets: Any = None
     ) -> Iterator[Pairs]:
         """The same pairs in batches, as they are found, however many: ``spaseq.paths.pairs.find_batches``."""
-        return find_batches(self, expression, sources, targets)
+        return self.now.batches(expression, sources, targets)
 
     def paths(
         self,
@@ -237,29 +250,13 @@ class KnowledgeGraph:
         max_paths: int | None = None,
     ) -> Paths:
         """The paths, as an iterator that looks for them when asked: ``spaseq.paths.search.find_paths``."""
-        _not_negative("max_paths", max_paths)
-        return find_paths(self, expression, sources, targets, mode, shortest, max_paths)
+        return self.now.paths(expression, sources, targets, mode, shortest, max_paths)
 
     def check(
         self, expression: str | Expression, sources: Any = None, targets: Any = None
     ) -> tuple[str, ...]:
         """What is doubtful about a query on this graph: predicates without edges, ends that are no nodes."""
-        compiled = self.compile(expression)
-        prefixes = compiled.expression.prefixes
-        used = [p for symbol in read(compiled.expression.root)
-                for p in ([c.predicate for c in symbol.conditions] if isinstance(symbol, NodeTest)
-                          else symbol.predicates)]  # fmt: skip
-        missing = [p for p in dict.fromkeys(used) if self._find(p, self.contents.predicate_of) is None]
-        doubts = [self._unknown(p, prefixes) for p in missing]
-        for ends in (sources, targets):
-            strangers = () if ends is None else self.numbers(ends)[1]
-            doubts += [f"the graph has no node {print_term(term, prefixes)}" for term in strangers]
-        return tuple(doubts)
-
-    def _unknown(self, predicate: NamedNode, prefixes: Mapping[str, str]) -> str:
-        alike = self.names.alike(local_name(predicate))
-        hint = f": did you mean {print_name(alike, prefixes)}?" if alike else ""
-        return f"no edge has the predicate {print_name(predicate, prefixes)}{hint}"
+        return self.now.check(expression, sources, targets)
 
     def graphframe(self, spark: Any = None) -> Any:
         """The graph as a ``graphframes.GraphFrame``, for its algorithms: ``spaseq.spark.graphframe``.
@@ -269,55 +266,6 @@ class KnowledgeGraph:
         from spaseq.spark import graphframe, session  # here, because it needs PySpark
 
         return graphframe(spark or session("local[*]"), self)
-
-    # --- what the backends stand on
-
-    @property
-    def relations(self) -> Relations:
-        """The edges as CSR arrays, a row per relation."""
-        relations = self._relations
-        if relations is None or self._is_too_large(relations):
-            with self._lock:
-                relations = self._relations
-                if relations is None or self._is_too_large(relations):
-                    relations = self._relations = Relations(
-                        self.contents.edges,
-                        self.contents.both_ways(),
-                        lambda predicate: self._find(predicate, self.contents.predicate_of),
-                        lambda node: self._find(node, self.contents.node_of),
-                    )
-                    self._product.cache_clear()  # what is being asked keeps its own
-        return relations
-
-    def _is_too_large(self, relations: Relations) -> bool:
-        """Whether what queries have added to the edges is better forgotten."""
-        most = self.limits.query_bytes
-        return most is not None and relations.added > most
-
-    def _compile(self, expression: str | Expression) -> Compiled:
-        """The automaton of an expression, with the graph's prefixes. Kept."""
-        if isinstance(expression, str):
-            expression = parse(expression, self.prefixes)
-        elif not isinstance(expression, Expression):
-            raise TypeError(f"not a path expression: {expression!r}")
-        return compile_path(expression)
-
-    def product(self, expression: str | Expression, *, backwards: bool = False) -> Product:
-        """The moves of an expression's automaton bound to this graph's CSR arrays. Kept."""
-        return self._product(expression, backwards)
-
-    def _bind(self, expression: str | Expression, backwards: bool) -> Product:
-        found: Moves = moves(self.compile(expression))
-        found = found.reversed() if backwards else found
-        return Product(self.relations, found, self.nodes, self.memory(expression))
-
-    def memory(self, query: str | Expression) -> Memory:
-        """What a query may take of memory."""
-        return Memory(self.limits, query)
-
-    def numbers(self, values: Any) -> tuple[Ids, tuple[Term, ...]]:
-        """Terms, or one term, as distinct numbers of nodes; and those that are no nodes of the graph."""
-        return self._numbering.numbers(values)
 
 
 def load(
@@ -344,7 +292,7 @@ def load(
                 f"{fspath(source)}: format={format!r} is for other files: a graph that spaseq saved"
             )
         return open_kept(source, prefixes, limits)
-    return KnowledgeGraph(in_memory(load_triples(source, format)), prefixes, limits)
+    return KnowledgeGraph(Snapshot(in_memory(load_triples(source, format)), prefixes, limits))
 
 
 def _is_kept(path: Path) -> bool:
@@ -352,15 +300,3 @@ def _is_kept(path: Path) -> bool:
         return is_kept(path)
     except OSError:
         return False  # what reads it says why
-
-
-def print_name(predicate: NamedNode, prefixes: Mapping[str, str]) -> str:
-    """A predicate as an expression writes it."""
-    from spaseq.paths.expression import Step
-
-    return show(Step((predicate,)), prefixes)
-
-
-def _not_negative(name: str, number: int | None) -> None:
-    if number is not None and number < 0:
-        raise ValueError(f"{name}={number}: ask for at least 0, or None for all")

@@ -27,6 +27,7 @@ from spaseq.paths.ranking import CachedEmbed
 from spaseq.paths.retrieval import Budget, retrieve
 from spaseq.paths.retrieved import Retrieval
 from spaseq.paths.shown import path_json
+from spaseq.paths.snapshot import Snapshot
 
 _TOLD: Final = logging.getLogger("spaseq")
 
@@ -76,33 +77,34 @@ class SpaseqRetriever(BaseRetriever):
     def model_post_init(self, context: Any, /) -> None:
         """Labels that no edge has are no labels. Vectors are kept as long as the retriever."""
         super().model_post_init(context)
-        label_predicates(self.graph, self.labels)
+        label_predicates(self.graph.now, self.labels)
         if self.embeddings is not None:
             self._embed = CachedEmbed(self.embeddings.embed_documents)
 
     def retrieval(self, question: str, config: RunnableConfig | None = None) -> Retrieval:
         """All that was found, the topics and what was left out included."""
         names = self._ask(_TOPICS.format(question=question), config)
-        topics = self._topics(names)
+        graph = self.graph.now
+        topics = self._topics(graph, names)
         expressions: list[Any] = []
         if topics:
-            around = self.graph.relations_of(topics, self.hops)
-            called = ", ".join(self.graph.names.node(topic) for topic in topics)
+            around = graph.relations_of(topics, self.hops)
+            called = ", ".join(graph.names.node(topic) for topic in topics)
             plan = _PLAN.format(topics=called, relations=around.text(), question=question)
             expressions = self._ask(plan, config)
         found = retrieve(
-            self.graph, expressions, topics, self.k, self._embed, self.budget, question=question
+            graph, expressions, topics, self.k, self._embed, self.budget, question=question
         )  # fmt: skip
         for rejected in found.rejected:
             _TOLD.warning("left out %s: %s", rejected.expression, rejected.reason)
         return found
 
-    def _topics(self, names: list[Any]) -> list[int]:
+    def _topics(self, graph: Snapshot, names: list[Any]) -> list[int]:
         """The nodes that are called so."""
         found = dict[int, None]()
         for name in map(str, names):
             try:
-                nodes, strangers, _ = find_topics(self.graph, name, self.labels)
+                nodes, strangers, _ = find_topics(graph, name, self.labels)
             except QueryError as error:
                 _TOLD.warning("left out %s: %s", name, error)
             else:

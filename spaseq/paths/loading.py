@@ -177,6 +177,19 @@ def _collected(triples: Iterable[tuple[Any, Any, Any]], prefixes: Mapping[str, s
     return found
 
 
+def triples_of(source: Any) -> Iterator[tuple[Term, Term, Term]]:
+    """The triples of what is in memory: an rdflib graph, a table, an iterable. Raises KnowledgeError."""
+    if isinstance(source, str | PathLike):
+        name = fspath(source)
+        raise KnowledgeError(
+            f"{name!r} is a file's name: spaseq.paths.load reads files, and these are triples"
+        )
+    if hasattr(source, "namespaces") and hasattr(source, "triples"):
+        return _checked(source.triples((None, None, None)))
+    is_table = hasattr(source, "column_names") or hasattr(source, "columns")
+    return _checked(_table(source) if is_table else source)
+
+
 def _checked(triples: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[Term, Term, Term]]:
     for number, triple in enumerate(triples, 1):
         try:

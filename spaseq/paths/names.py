@@ -23,7 +23,7 @@ from spaseq.paths.linking.index import Index, key
 from spaseq.terms import Term
 
 if TYPE_CHECKING:
-    from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 #: Predicates whose values are what a node is called.
 LABELS: Final = (
@@ -48,7 +48,7 @@ _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 class Names:
     """The labels of a graph's terms, and its predicates by name. All are kept; threads may share them."""
 
-    def __init__(self, graph: KnowledgeGraph, index: Index | None = None) -> None:
+    def __init__(self, graph: Snapshot, index: Index | None = None) -> None:
         """``index``: that of the predicates, if it is there already."""
         self._graph = graph
         self._used = [iri for iri in LABELS if graph.predicate_number(iri) is not None]

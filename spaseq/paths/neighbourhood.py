@@ -28,7 +28,7 @@ from spaseq.paths.shown import one_line
 from spaseq.results._json import json_term
 
 if TYPE_CHECKING:
-    from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 #: What looking for the edges of some nodes takes for each edge of the graph, and for each one found.
 _LOOKING_BYTES: Final = 1
@@ -58,7 +58,7 @@ class Neighbourhood:
     there are more relation paths of one length than were wanted.
     """
 
-    graph: KnowledgeGraph = field(repr=False)
+    graph: Snapshot = field(repr=False)
     topics: tuple[int, ...]
     paths: tuple[RelationPath, ...] = field(repr=False)
     truncated: bool
@@ -101,7 +101,7 @@ class Neighbourhood:
 
 
 def neighbourhood(
-    graph: KnowledgeGraph, topic: Any, hops: int, k: int, examples: int, labels: Any
+    graph: Snapshot, topic: Any, hops: int, k: int, examples: int, labels: Any
 ) -> Neighbourhood:
     """What ``KnowledgeGraph.relations_of`` gives."""
     for name, number, least in (("hops", hops, 1), ("k", k, 0), ("examples", examples, 0)):
@@ -138,7 +138,7 @@ class _Reached:
     nodes: Ids | Nodes
 
 
-def _further(graph: KnowledgeGraph, reached: Sequence[_Reached], taken: Ids) -> Iterator[_Reached]:
+def _further(graph: Snapshot, reached: Sequence[_Reached], taken: Ids) -> Iterator[_Reached]:
     """One relation more for each, in all ways that lead to other nodes than those ``taken``."""
     if not reached:
         return
@@ -177,7 +177,7 @@ def _leaving(
     yield from zip(predicates.tolist(), np.split(ends, begins[1:]), strict=False)
 
 
-def _path(graph: KnowledgeGraph, reached: _Reached, examples: int) -> RelationPath:
+def _path(graph: Snapshot, reached: _Reached, examples: int) -> RelationPath:
     names = tuple(
         ("^" if inverse else "") + graph.names.unmistakable(predicate)
         for predicate, inverse in reached.relations

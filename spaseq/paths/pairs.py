@@ -30,7 +30,7 @@ from spaseq.paths.workspace import Workspace
 from spaseq.terms import Term
 
 if TYPE_CHECKING:
-    from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 __all__ = ["Pairs", "PairsPlan", "Search", "find_pairs", "plan_pairs", "rare_cut"]
 
@@ -57,7 +57,7 @@ class Pairs:
     ``truncated``: there are more than ``limit``.
     """
 
-    graph: KnowledgeGraph
+    graph: Snapshot
     begins: Ids
     offsets: Ids
     others: Nodes
@@ -129,7 +129,7 @@ class PairsPlan(NamedTuple):
         return flags
 
 
-def plan_pairs(graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any) -> PairsPlan:
+def plan_pairs(graph: Snapshot, expression: str | Expression, sources: Any, targets: Any) -> PairsPlan:
     """How to find the pairs of an expression; see ``find_pairs``."""
     with graph.workspaces.borrow(graph.memory(expression)) as workspace:
         asked = _asked(graph, expression, sources, targets)
@@ -137,7 +137,7 @@ def plan_pairs(graph: KnowledgeGraph, expression: str | Expression, sources: Any
 
 
 def find_pairs(
-    graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any, limit: int | None
+    graph: Snapshot, expression: str | Expression, sources: Any, targets: Any, limit: int | None
 ) -> Pairs:
     """The distinct pairs that a path of the expression joins, at most ``limit`` of them.
 
@@ -161,7 +161,7 @@ def find_pairs(
 
 
 def find_batches(
-    graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any
+    graph: Snapshot, expression: str | Expression, sources: Any, targets: Any
 ) -> Iterator[Pairs]:
     """The pairs of ``find_pairs``, some 2^16 at a time, as they are found: memory holds no more of them."""
     asked = _asked(graph, expression, sources, targets)
@@ -178,7 +178,7 @@ def find_batches(
     return Asked(found())
 
 
-def _strangers(graph: KnowledgeGraph, plan: PairsPlan) -> Pairs:
+def _strangers(graph: Snapshot, plan: PairsPlan) -> Pairs:
     """Terms that are no nodes, each with itself."""
     count = len(plan.strangers)
     alone = np.arange(graph.nodes, graph.nodes + count, dtype=np.int64)
@@ -200,16 +200,14 @@ class _Asked(NamedTuple):
     wanted: Given | None
 
 
-def _asked(graph: KnowledgeGraph, expression: str | Expression, sources: Any, targets: Any) -> _Asked:
+def _asked(graph: Snapshot, expression: str | Expression, sources: Any, targets: Any) -> _Asked:
     forward = graph.product(expression)
     given = None if sources is None else graph.numbers(sources)
     wanted = None if targets is None else graph.numbers(targets)
     return _Asked(forward, given, wanted)
 
 
-def _plan(
-    graph: KnowledgeGraph, expression: str | Expression, asked: _Asked, workspace: Workspace
-) -> PairsPlan:
+def _plan(graph: Snapshot, expression: str | Expression, asked: _Asked, workspace: Workspace) -> PairsPlan:
     forward, given, wanted = asked
     strangers = forward.strangers(given, wanted) if forward.anywhere else ()
     starts = None if given is None else given[0]
@@ -231,7 +229,7 @@ def _plan(
 
 
 def cheaper_end(
-    graph: KnowledgeGraph, expression: str | Expression, starts: Ids | None, ends: Ids | None
+    graph: Snapshot, expression: str | Expression, starts: Ids | None, ends: Ids | None
 ) -> tuple[int, bool]:
     """How many edges the first moves look at from the better end, and whether that is the far one.
 

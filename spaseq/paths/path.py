@@ -10,7 +10,7 @@ from spaseq.language.printer import print_term
 from spaseq.terms import Term
 
 if TYPE_CHECKING:
-    from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Path:
     ``graph.nodes``.
     """
 
-    graph: KnowledgeGraph = field(repr=False, compare=False)
+    graph: Snapshot = field(repr=False, compare=False)
     nodes: tuple[int, ...]
     predicates: tuple[int, ...]
     forward: tuple[bool, ...]

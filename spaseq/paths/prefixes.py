@@ -24,7 +24,7 @@ from spaseq.paths.moves import Move, Tests
 from spaseq.paths.path import Path
 
 if TYPE_CHECKING:
-    from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 Flags = npt.NDArray[np.bool_]
 
@@ -53,7 +53,7 @@ class Reading:
 class Prefixes:
     """The automata of several expressions as one. State 0 is the initial one, others are made when asked."""
 
-    def __init__(self, graph: KnowledgeGraph, expressions: Sequence[str | Expression]) -> None:
+    def __init__(self, graph: Snapshot, expressions: Sequence[str | Expression]) -> None:
         self.graph = graph
         automata = [graph.product(expression).automaton for expression in expressions]
         self._accepting = {(i, q) for i, automaton in enumerate(automata) for q in automaton.accepting}

@@ -94,6 +94,11 @@ class Relations:
         self._passing: dict[Condition, Flags] = {}
 
     @property
+    def ways(self) -> tuple[Nodes, Nodes]:
+        """What ``both_ways`` gave of the edges."""
+        return self._heads, self._targets[: self._own]
+
+    @property
     def added(self) -> int:
         """How many bytes were added to the edges by what was asked for."""
         targets = self._targets.itemsize * (len(self._targets) - self._own)

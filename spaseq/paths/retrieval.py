@@ -49,6 +49,7 @@ from spaseq.paths.wanted import Weighted, read_expressions
 
 if TYPE_CHECKING:
     from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 #: Scores that differ by less are equal: what is left of it depends on the machine.
 _DIGITS: Final = 9
@@ -83,7 +84,7 @@ class Question:
 
 
 def retrieve(
-    graph: KnowledgeGraph,
+    graph: KnowledgeGraph | Snapshot,
     expressions: Iterable[Weighted] | str | Expression,
     topic: Any,
     k: int = 10,
@@ -122,13 +123,14 @@ def retrieve(
     more memory than ``graph.limits`` lets a query take.
     """
     settings = _settings(k, embed, budget, mode, returning)
+    graph = graph.now
     plan = _plan(graph, Question(expressions, topic, question), settings.choice, labels)
     (found,) = _answers(graph, [plan], settings)
     return found
 
 
 def retrieve_many(
-    graph: KnowledgeGraph,
+    graph: KnowledgeGraph | Snapshot,
     questions: Iterable[Question],
     k: int = 10,
     embed: Embed | None = None,
@@ -149,7 +151,7 @@ def retrieve_many(
     question.
     """
     settings = _settings(k, embed, budget, mode, returning)
-    plans = list[Plan]()
+    graph, plans = graph.now, list[Plan]()
     for place, asked in enumerate(questions):
         try:
             plans.append(_plan(graph, asked, settings.choice, labels))
@@ -179,7 +181,7 @@ def _settings(k: int, embed: Embed | None, budget: Budget | None, mode: str, ret
     return _Settings(k, embed or hashed_words, budget or Budget(), choice, returning)
 
 
-def _plan(graph: KnowledgeGraph, asked: Question, choice: Choice, labels: Any) -> Plan:
+def _plan(graph: Snapshot, asked: Question, choice: Choice, labels: Any) -> Plan:
     usable, rejected, warnings = read_expressions(graph, asked.expressions, choice.mode)
     found, strangers, linked = topics(graph, asked.topic, labels)
     return Plan(
@@ -187,7 +189,7 @@ def _plan(graph: KnowledgeGraph, asked: Question, choice: Choice, labels: Any) -
     )  # fmt: skip
 
 
-def _answers(graph: KnowledgeGraph, plans: list[Plan], settings: _Settings) -> list[Retrieval]:
+def _answers(graph: Snapshot, plans: list[Plan], settings: _Settings) -> list[Retrieval]:
     together = Together(graph, settings.choice.mode, settings.budget.paths, returning=settings.returning)
     found = dict[int, Retrieval]()
     for batch in _batches(together.walk(plans), graph.limits.query_bytes):
@@ -235,9 +237,7 @@ def _likeness(batch: list[Walked], embed: Embed) -> list[dict[str, float]]:
     ]
 
 
-def _answer(
-    graph: KnowledgeGraph, walked: Walked, likeness: dict[str, float], settings: _Settings
-) -> Retrieval:
+def _answer(graph: Snapshot, walked: Walked, likeness: dict[str, float], settings: _Settings) -> Retrieval:
     candidates = _rank(walked, likeness)
     chosen, tokens = _within(candidates, settings.k, settings.budget, graph.names)
     plan = walked.plan

@@ -15,7 +15,7 @@ from spaseq.paths.shown import Numbers, path_json, rdf, triple, triple_text
 from spaseq.results._json import json_term
 
 if TYPE_CHECKING:
-    from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Retrieval:
     paths was too small for all. ``tokens``: what the text has of them.
     """
 
-    graph: KnowledgeGraph = field(repr=False)
+    graph: Snapshot = field(repr=False)
     question: str | None
     topics: tuple[int, ...]
     paths: tuple[Ranked, ...] = field(repr=False)

@@ -37,7 +37,7 @@ from spaseq.paths.product import Product
 from spaseq.paths.workspace import Workspace
 
 if TYPE_CHECKING:
-    from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 
 #: What a node takes on the path that is looked at, and a path in the making, with all that belongs to it.
@@ -69,7 +69,7 @@ class Paths(Asked[Path]):
 
 
 def find_paths(
-    graph: KnowledgeGraph,
+    graph: Snapshot,
     expression: str | Expression,
     sources: Any,
     targets: Any,
@@ -114,7 +114,7 @@ class _Between(NamedTuple):
 
 @contextmanager
 def _between(
-    graph: KnowledgeGraph,
+    graph: Snapshot,
     expression: str | Expression,
     memory: Memory,
     begins: Ids | None,
@@ -136,7 +136,7 @@ def _between(
 
 
 def _all(
-    graph: KnowledgeGraph, forward: Product, backward: Product, memory: Memory, between: _Between, mode: Mode
+    graph: Snapshot, forward: Product, backward: Product, memory: Memory, between: _Between, mode: Mode
 ) -> Iterator[Path]:
     begins, ends, inside = between
     with graph.workspaces.borrow(memory) as one, graph.workspaces.borrow(memory) as other:
@@ -163,7 +163,7 @@ def _able(product: Product, distance: Nodes, nodes: Ids) -> list[int]:
 
 
 def _from(
-    graph: KnowledgeGraph,
+    graph: Snapshot,
     expansion: Expansion,
     source: int,
     wanted: frozenset[int] | None,
@@ -224,7 +224,7 @@ def _edge(before: int, predicate: int, forward: bool, after: int) -> tuple[int, 
 
 
 def _shortest(
-    graph: KnowledgeGraph,
+    graph: Snapshot,
     forward: Product,
     backward: Product,
     memory: Memory,
@@ -263,7 +263,7 @@ class _Trace:
         self.forward = forward
         self.length: int = before.length + 1 if before else 0
 
-    def path(self, graph: KnowledgeGraph) -> Path:
+    def path(self, graph: Snapshot) -> Path:
         traces = [self, *self.earlier()][::-1]
         return Path(
             graph,
@@ -280,7 +280,7 @@ class _Trace:
 
 
 def _best_first(
-    graph: KnowledgeGraph,
+    graph: Snapshot,
     expansion: Expansion,
     start: int,
     end: int,
@@ -368,7 +368,7 @@ class _Distances:
     The arrays are the workspace's, where what is near is marked.
     """
 
-    def __init__(self, graph: KnowledgeGraph, product: Product, workspace: Workspace) -> None:
+    def __init__(self, graph: Snapshot, product: Product, workspace: Workspace) -> None:
         self._graph = graph
         self._product = product
         self._workspace = workspace

@@ -13,7 +13,7 @@ from spaseq.paths.path import Path
 from spaseq.results._json import json_term
 
 if TYPE_CHECKING:
-    from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 #: An edge by the numbers of subject, predicate and object.
 Numbers = tuple[int, int, int]
@@ -42,7 +42,7 @@ def path_json(path: Path) -> dict[str, Any]:
     }
 
 
-def rdf(graph: KnowledgeGraph, edges: Iterable[Numbers]) -> rdflib.Graph:
+def rdf(graph: Snapshot, edges: Iterable[Numbers]) -> rdflib.Graph:
     """Triples as an rdflib graph, with the prefixes of theirs."""
     found = rdflib.Graph()
     for prefix, namespace in graph.prefixes.items():
@@ -52,7 +52,7 @@ def rdf(graph: KnowledgeGraph, edges: Iterable[Numbers]) -> rdflib.Graph:
     return found
 
 
-def triple(graph: KnowledgeGraph, edge: Numbers) -> tuple[RdflibTerm, RdflibTerm, RdflibTerm]:
+def triple(graph: Snapshot, edge: Numbers) -> tuple[RdflibTerm, RdflibTerm, RdflibTerm]:
     """An edge as terms."""
     s, p, o = edge
     return graph.term(s), graph.predicate(p), graph.term(o)

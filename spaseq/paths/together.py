@@ -21,7 +21,7 @@ from spaseq.paths.wanted import Usable
 from spaseq.terms import Term
 
 if TYPE_CHECKING:
-    from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 #: What ranking takes for a path, and for the vector of its text.
 _RANKED_BYTES: Final = 2_000
@@ -70,7 +70,7 @@ class Walked:
 class Together:
     """Walks for questions of one graph. ``most``: so many paths for each question, prefixes included."""
 
-    def __init__(self, graph: KnowledgeGraph, mode: Mode, most: int | None, *, returning: bool) -> None:
+    def __init__(self, graph: Snapshot, mode: Mode, most: int | None, *, returning: bool) -> None:
         self._graph = graph
         self._mode = mode
         self._most = most

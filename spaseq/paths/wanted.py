@@ -14,7 +14,7 @@ from spaseq.paths.names import Names
 from spaseq.paths.retrieved import Rejected
 
 if TYPE_CHECKING:
-    from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 #: Relation names, or an expression as text or tree; with a weight or without.
 Relations: TypeAlias = "Sequence[str] | str | Expression"
@@ -31,7 +31,7 @@ class Usable:
 
 
 def read_expressions(
-    graph: KnowledgeGraph, expressions: Iterable[Weighted] | str | Expression, mode: Mode
+    graph: Snapshot, expressions: Iterable[Weighted] | str | Expression, mode: Mode
 ) -> tuple[list[Usable], list[Rejected], list[str]]:
     """The expressions that can be used, those that cannot, and what is doubtful."""
     given = [expressions] if isinstance(expressions, str | Expression) else list(expressions)

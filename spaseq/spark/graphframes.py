@@ -35,6 +35,7 @@ from spaseq.paths.expression import Expression
 from spaseq.paths.knowledge import KnowledgeGraph
 from spaseq.paths.moves import Moves, moves
 from spaseq.paths.parser import parse
+from spaseq.paths.snapshot import Snapshot
 from spaseq.spark._edges import PAIRS, directed, steps, texts, without_edges
 
 #: graphframes.GraphFrame: the package has no types of use here.
@@ -62,12 +63,13 @@ _NO_METHOD: Final = re.compile(r"Py4JException: Method (\w+)\(.*\) does not exis
 _ENDLESS: Final = 2**31 - 1
 
 
-def graphframe(spark: SparkSession, graph: KnowledgeGraph) -> GraphFrame:
+def graphframe(spark: SparkSession, graph: KnowledgeGraph | Snapshot) -> GraphFrame:
     """The graph as a ``graphframes.GraphFrame``, for path queries and for its own algorithms.
 
     ``vertices``: ``id``; ``edges``: ``src``, ``dst``, ``relationship``; terms as N-Triples. Raises
     EngineError where the session has no GraphFrames.
     """
+    graph = graph.now
     nodes = pa.array([str(graph.ox_term(node)) for node in range(graph.nodes)], pa.string())
     names = pa.array([str(graph.ox_predicate(p)) for p in range(graph.predicates)], pa.string())
     s, p, o = graph.edges()

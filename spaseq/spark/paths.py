@@ -20,6 +20,7 @@ from spaseq.paths.memory import Memory
 from spaseq.paths.pairs import plan_pairs
 from spaseq.paths.product import Arrays
 from spaseq.paths.reach import Search
+from spaseq.paths.snapshot import Snapshot
 from spaseq.paths.workspace import Workspace
 from spaseq.spark._edges import PAIRS
 
@@ -46,7 +47,7 @@ class _Shipped:
 
 def path_pairs(
     spark: SparkSession,
-    graph: KnowledgeGraph,
+    graph: KnowledgeGraph | Snapshot,
     expression: str | Expression,
     sources: Any = None,
     targets: Any = None,
@@ -56,6 +57,7 @@ def path_pairs(
     Columns: ``source`` and ``target``, terms as N-Triples. The graph's arrays go to every executor once; for
     a graph that does not fit there, see ``path_pairs_of_edges``.
     """
+    graph = graph.now
     plan = plan_pairs(graph, expression, sources, targets)
     terms = pa.array([str(graph.ox_term(node)) for node in range(graph.nodes)], pa.string())
     arrays = plan.product.arrays(alone=True)

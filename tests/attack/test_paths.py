@@ -455,7 +455,7 @@ def test_an_index_is_forgotten_when_it_grows_too_large() -> None:
     for number in range(200):
         text = f":a/(:b|!:x{number})/[:a]/:a"
         assert found_pairs(text)(graph) == found_pairs(text)(fresh)
-    assert graph.relations.added < 1 << 15 < fresh.relations.added
+    assert graph.now.relations.added < 1 << 15 < fresh.now.relations.added
 
 
 # --- texts

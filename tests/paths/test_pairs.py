@@ -15,7 +15,7 @@ import spaseq
 from spaseq.errors import QueryMeaningError
 from spaseq.interop import from_rdflib
 from spaseq.limits import Limits
-from spaseq.paths import KnowledgeGraph, Pairs, knowledge, load, pairs, reach, workspace
+from spaseq.paths import KnowledgeGraph, Pairs, load, pairs, reach, snapshot, workspace
 from spaseq.paths.explain import explain
 from spaseq.paths.expression import Expression, Path
 from spaseq.paths.memory import Memory
@@ -124,7 +124,7 @@ def test_in_chunks_on_copied_arrays(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "_WORTH", 1)
         patch.setattr(pairs, "_RARER", rarer)
-        plan = pairs.plan_pairs(graph, Expression(path, {}, parse("<urn:x>").source), sources, targets)
+        plan = pairs.plan_pairs(graph.now, Expression(path, {}, parse("<urn:x>").source), sources, targets)
     room = workspace.Workspace(graph.nodes, Memory(Limits(), "a path"))
     arrays = plan.product.arrays(alone=True)
     found: Found = {(term, term) for term in plan.strangers}
@@ -141,7 +141,7 @@ def test_in_chunks_on_copied_arrays(
 @given(graphs(edges=20), paths)
 def test_every_path_takes_one_edge_of_the_cut(triples: frozenset[Triple], path: Path) -> None:
     graph = load(triples)
-    product = graph.product(Expression(path, {}, parse("<urn:x>").source))
+    product = graph.now.product(Expression(path, {}, parse("<urn:x>").source))
     if (cut := product.cut) is None:
         return
     assert cut.edges == sum(product.relations.size(row) for _, row, _ in cut.moves)
@@ -382,7 +382,7 @@ def test_pairs_say_how_many_they_are() -> None:
 
 def test_very_many_pairs_are_shown_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "_SHOWN", 7)
-    monkeypatch.setattr(knowledge, "_MOST_SHOWN", 20)
+    monkeypatch.setattr(snapshot, "_MOST_SHOWN", 20)
     graph = load(CHAIN, {"": "urn:"})
     for ends_ in ((None, None), (None, [":50", ":70"]), ([":90", ":nobody", ":100"], None)):
         found = graph.pairs(":p*", *ends_)

@@ -13,7 +13,6 @@ import rdflib
 
 from spaseq.errors import QueryMeaningError, RetrievalError
 from spaseq.paths import Budget, KnowledgeGraph, Retrieval, load, retrieve
-from spaseq.paths.names import Names
 from spaseq.paths.ranking import cosine, count_tokens, hashed_words
 
 BASE = "http://example.org/"
@@ -278,7 +277,7 @@ def test_local_names(iri: str, name: str) -> None:
     graph = load([(iri, "urn:p", "x")])
     found = graph.node(iri)
     assert found is not None
-    assert Names(graph).node(found) == name
+    assert graph.names.node(found) == name
 
 
 def test_the_same_again(films: KnowledgeGraph) -> None:

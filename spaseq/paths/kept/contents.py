@@ -51,7 +51,7 @@ class Contents(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InMemory:
-    """What was loaded."""
+    """What was loaded. ``ways``: both of them, where they are known already."""
 
     prefixes: Mapping[str, str]
     dictionary: Dictionary
@@ -60,6 +60,7 @@ class InMemory:
     predicate_ids: Ids
     predicate_of: Nodes
     edges: Edges
+    ways: tuple[Nodes, Nodes] | None = None
     file: None = None
 
     @property
@@ -75,7 +76,7 @@ class InMemory:
         return len(self.edges)
 
     def both_ways(self) -> tuple[Nodes, Nodes]:
-        return both_ways(self.edges)
+        return self.ways or both_ways(self.edges)
 
 
 def in_memory(loaded: Loaded) -> InMemory:
@@ -152,9 +153,9 @@ def arrays_of(contents: Contents) -> dict[str, Array]:
     return {
         **{f"table.{name}": array for name, array in zip(_TABLE, terms, strict=True)},
         "node_ids": contents.node_ids,
-        "node_of": contents.node_of,
+        "node_of": _padded(contents.node_of, dictionary.limit),
         "predicate_ids": contents.predicate_ids,
-        "predicate_of": contents.predicate_of,
+        "predicate_of": _padded(contents.predicate_of, dictionary.limit),
         "edges.s": edges.s,
         "edges.p": edges.p,
         "edges.o": edges.o,
@@ -162,6 +163,11 @@ def arrays_of(contents: Contents) -> dict[str, Array]:
         "heads": heads,
         "targets": targets,
     }
+
+
+def _padded(numbers: Nodes, limit: int) -> Nodes:
+    """Numbers by id for all ids: of a graph that others have added terms to since."""
+    return np.concatenate([numbers, np.full(limit - len(numbers), -1, dtype=np.int32)])
 
 
 def facts_of(contents: Contents, prefixes: Mapping[str, str]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from spaseq.paths.linking.index import Index
 
 if TYPE_CHECKING:
     from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 #: What a graph is called that came by a pipe, not from a file.
 _PICKLED: Final = "<pickled graph>"
@@ -31,7 +32,7 @@ _PREDICATES: Final = "names.predicates."
 SUFFIX: Final = ".spaseq"
 
 
-def save(graph: KnowledgeGraph, file: str | PathLike[str], origin: Origin | None = None) -> None:
+def save(graph: Snapshot, file: str | PathLike[str], origin: Origin | None = None) -> None:
     """A graph to a file, which ``open`` maps. What is there already is replaced at once, or stays.
 
     Raises KnowledgeError if it cannot be written.
@@ -60,7 +61,7 @@ def build(
 
     origin = _origin(Path(fspath(source)), Path(fspath(file)))
     graph = load(source, format=format, limits=limits)
-    save(graph, file, origin)
+    save(graph.now, file, origin)
     return graph
 
 
@@ -85,14 +86,14 @@ def open(
     Raises KnowledgeError for a file that is damaged, of another version, or older than what it was made of.
     """
     path = Path(fspath(file))
-    return _graph(_fresh(path), prefixes, limits)
+    return _living(_graph(_fresh(path), prefixes, limits))
 
 
 def check_file(file: str | PathLike[str]) -> KnowledgeGraph:
     """Check all of a file, and give its graph. KnowledgeError as by ``open``, or for any block."""
     kept = _fresh(Path(fspath(file)))
     check(kept)
-    return _graph(kept)
+    return _living(_graph(kept))
 
 
 def _fresh(path: Path) -> KeptFile:
@@ -103,7 +104,7 @@ def _fresh(path: Path) -> KeptFile:
     return kept
 
 
-def pickled(graph: KnowledgeGraph) -> tuple[Any, ...]:
+def pickled(graph: Snapshot) -> tuple[Any, ...]:
     """How pickle makes a graph anew: one that was opened, from its file, which both sides then share."""
     kept = graph.file
     if kept is not None and kept.name != _PICKLED:
@@ -113,28 +114,32 @@ def pickled(graph: KnowledgeGraph) -> tuple[Any, ...]:
     return _of_bytes, (file.getvalue(), graph.limits)
 
 
-def _reopened(
-    name: str, facts: Mapping[str, Any], prefixes: Mapping[str, str], limits: Limits
-) -> KnowledgeGraph:
+def _reopened(name: str, facts: Mapping[str, Any], prefixes: Mapping[str, str], limits: Limits) -> Snapshot:
     kept = mapped(Path(name))
     if kept.facts != facts:
         raise KnowledgeError(f"{name}: this is no longer the graph that was pickled")
     return _graph(kept, prefixes, limits)
 
 
-def _of_bytes(data: bytes, limits: Limits) -> KnowledgeGraph:
+def _of_bytes(data: bytes, limits: Limits) -> Snapshot:
     return _graph(KeptFile(_PICKLED, bytearray(data)), None, limits)
 
 
 def _graph(
     kept: KeptFile, prefixes: Mapping[str, str] | None = None, limits: Limits | None = None
-) -> KnowledgeGraph:
+) -> Snapshot:
+    from spaseq.paths.snapshot import Snapshot
+
+    return Snapshot(Mapped(kept), prefixes, limits)
+
+
+def _living(graph: Snapshot) -> KnowledgeGraph:
     from spaseq.paths.knowledge import KnowledgeGraph
 
-    return KnowledgeGraph(Mapped(kept), prefixes, limits)
+    return KnowledgeGraph(graph)
 
 
-def _parts(graph: KnowledgeGraph) -> tuple[dict[str, Any], dict[str, Array]]:
+def _parts(graph: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
     contents = graph.contents
     arrays = arrays_of(contents)
     for prefix, more in ((_NODES, graph.linker.arrays()), (_PREDICATES, graph.names.index.arrays())):

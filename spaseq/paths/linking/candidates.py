@@ -22,7 +22,7 @@ from spaseq.results._json import json_term
 from spaseq.terms import Term
 
 if TYPE_CHECKING:
-    from spaseq.paths.knowledge import KnowledgeGraph
+    from spaseq.paths.snapshot import Snapshot
 
 #: Predicates whose values are what else a node is called.
 _OTHERS: Final = (
@@ -89,7 +89,7 @@ class Linker:
     degrees: Nodes
 
     @classmethod
-    def of(cls, graph: KnowledgeGraph, labels: Iterable[int] = ()) -> Linker:
+    def of(cls, graph: Snapshot, labels: Iterable[int] = ()) -> Linker:
         """Of a graph, by the values of ``labels``, too, which are numbers of predicates."""
         s, _, o = graph.edges()
         degrees = np.bincount(s, minlength=graph.nodes) + np.bincount(o, minlength=graph.nodes)
@@ -106,7 +106,7 @@ class Linker:
         degrees = rest.pop("degrees")
         return cls(Index.of_arrays(rest), degrees)
 
-    def link(self, graph: KnowledgeGraph, name: str, k: int) -> list[Candidate]:
+    def link(self, graph: Snapshot, name: str, k: int) -> list[Candidate]:
         """The best candidates: all that are called so; if none is, those that are spelled much like it."""
         same = self.index.same(name)
         places = [(place, 1.0) for place in same] or self.index.alike(name)
@@ -125,7 +125,7 @@ class Linker:
         ]  # fmt: skip
 
 
-def label_predicates(graph: KnowledgeGraph, labels: Any) -> tuple[int, ...]:
+def label_predicates(graph: Snapshot, labels: Any) -> tuple[int, ...]:
     """Predicates, or one, as distinct numbers, in order. Raises QueryError for one that no edge has."""
     given = [labels] if isinstance(labels, str) or not isinstance(labels, Iterable) else list(labels)
     found = set[int]()
@@ -140,7 +140,7 @@ def label_predicates(graph: KnowledgeGraph, labels: Any) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _names(graph: KnowledgeGraph, labels: Iterable[int]) -> Iterator[tuple[str, int, int]]:
+def _names(graph: Snapshot, labels: Iterable[int]) -> Iterator[tuple[str, int, int]]:
     s, _, o = graph.edges()
     begins = graph.contents.edges.begins
     labelling = np.zeros(graph.nodes, dtype=np.bool_)  # what is the label of something else
@@ -165,7 +165,7 @@ def _names(graph: KnowledgeGraph, labels: Iterable[int]) -> Iterator[tuple[str, 
 
 
 def topics(
-    graph: KnowledgeGraph, values: Any, labels: Any = ()
+    graph: Snapshot, values: Any, labels: Any = ()
 ) -> tuple[Ids, tuple[Term, ...], tuple[Candidate, ...]]:
     """Topics as numbers of nodes; the terms that are no nodes; and what names were taken for.
 
@@ -193,7 +193,7 @@ def topics(
     return np.array([*dict.fromkeys(found)], dtype=np.int64), tuple(dict.fromkeys(strangers)), tuple(linked)
 
 
-def _called(graph: KnowledgeGraph, text: str, labels: tuple[int, ...]) -> list[Candidate]:
+def _called(graph: Snapshot, text: str, labels: tuple[int, ...]) -> list[Candidate]:
     """The nodes of a name; none for a text that is a term, of the graph or not."""
     if text.startswith(_WRITTEN):
         return []

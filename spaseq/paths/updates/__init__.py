@@ -1,0 +1,1 @@
+"""Graphs that change: triples that come and go, and queries that go on."""
