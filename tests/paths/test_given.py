@@ -101,8 +101,8 @@ def test_terms_are_known_when_they_are_given_again() -> None:
             assert set(numbers.tolist()) == wanted - {None}
             assert len(numbers) == len(wanted - {None})
             assert list(strange) == [Literal("a")] * (stranger in given)
-    assert graph.numbers([])[0].tolist() == []
-    assert graph.numbers({})[0].dtype == np.int64
+    assert graph.now.numbers([])[0].tolist() == []
+    assert graph.now.numbers({})[0].dtype == np.int64
 
 
 def test_literals_that_are_asked_for_again() -> None:
