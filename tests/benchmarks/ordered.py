@@ -60,8 +60,8 @@ class Letters:
             yield batch, start, solutions
 
 
-def query(seq: str, filters: dict[str, str] | None = None, skip: str = _SKIP) -> str:
-    """A query over letters whose GPM ``A`` binds ``?vA``."""
+def query(seq: str, filters: dict[str, str] | None = None, skip: str = _SKIP, where: str = "") -> str:
+    """A query over letters whose GPM ``A`` binds ``?vA``; ``where`` are filters outside of the GPMs."""
     gpms = " ".join(
         f"DEFINE GPM {name} ON S {{ [] :v ?v{name} . {(filters or {}).get(name, '')} }}"
         for name in "ABC"
@@ -69,7 +69,7 @@ def query(seq: str, filters: dict[str, str] | None = None, skip: str = _SKIP) ->
     )
     return (
         "PREFIX : <http://example.org/> SELECT * WITHIN 1 SECONDS FROM STREAM S <http://example.org/s> "
-        f"WHERE {{ SEQ({seq}) {gpms} }} {skip}"
+        f"WHERE {{ SEQ({seq}) {gpms} {where} }} {skip}"
     )
 
 
@@ -100,19 +100,23 @@ def row_pattern(count: int, seed: int = 5) -> Letters:
     return Letters("ABC", letters, rng.integers(0, 1_000, count))
 
 
-_FILTERS: Final = {
-    "by type": {},
-    "falling, then rising": {"B": "FILTER(?vB < PREV(?vB))", "C": "FILTER(?vC > PREV(?vC))"},
-    "above the average": {"B": "FILTER(?vB < ?vA)", "C": "FILTER(?vC > AVG(?vB))"},
+#: What a query asks besides its types.
+_CASES: Final = {
+    "by type": query(_ROW_PATTERN),
+    "falling, then rising": query(
+        _ROW_PATTERN, {"B": "FILTER(?vB < PREV(?vB))", "C": "FILTER(?vC > PREV(?vC))"}
+    ),
+    "above the average": query(_ROW_PATTERN, {"B": "FILTER(?vB < ?vA)", "C": "FILTER(?vC > AVG(?vB))"}),
+    "FILTERs of WHERE": query(_ROW_PATTERN, where="FILTER(?vA < 900) FILTER(AVG(?vB) < 500)"),
+    "WITHIN inside": query("(A , B+[,]) WITHIN 5 SECONDS , C+[,]"),
 }
 
 
 def benchmark(quick: bool) -> Iterator[Measurement]:
     """Row patterns from columns, from bytes, and over streams ten times as long."""
     count, runs = (50_000, 1) if quick else (1_000_000, 3)
-    window = Bounds(1 << 40, False, False, 0)
-    for case, filters in _FILTERS.items():
-        text = query(_ROW_PATTERN, filters)
+    window = Bounds(1 << 40, False, False, 0, ticks=True)
+    for case, text in _CASES.items():
         long, short = row_pattern(count), row_pattern(count // 10)
         run(short, text, window)
         taken = [(run(long, text, window), run(short, text, window)) for _ in range(runs)]

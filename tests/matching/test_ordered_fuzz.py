@@ -96,7 +96,7 @@ def judged(sample: Sample) -> None:
 def test_compiled_as_event_by_event() -> None:
     """Any batches, any query that the tables can hold."""
 
-    compiled_as_event_by_event(examples(80))
+    compiled_as_event_by_event(examples(40))
 
 
 @pytest.mark.long
