@@ -13,47 +13,31 @@ from __future__ import annotations
 
 from spaseq._jit import kernel, part
 from spaseq.matching.kernel._kernel import find_keys
-from spaseq.matching.kernel._kernel_apply import act, begin_bounds, bind, blur, copy, follow, may
-from spaseq.matching.kernel._kernel_decide import note
-from spaseq.matching.kernel._kernel_judge import judge
+from spaseq.matching.kernel._kernel_apply import copy, follow, may
 from spaseq.matching.kernel._kernel_layout import (
     ASK,
     BAR,
-    C_ACTIONS,
-    C_ACTIONS_END,
-    C_GPM,
     C_NUMBER,
     C_PLACE,
-    C_RIVAL,
-    C_SIZE,
-    C_UNIT,
     DECISION_SIZE,
     DECISIONS_FULL,
     DONE,
     G_ACTIONS,
     G_ACTIONS_END,
-    G_CANDIDATES,
-    G_CANDIDATES_END,
     G_CODE,
     G_CODE_END,
-    G_NUMBER,
     G_OPERATOR,
     MORE_KEYS,
     P_SIZE,
-    QUESTION_SIZE,
     ROOM,
     STRICT,
-    U_COUNTING,
     X_ACTIONS,
     X_ACTIONS_END,
     X_CODE,
     X_CODE_END,
-    row_of,
 )
-from spaseq.matching.kernel._kernel_machine import holds
 from spaseq.matching.kernel._kernel_memory import (
     ANSWERED,
-    ANSWERS,
     ASKED,
     BAR_TIME,
     BARRED,
@@ -76,23 +60,14 @@ from spaseq.matching.kernel._kernel_memory import (
     NEWEST,
     NODE,
     NOW,
-    PARTITION,
     POSITION,
     PREVIOUS,
-    QUESTIONS,
     ROW,
     SERIAL,
-    STREAM,
-    SUMS,
-    TIME,
-    TRIAL,
     USES,
-    WAITS,
     WAY,
-    WIDTH,
     find_partition,
     forget,
-    mix,
     move_partition,
 )
 from spaseq.matching.kernel._kernel_places import carry
@@ -103,20 +78,16 @@ from spaseq.matching.kernel._kernel_values import (
     B_START,
     B_STREAM,
     B_TIME,
-    BEYOND,
-    MANY,
     N_KEYS,
     SINGLE,
-    SLOTS,
     START,
-    TRUE,
-    UNKNOWN,
     WONDERS,
     Codes,
     Floats,
     Ints,
     pointer,
 )
+from spaseq.matching.ordered._kernel_decide import decide, follows, takes
 from spaseq.matching.ordered._kernel_families import (
     append,
     call_soon,
@@ -138,11 +109,7 @@ from spaseq.matching.ordered._kernel_layout import (
     A_NEXT,
     A_OLDEST,
     A_TIME,
-    ALIKE_SIZE,
-    AS_SUM,
-    AS_TIME,
     COMPLETED,
-    EXACTLY,
     F_BEST,
     F_FIRST,
     F_FOREMOST,
@@ -161,222 +128,15 @@ from spaseq.matching.ordered._kernel_layout import (
     FOUND_RANK,
     FOUND_SIZE,
     FOUND_TURN,
-    MOST_OPTIONS,
-    O_ACROSS,
-    O_ASKS,
     O_BOUNDED,
-    O_GATES,
     O_MOST,
     O_PLACES,
     OPTION_SIZE,
     REFUSED,
 )
-
-# --- decide ---------------------------------------------------------------------------------------
-
-
-@part
-def _follows(t: Ints, m: Ints, w: int, time: int, stream: int) -> bool:
-    """Whether an event comes after a run, and not too late."""
-    if t[SINGLE] != 0:
-        return True
-    return bool((time != m[w + TIME] or stream == m[w + STREAM]) and (m[w + BARRED] >> stream) & 1 == 0)
-
-
-@part
-def _takes(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int, c: int,
-    row: int,
-) -> None:  # fmt: skip
-    """A run takes the event, before it is chosen how it goes on."""
-    bind(t, m, b, e, key, w, c, row)
-    act(t, m, f, numbers, codes, w, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
-    begin_bounds(t, m, w, b[b[B_TIME] + e])
-    if row < 0 and t[t[c + C_UNIT] + U_COUNTING] != 0:
-        blur(t, m, f, w, t[t[c + C_UNIT] + U_COUNTING])
-
-
-@part
-def _refused(
-    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int,
-    c: int, row: int,
-) -> int:  # fmt: skip
-    """The options, as bits, that a run does not have when it takes the event: a FILTER of WHERE fails there.
-
-    Each is tried on a copy of the run, because the tables may not be able to tell.
-    """
-    options = o[O_PLACES] + 2 * ((t[c + C_PLACE] - t[START]) // P_SIZE)
-    trial, refused = m[TRIAL], 0
-    for i in range(o[options], o[options + 1], OPTION_SIZE):
-        at, is_gate = o[i], o[i + 1] != 0
-        code, code_end = (at + G_CODE, at + G_CODE_END) if is_gate else (at + X_CODE, at + X_CODE_END)
-        if t[code] == t[code_end]:
-            continue
-        m[trial + TIME] = b[b[B_TIME] + e]
-        for j in range(SLOTS, m[WIDTH]):
-            m[trial + j] = m[w + j]
-        for j in range(int(f[0])):
-            f[m[trial + SUMS] + j] = f[m[w + SUMS] + j]
-        _takes(t, m, f, b, numbers, codes, e, key, trial, c, row)
-        actions, actions_end = (
-            (at + G_ACTIONS, at + G_ACTIONS_END) if is_gate else (at + X_ACTIONS, at + X_ACTIONS_END)
-        )
-        if not act(t, m, f, numbers, codes, trial, t[actions], t[actions_end]):
-            continue
-        verdict = holds(
-            t, t[code], t[code_end], m, m[KINDS], f, trial, m[trial + SUMS], b, 0, numbers, codes
-        )  # fmt: skip
-        number = (i - o[options]) // OPTION_SIZE
-        if verdict == UNKNOWN:
-            asked = m[ASKED]
-            m[ASKED] = asked + 1
-            if asked < m[ANSWERED]:
-                verdict = m[m[ANSWERS] + asked]
-            elif asked < m[MOST_DECISIONS]:
-                m[m[QUESTIONS] + asked * QUESTION_SIZE] = w
-                m[m[QUESTIONS] + asked * QUESTION_SIZE + 1] = -1 - (t[c + C_NUMBER] * MOST_OPTIONS + number)
-        if verdict != TRUE:
-            refused |= 1 << number
-    return refused
-
-
-@part
-def _note(
-    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int,
-    c: int, row: int,
-) -> None:  # fmt: skip
-    """Writes down that a run takes the event, and which options it has not."""
-    note(m, w, c, row)
-    if o[O_ASKS] != 0:
-        refused = _refused(t, o, m, f, b, numbers, codes, e, key, w, c, row)
-        if refused != 0:
-            note(m, w, REFUSED, refused)
-
-
-@part
-def _show(
-    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
-) -> None:
-    """What an event does to a run: it takes the event, or must not skip it."""
-    time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
-    if not _follows(t, m, w, time, stream) or is_past(t, o, m, w, time):
-        return
-    gate = m[w + GATE]
-    bars = False
-    for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
-        g = t[c + C_GPM]
-        if row_of(b, g, e) == row_of(b, g, e + 1):
-            continue
-        if o[O_ASKS] != 0 and m[ASKED] > m[ANSWERED]:
-            return  # what is asked next depends on the answer
-        verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
-        if verdict == TRUE:
-            if t[c + C_PLACE] != 0:
-                _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)
-            if t[c + C_RIVAL] != 0:
-                bars = True
-    if bars and t[gate + G_OPERATOR] != STRICT:
-        note(m, w, BAR, 0)
-
-
-@part
-def _decide(
-    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, b: Ints, numbers: Floats, codes: Codes, e: int, key: int,
-    p: int,
-) -> None:  # fmt: skip
-    m[DECIDED] = 0
-    m[ASKED] = 0
-    m[SERIAL] += 1
-    family = m[p]
-    while family != 0:
-        w = a[family + F_HEAD]
-        while w != 0:
-            _show(t, o, m, f, b, numbers, codes, e, key, w)
-            w = m[w + LINK]
-        family = a[family + F_NEXT]
-    if b[B_START] + e <= m[p + DROPPED]:
-        return
-    w = m[WAITS]
-    for i in range(o[o[O_PLACES]], o[o[O_PLACES] + 1], OPTION_SIZE):
-        gate = o[i]
-        for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
-            g = t[c + C_GPM]
-            if row_of(b, g, e) < row_of(b, g, e + 1):
-                if o[O_ASKS] != 0 and m[ASKED] > m[ANSWERED]:
-                    return
-                verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
-                if verdict == TRUE:
-                    _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)
-
+from spaseq.matching.ordered._kernel_merge import is_known
 
 # --- apply ----------------------------------------------------------------------------------------
-
-
-@part
-def _agree(o: Ints, m: Ints, f: Floats, w: int, x: int, start: int, end: int) -> bool:
-    """Whether two runs agree in all that is read of them later."""
-    for i in range(start, end, ALIKE_SIZE):
-        at, limit = o[i], o[i + 1]
-        if limit == AS_SUM:
-            p, q = m[w + SUMS] + at, m[x + SUMS] + at
-            if f[p] != f[q] or f[p + 1] != f[q + 1] or f[p + 2] != f[q + 2] or f[p + 2] == BEYOND:
-                return False
-            continue
-        p, q = m[w + at], m[x + at]
-        if limit == EXACTLY:
-            if p != q or p == MANY:
-                return False
-        elif limit == AS_TIME:
-            if p != q:
-                return False
-        elif min(p, limit) != min(q, limit):
-            return False
-    return True
-
-
-@part
-def _busy(m: Ints, a: Ints, w: int) -> int:
-    """The stream whose event a run has taken right now: it takes no simultaneous ones of others; -1: none."""
-    return int(m[w + STREAM] if m[w + TIME] == a[A_TIME] else -1)
-
-
-@part
-def _is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, w: int) -> bool:
-    """Whether a run before this one in the list agrees with it; if not, later ones may agree with this one.
-
-    One of another family will do where that family's match, if this leads to one, passes over this one's
-    first event; and where none before it has a match to be left with that ends before that.
-    """
-    gate = m[w + GATE]
-    live = o[O_GATES] + 2 * t[gate + G_NUMBER]
-    start, end = o[live], o[live + 1]
-    several = t[SINGLE] == 0
-    code = mix(1, gate)
-    if several:
-        code = mix(mix(code, _busy(m, a, w)), m[w + BARRED])
-    for i in range(start, end, ALIKE_SIZE):
-        at, limit = o[i], o[i + 1]
-        if limit != AS_SUM:
-            code = mix(code, m[w + at] if limit in (EXACTLY, AS_TIME) else min(m[w + at], limit))
-    mask = size - 1
-    at = code & mask
-    # The list is of this event only if it says so.
-    while s[2 * at] == m[SERIAL]:
-        x = s[2 * at + 1]
-        if (
-            m[x + GATE] == gate
-            and (not several or (_busy(m, a, x) == _busy(m, a, w) and m[x + BARRED] == m[w + BARRED]))
-            and (
-                m[x + PARTITION] == m[w + PARTITION]
-                or (o[O_ACROSS] != 0 and a[m[x + PARTITION] + F_FOREMOST] != 0)
-            )
-            and _agree(o, m, f, w, x, start, end)
-        ):
-            return True
-        at = (at + 1) & mask
-    s[2 * at] = m[SERIAL]
-    s[2 * at + 1] = w
-    return False
 
 
 @part
@@ -387,7 +147,7 @@ def _take(
     """A run takes the event: its options stand behind ``last``; the new last, and whether one is a match."""
     time, stream, number = b[b[B_TIME] + e], b[b[B_STREAM] + e], b[b[B_NUMBER] + e]
     taken = copy(m, f, w, family, time, stream, number)
-    _takes(t, m, f, b, numbers, codes, e, key, taken, c, row)
+    takes(t, m, f, b, numbers, codes, e, key, taken, c, row)
     before = m[w + NODE]
     if before != 0:
         m[before + USES] += 1
@@ -420,7 +180,7 @@ def _take(
             a[family + F_BEST] = new
             complete = True
             break
-        if _is_known(t, o, m, f, a, s, size, new):
+        if is_known(t, o, m, f, a, s, size, new):
             forget(m, new)
         else:
             last = append(m, a, family, last, new)
@@ -449,7 +209,7 @@ def _extend(
     while w != 0:
         following = m[w + LINK]
         over = is_past(t, o, m, w, time)
-        bars = t[m[w + GATE] + G_OPERATOR] == STRICT and _follows(t, m, w, time, stream)
+        bars = t[m[w + GATE] + G_OPERATOR] == STRICT and follows(t, m, w, time, stream)
         while decision < m[DECIDED]:
             at = m[DECISIONS] + decision * DECISION_SIZE
             if m[at] != w:
@@ -467,7 +227,7 @@ def _extend(
             m[w + BARRED] |= 1 << stream
             m[w + BAR_TIME] = time
             call_soon(a, family)
-        if complete or over or bars or _is_known(t, o, m, f, a, s, size, w):
+        if complete or over or bars or is_known(t, o, m, f, a, s, size, w):
             forget(m, w)
         else:
             last = append(m, a, family, last, w)
@@ -562,7 +322,7 @@ def _run(
                 return ROOM
             if count == 1 and t[N_KEYS] <= 1:
                 key = 0
-            _decide(t, o, m, f, a, b, numbers, codes, e, key, p)
+            decide(t, o, m, f, a, b, numbers, codes, e, key, p)
             if m[m[KINDS] + WONDERS] > 0:
                 return ASK
             if m[DECIDED] > m[MOST_DECISIONS] or m[ASKED] > m[MOST_DECISIONS]:

@@ -1,0 +1,215 @@
+"""Decide: what an event does to each run, and which options are then refused. No run is changed."""
+
+from __future__ import annotations
+
+from spaseq._jit import part
+from spaseq.matching.kernel._kernel_apply import act, begin_bounds, bind, blur
+from spaseq.matching.kernel._kernel_decide import note
+from spaseq.matching.kernel._kernel_judge import judge
+from spaseq.matching.kernel._kernel_layout import (
+    BAR,
+    C_ACTIONS,
+    C_ACTIONS_END,
+    C_GPM,
+    C_NUMBER,
+    C_PLACE,
+    C_RIVAL,
+    C_SIZE,
+    C_UNIT,
+    G_ACTIONS,
+    G_ACTIONS_END,
+    G_CANDIDATES,
+    G_CANDIDATES_END,
+    G_CODE,
+    G_CODE_END,
+    G_OPERATOR,
+    P_SIZE,
+    QUESTION_SIZE,
+    STRICT,
+    U_COUNTING,
+    X_ACTIONS,
+    X_ACTIONS_END,
+    X_CODE,
+    X_CODE_END,
+    row_of,
+)
+from spaseq.matching.kernel._kernel_machine import holds
+from spaseq.matching.kernel._kernel_memory import (
+    ANSWERED,
+    ANSWERS,
+    ASKED,
+    BARRED,
+    DECIDED,
+    DROPPED,
+    GATE,
+    KINDS,
+    LINK,
+    MOST_DECISIONS,
+    QUESTIONS,
+    SERIAL,
+    STREAM,
+    SUMS,
+    TIME,
+    TRIAL,
+    WAITS,
+    WIDTH,
+)
+from spaseq.matching.kernel._kernel_values import (
+    B_START,
+    B_STREAM,
+    B_TIME,
+    SINGLE,
+    SLOTS,
+    START,
+    TRUE,
+    UNKNOWN,
+    Codes,
+    Floats,
+    Ints,
+)
+from spaseq.matching.ordered._kernel_families import (
+    is_past,
+)
+from spaseq.matching.ordered._kernel_layout import (
+    F_HEAD,
+    F_NEXT,
+    MOST_OPTIONS,
+    O_ASKS,
+    O_PLACES,
+    OPTION_SIZE,
+    REFUSED,
+)
+
+
+@part
+def follows(t: Ints, m: Ints, w: int, time: int, stream: int) -> bool:
+    """Whether an event comes after a run, and not too late."""
+    if t[SINGLE] != 0:
+        return True
+    return bool((time != m[w + TIME] or stream == m[w + STREAM]) and (m[w + BARRED] >> stream) & 1 == 0)
+
+
+@part
+def takes(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int, c: int,
+    row: int,
+) -> None:  # fmt: skip
+    """A run takes the event, before it is chosen how it goes on."""
+    bind(t, m, b, e, key, w, c, row)
+    act(t, m, f, numbers, codes, w, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
+    begin_bounds(t, m, w, b[b[B_TIME] + e])
+    if row < 0 and t[t[c + C_UNIT] + U_COUNTING] != 0:
+        blur(t, m, f, w, t[t[c + C_UNIT] + U_COUNTING])
+
+
+@part
+def _refused(
+    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int,
+    c: int, row: int,
+) -> int:  # fmt: skip
+    """The options, as bits, that a run does not have when it takes the event: a FILTER of WHERE fails there.
+
+    Each is tried on a copy of the run, because the tables may not be able to tell.
+    """
+    options = o[O_PLACES] + 2 * ((t[c + C_PLACE] - t[START]) // P_SIZE)
+    trial, refused = m[TRIAL], 0
+    for i in range(o[options], o[options + 1], OPTION_SIZE):
+        at, is_gate = o[i], o[i + 1] != 0
+        code, code_end = (at + G_CODE, at + G_CODE_END) if is_gate else (at + X_CODE, at + X_CODE_END)
+        if t[code] == t[code_end]:
+            continue
+        m[trial + TIME] = b[b[B_TIME] + e]
+        for j in range(SLOTS, m[WIDTH]):
+            m[trial + j] = m[w + j]
+        for j in range(int(f[0])):
+            f[m[trial + SUMS] + j] = f[m[w + SUMS] + j]
+        takes(t, m, f, b, numbers, codes, e, key, trial, c, row)
+        actions, actions_end = (
+            (at + G_ACTIONS, at + G_ACTIONS_END) if is_gate else (at + X_ACTIONS, at + X_ACTIONS_END)
+        )
+        if not act(t, m, f, numbers, codes, trial, t[actions], t[actions_end]):
+            continue
+        verdict = holds(
+            t, t[code], t[code_end], m, m[KINDS], f, trial, m[trial + SUMS], b, 0, numbers, codes
+        )  # fmt: skip
+        number = (i - o[options]) // OPTION_SIZE
+        if verdict == UNKNOWN:
+            asked = m[ASKED]
+            m[ASKED] = asked + 1
+            if asked < m[ANSWERED]:
+                verdict = m[m[ANSWERS] + asked]
+            elif asked < m[MOST_DECISIONS]:
+                m[m[QUESTIONS] + asked * QUESTION_SIZE] = w
+                m[m[QUESTIONS] + asked * QUESTION_SIZE + 1] = -1 - (t[c + C_NUMBER] * MOST_OPTIONS + number)
+        if verdict != TRUE:
+            refused |= 1 << number
+    return refused
+
+
+@part
+def _note(
+    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int,
+    c: int, row: int,
+) -> None:  # fmt: skip
+    """Writes down that a run takes the event, and which options it has not."""
+    note(m, w, c, row)
+    if o[O_ASKS] != 0:
+        refused = _refused(t, o, m, f, b, numbers, codes, e, key, w, c, row)
+        if refused != 0:
+            note(m, w, REFUSED, refused)
+
+
+@part
+def _show(
+    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
+) -> None:
+    """What an event does to a run: it takes the event, or must not skip it."""
+    time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
+    if not follows(t, m, w, time, stream) or is_past(t, o, m, w, time):
+        return
+    gate = m[w + GATE]
+    bars = False
+    for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+        g = t[c + C_GPM]
+        if row_of(b, g, e) == row_of(b, g, e + 1):
+            continue
+        if o[O_ASKS] != 0 and m[ASKED] > m[ANSWERED]:
+            return  # what is asked next depends on the answer
+        verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
+        if verdict == TRUE:
+            if t[c + C_PLACE] != 0:
+                _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)
+            if t[c + C_RIVAL] != 0:
+                bars = True
+    if bars and t[gate + G_OPERATOR] != STRICT:
+        note(m, w, BAR, 0)
+
+
+@part
+def decide(
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, b: Ints, numbers: Floats, codes: Codes, e: int, key: int,
+    p: int,
+) -> None:  # fmt: skip
+    m[DECIDED] = 0
+    m[ASKED] = 0
+    m[SERIAL] += 1
+    family = m[p]
+    while family != 0:
+        w = a[family + F_HEAD]
+        while w != 0:
+            _show(t, o, m, f, b, numbers, codes, e, key, w)
+            w = m[w + LINK]
+        family = a[family + F_NEXT]
+    if b[B_START] + e <= m[p + DROPPED]:
+        return
+    w = m[WAITS]
+    for i in range(o[o[O_PLACES]], o[o[O_PLACES] + 1], OPTION_SIZE):
+        gate = o[i]
+        for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+            g = t[c + C_GPM]
+            if row_of(b, g, e) < row_of(b, g, e + 1):
+                if o[O_ASKS] != 0 and m[ASKED] > m[ANSWERED]:
+                    return
+                verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
+                if verdict == TRUE:
+                    _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)

@@ -1,0 +1,102 @@
+"""Which runs have the same future: those that agree in all that is read of them later."""
+
+from __future__ import annotations
+
+from spaseq._jit import part
+from spaseq.matching.kernel._kernel_layout import (
+    G_NUMBER,
+)
+from spaseq.matching.kernel._kernel_memory import (
+    BARRED,
+    GATE,
+    PARTITION,
+    SERIAL,
+    STREAM,
+    SUMS,
+    TIME,
+    mix,
+)
+from spaseq.matching.kernel._kernel_values import (
+    BEYOND,
+    MANY,
+    SINGLE,
+    Floats,
+    Ints,
+)
+from spaseq.matching.ordered._kernel_layout import (
+    A_TIME,
+    ALIKE_SIZE,
+    AS_SUM,
+    AS_TIME,
+    EXACTLY,
+    F_FOREMOST,
+    O_ACROSS,
+    O_GATES,
+)
+
+
+@part
+def _agree(o: Ints, m: Ints, f: Floats, w: int, x: int, start: int, end: int) -> bool:
+    """Whether two runs agree in all that is read of them later."""
+    for i in range(start, end, ALIKE_SIZE):
+        at, limit = o[i], o[i + 1]
+        if limit == AS_SUM:
+            p, q = m[w + SUMS] + at, m[x + SUMS] + at
+            if f[p] != f[q] or f[p + 1] != f[q + 1] or f[p + 2] != f[q + 2] or f[p + 2] == BEYOND:
+                return False
+            continue
+        p, q = m[w + at], m[x + at]
+        if limit == EXACTLY:
+            if p != q or p == MANY:
+                return False
+        elif limit == AS_TIME:
+            if p != q:
+                return False
+        elif min(p, limit) != min(q, limit):
+            return False
+    return True
+
+
+@part
+def _busy(m: Ints, a: Ints, w: int) -> int:
+    """The stream whose event a run has taken right now: it takes no simultaneous ones of others; -1: none."""
+    return int(m[w + STREAM] if m[w + TIME] == a[A_TIME] else -1)
+
+
+@part
+def is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, w: int) -> bool:
+    """Whether a run before this one in the list agrees with it; if not, later ones may agree with this one.
+
+    One of another family will do where that family's match, if this leads to one, passes over this one's
+    first event; and where none before it has a match to be left with that ends before that.
+    """
+    gate = m[w + GATE]
+    live = o[O_GATES] + 2 * t[gate + G_NUMBER]
+    start, end = o[live], o[live + 1]
+    several = t[SINGLE] == 0
+    code = mix(1, gate)
+    if several:
+        code = mix(mix(code, _busy(m, a, w)), m[w + BARRED])
+    for i in range(start, end, ALIKE_SIZE):
+        at, limit = o[i], o[i + 1]
+        if limit != AS_SUM:
+            code = mix(code, m[w + at] if limit in (EXACTLY, AS_TIME) else min(m[w + at], limit))
+    mask = size - 1
+    at = code & mask
+    # The list is of this event only if it says so.
+    while s[2 * at] == m[SERIAL]:
+        x = s[2 * at + 1]
+        if (
+            m[x + GATE] == gate
+            and (not several or (_busy(m, a, x) == _busy(m, a, w) and m[x + BARRED] == m[w + BARRED]))
+            and (
+                m[x + PARTITION] == m[w + PARTITION]
+                or (o[O_ACROSS] != 0 and a[m[x + PARTITION] + F_FOREMOST] != 0)
+            )
+            and _agree(o, m, f, w, x, start, end)
+        ):
+            return True
+        at = (at + 1) & mask
+    s[2 * at] = m[SERIAL]
+    s[2 * at + 1] = w
+    return False
