@@ -6,10 +6,11 @@ numbers on a stream of *ticks* (``WITHIN 10 SECONDS`` counts 10 ticks). Semantic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from itertools import chain
 from typing import Final, NamedTuple, cast
 
 import numpy as np
@@ -256,15 +257,13 @@ class BatchBuilder:
 
 
 def single(
-    dictionary: Dictionary, clock: Clock, stamp: Stamp, graph: int, rows: Collection[tuple[int, int, int]]
+    dictionary: Dictionary, clock: Clock, stamp: Stamp, graph: int, terms: Sequence[int]
 ) -> EventBatch:
-    """An event that comes alone, by ids as ``identified`` gives them."""
+    """An event that comes alone: its graph's name, and the terms of its triples, one after the other."""
     time, stream, n = stamp
-    count = len(rows)
+    count = len(terms) // 3
     head = (stream, graph, time, n, 0, count)
-    columns = np.array(
-        [*head, *(term for column in zip(*rows, strict=True) for term in column)], dtype=np.int64
-    )
+    columns = np.array([*head, *terms[0::3], *terms[1::3], *terms[2::3]], dtype=np.int64)
     s, p, o = (columns[len(head) + i * count : len(head) + (i + 1) * count] for i in range(3))
     return EventBatch(
         dictionary, clock, columns[0:1], columns[1:2], columns[2:3], columns[3:4], columns[4:6], s, p, o
@@ -276,17 +275,17 @@ def several(
     clock: Clock,
     stream: int,
     first: int,
-    events: Sequence[tuple[int, int, int, Collection[tuple[int, int, int]]]],
+    events: Sequence[tuple[int, int, int, Sequence[int]]],
 ) -> EventBatch:
-    """Events of one stream: of each anything, its time, its graph's name, and its triples, as ids.
+    """Events of one stream: of each anything, its time, its graph's name, and terms as for ``single``.
 
     ``first`` is the arrival number of the first.
     """
     if len(events) == 1:
-        ((_, time, graph, rows),) = events
-        return single(dictionary, clock, Stamp(time, stream, first), graph, rows)
+        ((_, time, graph, terms),) = events
+        return single(dictionary, clock, Stamp(time, stream, first), graph, terms)
     count = len(events)
-    triples = np.array([term for *_, rows in events for row in rows for term in row], dtype=np.int64)
+    triples = np.fromiter(chain.from_iterable(terms for *_, terms in events), dtype=np.int64)
     s, p, o = np.ascontiguousarray(triples.reshape(-1, 3).T)
     return EventBatch(
         dictionary,
@@ -295,7 +294,7 @@ def several(
         np.array([graph for _, _, graph, _ in events], dtype=np.int64),
         np.array([time for _, time, _, _ in events], dtype=np.int64),
         np.arange(first, first + count, dtype=np.int64),
-        np.cumsum([0, *(len(rows) for *_, rows in events)]),
+        np.cumsum([0, *(len(terms) // 3 for *_, terms in events)]),
         s,
         p,
         o,

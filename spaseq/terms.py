@@ -190,15 +190,7 @@ class Dictionary:
                     keep[ids] = True
             for ids in live:
                 keep[ids] = True
-            dead = [identifier for identifier in self._terms if not keep[identifier]]
-            for identifier in dead:
-                # In this order, so that an interrupt in between leaves no term with an id that is forgotten.
-                term = self._terms[identifier]
-                if self._ids.get(term) == identifier:
-                    del self._ids[term]
-                del self._terms[identifier]
-            for identifier in [identifier for identifier in self._values if not keep[identifier]]:
-                del self._values[identifier]
+            dead = self._forget(keep)
             known = min(len(keep), len(self._rank))
             self._rank[:known][~keep[:known]] = _NOT_DECODED
             self._rank[:1] = NO_NUMBER
@@ -209,6 +201,28 @@ class Dictionary:
                 freed = len(dead)
             self._swept = len(self)
             return freed
+
+    def _forget(self, keep: npt.NDArray[np.bool_]) -> list[int]:
+        """Leaves only the Python objects of terms that are to be kept; the ids of the others."""
+        seen = np.fromiter(self._terms, dtype=np.int64, count=len(self._terms))
+        decoded = np.fromiter(self._values, dtype=np.int64, count=len(self._values))
+        kept = keep[seen]
+        dead: list[int] = seen[~kept].tolist()
+        self._values = {i: self._values[i] for i in decoded[keep[decoded]].tolist()}
+        if 2 * len(dead) > len(seen):
+            # What is left is less than what goes.
+            terms = {identifier: self._terms[identifier] for identifier in seen[kept].tolist()}
+            ids = {term: i for i, term in terms.items() if self._ids.get(term) == i}
+            # No interrupt comes between the two: that takes a call, or a loop.
+            self._ids, self._terms = ids, terms
+            return dead
+        for identifier in dead:
+            # In this order, so that an interrupt in between leaves no term with an id that is forgotten.
+            term = self._terms[identifier]
+            if self._ids.get(term) == identifier:
+                del self._ids[term]
+            del self._terms[identifier]
+        return dead
 
     def _new_id(self) -> int:
         if self._free:

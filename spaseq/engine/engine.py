@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, Final
 
@@ -25,7 +26,7 @@ from spaseq.engine.given import (
     triples_given,
 )
 from spaseq.engine.handle import Handle
-from spaseq.engine.inbox import Inbox
+from spaseq.engine.inbox import Inbox, row
 from spaseq.engine.pipeline import Pipeline
 from spaseq.engine.pull import IDLE, WallClock, in_turn, with_idle
 from spaseq.engine.rejects import DeadLetters, Rejects
@@ -46,7 +47,7 @@ from spaseq.sources.table import Table
 from spaseq.terms import Dictionary, Term
 
 #: So many new terms are not worth looking for old ones.
-_SWEEP_AFTER: Final = 100_000
+_SWEEP_AFTER: Final = 25_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +338,7 @@ class Engine:
     @property
     def events(self) -> int:
         """How many events arrived, late ones included."""
-        return self._flow.events + len(self._inbox)
+        return self._flow.events + self._inbox.size
 
     def check_read(self) -> None:
         """Raises ``SourceError`` if there is a stream of which all events were malformed."""
@@ -415,10 +416,12 @@ class Engine:
                 rows, graph_id = identified(terms, triples, named, lambda term: check_term(term, limits))
                 if not self._may_wait(stream, clock, time):
                     stamp = Stamp(time, stream, self._flow.arrived(stream))
-                    return single(terms, clock, stamp, graph_id, rows)
-                inbox.newest, inbox.last, inbox.triples = time, stream, inbox.triples + len(rows)
+                    return single(terms, clock, stamp, graph_id, tuple(chain.from_iterable(rows)))
+                event = row(stream, time, graph_id, rows)
+                # No interrupt comes between these: that takes a call, or a loop.
+                inbox.newest, inbox.last, inbox.size = time, stream, inbox.size + 1
                 self.turn.is_behind = self.turn.used = True
-                inbox.events.append((stream, time, graph_id, rows))
+                inbox.events.extend(event)
         except (ValueError, SyntaxError, TypeError) as error:
             position = self._flow.arrived(stream) + inbox.count(stream) + 1
             self._rejects.malformed(BadEvent(iri.value, f"event {position}", str(error), str(graph)))
@@ -455,7 +458,7 @@ class Engine:
         self._working, flow.is_asked = True, is_asked
         try:
             # No interrupt comes between these: that takes a call, or a loop.
-            flow.arriving, inbox.events, inbox.triples = batches, [], 0
+            flow.arriving, inbox.events, inbox.size = batches, [], 0
             flow.move()
             self._forget()
         finally:

@@ -80,7 +80,7 @@ class Flow:
     @property
     def is_over(self) -> bool:
         """Whether no query wants any more."""
-        return bool(self.queries) and all(q.handle.done for q in self.queries)
+        return bool(self.queries) and all(q.handle.is_over for q in self.queries)
 
     @property
     def live(self) -> int:
@@ -100,7 +100,7 @@ class Flow:
     def crowd(self, key: tuple[object, ...], kb: KnowledgeBase) -> Crowd | None:
         """Where a query of this form may join others that have seen nothing yet either."""
         first = self._forms.get(key)
-        if first is None or not first.intake.is_fresh or first.handle.done or first.pipeline.is_watched:
+        if first is None or not first.intake.is_fresh or first.handle.is_over or first.pipeline.is_watched:
             return None
         if isinstance(first.handle, Handle):
             crowd = Crowd(self._dictionary, kb, self._sharing, self._limits, first)
@@ -148,7 +148,7 @@ class Flow:
         return alike[-1]
 
     def _prune(self) -> None:
-        self.queries = [q for q in self.queries if not q.handle.done]
+        self.queries = [q for q in self.queries if not q.handle.is_over]
         self._forms = {key: query for key, query in self._forms.items() if query.intake.is_fresh}
         self._worth_pruning = max(_SLACK, 2 * len(self.queries))
         for streams, alike in list(self._intakes.items()):
@@ -161,12 +161,12 @@ class Flow:
         for intake in self.intakes:
             for stream in intake.order.clocks:
                 self._readers.setdefault(stream, []).append(intake)
-        makers = {stream: [q for q in of if not q.handle.done] for stream, of in self._makers.items()}
+        makers = {stream: [q for q in of if not q.handle.is_over] for stream, of in self._makers.items()}
         self._makers = {stream: of for stream, of in makers.items() if of}
 
     def _made_by(self, stream: int) -> list[Registered]:
         """The queries that make a stream by REGISTER STREAM."""
-        return [q for q in self._makers.get(stream, ()) if not q.handle.done]
+        return [q for q in self._makers.get(stream, ()) if not q.handle.is_over]
 
     def _check_loop(self, query: Registered, output: int) -> None:
         """EngineError if what a query makes would come back to it."""
@@ -403,7 +403,7 @@ class Flow:
 
     def _go_on(self, query: Registered) -> None:
         """What a query has not done when its callback raised something."""
-        if not query.handle.done:
+        if not query.handle.is_over:
             query.handle.deliver()
         self._visit(Visit(query, None, 0))
 
@@ -411,10 +411,13 @@ class Flow:
         """A query goes on, with events or with time alone."""
         query, batch, position = visit
         pipeline, handle = query.pipeline, query.handle
-        if batch is not None and not handle.done and handle.taken is not visit:
-            self._find(query, query.process(batch, position), after_all=True, visit=visit)
+        if batch is not None and not handle.is_over and handle.taken is not visit:
+            if len(batch) > 1 or handle.is_behind or isinstance(handle, Crowd):
+                self._find(query, query.process(batch, position), after_all=True, visit=visit)
+            else:
+                self._take_one(visit, handle)
         time = query.intake.order.time
-        if time is not None and not handle.done and not query.is_behind:
+        if time is not None and not handle.is_over and not query.is_behind:
             self._find(query, query.advance())
         if query.output is not None:
             self._pass_on(query, query.output)
@@ -422,6 +425,15 @@ class Flow:
             query.intake.waiting[query] = None
         else:
             query.intake.waiting.pop(query, None)
+
+    def _take_one(self, visit: Visit, handle: Handle) -> None:
+        """An event that came alone, which completes nothing, most of the time."""
+        query, batch, position = visit
+        assert batch is not None
+        if handle.take(visit, partial(query.take_one, batch, position)):
+            self._find(query, iter(()))
+        elif handle.is_over and handle.error is not None:
+            self._failed.append(handle)
 
     def _find(
         self,
@@ -452,7 +464,7 @@ class Flow:
         """Ends a query's last window."""
         if query.is_closed:
             return
-        if not query.handle.done:
+        if not query.handle.is_over:
             query.handle.deliver()
             self._find(query, query.pipeline.close())
         if query.output is not None:
@@ -482,7 +494,7 @@ class Flow:
     def _let_go(self) -> None:
         """A stream that no query makes any more holds no other back."""
         for stream, makers in list(self._makers.items()):
-            if any(q.handle.done for q in makers):
+            if any(q.handle.is_over for q in makers):
                 self._makers[stream] = self._made_by(stream)
                 self._settle(stream)
                 if not self._makers[stream]:

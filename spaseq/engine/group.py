@@ -204,6 +204,10 @@ class Group(Pipeline):
         self._tally.settle()
         return super().process(batch, position)
 
+    def take_one(self, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
+        """What is found stands where its seats find it."""
+        return self.process(batch, position)
+
     def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         """Puts matches where their seats find them: the first part of their key says whose they are."""
         if self._template is None:

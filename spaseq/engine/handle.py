@@ -65,7 +65,7 @@ class Handle:
         query = pipeline.query
         ends = query.modifiers.limit is not None or isinstance(query.form, Ask)
         if on_match is not None or query.register is not None or ends:
-            turn.prompts(self._is_over)
+            turn.prompts(lambda: self.is_over)
 
     def __repr__(self) -> str:
         self._turn.settle()
@@ -128,9 +128,11 @@ class Handle:
         """Whether the query is over: cancelled, failed, its LIMIT reached, or its ASK answered."""
         if self._turn.is_behind:
             self._turn.settle()
-        return self._is_over()
+        return self.is_over
 
-    def _is_over(self) -> bool:
+    @property
+    def is_over(self) -> bool:
+        """The same, as far as the query has come."""
         return self._cancelled or self._error is not None or self._pipeline.done
 
     def keep(self, events: int) -> None:
@@ -216,7 +218,7 @@ class Handle:
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Calls ``seen`` with the query's events from now on, in processing order, before their matches."""
         self._turn.settle()
-        self._turn.prompts(self._is_over)
+        self._turn.prompts(lambda: self.is_over)
         self._pipeline.follow(seen)
 
     def add(
@@ -229,7 +231,7 @@ class Handle:
         """
         if after_all and self.is_behind:
             self._finish()
-            if self.done:  # with what was found just now
+            if self.is_over:  # with what was found just now
                 return
         coming = chain(self._coming, matches)
         # No interrupt comes between the two: that takes a call, or a loop.
@@ -240,6 +242,21 @@ class Handle:
         elif self._size < _AT_ONCE or self._pipeline.unread is not None:
             # In the second case the events must be taken now, and most of what they complete is left.
             self._look(_AT_ONCE - self._size)
+
+    def take(self, visit: object, take: Callable[[], Iterator[MatchBatch] | None]) -> bool:
+        """Takes a visit of one event, when it is not behind; whether matches are to be looked for."""
+        try:
+            # Whatever interrupts what comes now ends the query.
+            self.taken = visit
+            coming = take()
+            if coming is not None:
+                self._coming = coming
+        except BaseException as error:
+            self.fail(error)
+            if not isinstance(error, Exception):
+                raise
+            return False
+        return coming is not None
 
     @property
     def is_behind(self) -> bool:
@@ -342,7 +359,7 @@ class Handle:
     @property
     def live(self) -> int:
         """How many queries it stands for that are not over."""
-        return int(not self.done)
+        return int(not self.is_over)
 
     def failed(self) -> list[Handle]:
         """The handles of the queries that failed, when it did."""

@@ -8,8 +8,8 @@ never comes here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from itertools import groupby
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Final
 
@@ -23,15 +23,18 @@ from spaseq.terms import Dictionary
 MOST_EVENTS: Final = 256
 MOST_TRIPLES: Final = 4_096
 
-#: An event that waits: stream, time, name of its graph, and triples, as ids.
-Waiting = tuple[int, int, int, Collection[tuple[int, int, int]]]
+#: An event: stream, time, name of its graph, and the terms of its triples, one after the other.
+Waiting = tuple[int, int, int, Sequence[int]]
 
 
 class Inbox:
     """The events that wait, in the order of their times; those of the same time are of one stream.
 
     So there is nothing to order, and none is late. ``clock``: what their times count; ``newest``: the last of
-    these; ``streams``: whose events may come here.
+    these, of the stream ``last``; ``streams``: whose events may come here; ``size``: how many events wait.
+
+    ``events`` are numbers alone, as ``row`` gives them: many tuples that live a while would have the garbage
+    collector look at the whole process again and again.
     """
 
     def __init__(self, dictionary: Dictionary) -> None:
@@ -39,24 +42,26 @@ class Inbox:
         self.newest = 0
         self.streams: set[int] = set()
         self.last = 0
-        self.triples = 0
-        self.events: list[Waiting] = []
+        self.size = 0
+        self.events: list[int] = []
         self._dictionary = dictionary
         dictionary.hold(self)
 
-    def __len__(self) -> int:
-        return len(self.events)
-
     def live_ids(self) -> Iterable[Ids]:
         """The ids that the events hold."""
-        events = self.events
-        yield np.array([stream for stream, _, _, _ in events], dtype=np.int64)
-        yield np.array([graph for _, _, graph, _ in events], dtype=np.int64)
-        yield np.array([term for *_, rows in events for row in rows for term in row], dtype=np.int64)
+        for stream, _, graph, terms in self:
+            yield np.array([stream, graph, *terms], dtype=np.int64)
+
+    def __iter__(self) -> Iterator[Waiting]:
+        events, at = self.events, 0
+        while at < len(events):
+            stream, time, graph, count = events[at : at + 4]
+            at += 4 + count
+            yield stream, time, graph, events[at - count : at]
 
     def count(self, stream: int) -> int:
         """How many events of a stream wait."""
-        return sum(event[0] == stream for event in self.events)
+        return sum(event[0] == stream for event in self)
 
     def fits(self, stream: int, clock: Clock, time: int) -> bool:
         """Whether an event may wait behind those that do, of which there is one at least."""
@@ -65,14 +70,19 @@ class Inbox:
     @property
     def is_full(self) -> bool:
         """Whether there are enough."""
-        return len(self.events) >= MOST_EVENTS or self.triples >= MOST_TRIPLES
+        return self.size >= MOST_EVENTS or len(self.events) >= 3 * MOST_TRIPLES
 
     def batches(self, arrived: Callable[[int], int]) -> list[tuple[int, EventBatch]]:
         """The events of each stream, after so many that have ``arrived`` of it; they still wait."""
-        of, clock = self.events, self.clock or Clock.TICKS
+        of, clock = list(self), self.clock or Clock.TICKS
         if len(self.streams) > 1:
-            of = sorted(of, key=itemgetter(0))  # which leaves those of a stream in their order
+            of.sort(key=itemgetter(0))  # which leaves those of a stream in their order
         return [
             (stream, several(self._dictionary, clock, stream, arrived(stream), list(events)))
             for stream, events in groupby(of, key=itemgetter(0))
         ]
+
+
+def row(stream: int, time: int, graph: int, triples: Collection[tuple[int, int, int]]) -> tuple[int, ...]:
+    """An event as an inbox has it."""
+    return (stream, time, graph, 3 * len(triples), *chain.from_iterable(triples))

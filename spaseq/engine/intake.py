@@ -91,7 +91,7 @@ class Intake:
     @property
     def live(self) -> list[Registered]:
         """The queries that are not over."""
-        return [query for query in self.members if not query.handle.done]
+        return [query for query in self.members if not query.handle.is_over]
 
     def join(self, query: Registered) -> None:
         """One query more, which sees the events from now on."""
@@ -154,8 +154,8 @@ class Intake:
         """Forgets the queries that are over."""
         members = self.live
         self._attending, self._over = {}, 0
-        self._new = [query for query in self._new if not query.handle.done]
-        self.waiting = {query: None for query in self.waiting if not query.handle.done}
+        self._new = [query for query in self._new if not query.handle.is_over]
+        self.waiting = {query: None for query in self.waiting if not query.handle.is_over}
         self._indexes = {stream: Discrimination() for stream in self._indexes}
         self.members, new = [], set(self._new)
         for query in members:
@@ -182,7 +182,7 @@ class Intake:
                     sample.add(batch)
                     if not sample.open:
                         self._samples.discard(sample)
-            few = self._several(batch)
+            few = self._several(batch) if len(batch) > 1 else None
             parts: dict[tuple[int, ...], EventBatch] = {}
             for query in self._concerned(batch) if few is None else few:
                 some = () if few is None else tuple(few[query])
@@ -223,7 +223,7 @@ class Intake:
     def _begin(self, batch: EventBatch) -> None:
         new, self._new = self._new, []
         for query in new:
-            if not query.handle.done:
+            if not query.handle.is_over:
                 self._seat(query)
                 self._begun.append((query, batch))
         cohort = Cohort()
@@ -252,7 +252,7 @@ class Intake:
             found = [*self._attending, *self._asked(batch)]
             if len(found) > 1:
                 found = sorted(dict.fromkeys(found), key=_rank)
-        return [query for query in found if not query.handle.done]
+        return [query for query in found if not query.handle.is_over]
 
     def _several(self, batch: EventBatch) -> dict[Registered, list[int]] | None:
         """Of some events the queries that each may concern, in their order, and which those are.
@@ -260,7 +260,7 @@ class Intake:
         Empty for who is to have all, as for one whom most concern. None where it is not worth looking.
         """
         size = len(batch)
-        if not 1 < size <= _SOME or len(self.members) == 1 or len(self._attending) == len(self.members):
+        if size > _SOME or len(self.members) == 1 or len(self._attending) == len(self.members):
             return None
         found: dict[Registered, list[int]] = {}
         for event, stream in enumerate(batch.stream.tolist()):
@@ -270,7 +270,7 @@ class Intake:
                     of.append(event)
         few = {query: events if 2 * len(events) < size else [] for query, events in found.items()}
         few |= {query: [] for query in self._attending}
-        return {query: few[query] for query in sorted(few, key=_rank) if not query.handle.done}
+        return {query: few[query] for query in sorted(few, key=_rank) if not query.handle.is_over}
 
     def _asked(self, batch: EventBatch) -> list[Registered]:
         if len(batch) == 1:

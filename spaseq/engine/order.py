@@ -127,6 +127,8 @@ class Reorder:
     def release(self) -> EventBatch | None:
         """The events that the watermark has reached, in order; moves the watermark."""
         holding = [clock for clock in self.clocks.values() if clock.holds]
+        if not holding and len(self.clocks) == len(self._waiting) == 1 and len(self._waiting[0]) == 1:
+            return self._take_one()
         if holding:
             reached = min(map(self._reached, holding))
         else:
@@ -134,6 +136,16 @@ class Reorder:
         self.watermark = max(self.watermark, reached)
         # While several streams are pulled, one may still bring events simultaneous with another's.
         return self._take(lambda time: time < self.watermark if len(holding) > 1 else time <= self.watermark)
+
+    def _take_one(self) -> EventBatch | None:
+        """The only event that is held, if the watermark has reached it."""
+        (clock,), (event,) = self.clocks.values(), self._waiting
+        self.watermark = max(self.watermark, self._reached(clock))
+        if event.time.item(0) > self.watermark:
+            return None
+        # No interrupt comes between these: that takes a call, or a loop.
+        self._waiting, self.held = [], 0
+        return event
 
     def drain(self) -> EventBatch | None:
         """All events that are held: their streams have ended."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from spaseq.language.syntax import (
     SubSelect,
 )
 from spaseq.limits import UNLIMITED, Limits
-from spaseq.matching.by_columns import ByColumns, Enumerating
+from spaseq.matching.by_columns import ByColumns, Enumerating, Quick
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_columns, by_events, check, choose
 from spaseq.matching.found import Block, blocks
@@ -166,6 +166,7 @@ class Pipeline:
         self._only_first = isinstance(query.form, Ask)
         self._chosen = check(evaluator, self.pattern) if evaluator else choose(self.pattern).name
         self._matcher: Matcher | ByColumns | None = None
+        self._is_quick = False
         self._member: Member | None = None
         self._begin = start
         self._clock: Clock | None = None
@@ -295,6 +296,17 @@ class Pipeline:
             # What these events are to the others cannot wait until somebody asks for this query's matches.
             self._member.see(batch, position, self._begin)
         return self._process(batch, position)
+
+    def take_one(self, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
+        """As ``process``, of one event; None if there is nothing to be looked for."""
+        matcher = self._matcher
+        if not self._is_quick or self._seat is None or self._seen is not None or len(batch) > 1:
+            return self.process(batch, position)
+        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
+        self._position = position + 1
+        self._judge(1, solutions)
+        found = cast("Quick", matcher).take_one(batch, position, solutions)
+        return None if found is None else self._matches(found)
 
     def _process(self, batch: EventBatch, position: int | None) -> Iterator[MatchBatch]:
         if position is not None:
@@ -443,6 +455,8 @@ class Pipeline:
         if self._matcher is None:
             make = self._make_evaluators(window)
             self._matcher = Matcher(self.pattern, window, make, self._context.budget, self._context.order)
+        alone = self._member is None or self._member.is_alone
+        self._is_quick = isinstance(self._matcher, Quick) and alone and self._seat is not None
         # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.
         bounded = self._left is not None or self._only_first or self.query.emit is not Emit.ALL
         if self.may_leave and not bounded and isinstance(self._matcher, Enumerating):

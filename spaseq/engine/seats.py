@@ -203,7 +203,7 @@ class Crowd:
         self._handles.append(handle)
         self._constants.append(constants)
         self._live.append(handle)
-        self._staying += not handle.done
+        self._staying += not handle.is_over
 
     def left(self) -> None:
         """One of them is over, and none has begun."""
@@ -215,7 +215,7 @@ class Crowd:
         """Makes those who are there one; None if they are so already, or all gone."""
         if self._group is not None:
             return None
-        live = [(h, c) for h, c in zip(self._handles, self._constants, strict=True) if not h.done]
+        live = [(h, c) for h, c in zip(self._handles, self._constants, strict=True) if not h.is_over]
         if not live:
             return None
         first = live[0][1]
@@ -231,16 +231,16 @@ class Crowd:
             handle.seat.begin()
 
     @property
-    def done(self) -> bool:
-        """Whether all are over."""
-        while self._live and self._live[-1].done:
+    def is_over(self) -> bool:
+        """Whether all are."""
+        while self._live and self._live[-1].is_over:
             self._live.pop()
         return not self._live
 
     @property
     def live(self) -> int:
         """How many are not over."""
-        return sum(not handle.done for handle in self._live)
+        return sum(not handle.is_over for handle in self._live)
 
     @property
     def is_behind(self) -> bool:
@@ -284,7 +284,7 @@ class Crowd:
         """Gives matches to their handles; what callbacks raise is for the end."""
         while self._due:
             handle, matches = self._due.popleft()
-            if handle.done:
+            if handle.is_over:
                 continue
             before = handle.error
             try:
@@ -304,7 +304,7 @@ class Crowd:
     def fail(self, error: BaseException) -> None:
         """Ends all queries because of what was raised in the middle of an event."""
         for handle in self._live:
-            if not handle.done:
+            if not handle.is_over:
                 handle.fail(error)
                 self._note(handle)
 

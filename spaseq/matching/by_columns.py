@@ -63,6 +63,17 @@ class Enumerating(ByColumns, Protocol):
         ...
 
 
+@runtime_checkable
+class Quick(ByColumns, Protocol):
+    """One that says of an event at once that it completes nothing, as most do."""
+
+    def take_one(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterable[Block] | None:
+        """Takes one event, as ``process`` does; None if nothing is found, and nothing left to do."""
+        ...
+
+
 class Immediate:
     """What an evaluator does when time passes, if a match of its queries is certain with its last event."""
 

@@ -178,6 +178,7 @@ class Past:
         self._keys = keys
         self._chunks: dict[int, Chunk] = {}
         self._starts: list[int] = []
+        self._sizes: list[int] = []
         self._gone = 0
         self._seen: dict[tuple[int, Key], Occurrence] = {}
         self._last: Stretch | None = None
@@ -188,14 +189,16 @@ class Past:
     def add(self, chunk: Chunk, oldest: int) -> None:
         """One batch more; those that end before ``oldest`` on the window's axis go."""
         while self._gone < len(self._starts) and self._chunks[self._starts[self._gone]].last < oldest:
-            self._size -= self._chunks.pop(self._starts[self._gone]).size
+            del self._chunks[self._starts[self._gone]]
+            self._size -= self._sizes[self._gone]
             self._gone += 1
         if self._gone > _SLACK and 2 * self._gone > len(self._starts):
-            del self._starts[: self._gone]
+            del self._starts[: self._gone], self._sizes[: self._gone]
             self._gone = 0
         self._chunks[chunk.start] = chunk
         self._starts.append(chunk.start)
-        self._size += chunk.size
+        self._sizes.append(chunk.size)
+        self._size += self._sizes[-1]
         self._budget.takes("events", self._size)
         self._seen.clear()
         self._last = None

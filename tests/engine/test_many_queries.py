@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine import inbox, later
-from spaseq.engine.pipeline import Pipeline
+from spaseq.engine.registered import Registered
 from spaseq.events import EventBatch
 from tests.conftest import examples
 from tests.judge.generate import random_case, random_query
@@ -190,13 +190,18 @@ def _do(step: int, what: str, given_: object) -> Callable[[spaseq.Engine], None]
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The queries that look at events, by the name of their sequence, each time that they do."""
     names: list[str] = []
-    process = Pipeline.process
 
-    def counted(self: Pipeline, batch: EventBatch, position: int | None = None) -> Iterator[spaseq.Match]:
-        names.append(",".join(sorted(gpm.name for gpm in self.query.gpms)))
-        return process(self, batch, position)
+    def counted(name: str) -> None:
+        look = getattr(Registered, name)
 
-    monkeypatch.setattr(Pipeline, "process", counted)
+        def counting(self: Registered, batch: EventBatch, position: int) -> object:
+            names.append(",".join(sorted(gpm.name for gpm in self.pipeline.query.gpms)))
+            return look(self, batch, position)
+
+        monkeypatch.setattr(Registered, name, counting)
+
+    counted("process")
+    counted("take_one")
     return names
 
 

@@ -99,6 +99,28 @@ class Columns:
         self._cover(parts)
         return packed(chunk.start, chunk.batch, self._numbered(chunk.batch), axis, chunk.rows, parts)
 
+    def one(self, chunk: Chunk, axis: Ints) -> Ints:
+        """A batch of one event for the kernel: a few numbers are a list faster than they are arrays."""
+        parts = [column.tolist() for column in self._parts(chunk)]
+        if sum(map(len, parts)) > _FEW:
+            return self.packed(chunk, axis)
+        self.numbers.cover_few({term for column in parts for term in column})
+        batch, rows = chunk.batch, chunk.rows
+        assert rows is not None
+        stream = 0 if self._single else self._numbered(batch).item(0)
+        at = v.B_HEADER + len(parts)
+        begins = at + 4 + rows.size
+        places = []
+        for column in parts:
+            places.append(begins)
+            begins += len(column)
+        return np.array(
+            [1, chunk.start, at, at + 1, at + 2, at + 3, at + 4, v.B_HEADER, *places]
+            + [batch.time.item(0), stream, batch.n.item(0), axis.item(0), *rows.ravel().tolist()]
+            + [term for column in parts for term in column],
+            dtype=np.int64,
+        )
+
     def _parts(self, chunk: Chunk) -> list[Ints]:
         return [
             chunk.derived[g, name] if (g, name) in chunk.derived else chunk.solutions[g].column(name)

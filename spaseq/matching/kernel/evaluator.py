@@ -82,27 +82,43 @@ class Kernel:
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
-        if not len(batch):
-            return
+        if len(batch):
+            columns = self._take(batch, start, solutions)
+            self._memory.begin()
+            yield from self._go_on(start, columns, self._run(columns))
+
+    def take_one(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_one``."""
         columns = self._take(batch, start, solutions)
         self._memory.begin()
+        status = self._run(columns)
+        if status == lay.DONE and not self._memory.ints.item(mem.FOUND_COUNT):
+            return None
+        return self._go_on(start, columns, status)
+
+    def _run(self, columns: Ints) -> int:
+        """Takes a batch as far as the kernel can."""
+        m, numbers = self._memory, self._columns.numbers
+        return k.run(self._tables, m.ints, m.floats, columns, numbers.numbers, numbers.codes)
+
+    def _go_on(self, start: int, columns: Ints, status: int) -> Iterator[Block]:
+        """Does what the kernel stopped for, until the batch is done."""
         while True:
-            m, numbers = self._memory, self._columns.numbers
-            status = k.run(self._tables, m.ints, m.floats, columns, numbers.numbers, numbers.codes)
             if status == lay.CONSUME:
                 yield from self._consumed(start)
-                continue
-            if status == lay.ASK and self._look_up():
-                continue
-            yield from self._found()
-            if status == lay.DONE:
-                break
-            if status == lay.ASK:
-                self._answer(start)
-            elif status == lay.ROOM:
-                self._make_room(columns)
-            elif status != lay.DRAIN:
-                m.grow_scratch(status == lay.MORE_KEYS)
+            elif status != lay.ASK or not self._look_up():
+                yield from self._found()
+                if status == lay.DONE:
+                    break
+                if status == lay.ASK:
+                    self._answer(start)
+                elif status == lay.ROOM:
+                    self._make_room(columns)
+                elif status != lay.DRAIN:
+                    self._memory.grow_scratch(status == lay.MORE_KEYS)
+            status = self._run(columns)
 
     @property
     def waits(self) -> bool:
@@ -204,7 +220,7 @@ class Kernel:
         if self._columns.renew():
             self._memory.forget_answers()
             self._sweep(int(axis[0]), int(batch.time[0]), 0)
-        return self._columns.packed(chunk, axis)
+        return self._columns.one(chunk, axis) if len(batch) == 1 else self._columns.packed(chunk, axis)
 
     def _oldest(self, axis: int) -> int:
         """From where on the window's axis runs, or what negations look back at, may have events."""

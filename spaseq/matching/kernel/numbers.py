@@ -59,19 +59,31 @@ class Numbers:
 
     def cover(self, ids: Ids) -> None:
         """Looks at terms that it has not seen yet."""
+        self._make_room()
+        value = self._dictionary.value
+        new = ids[self.codes[ids] == _UNKNOWN]
+        if not len(new):
+            return
+        for identifier in np.unique(self._usual(new)).tolist():
+            self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
+        self.codes[self._error], self.codes[self._early] = v.NOTHING, v.MISSING
+
+    def cover_few(self, ids: Iterable[int]) -> None:
+        """The same without arrays, as for an event that comes alone."""
+        self._make_room()
+        code, value = self.codes.item, self._dictionary.value
+        for identifier in ids:
+            if code(identifier) == _UNKNOWN:
+                self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
+                self.codes[self._error], self.codes[self._early] = v.NOTHING, v.MISSING
+
+    def _make_room(self) -> None:
         limit = self._dictionary.limit
         if len(self.codes) < limit:
             room = 2 * limit - len(self.codes)
             self.numbers = np.concatenate([self.numbers, np.zeros(room)])
             self.codes = np.concatenate([self.codes, np.full(room, _UNKNOWN, dtype=np.int8)])
             self.codes[0] = v.NOTHING
-        new = ids[self.codes[ids] == _UNKNOWN]
-        if not len(new):
-            return
-        value = self._dictionary.value
-        for identifier in np.unique(self._usual(new)).tolist():
-            self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
-        self.codes[self._error], self.codes[self._early] = v.NOTHING, v.MISSING
 
     def _usual(self, new: Ids) -> Ids:
         """Enters the numbers that the dictionary reads without a Python object; returns the other ids."""
