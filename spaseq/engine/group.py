@@ -21,9 +21,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import ByEvent, Sharing
 from spaseq.gpm.solutions import Solutions
 from spaseq.limits import Limits
-from spaseq.matching.found import Block, Objects
-from spaseq.matching.host import Key
-from spaseq.matching.model import Found
+from spaseq.matching.found import Block
 from spaseq.matching.templates.form import Template, template
 from spaseq.matching.templates.table import Parameters, TableGpm
 from spaseq.results.batch import MatchBatch
@@ -214,11 +212,8 @@ class Group(Pipeline):
             self.found.setdefault(0, []).extend(found)
             return iter(())
         for block in found:
-            of: dict[int, list[tuple[Key, Found]]] = {}
-            for key, item in block:
-                of.setdefault(key[0], []).append((key[1:], item))
-            for name, items in of.items():
-                self.found.setdefault(name, []).append(Objects(items))
+            for name, part in block.split():
+                self.found.setdefault(name, []).append(part)
         return iter(())
 
     def take(self) -> list[tuple[Seat, list[Block]]]:

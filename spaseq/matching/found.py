@@ -129,6 +129,14 @@ class Block(ABC):
     def part(self, begin: int, end: int) -> Block:
         """Some neighbours as a block of their own."""
 
+    def split(self) -> Iterator[tuple[int, Block]]:
+        """The matches by the first value of their keys, which these then lack."""
+        of: dict[int, list[tuple[Key, Found]]] = {}
+        for key, item in self:
+            of.setdefault(key[0], []).append((key[1:], item))
+        for value, items in of.items():
+            yield value, Objects(items)
+
     @abstractmethod
     def spans(self) -> tuple[Ints, Ints]:
         """The times of the first and of the last event of each match."""
@@ -256,6 +264,10 @@ class Joined(Block):
     def key(self, i: int) -> Key:
         part, inside = self.at(i)
         return part.key(inside)
+
+    def split(self) -> Iterator[tuple[int, Block]]:
+        for part in self._parts:
+            yield from part.split()
 
     def part(self, begin: int, end: int) -> Block:
         found, start = [], 0

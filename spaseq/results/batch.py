@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 #: Solutions as users see them.
 Rows = list[dict[str, RdflibTerm]]
 
+#: Up to so many matches are looked at one by one.
+_FEW: Final = 16
+
 #: Rows of a batch are put together where a match has no more of them on average.
 _MANY_ROWS: Final = 16
 
@@ -227,14 +230,18 @@ class MatchBatch(Sequence[Match]):
 
     def _events(self, i: int) -> dict[str, list[Event]]:
         block, inside = self._block.at(i)
-        if isinstance(block, Columns):
+        if isinstance(block, Columns) and len(block) > _FEW:
             views = self._event_views.get(id(block))
             if views is None:
                 views = self._event_views[id(block)] = EventViews(block, self._reader)
             return views.of(inside)
         events: dict[str, list[Event]] = {name: [] for name in self._reader.gpms}
+        known, shown = self._seen, self._reader.shown
         for name, batch, index in block[inside].places:
-            events[name].append(event(batch, index, self._reader.shown))
+            seen = known.get((id(batch), index))
+            if seen is None:
+                seen = known[id(batch), index] = event(batch, index, shown)
+            events[name].append(seen)
         return events
 
     def _rows(self, i: int) -> Rows:
@@ -246,14 +253,19 @@ class MatchBatch(Sequence[Match]):
         return self._reader.rows(rows[: self._last] if i == len(self) - 1 else rows)
 
     @cached_property
+    def _seen(self) -> dict[tuple[int, int], Event]:
+        """Events as users see them, which matches share; their batches are the block's."""
+        return {}
+
+    @cached_property
     def _event_views(self) -> dict[int, EventViews]:
         """By block, which are kept."""
         return {}
 
     @cached_property
     def _row_views(self) -> RowViews | None:
-        """The rows of all matches, unless they are so many that one match alone is looked at."""
-        if int(self._block.sizes().sum()) > _MANY_ROWS * (len(self) + _MANY_ROWS):
+        """The rows of all matches, unless these are few, or their rows so many that each is made alone."""
+        if len(self) <= _FEW or int(self._block.sizes().sum()) > _MANY_ROWS * (len(self) + _MANY_ROWS):
             return None
         return RowViews(self.bindings, self._reader)
 

@@ -239,3 +239,31 @@ def test_one_of_a_group_says_why_it_has_no_match() -> None:
     _tell(engine, "x", 8, 2)
     assert handles[0].stats.matches == 1
     assert "GPM A matched none" in handles[1].why().cause
+
+
+def test_many_matches_go_to_each_query_as_columns() -> None:
+    events = [
+        (f'<urn:e{i}> <urn:of> <urn:{"xy"[i % 2]}> ; <urn:kind> "{"ab"[i // 20]}" .', i) for i in range(40)
+    ]
+    text = """SELECT ?a ?b WITHIN 90 SECONDS SLIDING FROM STREAM S <urn:s> WHERE { SEQ(A : B)
+        DEFINE GPM A ON S { ?a <urn:of> <urn:§> ; <urn:kind> "a" }
+        DEFINE GPM B ON S { ?b <urn:of> <urn:§> ; <urn:kind> "b" } }"""
+    texts = [text.replace("§", name) for name in ("x", "y", "x")]
+
+    def found(*texts: str) -> list[list[spaseq.Match]]:
+        engine = spaseq.Engine()
+        handles = [engine.register(text) for text in texts]
+        engine.push_many("urn:s", events)
+        return [[match for batch in handle.batches() for match in batch] for handle in handles]
+
+    together = found(*texts)
+    assert [len(matches) for matches in together] == [100, 100, 100]
+    for text, matches in zip(texts, together, strict=True):
+        (alone,) = found(text)
+        assert sorted(map(_shown, matches)) == sorted(map(_shown, alone))
+        for match in matches:
+            assert [e.n for of in match.events.values() for e in of] == [match.start, match.end]
+
+
+def _shown(match: spaseq.Match) -> str:
+    return str((match.start, match.end, match.bindings, match.partition))
