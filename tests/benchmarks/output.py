@@ -44,6 +44,11 @@ def _as_arrow(handle: spaseq.Handle) -> None:
         batch.to_arrow()
 
 
+def _as_pandas(handle: spaseq.Handle) -> None:
+    for batch in handle.batches():
+        batch.to_pandas()
+
+
 def _with_events(handle: spaseq.Handle) -> None:
     for match in handle.matches():
         match.events  # noqa: B018
@@ -66,6 +71,7 @@ _FORMS: tuple[tuple[str, Callable[[spaseq.Handle], None], int], ...] = (
     ("counted", _counted, 1),
     ("batches with events and bindings", _as_batches, 1),
     ("Arrow", _as_arrow, 1),
+    ("pandas", _as_pandas, 1),
     ("NDJSON", _ndjson, 1),
     ("Match with events", _with_events, 10),
     ("Match with bindings", _with_bindings, 10),
