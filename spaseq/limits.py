@@ -105,8 +105,17 @@ class Budget:
         """A part of the memory has, or is to have, so many bytes. Raises ``LimitError``."""
         self._sizes[part] = size
         most = self.limits.query_bytes
-        if most is not None and (total := sum(self._sizes.values())) > most:
+        if most is not None and (total := self.size) > most:
             raise self.limits.error("query_bytes", f"keeping {total} bytes for partial matches")
+
+    @property
+    def size(self) -> int:
+        """How many bytes all parts take."""
+        return sum(self._sizes.values())
+
+    def but(self, part: str) -> int:
+        """How many bytes the others take."""
+        return self.size - self._sizes.get(part, 0)
 
 
 def _number(text: str, assignment: str) -> int | None:

@@ -19,8 +19,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spaseq.cli.arguments import (
+    LatencyOption,
     LimitOptions,
+    MemoryOption,
     OutputFile,
+    PolicyOption,
     RunEngine,
     UsageError,
     check_evaluator,
@@ -30,6 +33,7 @@ from spaseq.cli.arguments import (
 from spaseq.cli.console import reporting, standard_output, warn, whole_streams
 from spaseq.cli.graphs import graph_commands, paths, retrieve
 from spaseq.cli.queries import inputs, read, read_all
+from spaseq.effort import Policy
 from spaseq.errors import FormatError
 from spaseq.language.syntax import Query
 from spaseq.results import Format, check_format, writer
@@ -149,6 +153,9 @@ def run(
         typer.Option(metavar="NAME", help="What finds the matches, instead of what explain says."),
     ] = None,
     limit: LimitOptions = None,
+    latency: LatencyOption = None,
+    memory: MemoryOption = None,
+    policy: PolicyOption = Policy.SHARP,
     no_why: Annotated[
         bool, typer.Option("--no-why", help="Where there is no match, do not look for the reason.")
     ] = False,
@@ -169,6 +176,7 @@ def run(
       spaseq run q.rq --catalog catalog.ttl --kb http://example.org/kb=kb.ttl -f json
       spaseq run q.rq -s S1=ticks/ --engine spark --checkpoint state
       spaseq run q.rq -s S1=ticks.trig --evaluator reference
+      sensors | spaseq run q.rq -s "S1=-?format=nq" --latency 50ms --memory 2GB
       spaseq run alerts/*.rq -s S1=ticks.trig -f ndjson
       spaseq run alerts/*.rq -s S1=ticks.trig -f csv -o 'found/{query}.csv'
 
@@ -223,6 +231,8 @@ def run(
         report = Report(dead_letters, strict, why=not no_why)
         cursor = None
         if engine is RunEngine.SPARK:
+            if latency is not None or memory is not None:
+                raise UsageError("--latency and --memory are for --engine local: on Spark no query sheds yet")
             if others:
                 raise UsageError("--engine spark runs one query: start it for each")
             try:
@@ -264,6 +274,9 @@ def run(
                 dead_letters=report.refuse,
                 evaluator=evaluator,
                 limits=limits(limit or ()),
+                latency=latency,
+                memory=memory,
+                policy=policy,
             )
             matches = run_all(
                 one_engine,

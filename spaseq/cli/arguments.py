@@ -13,6 +13,7 @@ from typing import Annotated, Final
 import typer
 from pyoxigraph import NamedNode
 
+from spaseq.effort import Policy
 from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.language.hints import nearest
 from spaseq.language.syntax import Query, RegisterKind
@@ -24,6 +25,12 @@ from spaseq.sources.catalog import CatalogEntry
 Source = tuple[str | Path, SourceOptions]
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(kB|MB|GB|KiB|MiB|GiB|B|)")
+_BYTES: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9} | {
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+}
 _UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -113,6 +120,43 @@ def duration(text: str) -> timedelta:
         return timedelta(**{_UNITS[found[2]]: float(found[1])})
     except OverflowError:
         raise typer.BadParameter(f"{text!r} is too long a duration") from None
+
+
+def size(text: str) -> int:
+    """A number of bytes such as ``2GB``.
+
+    >>> size("2GB"), size("1.5MiB"), size("4096")
+    (2000000000, 1572864, 4096)
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or (count := int(float(found[1]) * _BYTES[found[2] or ""])) < 1:
+        raise typer.BadParameter(f"{text!r} is no size: write a number and kB, MB, GB, KiB, MiB or GiB")
+    return count
+
+
+def latency(text: str) -> timedelta:
+    """A bound such as ``50ms``."""
+    found = duration(text)
+    if not found:
+        raise typer.BadParameter(f"{text!r} is no bound: it must be more than nothing")
+    return found
+
+
+LatencyOption = Annotated[
+    timedelta | None,
+    typer.Option(
+        metavar="DURATION",
+        parser=latency,
+        help="What an event may take, on average: beyond it, partial matches that matter least are shed.",
+    ),
+]
+MemoryOption = Annotated[
+    int | None,
+    typer.Option(metavar="SIZE", parser=size, help="What partial matches may take, before some are shed."),
+]
+PolicyOption = Annotated[
+    Policy, typer.Option(help="What is shed first; all but sharp are there to compare with it.")
+]
 
 
 def limits(assignments: Iterable[str]) -> Limits:

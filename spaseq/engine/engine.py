@@ -9,10 +9,12 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from time import perf_counter
 from typing import IO, Final
 
 import pyoxigraph as ox
 
+from spaseq.effort import Effort, Policy, Pool, latency_given, policy_given
 from spaseq.engine.flow import Flow
 from spaseq.engine.given import (
     EventGraph,
@@ -70,7 +72,10 @@ class Engine:
     the path of an NDJSON file; the newest are kept in ``rejected`` when it is None) and is counted in ``bad``
     or ``late``; unless a callable hears of it, the first of a stream and kind is a ``SpaseqWarning``.
     ``evaluator`` names the evaluator to use instead of the planned one. A query that would take more than
-    ``limits`` ends, and its handle says why.
+    ``limits`` ends, and its handle says why. Before that, at a bound, it sheds partial matches, by
+    ``policy``, and may find fewer matches, but no false ones: ``latency`` is for each query the time from
+    when it turns to an event until all is found that this completes, on average over some events, by
+    ``clock``, in seconds; ``memory`` are the bytes that all queries together may keep partial matches in.
 
     Several threads may use an engine: each call is one turn. A callback runs in the thread whose call found
     the match, in its turn: it may push (which is done after the event in hand), register and cancel, but not
@@ -97,8 +102,15 @@ class Engine:
         dead_letters: DeadLetters | str | Path | None = None,
         evaluator: str | None = None,
         limits: Limits = Limits(),
+        latency: timedelta | None = None,
+        memory: int | None = None,
+        policy: Policy | str = Policy.SHARP,
+        clock: Callable[[], float] = perf_counter,
     ) -> None:
         duration_given("lateness", lateness)
+        self._latency = None if latency is None else latency_given(latency)
+        self._pool = None if memory is None else Pool(memory)
+        self._policy, self._clock = policy_given(policy), clock
         self._idle = None if idle is None else duration_given("idle", idle)
         if wall_clock is not None and idle is None:
             raise EngineError("wall_clock moves the time of idle streams on: say idle=, too")
@@ -128,14 +140,24 @@ class Engine:
 
     # --- queries ------------------------------------------------------------------------------
 
-    def register(self, query: Query | str, on_match: Callable[[Match], None] | None = None) -> Handle:
+    def register(
+        self,
+        query: Query | str,
+        on_match: Callable[[Match], None] | None = None,
+        *,
+        latency: timedelta | None = None,
+        weight: float = 1.0,
+    ) -> Handle:
         """Adds a query; it sees the events from now on.
 
         ``on_match`` is called with every match, in the thread that brought its last event. What it raises
         comes out of that thread's call, when the other queries have had the event. Raises ``QueryError``;
         ``KnowledgeError`` for a background graph that the engine does not have; ``EngineError`` if its
-        stream would, by REGISTER STREAM, feed itself.
+        stream would, by REGISTER STREAM, feed itself. ``latency``: its own bound instead of the engine's;
+        ``weight``: of the engine's ``memory`` it gets a part in proportion to that. A query with a bound runs
+        alone; one that could not keep it without false matches runs without, and a warning says so.
         """
+        effort = self._effort(latency, weight)
         prepared = prepare(query) if isinstance(query, str) else query
         self.turn.check()
         with self.turn.lock:
@@ -143,17 +165,34 @@ class Engine:
             self._catch_up()
             self._kb.require(prepared)
             kb = self._kb.restrict(prepared.knowledge)
-            own = form(prepared) if self._evaluator is None else None
+            own = form(prepared) if self._evaluator is None and effort is None else None
             if own is not None and (crowd := self._flow.crowd(own.key, kb)) is not None:
                 handle = Handle(crowd.seat(prepared), on_match, self.turn, self._limits, self._contexts)
                 crowd.join(handle, own.constants)
                 return handle
             pipeline = Pipeline(
-                prepared, self._dictionary, kb, self._evaluator, self._sharing, limits=self._limits
+                prepared,
+                self._dictionary,
+                kb,
+                self._evaluator,
+                self._sharing,
+                limits=self._limits,
+                effort=effort,
             )
             handle = Handle(pipeline, on_match, self.turn, self._limits, self._contexts)
+            if pipeline.unkept is not None:
+                warn(f"query {handle.name} {pipeline.unkept}")
             self._flow.add(pipeline, handle, None if own is None else own.key)
             return handle
+
+    def _effort(self, latency: timedelta | None, weight: float) -> Effort | None:
+        """The bounds of a query; None if it has none."""
+        if not weight > 0:
+            raise EngineError(f"weight={weight!r}: a weight is a number above 0")
+        bound = self._latency if latency is None else latency_given(latency)
+        if bound is None and self._pool is None:
+            return None
+        return Effort(bound, self._pool, weight, self._policy, self._clock)
 
     # --- events -------------------------------------------------------------------------------
 

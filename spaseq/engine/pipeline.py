@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from spaseq.automaton.normal import is_strict, normalise
 from spaseq.automaton.pattern import GpmPart, SequencePattern, may_trail, walk
+from spaseq.effort import Effort, Shed
 from spaseq.engine.unread import Unread
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Stamp
 from spaseq.gpm.discrimination import Needs, needs
@@ -34,7 +35,7 @@ from spaseq.language.syntax import (
 from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.by_columns import ByColumns, Enumerating, Quick
 from spaseq.matching.context import Context
-from spaseq.matching.evaluators import by_columns, by_events, check, choose
+from spaseq.matching.evaluators import by_columns, by_events, check, choose, under_bound
 from spaseq.matching.found import Block, blocks
 from spaseq.matching.host import Key, Matcher
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution, bounds
@@ -69,7 +70,7 @@ class Stats:
     partial matches of its first element in common, of its first two, and so on; empty if it shares none.
     ``late``: so many events came too late for it. ``watermark``: the time up to which it has processed its
     streams, in microseconds since the epoch or in ticks; None before the first event. ``gpms``: the same by
-    GPM.
+    GPM. ``shed``: what it gave up to keep a bound; None if it has none, or does not shed.
     """
 
     events: int = 0
@@ -82,6 +83,7 @@ class Stats:
     watermark: int | None = None
     shared: tuple[int, ...] = ()
     gpms: dict[str, GpmStats] = field(default_factory=dict)
+    shed: Shed | None = None
 
 
 class Seat(Protocol):
@@ -102,6 +104,13 @@ class Seat(Protocol):
     def attend(self) -> None:
         """Passes over no event to come."""
         ...
+
+
+@runtime_checkable
+class Shedder(Protocol):
+    """An evaluator that keeps a bound; ``shed`` says what it gave up for that."""
+
+    shed: Shed
 
 
 class GpmAnswers(Protocol):
@@ -132,8 +141,12 @@ class Pipeline:
         sharing: Sharing | None = None,
         start: int | None = None,
         limits: Limits = UNLIMITED,
+        effort: Effort | None = None,
     ) -> None:
-        """``start`` is the time at which the first window begins: the first event's, unless given."""
+        """``start`` is the time at which the first window begins: the first event's, unless given.
+
+        ``effort``: its bounds. ``unkept`` says why it cannot keep them, if it cannot.
+        """
         self.query = query
         self.pattern: SequencePattern = normalise(query)
         self._stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
@@ -164,7 +177,18 @@ class Pipeline:
         self._context = self._make_context(limits)
         self._reader = Reader(self.pattern, Projector(self.pattern, self._context, dictionary), dictionary)
         self._only_first = isinstance(query.form, Ask)
-        self._chosen = check(evaluator, self.pattern) if evaluator else choose(self.pattern).name
+        self.unkept: str | None = None
+        self._effort: Effort | None = None
+        if effort is None:
+            self._chosen = check(evaluator, self.pattern) if evaluator else choose(self.pattern).name
+        else:
+            bounded = under_bound(self.pattern, evaluator, effort.policy)
+            self._chosen = bounded.name
+            self.unkept = None if bounded.is_kept else bounded.reason
+            if bounded.sheds:
+                self._effort, self._stats.shed = effort, Shed()
+                if effort.pool is not None:
+                    effort.pool.join(effort)
         self._matcher: Matcher | ByColumns | None = None
         self._is_quick = False
         self._member: Member | None = None
@@ -255,6 +279,7 @@ class Pipeline:
         gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
         if (
             self._chosen == "kernel"
+            and self._effort is None
             and self._begin is None
             and not self.done
             and len(gpms) == len(self._gpms)
@@ -277,6 +302,8 @@ class Pipeline:
 
     def leave(self) -> None:
         """It is over: what comes is not counted."""
+        if self._effort is not None and self._effort.pool is not None:
+            self._effort.pool.leave(self._effort)
         if self._seat is not None:
             self._stats = self.stats  # brought up to date
             if self._member is not None:
@@ -451,7 +478,12 @@ class Pipeline:
         if self._member is not None and self._member.is_shared:
             self._matcher = self._member
             return self._matcher
-        self._matcher = by_columns(self._chosen, self.pattern, self._dictionary, self._context, window)
+        self._matcher = by_columns(
+            self._chosen, self.pattern, self._dictionary, self._context, window, self._effort
+        )
+        if self._effort is not None:
+            assert isinstance(self._matcher, Shedder)
+            self._matcher.shed = self._stats.shed = self._stats.shed or Shed()
         if self._matcher is None:
             make = self._make_evaluators(window)
             self._matcher = Matcher(self.pattern, window, make, self._context.budget, self._context.order)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
+from spaseq.effort import Policy, Shed
 from spaseq.engine.engine import Engine, Source
 from spaseq.engine.handle import Handle
 from spaseq.engine.rejects import DeadLetters
@@ -62,6 +63,9 @@ def run(
     dead_letters: DeadLetters | str | Path | None = None,
     evaluator: str | None = None,
     limits: Limits = Limits(),
+    latency: timedelta | None = None,
+    memory: int | None = None,
+    policy: Policy | str = Policy.SHARP,
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Handle], None] | None = None,
 ) -> Run:
@@ -84,6 +88,9 @@ def run(
         dead_letters=dead_letters,
         evaluator=evaluator,
         limits=limits,
+        latency=latency,
+        memory=memory,
+        policy=policy,
     )
     handle = engine.register(prepared)
     if started is not None:
@@ -134,7 +141,8 @@ def _found(
         if progress is not None:
             stats = [handle.stats for handle in handles.values()]
             matches, rows = sum(s.matches for s in stats), sum(s.rows for s in stats)
-            progress(Progress(engine.events, matches, rows, engine.late, engine.bad, engine.watermark))
+            read = engine.events, matches, rows, engine.late, engine.bad, engine.watermark
+            progress(Progress(*read, tuple(_given_up([s.shed for s in stats if s.shed is not None]))))
 
     report()
     reported = time.monotonic()
@@ -179,6 +187,16 @@ def _drained(
 
 def _unsaid(name: str, error: SpaseqError) -> None:
     """Of queries that were interrupted nobody is told."""
+
+
+def _given_up(shed: Sequence[Shed]) -> Iterator[str]:
+    """What queries gave up to keep their bounds, in words."""
+    gone, passed = sum(s.partial_matches for s in shed), sum(s.events for s in shed)
+    if gone:
+        least = min(s.recall for s in shed if s.recall is not None)
+        yield f"{gone:,} partial matches shed (recall {least:.0%})"
+    if passed:
+        yield f"{passed:,} events passed over"
 
 
 @dataclass(slots=True)

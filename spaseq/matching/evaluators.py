@@ -9,6 +9,7 @@ from typing import Final
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import Atom, SequencePattern
 from spaseq.automaton.show import show
+from spaseq.effort import Effort, Policy
 from spaseq.errors import EngineError
 from spaseq.language.syntax import Strategy
 from spaseq.matching.by_columns import ByColumns
@@ -51,6 +52,42 @@ def choose(pattern: SequencePattern) -> Choice:
     return Choice("runs", _BY_EVENTS["runs"], tuple(otherwise))
 
 
+@dataclass(frozen=True, slots=True)
+class UnderBound:
+    """What runs a query that has a bound; ``sheds``: it keeps the bound by that.
+
+    ``reason``: why it does, why it need not, or why it cannot: ``is_kept`` says whether it is kept anyway.
+    """
+
+    name: str
+    sheds: bool
+    is_kept: bool
+    reason: str
+
+
+def under_bound(
+    pattern: SequencePattern, evaluator: str | None = None, policy: Policy = Policy.SHARP
+) -> UnderBound:
+    """The evaluator for a query that has a bound; ``evaluator`` is one that somebody asks for.
+
+    Raises ``EngineError`` if that one cannot run the query, or has partial matches and cannot shed them.
+    """
+    from spaseq.matching.shedding.fits import obstacles
+
+    name = choose(pattern).name if evaluator is None else check(evaluator, pattern)
+    if name in _STEADY:
+        return UnderBound(name, False, True, f"{name} has no partial matches to shed: {_STEADY[name]}")
+    if evaluator not in (None, "kernel"):
+        raise EngineError(
+            f"the evaluator {name!r} cannot shed partial matches: with a bound, ask for 'kernel' or for none"
+        )
+    against = (*obstacles(pattern, policy), *_obstacles("kernel", pattern))
+    if against:
+        words = f"runs without a bound: it could keep one if {', and '.join(in_words(against))}"
+        return UnderBound(name, False, False, words)
+    return UnderBound("kernel", True, True, "kernel sheds the partial matches that matter least")
+
+
 def check(name: str, pattern: SequencePattern) -> str:
     """The name of an evaluator that somebody asks for. Raises ``EngineError`` if it cannot run the query."""
     if name not in _BY_COLUMNS and name not in _BY_EVENTS:
@@ -75,9 +112,17 @@ def _obstacles(name: str, pattern: SequencePattern) -> tuple[Obstacle, ...]:
 
 
 def by_columns(
-    name: str, pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+    name: str,
+    pattern: SequencePattern,
+    dictionary: Dictionary,
+    context: Context,
+    bounds: Bounds,
+    effort: Effort | None = None,
 ) -> ByColumns | None:
-    """The evaluator of that name; None if it is one that takes event by event."""
+    """The evaluator of that name; None if it is one that takes event by event.
+
+    ``effort``: the bounds that it keeps by shedding, which the kernel alone can.
+    """
     # Imported only here, because compiled code takes a while to load.
     if name == "parameterized":
         from spaseq.matching.parameterized.evaluator import Parameterized
@@ -91,6 +136,10 @@ def by_columns(
         from spaseq.matching.lazy.evaluator import Lazy
 
         return Lazy(pattern, dictionary, context, bounds, tree=name == "tree")
+    if name == "kernel" and effort is not None:
+        from spaseq.matching.shedding.evaluator import Shedding
+
+        return Shedding(pattern, dictionary, context, bounds, effort)
     if name == "kernel":
         from spaseq.matching.kernel.evaluator import Kernel
 
@@ -181,6 +230,11 @@ _BY_COLUMNS: Final[dict[str, tuple[_Obstacles, str]]] = {
 #: Those that a query gets, the best first. ``tree`` gets only who asks for it: where the first element of a
 #: sequence is rare it takes many times as long as ``lazy``, and elsewhere from as long down to half as long.
 _PREFERRED: Final = ("parameterized", "enumeration", "lazy", "kernel")
+#: Those whose work for an event does not grow with what came before, and why.
+_STEADY: Final = {
+    "parameterized": "an event is one step",
+    "enumeration": "an event is constant work, and matches are found when they are asked for",
+}
 #: Those that take event by event, and what they do.
 _BY_EVENTS: Final = {
     "runs": "eager NFA_scep, every partial match kept as a run, event by event",

@@ -16,7 +16,7 @@ from spaseq.gpm.spectra import covers
 from spaseq.language.printer import print_expression
 from spaseq.language.syntax import Filter, Group, Query, Window
 from spaseq.language.syntax.durations import decimal
-from spaseq.matching.evaluators import choose
+from spaseq.matching.evaluators import UnderBound, choose, under_bound
 from spaseq.matching.obstacles import Obstacle, in_words
 
 
@@ -37,7 +37,8 @@ class GpmPlan:
 class Explanation:
     """A query's plan. ``str`` shows it to people, ``as_json`` to programs.
 
-    ``otherwise``: the evaluators that would be better, each with all that keeps the query from it.
+    ``otherwise``: the evaluators that would be better, each with all that keeps the query from it. ``bound``:
+    what it does where it has a bound (``Engine(latency=…, memory=…)``).
     """
 
     sequence: str
@@ -51,6 +52,7 @@ class Explanation:
     evaluator: str
     reason: str
     otherwise: tuple[tuple[str, tuple[Obstacle, ...]], ...]
+    bound: UnderBound
     warnings: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -79,6 +81,7 @@ class Explanation:
                 {"evaluator": name, "if": [_as_json(obstacle) for obstacle in obstacles]}
                 for name, obstacles in self.otherwise
             ],
+            "bound": {"sheds": self.bound.sheds, "kept": self.bound.is_kept, "reason": self.bound.reason},
             "warnings": list(self.warnings),
         }
 
@@ -106,6 +109,7 @@ class Explanation:
             yield f"otherwise  {name}, if"
             for words in in_words(obstacles):
                 yield f"    {words}"
+        yield f"bound      {self.bound.reason}"
         for warning in self.warnings:
             yield f"warning    {warning}"
 
@@ -140,6 +144,7 @@ def explain(query: Query) -> Explanation:
         evaluator=choice.name,
         reason=choice.reason,
         otherwise=choice.otherwise,
+        bound=under_bound(pattern),
         warnings=query.warnings,
     )
 

@@ -245,14 +245,20 @@ class Kernel:
         now = axis, time, ids.numbers, ids.codes
         live, remembered = k.sweep(tables, old.ints, old.floats, nowhere, old.floats, *now)
         self._budget.partial(live + decided)
-        waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
-        nodes = 2 * (int(old.ints[mem.LIVE_NODES]) + decided * max(1, int(tables[v.MOST_PARTS])))
-        found = decided * int(tables[v.MOST_ACCEPTS])
-        entries = 2 * (remembered + int(old.ints[mem.WANTED]))
-        room = Room(*map(max, Room(waits, nodes, found, entries), _START))
+        room = self._room(live, remembered, decided, axis, time)
         new = memory(self._compiled, room, self._budget, old)
         k.sweep(tables, old.ints, old.floats, new.ints, new.floats, *now)
         self._memory = new
+
+    def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Room:
+        """The space for so many runs and entries, and what was decided, at least half of which is free."""
+        del axis, time
+        m, tables = self._memory.ints, self._tables
+        waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
+        nodes = 2 * (int(m[mem.LIVE_NODES]) + decided * max(1, int(tables[v.MOST_PARTS])))
+        found = decided * int(tables[v.MOST_ACCEPTS])
+        entries = 2 * (remembered + int(m[mem.WANTED]))
+        return Room(*map(max, Room(waits, nodes, found, entries), _START))
 
     # --- questions ------------------------------------------------------------------------------
 

@@ -128,28 +128,12 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     """
     tables = compiled.tables
     width = mem.KEY + int(tables[v.N_KEYS])
-    negates = tables[v.CHAINS] < tables[v.CHAINS_END]
-    waits, nodes, found, entries = room
-    # All that wait may be due at once.
-    parked = waits if tables[v.TRAILS] else 0
-    found = max(found, parked)
-    entries = entries if negates else 0
-    partitions = waits + entries if width > mem.KEY else 1
-    buckets = _power(2 * (waits + entries))
-    sizes = {
-        mem.WAITS: (waits + 2) * compiled.width,
-        mem.NODES: nodes * mem.NODE_SIZE,
-        mem.BUCKETS: buckets * mem.BUCKET_SIZE,
-        mem.PARTITIONS: partitions * width,
-        mem.FOUND: found * lay.FOUND_SIZE,
-        mem.GATES_SEEN: compiled.gates,
-        mem.KINDS: v.STACK,
-        mem.TRIED: 3 * lay.PART_LIMIT,
-        mem.PARKED: parked,
-        mem.ENTRIES: entries * compiled.entry,
-        mem.OFFSETS: len(compiled.offsets),
-        mem.TABLE: _power(2 * partitions),
-    }
+    waits, nodes, _, entries = room
+    sizes = _sections(compiled, room)
+    buckets = sizes[mem.BUCKETS] // mem.BUCKET_SIZE
+    partitions = sizes[mem.PARTITIONS] // width
+    found = sizes[mem.FOUND] // lay.FOUND_SIZE
+    entries = sizes[mem.ENTRIES] // max(compiled.entry, 1)
     scratch = _Scratch(_KEYS, _DECISIONS, 2 if compiled.lookups else 0)
     if like is not None:
         scratch = _scratch(like.ints)
@@ -195,6 +179,37 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
             m[place] = like.ints[place]
         made.learn(like.known())
     return made
+
+
+def runs_size(compiled: Compiled, room: Room) -> int:
+    """How many bytes a memory with so much space takes, scratch space apart."""
+    integers = mem.HEADER + sum(_sections(compiled, room).values())
+    return 8 * (integers + compiled.sums * (room.waits + 2))
+
+
+def _sections(compiled: Compiled, room: Room) -> dict[int, int]:
+    """How many integers each section has, in their order, up to scratch space."""
+    tables = compiled.tables
+    width = mem.KEY + int(tables[v.N_KEYS])
+    waits, nodes, found, entries = room
+    # All that wait may be due at once.
+    parked = waits if tables[v.TRAILS] else 0
+    entries = entries if tables[v.CHAINS] < tables[v.CHAINS_END] else 0
+    partitions = waits + entries if width > mem.KEY else 1
+    return {
+        mem.WAITS: (waits + 2) * compiled.width,
+        mem.NODES: nodes * mem.NODE_SIZE,
+        mem.BUCKETS: _power(2 * (waits + entries)) * mem.BUCKET_SIZE,
+        mem.PARTITIONS: partitions * width,
+        mem.FOUND: max(found, parked) * lay.FOUND_SIZE,
+        mem.GATES_SEEN: compiled.gates,
+        mem.KINDS: v.STACK,
+        mem.TRIED: 3 * lay.PART_LIMIT,
+        mem.PARKED: parked,
+        mem.ENTRIES: entries * compiled.entry,
+        mem.OFFSETS: len(compiled.offsets),
+        mem.TABLE: _power(2 * partitions),
+    }
 
 
 def _scratch(m: Ints) -> _Scratch:

@@ -1,0 +1,131 @@
+"""Best effort: how long a query may take for an event, and how much it may keep, before it gives up a part.
+
+Between a bound and a limit (``limits``): at the bound partial matches are shed, at the limit the query ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from spaseq.errors import EngineError
+
+
+class Policy(StrEnum):
+    """What is given up first.
+
+    ``sharp``: the partial matches of which the fewest matches are to be expected for what they cost.
+    The others are there to compare with it: ``random-state`` draws lots among the partial matches,
+    ``random-input`` among the events, ``selective`` goes by how seldom those of a state become matches.
+    """
+
+    SHARP = "sharp"
+    RANDOM_STATE = "random-state"
+    RANDOM_INPUT = "random-input"
+    SELECTIVE = "selective"
+
+
+class WorkClock:
+    """A clock that goes on with work instead of time, so that what is shed is the same in every run.
+
+    ``units``: how often an event was taken, a partial match was shown one, and was made. ``unit`` is how
+    many seconds each of them stands for.
+
+    >>> clock = WorkClock()
+    >>> clock.add(500_000)
+    >>> clock()
+    0.5
+    """
+
+    def __init__(self, unit: float = 1e-6) -> None:
+        self.unit = unit
+        self.units = 0.0
+
+    def add(self, units: float) -> None:
+        """So much more work was done."""
+        self.units += units
+
+    def __call__(self) -> float:
+        return self.units * self.unit
+
+
+class Pool:
+    """The memory that the queries of an engine have in common: ``size`` bytes, in proportion to weights."""
+
+    def __init__(self, size: int) -> None:
+        """Raises ``EngineError`` for what is no number of bytes above 0."""
+        if type(size) is not int or size < 1:
+            raise EngineError(f"memory={size!r}: a bound is a whole number of bytes above 0")
+        self.size = size
+        self._held: WeakKeyDictionary[Effort, int] = WeakKeyDictionary()
+
+    def join(self, effort: Effort) -> None:
+        """A query comes in."""
+        self._held[effort] = 0
+
+    def share(self, effort: Effort, holds: int) -> int:
+        """How much a query may hold, that holds so much: its part, and what the others leave."""
+        self._held[effort] = holds
+        others = sum(held for other, held in self._held.items() if other is not effort)
+        part = self.size * effort.weight / sum(other.weight for other in self._held)
+        return int(max(part, self.size - others))
+
+    def leave(self, effort: Effort) -> None:
+        """A query is over."""
+        self._held.pop(effort, None)
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Effort:
+    """The bounds of one query. ``latency``: seconds from when the query turns to an event until all that it
+    completes is found, on average over some events. ``pool``: the memory, in bytes. None is no bound.
+    ``weight``: of what several queries share, its part.
+    """
+
+    latency: float | None = None
+    pool: Pool | None = None
+    weight: float = 1.0
+    policy: Policy = Policy.SHARP
+    clock: Callable[[], float] = time.perf_counter
+
+
+@dataclass(slots=True)
+class Shed:
+    """What a query gave up to keep its bounds.
+
+    ``partial_matches`` were shed, ``by_state`` says in front of what, ``events`` were passed over (by
+    ``random-input`` alone). ``active``: it sheds these days. ``latency``: the seconds that an event takes
+    now, None before the first. ``recall``: the estimated share of all matches that were found, give or take
+    ``error``; ``random-input`` has no estimate.
+    """
+
+    partial_matches: int = 0
+    by_state: dict[str, int] = field(default_factory=dict)
+    events: int = 0
+    active: bool = False
+    latency: float | None = None
+    recall: float | None = 1.0
+    error: float = 0.0
+
+
+def latency_given(latency: timedelta) -> float:
+    """A bound in seconds. Raises ``EngineError`` for what is no length of time above 0."""
+    if not isinstance(latency, timedelta) or latency <= timedelta(0):
+        raise EngineError(f"latency={latency!r}: a bound is a timedelta above 0")
+    return latency.total_seconds()
+
+
+_POLICIES: Final = ", ".join(Policy)
+
+
+def policy_given(name: str) -> Policy:
+    """The policy of this name. Raises ``EngineError`` if there is none."""
+    try:
+        return Policy(name)
+    except ValueError:
+        raise EngineError(f"no policy is called {name!r}: there are {_POLICIES}") from None

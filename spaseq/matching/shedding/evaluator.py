@@ -1,0 +1,386 @@
+"""The kernel under a bound: between events, what overburdens it is shed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.effort import Effort, Policy, Shed, WorkClock
+from spaseq.errors import warn
+from spaseq.events import EventBatch
+from spaseq.gpm.solutions import Solutions
+from spaseq.language.printer import print_sequence
+from spaseq.matching.context import Context
+from spaseq.matching.found import Block
+from spaseq.matching.kernel import _kernel_memory as mem
+from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.kernel import evaluator as whole
+from spaseq.matching.kernel.memory import Room, runs_size
+from spaseq.matching.model import Bounds
+from spaseq.matching.shedding import _kernel_passes as k
+from spaseq.matching.shedding.features import features
+from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.sketch import Sketch
+from spaseq.terms import Dictionary
+
+Ints = npt.NDArray[np.int64]
+
+#: A look at all partial matches is due when so many times as long was worked as it takes.
+_SELDOM: Final = 8
+#: What a look at a partial match is to a clock that counts work: much less than showing it an event.
+_LOOK: Final = 1 / 16
+#: So many events at most are between two looks, and as a part of a bound so much time, about.
+_CHUNK: Final = 4_096
+_SLICE: Final = 1 / 8
+#: Where memory runs out, so much of it is in use afterwards.
+_FILLED: Final = 0.8
+_FULL: Final = 0.95
+
+
+class Shedding(whole.Kernel):
+    """The kernel, which keeps its bounds by shedding; all that it finds is found without bounds, too.
+
+    Its arena is looked at between events (``_kernel_passes``), which the kernel itself does not notice.
+    ``shed`` says what was given up.
+    """
+
+    def __init__(
+        self,
+        pattern: SequencePattern,
+        dictionary: Dictionary,
+        context: Context,
+        bounds: Bounds,
+        effort: Effort,
+    ) -> None:
+        super().__init__(pattern, dictionary, context, bounds)
+        self._pattern = pattern
+        self._effort = effort
+        self._features = features(self._compiled, dictionary.pin)
+        self._sketch = Sketch(self._features)
+        self._overload = None if effort.latency is None else Overload(effort.latency)
+        self._known: Ints = self._unknown()
+        self._load = 0.0
+        # Since the last look: events, and seconds of work; and what a look takes.
+        self._events, self._spent, self._looking = 0, 0.0, 0.0
+        # Where the last look was, in events and on the window's axis; how long the last tumbling window was.
+        self._position = self._since = 0
+        self._seen = self._calm = 0
+        self._axis = self._opened = 0
+        self._chunk = 1
+        # Of the events, the share that ``random-input`` lets in.
+        self._admitted = 1.0
+        self._matched = 0.0
+        self._missed: npt.NDArray[np.float64] = np.zeros(self._features.classes)
+        self._by_gate: Counter[int] = Counter()
+        self.shed = Shed()
+
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
+        """See ``ByColumns.process``."""
+        clock = self._effort.clock
+        at = 0
+        while at < len(batch):
+            end = min(len(batch), at + self._chunk)
+            part, found = _part(batch, solutions, at, end)
+            if self._admitted < 1:
+                found = self._admit(found, start + at, end - at)
+            begin = clock()
+            for block in super().process(part, start + at, found):
+                self._spent += clock() - begin
+                yield block
+                begin = clock()
+            self._count(found, end - at)
+            self._spent += clock() - begin
+            axis, time = self._bounds.places(part, start + at), int(part.time[-1])
+            self._events += end - at
+            at, self._position = end, start + end
+            if self._spent >= (1 + _SELDOM) * self._looking:
+                self._look(int(axis[-1]), time, start + end)
+            self._pace()
+
+    def take_one(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterator[Block] | None:
+        """See ``Quick.take_one``: there is always something left to do."""
+        return self.process(batch, start, solutions)
+
+    def _pace(self) -> None:
+        """How many events come between two looks, at least."""
+        if isinstance(self._effort.clock, WorkClock) or not self._events or self._effort.latency is None:
+            return
+        each = max(self._spent / self._events, 1e-9)
+        self._chunk = int(min(_CHUNK, max(1.0, self._effort.latency * _SLICE / each)))
+
+    # --- what the kernel does meanwhile ---------------------------------------------------------
+
+    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
+        columns = super()._take(batch, start, solutions)
+        if isinstance(self._effort.clock, WorkClock):
+            self._memory.ints[mem.DECIDED] = 0
+            self._effort.clock.add(len(batch) + k.shown(self._tables, self._memory.ints, columns))
+        return columns
+
+    def _found(self) -> Iterator[Block]:
+        m = self._memory.ints
+        if m[mem.FOUND_COUNT]:
+            s = self._sketch
+            k.credit(
+                self._tables, m, self._known, self._features.ways, self._features.bases, s.counts,
+                int(m[mem.NOW]), self._age(),
+            )  # fmt: skip
+        for block in super()._found():
+            self._matched += len(block)
+            yield block
+
+    def _sweep(self, axis: int, time: int, decided: int) -> None:
+        old = self._memory
+        super()._sweep(axis, time, decided)
+        known, self._known = self._known, self._unknown()
+        k.follow(old.ints, self._memory.ints, known, self._known)
+
+    def _unknown(self) -> Ints:
+        return np.zeros(int(self._memory.ints[mem.MOST_NODES]) * k.KNOWN_SIZE, dtype=np.int64)
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def _age(self) -> int:
+        """In tumbling windows, the age of all that is in one."""
+        passed = (self._position - self._opened) / max(self._sketch.age, 1e-9)
+        return int(min(k.AGES - 1, passed))
+
+    def _count(self, found: Mapping[str, Solutions], events: int) -> None:
+        """Counts how many events concern each gate."""
+        if isinstance(self._effort.clock, WorkClock):
+            self._effort.clock.add(int(self._memory.ints[mem.DECIDED]))
+        analysis = self._compiled.analysis
+        keep = 0.99**events
+        for i, gate in enumerate(analysis.gates):
+            seen = max((_concerned(found.get(gpm)) for gpm in gate.gpms), default=0)
+            self._sketch.visits[i] = keep * self._sketch.visits[i] + (1 - keep) * seen / events
+
+    def _look(self, axis: int, time: int, position: int) -> None:
+        """Looks at all partial matches, learns, and sheds what is too much."""
+        clock = self._effort.clock
+        events, spent = self._events, self._spent
+        self._events, self._spent = 0, 0.0
+        begin = clock()
+        self._measure(axis, position)
+        if self._sketch.learn():
+            self._known[:] = 0
+        self._sketch.decay(events)
+        total = self._observe(axis, time, float(events), fresh=True)
+        self._since = position
+        if isinstance(clock, WorkClock):
+            clock.add(total * _LOOK)
+        if self._overload is not None:
+            load = self._loaded()
+            self._overload.measure(events, spent, (self._load + load) / 2)
+            self._load = load
+            share = self._overload.share(self._load)
+            self.shed.latency = self._overload.latency
+            self._keep(share, axis, time, events)
+        self._notice(axis, events)
+        self._spent = self._looking = clock() - begin
+
+    def _measure(self, axis: int, position: int) -> None:
+        """Learns how many events a window has."""
+        limit = int(self._tables[v.LIMIT])
+        passed = position - self._seen
+        if limit > 0:
+            if axis > self._axis and passed > 0:
+                each = passed / (axis - self._axis) * (limit + 1) / k.AGES
+                weight = min(1.0, passed / (self._sketch.age * k.AGES)) if self._axis else 1.0
+                self._sketch.age += weight * (each - self._sketch.age)
+        elif axis != self._axis:
+            self._sketch.age = max(1.0, (position - self._opened) / k.AGES)
+            self._opened = position
+        else:
+            self._sketch.age = max(self._sketch.age, (position - self._opened) / k.AGES)
+        self._axis, self._seen = axis, position
+
+    def _observe(self, axis: int, time: int, events: float, *, fresh: bool = False) -> int:
+        s, f = self._sketch, self._features
+        s.alive[:] = 0
+        m, numbers = self._memory, self._columns.numbers
+        return k.observe(
+            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
+            s.edges, s.rings, s.counts, s.costs(), s.alive, axis, time, self._age(), events, self._since,
+            fresh,
+        )  # fmt: skip
+
+    def _loaded(self) -> float:
+        alive = self._sketch.alive.reshape(-1, k.AGES).sum(axis=1)
+        return float((alive * self._sketch.load()).sum())
+
+    def _admit(self, found: Mapping[str, Solutions], position: int, size: int) -> Mapping[str, Solutions]:
+        """The solutions of those events alone that have drawn so."""
+        lots = np.array([_lot(position + i) for i in range(size)])
+        kept = lots < self._admitted
+        self.shed.events += int(np.count_nonzero(~kept))
+        return {name: table.take(kept[table.events]) for name, table in found.items()}
+
+    # --- shedding -------------------------------------------------------------------------------
+
+    def _keep(self, share: float, axis: int, time: int, events: int) -> None:
+        """Sheds all but this share of the load; before that, what is not worth its work."""
+        s, policy = self._sketch, self._effort.policy
+        if policy is Policy.RANDOM_INPUT:
+            self._admitted = min(1.0, max(0.01, self._admitted * (share if share < 1 else 1.02)))
+            if share < 1:
+                self._begin(_late(self.shed.latency))
+            return
+        kept = None
+        if policy is Policy.SHARP and self._overload is not None:
+            kept = s.priced(self._overload.excess, events)
+        if share < 1:
+            most = s.kept(share, policy)
+            kept = most if kept is None else np.minimum(most, kept)
+        if kept is not None and self._mark(kept, axis, time):
+            self._sweep(axis, time, 0)
+            self._observe(axis, time, 0.0)
+            self._load = self._loaded()
+            self._begin(_late(self.shed.latency))
+
+    def _mark(self, kept: npt.NDArray[np.float64], axis: int, time: int) -> int:
+        """Takes partial matches out of the arena, which must be swept then; how many."""
+        s, f = self._sketch, self._features
+        shed, worth = np.zeros_like(s.alive), s.lost()
+        k.mark(
+            self._tables, self._memory.ints, self._known, f.ways, f.bases, s.counts, kept, worth.ravel(),
+            s.costs(), shed, axis, time, self._age(),
+        )  # fmt: skip
+        by_class = shed.reshape(-1, k.AGES)
+        self._missed += (by_class * worth).sum(axis=1)
+        by_gate = np.bincount(s.gates, by_class.sum(axis=1), minlength=len(f.bases))
+        self._by_gate.update({gate: int(n) for gate, n in enumerate(by_gate) if n})
+        return int(shed.sum())
+
+    def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Room:
+        room = super()._room(live, remembered, decided, axis, time)
+        pool = self._effort.pool
+        if pool is None:
+            return room
+        most = pool.share(self._effort, self._budget.size) - self._budget.but("runs")
+        if runs_size(self._compiled, room) <= most:
+            return room
+        entries = max(remembered + int(self._memory.ints[mem.WANTED]), whole._START.entries)
+        least = self._least(live, int(self._memory.ints[mem.LIVE_NODES]), decided)._replace(entries=entries)
+        size = runs_size(self._compiled, least)
+        if size > _FULL * most:
+            share = _FILLED * most / size
+            self._observe(axis, time, 0.0)
+            policy = self._effort.policy
+            policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
+            if self._mark(self._sketch.kept(share, policy, by_size=True), axis, time):
+                self._begin(f"more would take more memory than its {most:,} bytes")
+                m = self._memory
+                live, nodes = k.remaining(
+                    self._tables, m.ints, axis, time, np.zeros(int(m.ints[mem.MOST_NODES]), dtype=np.int8)
+                )
+                # What was decided is decided again, for fewer.
+                least = self._least(live, nodes, int(share * decided))._replace(entries=entries)
+                size = runs_size(self._compiled, least)
+        more = max(1.0, min(2.0, most / size))
+        grown = least._replace(waits=int(more * least.waits), nodes=int(more * least.nodes))
+        return grown if runs_size(self._compiled, grown) <= most else least
+
+    def _least(self, live: int, nodes: int, decided: int) -> Room:
+        """The space that runs, and what was decided, must have."""
+        t = self._tables
+        waits = live + decided * int(t[v.MOST_GATES]) + 2
+        nodes += decided * max(1, int(t[v.MOST_PARTS]))
+        return Room(*map(max, Room(waits, nodes, decided * int(t[v.MOST_ACCEPTS]), 0), whole._START))
+
+    def _begin(self, why: str) -> None:
+        self._calm = 0
+        if not self.shed.active:
+            self.shed.active = True
+            warn(f"{self._name} sheds partial matches: {why} (stats.shed says how many)")
+
+    def _notice(self, axis: int, events: int) -> None:
+        """After a window in which nothing was shed, that is over."""
+        del axis
+        self._calm += events
+        self._estimate()
+        if self.shed.active and self._calm > k.AGES * self._sketch.age and self._admitted >= 1:
+            self._end()
+
+    def _end(self) -> None:
+        self.shed.active = False
+        gone = f"{self.shed.partial_matches:,} partial matches"
+        if self.shed.recall is None:
+            warn(f"{self._name} passes over no events any more: it did over {self.shed.events:,}")
+        else:
+            found = f"some {100 * self.shed.recall:.3g} % of its matches were found, by estimate"
+            warn(f"{self._name} sheds no more: {gone} were shed, and {found}")
+
+    def close(self) -> Iterator[Block]:
+        """See ``ByColumns.close``."""
+        yield from super().close()
+        self._estimate()
+        if self.shed.active:
+            self._end()
+
+    def _estimate(self) -> None:
+        missed = self._missed
+        self.shed.partial_matches = self._by_gate.total()
+        states: Counter[str] = Counter()
+        for gate, count in self._by_gate.items():
+            states[f"before {' | '.join(sorted(self._compiled.analysis.gates[gate].gpms))}"] += count
+        self.shed.by_state = dict(states)
+        if self._effort.policy is Policy.RANDOM_INPUT:
+            self.shed.recall, self.shed.error = None, 0.0
+            return
+        total = self._matched + float(missed.sum())
+        seen = self._sketch.counts.reshape(-1, k.AGES, k.COUNTS)[:, :, k.MATCHED].sum(axis=1)
+        wrong = float(np.sqrt((missed**2 / np.maximum(seen, 1.0)).sum()))
+        self.shed.recall = self._matched / total if total else 1.0
+        self.shed.error = min(1.0, wrong * self._matched / total**2) if total else 0.0
+
+    @property
+    def _name(self) -> str:
+        return f"SEQ({print_sequence(self._pattern.query.sequence)})"
+
+
+def _late(latency: float | None) -> str:
+    return f"an event takes {1_000 * (latency or 0):.3g} ms"
+
+
+def _part(
+    batch: EventBatch, solutions: Mapping[str, Solutions], begin: int, end: int
+) -> tuple[EventBatch, Mapping[str, Solutions]]:
+    """Some events of a batch, and the solutions in them."""
+    if begin == 0 and end == len(batch):
+        return batch, solutions
+    return batch.take(np.arange(begin, end)), {
+        name: _between(table, begin, end) for name, table in solutions.items()
+    }
+
+
+def _between(table: Solutions, begin: int, end: int) -> Solutions:
+    events = table.events
+    if len(events) > 1 and (events[1:] < events[:-1]).any():
+        rows = np.flatnonzero((events >= begin) & (events < end))
+        part = table.take(rows)
+    else:
+        first, last = np.searchsorted(events, (begin, end)).tolist()
+        columns = {name: column[first:last] for name, column in table.columns.items()}
+        part = Solutions(last - first, events[first:last], columns)
+    return Solutions(part.size, part.events - begin, part.columns)
+
+
+def _lot(position: int) -> float:
+    """A number from 0 to 1 for an event, always the same."""
+    mixed = (position + 1) * 0x9E3779B97F4A7C15 % 2**64
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
+    return (mixed ^ mixed >> 31) / 2**64
+
+
+def _concerned(table: Solutions | None) -> int:
+    """In how many events there are solutions."""
+    return 0 if table is None or not len(table) else len(np.unique(table.events))

@@ -1,0 +1,203 @@
+"""``sharp``: best effort under a bound, on the queries Q1 to Q4 of Sharp's paper over its DS1.
+
+DS1 by a seeded generator: ten types, an id, and X, Y and V, all uniform; windows of so many events that ten
+of each type and id are in one. The bound is a share of the latency without one, both in work units, so that
+every run gives the same figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from pyoxigraph import Literal
+
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.effort import Effort, Policy, WorkClock
+from spaseq.events import Clock, EventBatch
+from spaseq.gpm.solutions import Solutions
+from spaseq.language.parser import parse
+from spaseq.limits import UNLIMITED
+from spaseq.matching.context import Context
+from spaseq.matching.found import Block
+from spaseq.matching.model import Bounds
+from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.terms import Dictionary
+from tests.benchmarks.measure import Measurement, check
+
+Ids = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_TYPES: Final = "ABCDEFGHIJ"
+#: Of each type and id in a window.
+_EACH: Final = 10
+_WARM: Final = 1.5
+#: Latencies are means over so many events.
+_BLOCK: Final = 64
+
+#: Windows of few events, or not; and of queries with many elements, or not.
+_WINDOW: Final = {True: {False: 100, True: 100}, False: {False: 300, True: 1_000}}
+_SHORT: Final = 4
+
+_M: Final = "<http://www.w3.org/2005/xpath-functions/math#{}>"
+_RADIANS: Final = 0.017453292519943295
+_SIN, _COS, _SQRT, _ASIN, _ACOS = (_M.format(name) for name in ("sin", "cos", "sqrt", "asin", "acos"))
+_HALF: Final = f"{_SIN}((?ex - ?dx) * {_RADIANS / 2})"
+_HALF_Y: Final = f"{_SIN}((?ey - ?dy) * {_RADIANS / 2})"
+
+#: Sequence, and the condition of each element.
+QUERIES: Final = {
+    "Q1": ("A : B{1,5}[:] : C : D", {"C": "SUM(?bx) < ?cx"}),
+    "Q2": ("A : B{1,5}[:] : E : F", {"F": "?ax + SUM(?bx) < ?ex + ?fx"}),
+    "Q3": (
+        "A : B : C : D : E : F : G",
+        {
+            "B": "?av < ?bv",
+            "D": "?bv + ?cv < ?dv",
+            "F": f"2 * 6371000 * {_ASIN}({_SQRT}({_HALF} * {_HALF} + {_COS}(?dx * {_RADIANS}) * "
+            f"{_COS}(?ex * {_RADIANS}) * {_HALF_Y} * {_HALF_Y})) <= ?fv",
+        },
+    ),
+    "Q4": (
+        "A : B : C : D : H : I : J",
+        {
+            "B": "?av < ?bv",
+            "D": "?bv + ?cv < ?dv",
+            "I": f"6371000 * {_ACOS}({_SIN}(?dx * {_RADIANS}) * {_SIN}(?hx * {_RADIANS}) + "
+            f"{_COS}(?dx * {_RADIANS}) * {_COS}(?hx * {_RADIANS}) * {_COS}((?hy - ?dy) * {_RADIANS})) <= ?iv",
+        },
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run gave: its matches, the units of each event, and what it says of itself."""
+
+    matches: frozenset[int]
+    units: Floats
+    recall: float | None
+    shed: int
+
+    @property
+    def latency(self) -> Floats:
+        """Of blocks of events, when windows are full: the mean units of an event."""
+        units = self.units[int(_WARM / (1 + _WARM) * len(self.units)) :]
+        return units[: len(units) // _BLOCK * _BLOCK].reshape(-1, _BLOCK).mean(axis=1)
+
+
+def pattern(name: str) -> SequencePattern:
+    """One of the queries."""
+    sequence, filters = QUERIES[name]
+    gpms = " ".join(
+        f"DEFINE GPM {t} ON S {{ [] :{t} ?id ; :x ?{t.lower()}x ; :y ?{t.lower()}y ; :v ?{t.lower()}v . "
+        f"{f'FILTER({filters[t]})' if t in filters else ''} }}"
+        for t in _TYPES
+        if t in sequence
+    )
+    return normalise(
+        parse(
+            "PREFIX : <http://example.org/> SELECT * WITHIN 1 EVENTS SLIDING "
+            f"FROM STREAM S <http://example.org/s> WHERE {{ SEQ({sequence}) {gpms} }}"
+        )
+    )
+
+
+class Stream:
+    """Events of DS1 as columns, in one dictionary."""
+
+    def __init__(self, window: int, windows: float, seed: int = 1) -> None:
+        rng = np.random.default_rng(seed)
+        self.window, self.size = window, int(window * windows)
+        self.dictionary = Dictionary()
+        count = window // (len(_TYPES) * _EACH)
+        self.kinds = rng.integers(0, len(_TYPES), self.size)
+        ids = [self._pin(f"id{i}") for i in range(count)]
+        self.columns = {
+            "id": np.array(ids)[rng.integers(0, count, self.size)],
+            "x": self._numbers(rng.integers(-90, 91, self.size)),
+            "y": self._numbers(rng.integers(-180, 181, self.size)),
+            "v": self._numbers(rng.integers(1, 3_000_001, self.size)),
+        }
+
+    def _pin(self, value: str | int) -> int:
+        return self.dictionary.pin(Literal(value))
+
+    def _numbers(self, values: Ids) -> Ids:
+        different, inverse = np.unique(values, return_inverse=True)
+        return np.array([self._pin(value) for value in different.tolist()])[inverse]
+
+    def batch(self, begin: int, end: int) -> tuple[EventBatch, dict[str, Solutions]]:
+        """Some events, and what each GPM has in them."""
+        size, none = end - begin, np.zeros(0, dtype=np.int64)
+        zeros, at = np.zeros(size, dtype=np.int64), np.arange(begin, end)
+        empty = np.zeros(size + 1, dtype=np.int64)
+        batch = EventBatch(self.dictionary, Clock.TICKS, zeros + 1, zeros, at, at, empty, none, none, none)
+        found = {}
+        for number, kind in enumerate(_TYPES):
+            rows = np.flatnonzero(self.kinds[begin:end] == number)
+            columns = {
+                name if name == "id" else f"{kind.lower()}{name}": column[begin:end][rows]
+                for name, column in self.columns.items()
+            }
+            found[kind] = Solutions(len(rows), rows, columns)
+        return batch, found
+
+
+def run(name: str, stream: Stream, bound: float | None, policy: Policy = Policy.SHARP) -> Ran:
+    """A query over a stream, with a bound in units."""
+    asked = pattern(name)
+    clock = WorkClock(1.0)
+    effort = Effort(latency=1e18 if bound is None else bound, policy=policy, clock=clock)
+    context = Context(asked, stream.dictionary, None, UNLIMITED)
+    window = Bounds(stream.window, True, True, 0, True)
+    evaluator = Shedding(asked, stream.dictionary, context, window, effort)
+    matches: set[int] = set()
+    units = np.zeros(stream.size)
+    for start in range(stream.size):
+        before = clock()
+        batch, found = stream.batch(start, start + 1)
+        for block in evaluator.process(batch, start, found):
+            matches.update(_names(block).tolist())
+        units[start] = clock() - before
+    return Ran(frozenset(matches), units, evaluator.shed.recall, evaluator.shed.partial_matches)
+
+
+def _names(block: Block) -> Ids:
+    """A number for each match, by which events it is of."""
+    chosen = block.chosen()
+    positions = np.array([int(batch.time[0]) for batch in chosen.batches], dtype=np.uint64)[chosen.which]
+    mixed = (positions + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.add.reduceat(mixed ^ mixed >> np.uint64(32), chosen.offsets[:-1]).view(np.int64)
+
+
+def benchmark(quick: bool) -> Iterator[Measurement]:
+    """Recall, precision and latency of each policy at a half and a tenth of the latency without a bound."""
+    for name in QUERIES:
+        heavy = len(QUERIES[name][0].split(":")) > _SHORT
+        stream = Stream(_WINDOW[quick][heavy], 1 + _WARM)
+        whole = run(name, stream, None)
+        base = float(whole.latency.mean())
+        for share in (0.5, 0.1):
+            random_state = 0.0
+            for policy in (Policy.RANDOM_STATE, Policy.SHARP, Policy.SELECTIVE, Policy.RANDOM_INPUT):
+                ran = run(name, stream, share * base, policy)
+                check(f"{name}: precision", len(ran.matches - whole.matches), 0)
+                recall = len(ran.matches) / max(1, len(whole.matches))
+                random_state = random_state or recall
+                facts = {
+                    "recall": recall,
+                    "mean latency / bound": float(ran.latency.mean()) / (share * base),
+                    "p99 / bound": float(np.quantile(ran.latency, 0.99)) / (share * base),
+                    "matches": float(len(whole.matches)),
+                }
+                if ran.recall is not None:
+                    facts["estimate"] = ran.recall
+                ratio = recall / random_state if random_state else None
+                case = f"{name}, window {stream.window}, {share:.0%} of the latency, {policy}"
+                yield Measurement("sharp", case, ratio, "recall of random-state", facts=facts)

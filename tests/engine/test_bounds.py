@@ -1,0 +1,132 @@
+"""Bounds of an engine: what a caller asks for, and what it is told."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from spaseq import Engine
+from spaseq.effort import WorkClock
+from spaseq.engine.handle import Handle
+from spaseq.errors import EngineError, SpaseqWarning
+from spaseq.language import prepare
+from spaseq.limits import Limits
+from spaseq.matching.plan import explain
+
+STREAM = "http://example.org/s"
+MS = timedelta(milliseconds=1)
+
+
+def query(sequence: str = "A : B : C", after: str = "") -> str:
+    return f"""PREFIX : <http://example.org/>
+        SELECT ?a ?b ?c WITHIN 200 EVENTS SLIDING FROM STREAM S <{STREAM}>
+        WHERE {{ SEQ({sequence})
+          DEFINE GPM A ON S {{ ?a :a ?k ; :v ?x }}
+          DEFINE GPM B ON S {{ ?b :b ?k ; :v ?y . FILTER(?y > ?x) }}
+          DEFINE GPM C ON S {{ ?c :c ?k ; :v ?z . FILTER(?z > ?x + ?y) }} }} {after}"""
+
+
+def found(engine: Engine, handle: Handle, events: int = 400) -> set[str]:
+    rng = random.Random(1)
+    out = set()
+    for t in range(events):
+        kind, key, number = rng.choice("abc"), rng.randint(1, 3), rng.randint(0, 100)
+        engine.push(
+            STREAM,
+            f"<urn:{t}> <http://example.org/{kind}> {key} ; <http://example.org/v> {number} .",
+            t,
+        )
+        out |= {str(match.bindings) for match in handle.matches()}
+    engine.close()
+    return out
+
+
+def test_what_is_found_under_a_bound_is_found_without() -> None:
+    engine = Engine(evaluator="kernel")
+    every = found(engine, engine.register(query()))
+    engine = Engine(latency=8 * MS, clock=WorkClock(1e-3))
+    handle = engine.register(query())
+    with pytest.warns(SpaseqWarning) as told:
+        some = found(engine, handle)
+    assert set() < some < every
+    shed = handle.stats.shed
+    assert shed is not None
+    assert not shed.active
+    assert shed.partial_matches == sum(shed.by_state.values()) > 0
+    assert set(shed.by_state) <= {"before B", "before C"}
+    assert shed.recall is not None
+    assert 0 < shed.recall < 1
+    begins, ends = (str(warning.message) for warning in told)
+    assert begins.startswith("SEQ(A : B : C) sheds partial matches: an event takes ")
+    assert ends.startswith(
+        f"SEQ(A : B : C) sheds no more: {shed.partial_matches:,} partial matches were shed"
+    )
+
+
+def test_memory_is_kept_where_the_limit_would_end_the_query() -> None:
+    size = 600_000
+    engine = Engine(memory=size, limits=Limits(query_bytes=2 * size))
+    handle = engine.register(query("A : B{1,3}[:] : C").replace("?x + ?y", "?x"))
+    with pytest.warns(SpaseqWarning) as told:
+        found(engine, handle)
+    assert "more would take more memory than its" in str(told[0].message)
+    assert handle.error is None
+    assert handle.stats.shed is not None
+    assert handle.stats.shed.partial_matches > 0
+
+
+def test_a_bound_that_is_not_met_sheds_nothing() -> None:
+    engine = Engine(latency=timedelta(days=1), memory=2**40)
+    handle = engine.register(query(), weight=2.0)
+    other = Engine(evaluator="kernel")
+    assert found(engine, handle, 100) == found(other, other.register(query()), 100)
+    assert handle.stats.shed is not None
+    assert handle.stats.shed.recall == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (query(after="EMIT MAX"), "EMIT MAX"),
+        (query(after="LIMIT 3"), "LIMIT"),
+        (query(after="CONSUME ANY"), "CONSUME ANY"),
+    ],
+)
+def test_a_query_that_cannot_shed_says_so_and_runs_exactly(text: str, reason: str) -> None:
+    engine = Engine(latency=MS)
+    with pytest.warns(SpaseqWarning, match=f"runs without a bound: it could keep one if .*here {reason}"):
+        handle = engine.register(text)
+    assert handle.stats.shed is None
+    bound = explain(prepare(text)).bound
+    assert not bound.sheds
+    assert not bound.is_kept
+
+
+def test_enumeration_has_nothing_to_shed() -> None:
+    text = f"""PREFIX : <http://example.org/> SELECT ?a WITHIN 9 EVENTS SLIDING FROM STREAM S <{STREAM}>
+        WHERE {{ SEQ(A : B) DEFINE GPM A ON S {{ ?a :a ?k }} DEFINE GPM B ON S {{ ?b :b ?k }} }}"""
+    handle = Engine(latency=MS).register(text)
+    assert handle.stats.shed is None
+    assert "bound      enumeration has no partial matches to shed" in str(explain(prepare(text)))
+
+
+def test_an_evaluator_that_cannot_shed() -> None:
+    with pytest.raises(
+        EngineError, match="'lazy' cannot shed partial matches: with a bound, ask for 'kernel'"
+    ):
+        Engine(evaluator="lazy", latency=MS).register(query())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"latency": timedelta(0)}, "a bound is a timedelta above 0"),
+        ({"memory": 0}, "a bound is a whole number of bytes above 0"),
+        ({"policy": "best"}, "no policy is called 'best': there are sharp, random-state"),
+    ],
+)
+def test_what_is_no_bound(given: dict[str, object], words: str) -> None:
+    with pytest.raises(EngineError, match=words):
+        Engine(**given)  # type: ignore[arg-type]

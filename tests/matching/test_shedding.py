@@ -1,0 +1,69 @@
+"""Under a bound: what is found is found without it, too; what is given up is what matters least."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.effort import Effort, Policy, Pool, WorkClock
+from spaseq.matching.context import Context
+from spaseq.matching.kernel import evaluator as kernel
+from spaseq.matching.kernel import memory as kernel_memory
+from spaseq.matching.model import Bounds
+from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.fits import obstacles
+from spaseq.terms import Dictionary
+from tests.conftest import examples
+from tests.matching.kernel_cases import by_kernel, by_reference
+from tests.matching.random_sequences import Sample, random_query, random_sample
+
+pytestmark = pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
+
+
+def shedding(sample: Sample, effort: Effort) -> list[list[object]]:
+    """What the kernel finds under a bound."""
+
+    def make(pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds) -> Shedding:
+        return Shedding(pattern, dictionary, context, bounds, effort)
+
+    return by_kernel(sample, make)
+
+
+@given(st.integers(0, 2**64 - 1), st.sampled_from(Policy), st.booleans())
+def test_no_false_matches(seed: int, policy: Policy, by_memory: bool) -> None:
+    """Whatever is shed, and whenever: each match is one of the reference's, delivered when that is."""
+    rng = random.Random(seed)
+    for _ in range(20):
+        query = random_query(rng, alls=False, kernel=rng.random() < 0.5)
+        if not query.misfit and not any(obstacles(query.pattern, policy)):
+            break
+    else:
+        return
+    lost = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "_START", kernel_memory.Room(1, 1, 1, 1))
+        for _ in range(5):
+            sample = replace(random_sample(rng, query, 9), drops=frozenset())
+            pool = Pool(rng.choice([1, 3_000, 6_000])) if by_memory else None
+            latency = None if by_memory else rng.choice([0.5, 3.0, 8.0])
+            found = shedding(sample, Effort(latency, pool, policy=policy, clock=WorkClock(1.0)))
+            for ours, all_of_them in zip(found, by_reference(sample), strict=True):
+                assert [match for match in all_of_them if match in ours] == ours
+                lost += len(all_of_them) - len(ours)
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_a_bound_that_is_not_met_changes_nothing(seed: int) -> None:
+    rng = random.Random(seed)
+    query = random_query(rng, alls=False, kernel=True)
+    if query.misfit or any(obstacles(query.pattern)):
+        return
+    for _ in range(examples(5)):
+        sample = replace(random_sample(rng, query, 9), drops=frozenset())
+        effort = Effort(1e9, Pool(2**40), clock=WorkClock(1.0))
+        assert shedding(sample, effort) == by_reference(sample)
