@@ -46,7 +46,10 @@ def _reluctant(rng: random.Random, seq: s.Seq) -> s.Seq:
     """The same with some quantifiers reluctant, or plain bounds from 0."""
     match seq:
         case s.Repeat(element=element):
-            changed = replace(seq, element=_reluctant(rng, element), reluctant=rng.random() < 0.3)
+            inner = _reluctant(rng, element)
+            # Iterations without an event are nothing that anybody sees, but the reference lists them.
+            inner = element if _nullable(inner) else inner
+            changed = replace(seq, element=inner, reluctant=rng.random() < 0.3)
             if rng.random() < 0.1:
                 changed = replace(changed, minimum=0, optional=False)
             return changed
@@ -60,6 +63,23 @@ def _reluctant(rng: random.Random, seq: s.Seq) -> s.Seq:
             return replace(seq, operands=tuple(_reluctant(rng, part) for part in operands))
         case _:
             return seq
+
+
+def _nullable(seq: s.Seq) -> bool:
+    """Whether a sequence has a match without any event."""
+    match seq:
+        case s.Repeat(element=element, minimum=minimum):
+            return minimum == 0 or _nullable(element)
+        case s.Not():
+            return True
+        case s.Bounded(element=element):
+            return _nullable(element)
+        case s.Sequence(elements=elements):
+            return all(map(_nullable, elements))
+        case s.Disjunction(operands=operands):
+            return any(map(_nullable, operands))
+        case _:
+            return False
 
 
 def by_judge(sample: Sample) -> Yields:
