@@ -45,6 +45,8 @@ PREFERENCE = [
     # Negations, of which nothing is in the match.
     ("a1 b2 c3 a4 c5", "A ; !B ; C", PAST, ["a4c5"]),
     ("a1 c2 b3 c4", "A ; !B ; C+", PAST, ["a1c2c4"]),
+    # What is preferred and still waits ends before what is certain: the next match may begin in between.
+    ("c1 b2", "(B | C ; !D) : B{0,1}?", PAST, ["c1", "b2"]),
 ]
 
 SKIPPING = [

@@ -224,7 +224,7 @@ class Ordered:
         together = self._gathers or not self._single
         if self._families and self._skip.mode is SkipMode.PAST_LAST_EVENT and not together:
             head = self._families[0]
-            if head.best is not None:
+            if head.best is not None and not head.waiting:
                 # Its match will be this one, or one that ends later.
                 self._resume = resumed_at(self._skip, head.best.found, self._context.rank)
                 while len(self._families) > 1 and self._families[1].moment < self._resume:
