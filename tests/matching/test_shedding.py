@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -53,7 +54,7 @@ def test_no_false_matches(seed: int, policy: Policy, by_memory: bool) -> None:
             latency = None if by_memory else rng.choice([0.5, 3.0, 8.0])
             found = shedding(sample, Effort(latency, pool, policy=policy, clock=WorkClock(1.0)))
             for ours, all_of_them in zip(found, by_reference(sample), strict=True):
-                assert [match for match in all_of_them if match in ours] == ours
+                assert not Counter(ours) - Counter(all_of_them)
                 lost += len(all_of_them) - len(ours)
 
 
@@ -66,4 +67,4 @@ def test_a_bound_that_is_not_met_changes_nothing(seed: int) -> None:
     for _ in range(examples(5)):
         sample = replace(random_sample(rng, query, 9), drops=frozenset())
         effort = Effort(1e9, Pool(2**40), clock=WorkClock(1.0))
-        assert shedding(sample, effort) == by_reference(sample)
+        assert shedding(sample, effort) == by_kernel(sample)

@@ -107,7 +107,7 @@ def answer(graph: KnowledgeGraph, asked: Sequence[Question]) -> list[Nodes]:
     for path, numbers in groups.items():
         there = [number for number in numbers if nodes[number] is not None]
         topics = np.array([nodes[number] for number in there], dtype=np.int64)
-        begins, ends = walk(Prefixes(graph, [names.expression(path)]), np.unique(topics)).ends()
+        begins, ends = walk(Prefixes(graph.now, [names.expression(path)]), np.unique(topics)).ends()
         low, high = (np.searchsorted(begins, topics, side).tolist() for side in ("left", "right"))
         for number, i, j in zip(there, low, high, strict=True):
             found[number] = ends[i:j]

@@ -54,10 +54,27 @@ def beyond(pattern: SequencePattern) -> tuple[Obstacle, ...]:
     found = tuple(obstacles(pattern))
     if not found:
         try:
-            compile_tables(pattern, lambda _: 1)
+            _compiled(pattern, lambda _: 1)
         except BeyondTables as reason:
             return (reason.obstacle,)
     return found
+
+
+def _compiled(pattern: SequencePattern, intern: Callable[[Term], int]) -> Compiled:
+    """The tables of the runs kernel. Raises ``BeyondTables`` where runs may be preferred alike.
+
+    Where a sequence is written out, once for each side of a ``|``, an event leads to several places, between
+    which only a later choice decides; the kernel's runs stand in an order from the beginning.
+    """
+    compiled = compile_tables(pattern, intern)
+    if any(len(gate.ways) > 1 for gate in compiled.analysis.gates):
+        sequence = pattern.query.sequence
+        raise BeyondTables(
+            "what a variable belongs to does not depend on the side of a |",
+            print_sequence(sequence),
+            sequence.span,
+        )
+    return compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +104,7 @@ def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], slidin
     skip = pattern.query.skip
     if skip is None:
         raise ValueError("without AFTER MATCH SKIP no match is preferred")
-    compiled = compile_tables(pattern, intern)
+    compiled = _compiled(pattern, intern)
     analysis = compiled.analysis
     t = compiled.tables
     choices = tuple(_choices(compiled))
