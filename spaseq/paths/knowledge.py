@@ -79,9 +79,9 @@ class KnowledgeGraph:
     def add(self, triples: Iterable[tuple[Any, Any, Any]] | Any, time: int | None = None) -> None:
         """Add triples: an iterable of them, an rdflib graph, or a table of three columns, as for ``load``.
 
-        All or, when one is wrong, none. ``time`` is for those who ``watch`` through a window; times do not
-        go back. Costs a few µs each; the next question merges them. Raises KnowledgeError with the number of
-        the triple that cannot be one, ValueError for a time that goes back.
+        All or, when one is wrong, none. ``time`` is for those who ``watch`` through a window: without one, a
+        triple counts always; times do not go back. Costs a few µs each; the next question merges them. Raises
+        KnowledgeError with the number of the triple that cannot be one, ValueError for a time that goes back.
         """
         self._change(triples, True, time)
 

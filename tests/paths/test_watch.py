@@ -16,6 +16,7 @@ from spaseq.limits import Limits
 from spaseq.paths import load
 from spaseq.paths.expression import Expression, Path
 from spaseq.paths.parser import parse
+from spaseq.paths.updates import watching
 from spaseq.terms import Term
 from tests.paths.naive import Triple
 from tests.paths.strategies import ends, graphs, paths
@@ -108,8 +109,8 @@ def test_what_the_window_left_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
     for i in range(500):
         graph.add([(f"urn:{i}", "urn:p", f"urn:{i + 1}")], time=i)
         assert len(watch.new()) == min(i + 1, 5)
-        sizes.append(watch._reached.size)
-    assert max(sizes) < 200
+        sizes.append(watch._memory.taken)
+    assert max(sizes) < 200 * watching._PLACE
 
 
 def test_a_limit_ends_a_watch_and_an_interrupt_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,9 +132,26 @@ def test_a_limit_ends_a_watch_and_an_interrupt_does_not(monkeypatch: pytest.Monk
     assert len(watch.new()) == len(set(watch.pairs())) == 55  # each once
     assert not watch.new()
     graph.add([(f"urn:{i}", "urn:p", f"urn:{i + 1}") for i in range(10, 1_000)])
-    with pytest.raises(LimitError, match="the runs that are watched"):
-        watch.new()
+    for _ in range(2):
+        with pytest.raises(LimitError, match="are watched"):
+            watch.new()
     assert len(graph.pairs("<urn:p>+", sources=["urn:0"])) == 1_000  # the graph goes on
+
+
+def test_what_nobody_asks_for_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spaseq.paths.updates.watching._MOST_TOLD", 5)
+    graph = load([], limits=Limits(pending_matches=20))
+    watch = graph.watch("<urn:p>")
+    for i in range(20):
+        graph.add([("urn:a", "urn:p", f"urn:{i}")])
+        assert len(watch._told) <= 5
+    assert len(watch.new()) == 20
+    for i in range(30):
+        graph.add([("urn:b", "urn:p", f"urn:{i}")])
+    with pytest.raises(LimitError, match="21 pairs that nobody asked for"):
+        watch.new()
+    assert not watch._told
+    assert len(graph.pairs("<urn:p>")) == 50
 
 
 def test_what_makes_no_sense() -> None:

@@ -71,11 +71,6 @@ class Reached:
         for node in self._always_joined():
             self._join((node, node), ALWAYS)
 
-    @property
-    def size(self) -> int:
-        """How many places and pairs are kept."""
-        return len(self.pairs) + sum(map(len, self._at.values()))
-
     def wants(self, edge: Edge) -> bool:
         """Whether the edge can make a difference."""
         return (

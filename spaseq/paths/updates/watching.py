@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from spaseq.errors import LimitError
 from spaseq.interop import RdflibTerm, to_rdflib
 from spaseq.paths.expression import Expression
 from spaseq.paths.memory import Memory
@@ -20,8 +22,13 @@ from spaseq.paths.updates.reached import ALWAYS, NEVER, Asked, Pair, Reached
 if TYPE_CHECKING:
     from spaseq.paths.snapshot import Snapshot
 
-#: Bytes of a place of a run, or a pair, about; counted against ``limits.query_bytes``.
+#: Bytes of a place of a run with its pair, and of an edge that it may take, about; counted against
+#: ``limits.query_bytes``.
 _PLACE: Final = 150
+_EDGE: Final = 250
+
+#: So many edges wait at most until somebody asks.
+_MOST_TOLD: Final = 1 << 16
 
 #: What has left the window is looked for when so many places are kept, and as often as they double.
 _FEW: Final = 10_000
@@ -43,7 +50,8 @@ class Watch:
     those that are joined now. What came is looked at when they are asked, edge by edge: an edge costs the
     runs that it prolongs. A triple that is removed, and with node tests one that makes a node pass, has all
     found anew. What is kept are runs, by source, node and state: without ``sources`` they may be as many as
-    nodes squared. Raises LimitError when they take more than ``limits.query_bytes``.
+    nodes squared. When they take more than ``limits.query_bytes``, or more than ``limits.pending_matches``
+    pairs were not asked for, the watch ends: it raises a LimitError when it is asked, and the graph goes on.
 
     >>> import spaseq.paths
     >>> g = spaseq.paths.load([("urn:a", "urn:pays", "urn:b")])
@@ -81,17 +89,21 @@ class Watch:
         self._limits, self._expression = graph.limits, compiled.expression
         self._times: dict[Edge, float] = {}
         self._told: deque[_Told] = deque()
+        self._waiting = 0
+        self._error: LimitError | None = None
         self._time: float = NEVER
         self._last: int | None = None
         self._new: list[Pair] = []
         self._known: dict[Pair, float] = {}
         self._is_whole = True
+        self._memory = Memory(self._limits, self._expression)
+        self._begun = False
         self._reached = self._nothing()
         for edge in _edges(graph):
             if self._reached.wants(edge):
                 self._times[edge] = ALWAYS
         self._find_anew()
-        self._new = []
+        self._begun = True
 
     # --- what people ask
 
@@ -124,7 +136,13 @@ class Watch:
         """These edges come or go. Cheap: they are looked at when somebody asks."""
         if time is not None:
             self._last = time
+        if self._error is not None:
+            return
         self._told.append(_Told(edges, present, ALWAYS if time is None or self._window is None else time))
+        self._waiting += len(edges)
+        if self._waiting > _MOST_TOLD:
+            with suppress(LimitError):  # which is raised when somebody asks
+                self._catch_up()
 
     # --- keeping up
 
@@ -134,6 +152,18 @@ class Watch:
 
     def _catch_up(self) -> None:
         """Look at what came. What is begun and not ended is begun again: from the edges, if need be."""
+        if self._error is not None:
+            raise self._error
+        try:
+            self._take_all()
+        except LimitError as error:
+            self._error = error
+            self._told.clear()
+            self._times.clear()
+            self._reached = self._nothing()
+            raise
+
+    def _take_all(self) -> None:
         if not self._is_whole:
             self._find_anew()
         while self._told:
@@ -141,6 +171,7 @@ class Watch:
             self._take_in(self._told[0])
             self._told.popleft()
             self._is_whole = True
+        self._waiting = 0
 
     def _take_in(self, told: _Told) -> None:
         if told.time != ALWAYS:
@@ -148,11 +179,14 @@ class Watch:
         anew = False
         for edge in filter(self._reached.wants, told.edges):
             if told.present:
-                time = self._times[edge] = max(told.time, self._times.get(edge, NEVER))
+                before = self._times.get(edge)
+                if before is None:
+                    self._memory.take(_EDGE, "the edges that are watched")
+                time = self._times[edge] = max(told.time, NEVER if before is None else before)
                 anew = anew or not self._reached.enter(edge, time)
             else:
                 anew = self._times.pop(edge, None) is not None or anew
-        if anew or (self._window is not None and self._reached.size > self._most):
+        if anew or (self._window is not None and self._memory.taken > self._most):
             self._find_anew()
 
     def _find_anew(self) -> None:
@@ -161,19 +195,25 @@ class Watch:
         self._times = {edge: time for edge, time in self._times.items() if self._counts(time)}
         self._known |= {pair: time for pair, time in before.items() if self._counts(time)}
         self._reached = self._nothing()
+        self._memory.take(_EDGE * len(self._times), "the edges that are watched")
         self._reached.enter_all(self._times.items())
         self._known = {}
-        self._most = 2 * max(_FEW, self._reached.size)
+        self._most = 2 * max(_FEW * _PLACE, self._memory.taken)
         self._is_whole = True
 
     def _nothing(self) -> Reached:
-        self._most = 2 * _FEW
+        self._most = 2 * _FEW * _PLACE
         self._memory = Memory(self._limits, self._expression)
         return Reached(self._asked, self._joined, self._taken)
 
     def _joined(self, pair: Pair, time: float, before: float) -> None:
-        if self._counts(time) and not self._counts(max(before, self._known.get(pair, NEVER))):
+        known = max(before, self._known.get(pair, NEVER))
+        if self._begun and self._counts(time) and not self._counts(known):
             self._new.append(pair)
+            most = self._limits.pending_matches
+            if most is not None and len(self._new) > most:
+                asked = f"{len(self._new):,} pairs that nobody asked for"
+                raise self._limits.error("pending_matches", asked)
 
     def _taken(self, places: int) -> None:
         if places:
