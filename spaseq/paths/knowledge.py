@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from operator import index
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakSet
 
-from pyoxigraph import NamedNode
-
 from spaseq.errors import KnowledgeError
-from spaseq.interop import RdflibTerm
 from spaseq.limits import Limits
-from spaseq.paths._kernel import Ids, Nodes
 from spaseq.paths.expression import Expression
 from spaseq.paths.kept.contents import Contents, in_memory
-from spaseq.paths.kept.file import KeptFile, is_kept
+from spaseq.paths.kept.file import is_kept
 from spaseq.paths.kept.graph import open as open_kept
-from spaseq.paths.linking.candidates import Candidate, Linker
+from spaseq.paths.linking.candidates import Linker
 from spaseq.paths.loading import Source, load_triples, triples_of
 from spaseq.paths.names import Names
-from spaseq.paths.neighbourhood import Neighbourhood
-from spaseq.paths.pairs import Pairs
-from spaseq.paths.search import Paths
+from spaseq.paths.questions import Questions
 from spaseq.paths.snapshot import Snapshot
 from spaseq.paths.updates.merging import Edge
 from spaseq.paths.updates.watching import Watch
-from spaseq.terms import Term
 
 #: So many changes wait at most until they are merged.
 _MOST_WAITING: Final = 1 << 20
 
 
-class KnowledgeGraph:
+class KnowledgeGraph(Questions):
     """An RDF graph for path queries; make one with ``spaseq.paths.load``.
 
     Its nodes are all subjects and objects, numbered from 0; its predicates have numbers of their own.
@@ -81,7 +75,8 @@ class KnowledgeGraph:
 
         All or, when one is wrong, none. ``time`` is for those who ``watch`` through a window: without one, a
         triple counts always; times do not go back. Costs a few µs each; the next question merges them. Raises
-        KnowledgeError with the number of the triple that cannot be one, ValueError for a time that goes back.
+        KnowledgeError with the number of the triple that cannot be one, ValueError for a time that goes back,
+        and TypeError for one that is no whole number.
         """
         self._change(triples, True, time)
 
@@ -90,6 +85,7 @@ class KnowledgeGraph:
         self._change(triples, False, None)
 
     def _change(self, triples: Any, present: bool, time: int | None) -> None:
+        time = None if time is None else index(time)
         given = list(triples_of(triples))
         with self._lock:
             for watch in self._watches:
@@ -126,13 +122,6 @@ class KnowledgeGraph:
 
     # --- what it is
 
-    def __repr__(self) -> str:
-        return f"<KnowledgeGraph: {len(self):,} edges, {self.nodes:,} nodes, {self.predicates:,} predicates>"
-
-    def __len__(self) -> int:
-        """The number of edges, that is of distinct triples."""
-        return len(self.now)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return KnowledgeGraph, (self.now,)
 
@@ -152,61 +141,6 @@ class KnowledgeGraph:
         return self.now.contents
 
     @property
-    def nodes(self) -> int:
-        """The number of nodes."""
-        return self.now.nodes
-
-    @property
-    def predicates(self) -> int:
-        """The number of predicates."""
-        return self.now.predicates
-
-    def edges(self) -> tuple[Nodes, Nodes, Nodes]:
-        """All edges as numbers: subjects, predicates, objects, sorted by (p, s, o); each ``(len(self),)``."""
-        return self.now.edges()
-
-    def term(self, node: int) -> RdflibTerm:
-        """The term of a node."""
-        return self.now.term(node)
-
-    def terms(self, nodes: Ids | Nodes) -> list[RdflibTerm]:
-        """The terms of many nodes. They are kept, about a million of them."""
-        return self.now.terms(nodes)
-
-    def ox_term(self, node: int) -> Term:
-        """The term of a node, as pyoxigraph has it."""
-        return self.now.ox_term(node)
-
-    def predicate(self, number: int) -> RdflibTerm:
-        """The IRI of a predicate."""
-        return self.now.predicate(number)
-
-    def ox_predicate(self, number: int) -> NamedNode:
-        """The IRI of a predicate, as pyoxigraph has it."""
-        return self.now.ox_predicate(number)
-
-    def node(self, value: Any) -> int | None:
-        """The number of a node, by its term; None if the graph has no such node."""
-        return self.now.node(value)
-
-    def predicate_number(self, value: Any) -> int | None:
-        """The number of a predicate, by its IRI; None if no edge has it."""
-        return self.now.predicate_number(value)
-
-    # --- files
-
-    @property
-    def file(self) -> KeptFile | None:
-        """What the graph was opened from; None if it was loaded, or has changed."""
-        return self.now.file
-
-    def save(self, file: str | PathLike[str]) -> None:
-        """Into one file, which ``spaseq.paths.open`` maps: ``spaseq.paths.kept.graph.save``."""
-        self.now.save(file)
-
-    # --- names
-
-    @property
     def names(self) -> Names:
         """What terms are called, and predicates by their names."""
         return self.now.names
@@ -215,57 +149,6 @@ class KnowledgeGraph:
     def linker(self) -> Linker:
         """The nodes by their names; made when it is first needed, and saved with the graph."""
         return self.now.linker
-
-    def link(self, name: str, k: int = 10, labels: Any = ()) -> list[Candidate]:
-        """The nodes that may be meant by a name, the best first: ``spaseq.paths.snapshot.Snapshot.link``."""
-        return self.now.link(name, k, labels)
-
-    def relations_of(
-        self, topic: Any, hops: int = 2, k: int = 100, examples: int = 3, labels: Any = ()
-    ) -> Neighbourhood:
-        """The relations that leave a topic: ``spaseq.paths.snapshot.Snapshot.relations_of``."""
-        return self.now.relations_of(topic, hops, k, examples, labels)
-
-    # --- queries
-
-    def pairs(
-        self, expression: str | Expression, sources: Any = None, targets: Any = None, limit: int | None = None
-    ) -> Pairs:
-        """The distinct pairs of nodes that a path joins; see ``spaseq.paths.pairs.find_pairs``."""
-        return self.now.pairs(expression, sources, targets, limit)
-
-    def batches(
-        self, expression: str | Expression, sources: Any = None, targets: Any = None
-    ) -> Iterator[Pairs]:
-        """The same pairs in batches, as they are found, however many: ``spaseq.paths.pairs.find_batches``."""
-        return self.now.batches(expression, sources, targets)
-
-    def paths(
-        self,
-        expression: str | Expression,
-        sources: Any = None,
-        targets: Any = None,
-        mode: str = "WALK",
-        shortest: int | None = None,
-        max_paths: int | None = None,
-    ) -> Paths:
-        """The paths, as an iterator that looks for them when asked: ``spaseq.paths.search.find_paths``."""
-        return self.now.paths(expression, sources, targets, mode, shortest, max_paths)
-
-    def check(
-        self, expression: str | Expression, sources: Any = None, targets: Any = None
-    ) -> tuple[str, ...]:
-        """What is doubtful about a query on this graph: predicates without edges, ends that are no nodes."""
-        return self.now.check(expression, sources, targets)
-
-    def graphframe(self, spark: Any = None) -> Any:
-        """The graph as a ``graphframes.GraphFrame``, for its algorithms: ``spaseq.spark.graphframe``.
-
-        In the session given, the active one, or a new local one.
-        """
-        from spaseq.spark import graphframe, session  # here, because it needs PySpark
-
-        return graphframe(spark or session("local[*]"), self)
 
 
 def load(

@@ -194,9 +194,16 @@ def _checked(triples: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[Term, Te
     for number, triple in enumerate(triples, 1):
         try:
             s, p, o = triple
-            yield term(s), term(p), term(o, literals=True)
+            yield term(s), _predicate(p), term(o, literals=True)
         except (TypeError, ValueError) as error:
             raise KnowledgeError(f"triple {number}: {error}") from None
+
+
+def _predicate(value: Any) -> NamedNode:
+    found = term(value)
+    if not isinstance(found, NamedNode):
+        raise ValueError(f"{found} is no predicate: predicates are IRIs")
+    return found
 
 
 def term(value: Any, *, literals: bool = False) -> Term:
@@ -216,7 +223,7 @@ def term(value: Any, *, literals: bool = False) -> Term:
         return from_rdflib(value)
     if isinstance(value, str):
         return _written(value, literals)
-    if literals and value is not None:
+    if literals and value is not None and not isinstance(value, Triple | Quad):
         return from_rdflib(RdflibLiteral(value))
     raise TypeError(f"not an RDF term: {value!r}")
 

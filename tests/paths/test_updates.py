@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyoxigraph import NamedNode
+from pyoxigraph import Triple as Nested
 
 import spaseq.paths
 from spaseq.errors import KnowledgeError
@@ -98,6 +100,11 @@ def test_a_wrong_triple_changes_nothing() -> None:
     with pytest.raises(KnowledgeError, match=r"triple 2: 'nothing' is not an IRI"):
         graph.add([("urn:b", "urn:p", "urn:c"), ("nothing", "urn:p", "urn:c")])
     assert len(graph) == 1
+    with pytest.raises(KnowledgeError, match=r'triple 1: "p" is no predicate'):
+        graph.add([("urn:b", '"p"', "urn:c")])
+    nested = Nested(NamedNode("urn:a"), NamedNode("urn:p"), NamedNode("urn:b"))
+    with pytest.raises(KnowledgeError, match="triple 1: not an RDF term"):
+        graph.add([("urn:b", "urn:p", nested)])
     with pytest.raises(KnowledgeError, match=r"spaseq\.paths\.load reads files"):
         graph.add("more.ttl")
     graph.remove([("urn:never", "urn:heard", "urn:of")])

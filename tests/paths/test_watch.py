@@ -158,6 +158,12 @@ def test_what_makes_no_sense() -> None:
     graph = load([("urn:a", "urn:p", "urn:b")])
     with pytest.raises(QuerySyntaxError):
         graph.watch("<urn:p>+/")
+    for wrong in (1.5, "60"):
+        with pytest.raises(TypeError):
+            graph.watch("<urn:p>+", window=wrong)
+        with pytest.raises(TypeError):
+            graph.add([("urn:x", "urn:p", "urn:y")], time=wrong)
+    assert len(graph) == 1
     with pytest.raises(ValueError, match="at least 1"):
         graph.watch("<urn:p>+", window=0)
     watch = graph.watch("<urn:p>+", window=3)

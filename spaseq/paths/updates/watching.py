@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -74,7 +75,7 @@ class Watch:
         window: int | None,
         lock: threading.RLock,
     ) -> None:
-        if window is not None and window <= 0:
+        if window is not None and index(window) <= 0:
             raise ValueError(f"window={window}: it is a length of time, at least 1")
         self._lock = lock
         self._window = window
