@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from datetime import timedelta
 
 import pytest
@@ -14,6 +15,7 @@ from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language import prepare
 from spaseq.limits import Limits
 from spaseq.matching.plan import explain
+from spaseq.matching.shedding.evaluator import Shedding
 
 STREAM = "http://example.org/s"
 MS = timedelta(milliseconds=1)
@@ -75,6 +77,39 @@ def test_memory_is_kept_where_the_limit_would_end_the_query() -> None:
     assert handle.error is None
     assert handle.stats.shed is not None
     assert handle.stats.shed.partial_matches > 0
+
+
+def test_less_memory_than_any_query_takes_is_said() -> None:
+    engine = Engine(memory=1)
+    handle = engine.register(query())
+    with pytest.warns(SpaseqWarning, match=r"keeps its partial matches in [\d,]+ bytes at least"):
+        found(engine, handle, 1)
+
+
+def test_what_many_events_at_once_complete_is_credited_to_what_it_came_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else what is shed seems to be worth nothing, and all seems to have been found."""
+    monkeypatch.setattr(Shedding, "_pace", lambda self: setattr(self, "_chunk", 40))
+    text = f"""PREFIX : <http://example.org/> SELECT ?a ?b WITHIN 200 EVENTS SLIDING FROM STREAM S <{STREAM}>
+        WHERE {{ SEQ(A : B) DEFINE GPM A ON S {{ ?a :a ?x }}
+                            DEFINE GPM B ON S {{ ?b :b ?y . FILTER(?y > ?x) }} }}"""
+    graphs = [f"<urn:{t}> <http://example.org/{'ab'[t % 2]}> {t} ." for t in range(2_000)]
+    counts = []
+    for bound in (timedelta(days=1), MS):
+        engine = Engine(latency=bound, clock=WorkClock(1e-3))
+        handle = engine.register(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SpaseqWarning)
+            engine.push_many(STREAM, [(graph, t) for t, graph in enumerate(graphs)])
+            counts.append(sum(map(len, handle.batches())))
+            engine.close()
+    every, some = counts
+    shed = handle.stats.shed
+    assert shed is not None
+    assert shed.recall is not None
+    assert some < every
+    assert shed.recall < 2.5 * some / every
 
 
 def test_a_bound_that_is_not_met_sheds_nothing() -> None:

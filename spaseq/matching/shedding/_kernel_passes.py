@@ -218,6 +218,19 @@ def observe(
 
 
 @kernel
+def strangers(ints: Ints, known_: Ints) -> bool:
+    """Whether nothing is known of a partial match that one of the matches just found came of."""
+    m, known = pointer(ints), pointer(known_)
+    for i in range(m[FOUND_COUNT]):
+        p = m[m[m[FOUND] + i * FOUND_SIZE + FOUND_NODE] + PREVIOUS]
+        while p != 0:
+            if _known(m, known, p) < 0:
+                return True
+            p = m[p + PREVIOUS]
+    return False
+
+
+@kernel
 def credit(
     tables: Ints, ints: Ints, known: Ints, ways: Ints, bases: Ints, counts: Floats, axis: int, now: int
 ) -> None:

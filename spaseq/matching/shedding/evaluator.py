@@ -71,6 +71,8 @@ class Shedding(whole.Kernel):
         self._position = self._since = 0
         self._seen = self._calm = 0
         self._axis = self._opened = 0
+        # Where the events in hand begin, on the window's axis and in time.
+        self._place = 0, 0
         self._chunk = 1
         # Of the events, the share that ``random-input`` lets in.
         self._admitted = 1.0
@@ -78,6 +80,20 @@ class Shedding(whole.Kernel):
         self._missed: npt.NDArray[np.float64] = np.zeros(self._features.classes)
         self._by_gate: Counter[int] = Counter()
         self.shed = Shed()
+        self._load_passes()
+        least = runs_size(self._compiled, whole._START)
+        if effort.pool is not None and effort.pool.size < least:
+            warn(
+                f"{self._name} keeps its partial matches in {least:,} bytes at least, and not in the "
+                f"{effort.pool.size:,} that all queries together may take: give more memory"
+            )
+
+    def _load_passes(self) -> None:
+        """Compiled code takes a while to be loaded: before anything is measured, not in the first look."""
+        self._observe(0, 0, 0.0)
+        k.strangers(self._memory.ints, self._known)
+        self._credit()
+        self._mark(np.ones(self._sketch.alive.size), 0, 0)
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
@@ -118,6 +134,7 @@ class Shedding(whole.Kernel):
     # --- what the kernel does meanwhile ---------------------------------------------------------
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
+        self._place = int(self._bounds.places(batch, start)[0]), int(batch.time[0])
         columns = super()._take(batch, start, solutions)
         if isinstance(self._effort.clock, WorkClock):
             self._memory.ints[mem.DECIDED] = 0
@@ -127,14 +144,19 @@ class Shedding(whole.Kernel):
     def _found(self) -> Iterator[Block]:
         m = self._memory.ints
         if m[mem.FOUND_COUNT]:
-            s = self._sketch
-            k.credit(
-                self._tables, m, self._known, self._features.ways, self._features.bases, s.counts,
-                int(m[mem.NOW]), self._age(),
-            )  # fmt: skip
+            # Of many events at once, those that a match came of were not looked at yet.
+            if self._spent >= self._looking and k.strangers(m, self._known):
+                self._observe(*self._place, 0.0)
+            self._credit()
         for block in super()._found():
             self._matched += len(block)
             yield block
+
+    def _credit(self) -> None:
+        m, f = self._memory.ints, self._features
+        k.credit(
+            self._tables, m, self._known, f.ways, f.bases, self._sketch.counts, int(m[mem.NOW]), self._age()
+        )
 
     def _sweep(self, axis: int, time: int, decided: int) -> None:
         old = self._memory
