@@ -115,18 +115,17 @@ def main(servers: str, jars: str, folder: str) -> None:
     late = timedelta(seconds=COUNT)
     found = answers(following, V_SHAPE, clock="ticks", lateness=late)
 
-    def alarms() -> None:
-        """The matches of another streaming query as events of a topic."""
-        made = matches(following, ALARMS, clock="ticks", lateness=late)
-        made = kafka_messages(derived(made, ALARMS, clock="ticks"))
-        out = made.writeStream.format("kafka").option("kafka.bootstrap.servers", servers)
-        out = out.option("topic", "alarms").option("checkpointLocation", f"{folder}/alarms")
-        running = out.start()
-        running.processAllAvailable()
-        running.stop()
-
-    after = [last, alarms, lambda: write(spark, servers, "trades", [quads(1)])]
-    rows = everything(found, f"{folder}/checkpoint", after)
+    # The matches of another streaming query as events of a topic. It, too, has read the rest before the last.
+    made = matches(following, ALARMS, clock="ticks", lateness=late)
+    made = kafka_messages(derived(made, ALARMS, clock="ticks"))
+    out = made.writeStream.format("kafka").option("kafka.bootstrap.servers", servers)
+    alarms = out.option("topic", "alarms").option("checkpointLocation", f"{folder}/alarms").start()
+    alarms.processAllAvailable()
+    after = [last, alarms.processAllAvailable, lambda: write(spark, servers, "trades", [quads(1)])]
+    try:
+        rows = everything(found, f"{folder}/checkpoint", after)
+    finally:
+        alarms.stop()
 
     read = kafka_events(spark, servers, {f"{NS}alarms": "alarms"}, follow=False)
     pairs = [row.json for row in matches(read, PAIRS, clock="ticks").collect()]
