@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import spaseq
+from spaseq.language import Query
 from tests.judge.generate import Case
 from tests.judge.solve import solve
 
@@ -29,14 +30,14 @@ def by_second_judge(case: Case) -> list[Answer]:
     )
 
 
-def by_engine(case: Case, evaluator: str = "reference") -> list[Answer]:
-    """What an evaluator of the engine says, through the public API."""
+def by_engine(case: Case, evaluator: str = "reference", prepared: Query | None = None) -> list[Answer]:
+    """What an evaluator of the engine says, through the public API; ``prepared``: its query."""
     engine = spaseq.Engine(evaluator=evaluator)
     prefix = case.query.prefix
     with warnings.catch_warnings():
         # Random queries have vacuous negations, and filters that never hold.
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
-        handle = engine.register(case.query.text)
+        handle = engine.register(prepared or case.query.text)
         for i, (stream, text, at) in enumerate(case.written):
             time = _EPOCH + timedelta(microseconds=at) if case.query.instants else at
             engine.push(prefix + stream.lower(), text, time, name=f"{prefix}e{i}")

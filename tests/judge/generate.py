@@ -60,9 +60,15 @@ class Case:
 
 
 class _Sequences:
-    """Sequences of few GPMs; ``skip``: quantifiers may be reluctant, and ALL stays out."""
+    """Sequences of few GPMs; ``skip``: quantifiers may be reluctant, and ALL stays out.
 
-    def __init__(self, rng: random.Random, most: int, skip: bool, instants: bool) -> None:
+    With an ``operator`` they have no other, and nothing in them is optional, negated or bounded in time.
+    """
+
+    def __init__(
+        self, rng: random.Random, most: int, skip: bool, instants: bool, operator: str | None
+    ) -> None:
+        self._operator = operator
         self._rng = rng
         self._most = most
         self._skip = skip
@@ -77,10 +83,12 @@ class _Sequences:
         items = [self._element(depth)]
         for _ in range(max(count, least - 1)):
             items.insert(rng.randint(0, len(items)), self._item(depth))
-        ops = tuple(rng.choice(",,;;;:") for _ in items[1:])
+        ops = tuple(self._operator or rng.choice(",,;;;:") for _ in items[1:])
         return Seq(tuple(items), ops) if ops else items[0]
 
     def _item(self, depth: int) -> Node:
+        if self._operator is not None:
+            return self._element(depth)
         kind = self._rng.random()
         if kind < 0.22:
             negated = self._negated()
@@ -117,7 +125,8 @@ class _Sequences:
         if kind < 0.26:
             element = self._name() if rng.random() < 0.6 else self.chain(depth - 1)
             least, most = rng.choice([(1, None), (1, None), (2, None), (1, 2), (2, 2), (1, 3)])
-            repeated = Times(element, least, most, rng.choice(",;:"), self._reluctant())
+            op = self._operator or rng.choice(",;:")
+            repeated = Times(element, least, most, op, self._reluctant())
             return self._bounded(repeated) if rng.random() < 0.15 else repeated
         if kind < 0.34:
             second: Node = self._name()
@@ -137,6 +146,8 @@ class _Sequences:
         return self.chain(0) if self._rng.random() < 0.5 else self._name()
 
     def _bounded(self, node: Node) -> Node:
+        if self._operator is not None:
+            return node
         limit = Fraction(self._rng.choice(["1", "2", "3", "0.5", "2.5", "4"]))
         return In(node, limit, "MICROSECONDS" if self._instants else "SECONDS")
 
@@ -234,12 +245,16 @@ def _may_be_empty(node: Node) -> bool:
     return some(map(_may_be_empty, inside(node)))
 
 
-def random_query(rng: random.Random) -> Query:
-    """A query that the static checks may still refuse."""
-    skip = rng.random() < 0.3
+def random_query(rng: random.Random, operator: str | None = None) -> Query:
+    """A query that the static checks may still refuse; with an ``operator``, one for specialised evaluators.
+
+    These have that operator alone, and most of them one stream and no filters but those of one GPM.
+    """
+    skip = operator is None and rng.random() < 0.3
+    simple = operator is not None and rng.random() < 0.7
     instants = rng.random() < 0.25
-    root = _Sequences(rng, 5, skip, instants).chain(2)
-    streams = STREAMS[: rng.choice([1, 1, 2])]
+    root = _Sequences(rng, 5, skip, instants, operator).chain(2, 1 if operator is None else 2)
+    streams = STREAMS[: 1 if simple else rng.choice([1, 1, 2])]
     positive = set(_names(root, False))
     partition = ("k",) if rng.random() < 0.3 else ()
     sharing = rng.choice([0.0, 0.25, 0.6])
@@ -255,7 +270,7 @@ def random_query(rng: random.Random) -> Query:
         ]
         binds[name] = tuple(mine)
     filters = _Filters(rng, root, binds)
-    often = rng.choice([0.1, 0.3, 0.6])
+    often = 0.0 if simple else rng.choice([0.1, 0.3, 0.6])
     gpms = {}
     for name, mine in binds.items():
         wanted = rng.choice([*TYPES, None])
@@ -272,7 +287,7 @@ def random_query(rng: random.Random) -> Query:
         own = [f for f in found if not _correlated(f, set(mine), foreign)]
         reads = tuple(s for s in streams if rng.random() < 0.8) or streams[:1]
         gpms[name] = Gpm(name, reads, f"{body} .", mine, tuple(own), tuple(f for f in found if f not in own))
-    where = tuple(filters.condition(None) for _ in range(rng.choice([0, 0, 0, 1])))
+    where = tuple(filters.condition(None) for _ in range(0 if simple else rng.choice([0, 0, 0, 1])))
     unit = rng.choice(
         ["EVENTS", "MICROSECONDS", "MICROSECONDS"]
         if instants

@@ -45,6 +45,11 @@ PREFERENCE = [
     # Negations, of which nothing is in the match.
     ("a1 b2 c3 a4 c5", "A ; !B ; C", PAST, ["a4c5"]),
     ("a1 c2 b3 c4", "A ; !B ; C+", PAST, ["a1c2c4"]),
+    # In ALL, what an operand decides behind an event is decided with that event, in the order of time.
+    ("a1 b2 b3 b4", "ALL(A, B{1,3}?[:])", PAST, ["a1b2"]),
+    ("a1 b2 b3 b4", "ALL(A, B{1,2}[:])", PAST, ["a1b2b3"]),
+    ("b1 b2 a3 b4", "ALL(B{1,2}?[:], A)", PAST, ["b1a3"]),
+    ("a1 c2 b3 b4", "ALL(A, (C : B+?))", PAST, ["a1c2b3"]),
     # What is preferred and still waits ends before what is certain: the next match may begin in between.
     ("c1 b2", "(B | C ; !D) : B{0,1}?", PAST, ["c1", "b2"]),
 ]

@@ -7,7 +7,8 @@ then which event takes the step. What a run can still become has a choice as its
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from spaseq.automaton.nfa import Unit
@@ -37,9 +38,14 @@ class Preference:
         return Trace(before, (order, chosen), earliest, _depth(before))
 
     def gathered(self, before: Trace | None, order: tuple[int, ...], parts: Sequence[Trace | None]) -> Trace:
-        """A run takes what an ``ALL`` gathered: the steps of its operands in time order, ties by operand."""
+        """A run takes what an ``ALL`` gathered: the steps of its operands in time order, ties by operand.
+
+        What an operand decides behind a step, up to its next one, belongs to that step.
+        """
         steps = sorted(
-            (step.moment, operand, step.choice) for operand, part in enumerate(parts) for step in _steps(part)
+            (moment, operand, choice)
+            for operand, part in enumerate(parts)
+            for moment, choice in _decided_behind(_steps(part))
         )
         return Trace(before, (order, tuple(steps)), steps[0][0], _depth(before))
 
@@ -76,6 +82,13 @@ def _steps(trace: Trace | None) -> list[Trace]:
         found.append(trace)
         trace = trace.before
     return found[::-1]
+
+
+def _decided_behind(steps: Sequence[Trace]) -> Iterator[tuple[Moment, tuple[object, ...]]]:
+    """When each step of an operand is, and its choices: the way to it, the event, and the way on from there."""
+    for i, (step, after) in enumerate(pairwise(steps)):
+        order, chosen = step.choice
+        yield step.moment, (order if i == 0 else (), chosen, after.choice[0])
 
 
 def _least(unit: Node, now: Moment) -> tuple[object, ...]:

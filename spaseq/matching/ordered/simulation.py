@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Final
 
-from spaseq.automaton.pattern import Atom, SequencePattern
+from spaseq.automaton.pattern import AnyOrder, Atom, SequencePattern, walk
 from spaseq.events import Stamp
 from spaseq.language.syntax import SkipMode
 from spaseq.matching.context import Context, Rows
@@ -78,6 +78,8 @@ class Ordered:
         self._machine = _Machine(program, context, bounds, self._single, self._preference, merging)
         # Whether one step may take several events of one time.
         self._gathers = program.simultaneous
+        # Whether what begins with one event may become a part of a match that begins with an earlier one.
+        self._in_any_order = any(isinstance(node, AnyOrder) for node in walk(pattern.root))
         self._restart()
 
     def _restart(self) -> None:
@@ -221,7 +223,7 @@ class Ordered:
 
     def _leave_out(self) -> None:
         """Ends runs that can lead to nothing but what others lead to, or to what is passed over."""
-        together = self._gathers or not self._single
+        together = self._gathers or self._in_any_order or not self._single
         if self._families and self._skip.mode is SkipMode.PAST_LAST_EVENT and not together:
             head = self._families[0]
             if head.best is not None and not head.waiting:
