@@ -59,17 +59,23 @@ class Preference:
 
 
 def preferred(one: Trace, other: Trace) -> bool:
-    """Whether a run is preferred to another one of the same first event."""
+    """Whether a run is preferred to another one of the same first event.
+
+    Two runs may have made equal choices apart: where they part first, by what they chose, decides.
+    """
     x, y = one, other
     while x.depth > y.depth and x.before is not None:
         x = x.before
     while y.depth > x.depth and y.before is not None:
         y = y.before
-    if x is y:
-        return one.depth < other.depth
-    while x.before is not y.before and x.before is not None and y.before is not None:
+    is_less = one.depth < other.depth
+    while x is not y:
+        if x.choice != y.choice:
+            is_less = x.choice < y.choice
+        if x.before is None or y.before is None:
+            break
         x, y = x.before, y.before
-    return x.choice < y.choice
+    return is_less
 
 
 def _depth(before: Trace | None) -> int:
