@@ -93,5 +93,7 @@ def read_numbers(
         else:
             continue
         if usual:
+            if rank == EXACT_ORDER and found == 0.0:
+                found = 0.0  # the zero of integers and decimals has no sign
             numbers[identifier] = found
             ranks[identifier] = rank

@@ -192,7 +192,16 @@ def parse_integer(text: str) -> int | None:
 
 def parse_decimal(text: str) -> Decimal | None:
     """The exact decimal that ``text`` writes."""
-    return Decimal(text) if _DECIMAL.fullmatch(text) else None
+    return unsigned_zero(Decimal(text)) if _DECIMAL.fullmatch(text) else None
+
+
+def unsigned_zero(number: Decimal) -> Decimal:
+    """The same decimal: XSD's have one zero, which has no sign that a double could take over.
+
+    >>> unsigned_zero(Decimal("-0.0"))
+    Decimal('0.0')
+    """
+    return number if number else number.copy_abs()
 
 
 def parse_double(text: str) -> float | None:

@@ -36,6 +36,7 @@ from spaseq.values import (
     parse_integer,
     plain,
     shortest,
+    unsigned_zero,
 )
 
 
@@ -86,7 +87,8 @@ def _to_decimal(value: Value) -> Value:
     if value.kind > BOOLEAN or (value.kind in (FLOAT, DOUBLE) and not math.isfinite(value.data)):
         raise ExpressionError(f"{value} is no decimal")
     if value.kind in (FLOAT, DOUBLE):
-        return Value(DECIMAL, shortest(value.kind, value.data))  # 0.1, not all of its binary digits
+        # 0.1, not all of its binary digits.
+        return Value(DECIMAL, unsigned_zero(shortest(value.kind, value.data)))
     return Value(DECIMAL, Decimal(value.data))
 
 

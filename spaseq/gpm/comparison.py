@@ -34,6 +34,7 @@ from spaseq.values import (
     Value,
     decode,
     single,
+    unsigned_zero,
 )
 
 Comparison = Callable[[Value, Value], bool]
@@ -183,7 +184,7 @@ def arithmetic(symbol: str, a: Value, b: Value) -> Value:
     if symbol == "/" and kind <= DECIMAL:
         return Value(DECIMAL, _divide(Decimal(x), Decimal(y)))
     if kind == DECIMAL:
-        return Value(kind, _DECIMAL[symbol](x, y))
+        return Value(kind, unsigned_zero(_DECIMAL[symbol](x, y)))
     result = _ratio(x, y) if symbol == "/" else _PLAIN[symbol](x, y)
     return Value(kind, single(result) if kind == FLOAT else result)
 
@@ -210,7 +211,7 @@ def _divide(x: Decimal, y: Decimal) -> Decimal:
     if y == 0:
         raise ExpressionError("division by zero")
     digits = max(x.adjusted() - y.adjusted() + 1, 0) + _DIVISION_DIGITS
-    return Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN).divide(x, y)
+    return unsigned_zero(Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN).divide(x, y))
 
 
 def _ratio(x: float, y: float) -> float:

@@ -32,6 +32,7 @@ from spaseq.values import (
     Value,
     boolean,
     decode,
+    unsigned_zero,
 )
 
 Function = Callable[..., Value]
@@ -210,7 +211,7 @@ def _to_integral(value: Value, rounding: str, shift: Decimal = Decimal(0)) -> Va
     if value.kind == INTEGER:
         return Value(INTEGER, data)
     if value.kind == DECIMAL:
-        return Value(DECIMAL, EXACT.add(data, shift).to_integral_value(rounding))
+        return Value(DECIMAL, unsigned_zero(EXACT.add(data, shift).to_integral_value(rounding)))
     if not math.isfinite(data):
         return value
     result = float(EXACT.add(Decimal(data), shift).to_integral_value(rounding))

@@ -265,6 +265,8 @@ def _computed(m: Ints, f: Floats, kinds: int, at: int, op: int, a: int) -> None:
             kind = CALC
     else:
         kind, z, e = calculate(DIVIDE if op == AVERAGE else op, xk, x, xe, yk, y, ye)
+    if kind == CALC and z == 0.0:
+        z = 0.0  # exact arithmetic has a zero without a sign
     _set(m, f, kinds, at, kind, 0, z, e)
 
 

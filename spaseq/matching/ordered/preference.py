@@ -91,7 +91,7 @@ def _steps(trace: Trace | None) -> list[Trace]:
 
 
 def _decided_behind(steps: Sequence[Trace]) -> Iterator[tuple[Moment, tuple[object, ...]]]:
-    """When each step of an operand is, and its choices: the way to it, the event, and the way on from there."""
+    """When each step of an operand is, and its choices: the way to it, the event, the way on from there."""
     for i, (step, after) in enumerate(pairwise(steps)):
         order, chosen = step.choice
         yield step.moment, (order if i == 0 else (), chosen, after.choice[0])
