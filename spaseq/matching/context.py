@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pyoxigraph import NamedNode
+
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import AnyOrder, Atom, Both, Kleene, SequencePattern, walk
 from spaseq.events import Stamp
@@ -80,7 +82,8 @@ class Context:
                 self._conditions[node.id, True] = tuple(self._condition(f) for f in node.loose)
         self._where = tuple(self._condition(f) for f in pattern.where)
         streams = sorted(set(pattern.streams), key=lambda iri: iri.value)
-        self._ranks = {dictionary.pin(iri): rank for rank, iri in enumerate(streams)}
+        self._stream_ids = {iri: dictionary.pin(iri) for iri in streams}
+        self._ranks = {self._stream_ids[iri]: rank for rank, iri in enumerate(streams)}
 
     def rank(self, stream: int) -> int:
         """The place of a stream of the query, given by its id, in the order of their IRIs."""
@@ -89,6 +92,10 @@ class Context:
     def order(self, stamp: Stamp) -> Order:
         """The place of an event among all."""
         return stamp.time, self.rank(stamp.stream), stamp.n
+
+    def stream_id(self, iri: NamedNode) -> int:
+        """The id of one of the query's streams."""
+        return self._stream_ids[iri]
 
     @property
     def streams(self) -> tuple[int, ...]:

@@ -373,7 +373,8 @@ class Matcher(Solutions):
 def _interleaved(parts: Sequence[State]) -> tuple[object, ...]:
     """The choices of an ALL: its steps in time order, ties by operand.
 
-    What an operand decides behind an event, before its next one, belongs to the step of that event.
+    What an operand decides behind an event, before its next one, belongs to the step of that event. The
+    events of an & are one step, at the first of them.
     """
     steps: list[tuple[tuple[object, int], list[object]]] = []
     for operand, part in enumerate(parts):
@@ -381,7 +382,8 @@ def _interleaved(parts: Sequence[State]) -> tuple[object, ...]:
         first = True
         for token in part.key:
             if isinstance(token, tuple):
-                steps.append(((token, operand), [*ahead, token]))
+                several = [t for t in token if isinstance(t, tuple)]
+                steps.append(((min(several) if several else token, operand), [*ahead, token]))
                 ahead, first = [], False
             elif first:
                 ahead.append(token)

@@ -67,7 +67,12 @@ class Solutions:
                 if rows:
                     order = tuple(o for n, (_, e) in zip(key, choice, strict=True) for o in (*n, e.order))
                     new = tuple(dict.fromkeys(choice))
-                    yield replace(s, events=s.events + new, rows=tuple(rows), key=s.key + order)
+                    yield replace(
+                        s,
+                        events=s.events + new,
+                        rows=tuple(rows),
+                        key=s.key + (order if len(choice) == 1 else (order,)),
+                    )
 
     def keeps(self, f: Expr, r: Row, now: Sequence[Node]) -> bool:
         def iterations(v: str) -> tuple[list[list[object]], bool] | None:

@@ -190,3 +190,32 @@ def test_a_skip_that_goes_nowhere_is_counted(skip: str, unskipped: int) -> None:
     engine.close()
     assert [events_of(match) for match in handle.matches()] == ["a1b2", "a3"]
     assert handle.stats.unskipped == unskipped
+
+
+# --- simultaneous events of several streams ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("evaluator", ["ordered", "reference"])
+@pytest.mark.parametrize(
+    ("window", "stream", "expected"),
+    [
+        # Nothing that S could bring is an event of the match, so that it waits for nothing.
+        ("2 EVENTS SLIDING", "S2.b1 S.x1 S2.a1 S2.a1 S.x1", ["b1a1"]),
+        ("2 EVENTS SLIDING", "S2.b1 S2.a1 S.x1 S.x1 S.x2", ["b1a1"]),
+        # The window of what waits is over by its events before its time is.
+        ("1 EVENTS SLIDING", "S2.b1 S2.a1 S2.x1 S2.x1 S2.x1 S.x2", ["b1a1"]),
+    ],
+)
+def test_what_waits_for_others_of_its_time_is_not_lost(
+    window: str, stream: str, expected: list[str], evaluator: str
+) -> None:
+    text = query("B & A", window, tail=PAST, streams=("S", "S2"))
+    engine = spaseq.Engine(evaluator=evaluator)
+    handle = engine.register(
+        text.replace("GPM A ON S, S2", "GPM A ON S2").replace("GPM B ON S, S2", "GPM B ON S2")
+    )
+    for letter in letters(stream):
+        engine.push(NS + letter.stream, letter.turtle, letter.time, name=f"{NS}{letter.name}")
+    engine.close()
+    found = ["".join(sorted((f"{g.lower()}1" for g in m.events), reverse=True)) for m in handle.matches()]
+    assert found == expected

@@ -68,14 +68,15 @@ def preferred(one: Trace, other: Trace) -> bool:
         x = x.before
     while y.depth > x.depth and y.before is not None:
         y = y.before
-    is_less = one.depth < other.depth
+    parted: tuple[Trace, Trace] | None = None
     while x is not y:
         if x.choice != y.choice:
-            is_less = x.choice < y.choice
+            parted = x, y
         if x.before is None or y.before is None:
             break
         x, y = x.before, y.before
-    return is_less
+    # Only there are their choices of the same things: behind it they may not even be comparable.
+    return one.depth < other.depth if parted is None else parted[0].choice < parted[1].choice
 
 
 def _depth(before: Trace | None) -> int:

@@ -93,8 +93,12 @@ class Reference:
         return [found_of(m) for m in self._skipping.settle(complete, open_, preceded)]
 
     def _begins_now(self, m: Partial) -> bool:
-        """Whether a match's window was still open when the preferred ones were last looked for."""
-        return self._ended is None or self._bounds.closing(self._first(m)) > self._ended
+        """Whether nothing was decided of a match's first event when the preferred ones were looked for."""
+        first = self._first(m)
+        if self._ended is None or self._bounds.closing(first) > self._ended:
+            return True
+        assert self._skipping is not None
+        return self._context.order(first.stamp) in self._skipping.undecided
 
     def _first(self, m: Partial) -> Occurrence:
         return min(m.chosen, key=lambda event: self._context.order(event.stamp))
@@ -110,11 +114,17 @@ class Reference:
     def _forget(self, now: Occurrence) -> None:
         """Drops events that no match can see any more."""
         at = self._bounds.measure(now)
-        oldest = self._bounds.opening(now, now)
-        for m in self._waiting:
-            first = found_of(m)
-            oldest = min(oldest, self._bounds.opening(first.first, first.last))
+        firsts = [now]
+        if self._skipping is not None:
+            undecided = self._skipping.undecided
+            firsts += [e for e in self._events if self._context.order(e.stamp) in undecided]
+        oldest = min(self._bounds.opening(first, first) for first in firsts)
         if self._skipping is not None and self._bounds.sliding:
-            oldest -= self._bounds.size  # what a preferred match that still waits may look at
+            # What a preferred match that still waits may look at: until an event is beyond its window. Of
+            # simultaneous events its first one, by their streams, may be the last that came.
+            oldest -= self._bounds.size + 1
+        for m in self._waiting:
+            found = found_of(m)
+            oldest = min(oldest, self._bounds.opening(found.first, found.last))
         self._events = [e for e in self._events if self._bounds.measure(e) >= oldest]
         self._seen = {chosen: closing for chosen, closing in self._seen.items() if closing >= at}

@@ -68,6 +68,7 @@ class Prospects(Search):
         self._horizon = horizon
         self._parts = pattern.gpms
         self._positive = pattern.positive
+        self._of = {name: frozenset(map(context.stream_id, g.streams)) for name, g in pattern.gpms.items()}
 
     def prospects(self) -> Iterator[Partial]:
         """Ways that have begun, and of which some events are still to come."""
@@ -105,7 +106,8 @@ class Prospects(Search):
         past = [event for event in m.chosen if not coming(event)]
         if len(past) == len(m.chosen):
             yield from super()._atom(node, m)
-        soon = [e for e in m.pool if coming(e) and follow(past, [e])]
+        of = self._of[node.gpm]
+        soon = [e for e in m.pool if coming(e) and e.stamp.stream in of and follow(past, [e])]
         # After one that is to come, any later one will do.
         for event in soon if len(past) == len(m.chosen) else soon[:1]:
             key = (*m.key, self._context.order(event.stamp))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from spaseq.automaton.nfa import Again, Enter, Leave
 from spaseq.automaton.pattern import (
@@ -22,7 +23,7 @@ from spaseq.automaton.pattern import (
     Within,
 )
 from spaseq.language.syntax import Strategy
-from spaseq.matching.context import Context, Rows
+from spaseq.matching.context import Context, Order, Rows
 from spaseq.matching.model import Bounds, Found
 from spaseq.matching.reference.conditions import Conditions, Start
 from spaseq.matching.reference.partial import FREE, Entry, Events, Join, Leading, Mark, Partial
@@ -163,8 +164,9 @@ class Search(Conditions):
                     if len({event.time for _, event in added}) == 1:
                         rows = self._joined(parts, unit, m)
                         if rows:
-                            key = tuple(itertools.chain(m.key, *(part.key for part in parts)))
-                            yield replace(m, events=(*m.events, *dict.fromkeys(added)), rows=rows, key=key)
+                            step = tuple(itertools.chain.from_iterable(part.key for part in parts))
+                            events = (*m.events, *dict.fromkeys(added))
+                            yield replace(m, events=events, rows=rows, key=(*m.key, step))
             case _:
                 raise TypeError(f"{type(unit).__name__} is not matched at one time")
 
@@ -226,13 +228,20 @@ class Search(Conditions):
 def _interleaved(parts: Sequence[Partial]) -> tuple[object, ...]:
     """The choices of an ``ALL``: its steps in time order, ties by operand.
 
-    A step is an event and what is decided behind it, up to the next event of its operand.
+    A step is an event, or the events of an ``&``, and what is decided behind it, up to the next step of its
+    operand.
     """
     steps = []
     for operand, part in enumerate(parts):
         at = [i for i, token in enumerate(part.key) if isinstance(token, tuple)]
         begins = [0, *(i for i in at[1:])]
         for i, begin, end in zip(at, begins, [*at[1:], len(part.key)], strict=True):
-            steps.append((part.key[i], operand, part.key[begin:end]))
+            steps.append((_earliest(part.key[i]), operand, part.key[begin:end]))
     steps.sort(key=lambda step: step[:2])
     return tuple(itertools.chain.from_iterable((order, operand, *tokens) for order, operand, tokens in steps))
+
+
+def _earliest(step: Any) -> Order:
+    """When a step is: its event, or of an ``&`` the first one."""
+    inner = [_earliest(part) for part in step if isinstance(part, tuple)]
+    return min(inner) if inner else step

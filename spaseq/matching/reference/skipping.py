@@ -19,6 +19,8 @@ class Skipping:
         # Where a match may begin, and whether only behind it.
         self._resume: tuple[Order, bool] | None = None
         self._done: set[Order] = set()
+        #: The first events that had a match or a hope of one, when one before them was not decided yet.
+        self.undecided: frozenset[Order] = frozenset()
 
     def settle(
         self,
@@ -32,23 +34,28 @@ class Skipping:
         ``preceded`` says whether an event may still come that stands before a match.
         """
         out = []
+        undecided: list[Order] = []
         # Where the next match begins depends on all first events before it.
         in_turn = self._skip.mode is not SkipMode.TO_NEXT_EVENT
         for first in sorted({self._first(m) for m in (*complete, *open_)}):
             if not self._may_begin(first):
                 continue
+            if undecided and in_turn:
+                undecided.append(first)
+                continue
             best = min((m for m in complete if self._first(m) == first), key=_key, default=None)
             hopes = [m for m in open_ if self._first(m) == first]
             if in_turn and best is not None and preceded(best):
-                break
+                undecided.append(first)
+                continue
             if any(best is None or m is best or m.key < best.key for m in hopes):
-                if in_turn:
-                    break
+                undecided.append(first)
                 continue
             if best is not None:
                 out.append(best)
                 self._done.add(first)
                 self._go_on(best, first)
+        self.undecided = frozenset(undecided)
         return out
 
     def _first(self, m: Partial) -> Order:
