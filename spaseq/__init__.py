@@ -24,8 +24,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spaseq import paths
-    from spaseq.engine import Engine, Handle, Progress, Run, Source, Stats, run
+    from spaseq import connect, paths
+    from spaseq.engine import AsyncEngine, AsyncHandle, Engine, Handle, Progress, Run, Source, Stats, run
     from spaseq.errors import (
         BadEventError,
         EngineError,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         QueryMeaningError,
         QuerySyntaxError,
         RetrievalError,
+        SinkError,
         SourceError,
         SpaseqError,
         SpaseqWarning,
@@ -50,10 +51,12 @@ if TYPE_CHECKING:
     from spaseq.results.batch import MatchBatch
     from spaseq.results.match import Event, Match
     from spaseq.sources import BadEvent, SourceOptions
-    from spaseq.sources.table import table
+    from spaseq.sources.columns.table import table
     from spaseq.why import Diagnosis
 
 __all__ = [
+    "AsyncEngine",
+    "AsyncHandle",
     "BadEvent",
     "BadEventError",
     "Diagnosis",
@@ -77,6 +80,7 @@ __all__ = [
     "QuerySyntaxError",
     "RetrievalError",
     "Run",
+    "SinkError",
     "Source",
     "SourceError",
     "SourceOptions",
@@ -84,6 +88,7 @@ __all__ = [
     "SpaseqWarning",
     "Stats",
     "__version__",
+    "connect",
     "explain",
     "paths",
     "prepare",
@@ -96,6 +101,8 @@ __version__ = "0.1.0"
 # Where each public name lives. They are imported when first asked for, so that `import spaseq` costs
 # nothing to a program that only wants one of them.
 _HOMES = {
+    "AsyncEngine": "spaseq.engine",
+    "AsyncHandle": "spaseq.engine",
     "BadEvent": "spaseq.sources",
     "Diagnosis": "spaseq.why",
     "Engine": "spaseq.engine",
@@ -114,11 +121,11 @@ _HOMES = {
     "explain": "spaseq.matching.plan",
     "prepare": "spaseq.language",
     "run": "spaseq.engine",
-    "table": "spaseq.sources.table",
+    "table": "spaseq.sources.columns.table",
 }
 
 # Packages that are used by their own name, as in `spaseq.paths.load`.
-_PACKAGES = ("paths",)
+_PACKAGES = ("connect", "paths")
 
 
 def __getattr__(name: str) -> object:

@@ -101,7 +101,7 @@ class Shed:
     ``partial_matches`` were shed, ``by_state`` says in front of what, ``events`` were passed over (by
     ``random-input`` alone). ``active``: it sheds these days. ``latency``: the seconds that an event takes
     now, None before the first. ``recall``: the estimated share of all matches that were found; of what was
-    counted for it, chance is ``error``; where most is shed it may be off by a factor of three.
+    counted for it, chance is ``error``; where most is shed it may be off by a factor of five, or more.
     ``random-input`` has no estimate.
     """
 

@@ -5,6 +5,7 @@ SpaseqError
 │   ├── QuerySyntaxError       …it does not parse (also a SyntaxError)
 │   └── QueryMeaningError      …it parses, and a static check refuses it (also a ValueError)
 ├── SourceError                a source cannot be opened or read at all, or an option is unknown
+├── SinkError                  results could not be delivered where they were to go
 ├── BadEventError              one event is malformed (raised only with ``strict``)
 ├── LateEventError             one event came after the watermark (raised only with ``strict``)
 ├── FormatError                a result format is unknown, or cannot hold what it is given (also a ValueError)
@@ -34,6 +35,7 @@ __all__ = [
     "QueryMeaningError",
     "QuerySyntaxError",
     "RetrievalError",
+    "SinkError",
     "SourceError",
     "SpaseqError",
     "SpaseqWarning",
@@ -108,6 +110,14 @@ class QueryMeaningError(QueryError, ValueError):
 
 class SourceError(SpaseqError):
     """A source that cannot be opened or read at all."""
+
+
+class SinkError(SpaseqError):
+    """Results that could not be delivered; ``delivered`` is how many were before."""
+
+    def __init__(self, reason: str, *, delivered: int) -> None:
+        super().__init__(reason)
+        self.delivered = delivered
 
 
 class _EventError(SpaseqError):

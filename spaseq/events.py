@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
-from spaseq.terms import UNBOUND, Dictionary, Term
+from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 
 Ids = npt.NDArray[np.int64]
 

@@ -25,7 +25,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=True,
     print_blob=True,
-    max_examples=40,
+    max_examples=30,
 )
 # A hundred times as many examples as in CI, and new ones each time.
 settings.register_profile("long", parent=settings.get_profile("ci"), derandomize=False, max_examples=10_000)

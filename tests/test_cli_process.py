@@ -164,7 +164,7 @@ def test_sigkill_leaves_whole_lines_and_nothing_else(environment: dict[str, str]
 #: Finds terms by compiled kernels, those that take the least time to compile.
 FIND_TERMS = """
 from pyoxigraph import NamedNode
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 terms = Dictionary()
 terms.table()
 print(terms.intern(NamedNode("x:a")), terms.intern(NamedNode("x:b")), terms.find(NamedNode("x:a")))

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from spaseq.events import BatchBuilder, Clock, EventBatch, concatenate
-from spaseq.sources import SourceOptions, lines, open_source
-from spaseq.sources._fast import FastLines
-from spaseq.terms import UNBOUND, Dictionary, Term
-from spaseq.values import EXACT_ORDER, IS_DOUBLE
+from spaseq.sources import SourceOptions, open_source
+from spaseq.sources.formats import lines
+from spaseq.sources.scan.fast import FastLines
+from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
+from spaseq.terms.values import EXACT_ORDER, IS_DOUBLE
 from tests.conftest import examples
 
 from .sources.reading import Trickle, pieces
@@ -216,7 +217,7 @@ def _nquads(count: int, start: int = 0) -> bytes:
 
 
 def test_an_endless_stream_needs_no_more_than_a_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spaseq.sources._delivered.REMEMBERED", 1 << 10)
+    monkeypatch.setattr("spaseq.sources.assembly.delivered.REMEMBERED", 1 << 10)
     fast = 0
     deliver = FastLines._deliver
 

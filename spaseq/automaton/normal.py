@@ -133,7 +133,7 @@ class _Builder:
     def build(self, seq: Seq, simultaneous: frozenset[str], unordered: frozenset[str]) -> Node:
         """``simultaneous``: variables that only other operands of the ``&`` around bind.
 
-        ``unordered``: the same of the ``ALL`` around.
+        ``unordered``: those that other operands of the ``ALL`` around bind.
         """
         identity = self._identity()
 
@@ -168,8 +168,9 @@ class _Builder:
                         loose.update(dict.fromkeys(self._without(mine, ref, unordered)))
                 return Both(identity, nodes, tuple(deferred), tuple(loose))
             case All(operands=operands):
+                # What another operand binds may be bound here, too, but on the side of a | that is not taken.
                 nodes = tuple(
-                    self.build(o, simultaneous, unordered | self._others(operands, i))
+                    self.build(o, simultaneous, unordered | self._bound(operands[:i] + operands[i + 1 :]))
                     for i, o in enumerate(operands)
                 )
                 return AnyOrder(identity, nodes)
@@ -191,13 +192,14 @@ class _Builder:
                 return Kleene(identity, inner(element), minimum, maximum, strategy, own, seq.reluctant)
 
     def _side_waits(self, operands: tuple[Seq, ...]) -> bool:
-        """Whether a filter on one side of a ``|`` needs a variable that only another operand binds."""
+        """Whether a filter on one side of a ``|`` needs what another operand binds, but not that side."""
         for i, operand in enumerate(operands):
-            others = self._others(operands, i)
-            references = scope.references(operand) if len(_sides(operand)) > 1 else ()
-            for ref, _ in references:
-                if any(self._waits(ref, f, others) for f in self._gpms[ref.name].correlated):
-                    return True
+            sides = _sides(operand)
+            for side in sides if len(sides) > 1 else ():
+                others = self._others((*operands[:i], side, *operands[i + 1 :]), i)
+                for ref, _ in scope.references(side):
+                    if any(self._waits(ref, f, others) for f in self._gpms[ref.name].correlated):
+                        return True
         return False
 
     def _filters(self, ref: Ref, waited: frozenset[str]) -> tuple[Filter, ...]:
@@ -211,10 +213,10 @@ class _Builder:
         needed = scope.mentioned(condition.condition) - self._gpms[ref.name].variables
         return bool(needed & waited)
 
-    def _variables(self, seq: Seq) -> frozenset[str]:
-        return frozenset().union(*(self._gpms[ref.name].variables for ref, _ in scope.references(seq)))
+    def _bound(self, operands: Iterable[Seq]) -> frozenset[str]:
+        references = (ref for operand in operands for ref, _ in scope.references(operand))
+        return frozenset().union(*(self._gpms[ref.name].variables for ref in references))
 
     def _others(self, operands: tuple[Seq, ...], i: int) -> frozenset[str]:
         """What the other operands bind and operand ``i`` does not."""
-        others = (self._variables(o) for j, o in enumerate(operands) if j != i)
-        return frozenset().union(*others) - self._variables(operands[i])
+        return self._bound(operands[:i] + operands[i + 1 :]) - self._bound(operands[i : i + 1])

@@ -1,4 +1,4 @@
-"""The command line: ``spaseq run``, ``check``, ``explain``, ``paths``, ``retrieve`` and ``graph``.
+"""The command line: ``spaseq run``, ``check``, ``explain``, ``context``, ``serve``, ``paths`` and others.
 
 Results go to standard output, everything else to standard error. Exit status: 0, also when Ctrl-C ended
 an endless stream or the reader of a pipe went away; 1 when something failed while running (a source that
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from datetime import timedelta
 from enum import StrEnum
 from importlib.metadata import version
@@ -19,10 +20,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spaseq.cli.arguments import (
+    CommitOption,
     LatencyOption,
     LimitOptions,
     MemoryOption,
     OutputFile,
+    OutputPlace,
     PolicyOption,
     RunEngine,
     UsageError,
@@ -31,8 +34,12 @@ from spaseq.cli.arguments import (
     limits,
 )
 from spaseq.cli.console import reporting, standard_output, warn, whole_streams
+from spaseq.cli.context import context
 from spaseq.cli.graphs import graph_commands, paths, retrieve
+from spaseq.cli.mcp import mcp
 from spaseq.cli.queries import inputs, read, read_all
+from spaseq.cli.serve import serve
+from spaseq.cli.states import state_commands
 from spaseq.effort import Policy
 from spaseq.errors import FormatError
 from spaseq.language.syntax import Query
@@ -113,9 +120,10 @@ def run(
     kb: Graphs = None,
     catalog: Catalog = None,
     format_: Annotated[
-        Format, typer.Option("-f", "--format", help="How results are written.")
-    ] = Format.TABLE,
-    out: OutputFile = None,
+        Format | None,
+        typer.Option("-f", "--format", help="How results are written: a table, to a URL as ndjson."),
+    ] = None,
+    out: OutputPlace = None,
     lateness: Annotated[
         timedelta,
         typer.Option(metavar="DURATION", parser=duration, help="How late an event may come and still count."),
@@ -156,6 +164,13 @@ def run(
     latency: LatencyOption = None,
     memory: MemoryOption = None,
     policy: PolicyOption = Policy.SHARP,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Keep there how far it is, and go on from there when started again."
+        ),
+    ] = None,
+    commit_every: CommitOption = "1s",
     no_why: Annotated[
         bool, typer.Option("--no-why", help="Where there is no match, do not look for the reason.")
     ] = False,
@@ -179,6 +194,9 @@ def run(
       sensors | spaseq run q.rq -s "S1=-?format=nq" --latency 50ms --memory 2GB
       spaseq run alerts/*.rq -s S1=ticks.trig -f ndjson
       spaseq run alerts/*.rq -s S1=ticks.trig -f csv -o 'found/{query}.csv'
+      spaseq run q.rq -s "S1=kafka://broker/ticks?format=nq" -o kafka://broker/matches
+      spaseq run q.rq -s S1=past.nq.gz -s "S1=mqtt://broker/ticks/#?format=nq"
+      spaseq run q.rq -s S1=ticks/ --state q.state -f ndjson -o matches.ndjson
 
     \b
     Source options (?option=value, joined by &):
@@ -187,6 +205,7 @@ def run(
       triples    triples per event, for files without named graphs
       context    the JSON-LD context that lifts csv or ndjson rows
       header, delimiter   for csv
+    Live sources are URLs: kafka, mqtt, mqtts, ws, wss, http, https, and file:PATH?follow.
 
     Durations are numbers with ms, s, m, h or d; on a stream of ticks a second is one tick.
     Limits are partial-matches, query-bytes, pending-matches, held-events, term-bytes and depth.
@@ -204,44 +223,56 @@ def run(
         from spaseq.cli.run import (
             Report,
             check_outputs,
+            check_records,
             deliver,
             filled,
             is_pattern,
             of_one,
             output,
             outputs,
+            url_outputs,
         )
+        from spaseq.connect import LiveSource, hide, is_url
         from spaseq.engine import Engine
         from spaseq.engine.running import run_all
 
         first, *others = queries.items()
         given, graphs = inputs(queries, streams, kb, catalog)
-        if others:
-            check_outputs(out, format_, queries)
+        to_url = out is not None and is_url(out)
+        file = None if out is None or to_url else Path(out)
+        form = format_ or (Format.NDJSON if to_url else Format.TABLE)
+        if to_url:
+            check_records(form, queries)
+        elif others:
+            check_outputs(file, form, queries)
         else:
-            if out is not None and is_pattern(out):
-                out = filled(out, first[0])
+            if file is not None and is_pattern(file):
+                file = filled(file, first[0])
             try:
-                check_format(format_, first[1])
+                check_format(form, first[1])
             except FormatError as error:
                 raise UsageError(f"-f {error}") from None
         if evaluator is not None:
             for name, prepared in queries.items():
                 check_evaluator(evaluator, prepared, engine, name if others else None)
         report = Report(dead_letters, strict, why=not no_why)
-        cursor = None
+        cursor = kept = None
         if engine is RunEngine.SPARK:
+            if state is not None:
+                raise UsageError("--state is for --engine local: --checkpoint DIR is for --engine spark")
             if latency is not None or memory is not None:
                 raise UsageError("--latency and --memory are for --engine local: on Spark no query sheds yet")
             if others:
                 raise UsageError("--engine spark runs one query: start it for each")
+            if to_url or any(isinstance(source.location, LiveSource) for source in given.values()):
+                raise UsageError("--engine spark reads and writes files; spaseq.spark has Kafka, too")
             try:
                 from spaseq.cli.spark import start as start_on_spark
             except ImportError as error:
                 raise UsageError(
                     f"--engine spark needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"
                 ) from None
-            cursor = Cursor(checkpoint, out, format_) if checkpoint is not None else None
+            cursor = Cursor(checkpoint, file, form) if checkpoint is not None else None
             matches: Found = of_one(
                 first[0],
                 start_on_spark(
@@ -259,12 +290,18 @@ def run(
                 ),
             )
         else:
+            from spaseq.cli.state import Kept, check_state
+
             if checkpoint is not None:
-                raise UsageError("--checkpoint is for --engine spark")
+                raise UsageError("--checkpoint is for --engine spark: --state FILE is for --engine local")
             if follow:
                 raise UsageError("--follow is for --engine spark")
             if wall_clock and idle is None:
                 raise UsageError("--wall-clock moves the time of idle streams on: say --idle DURATION, too")
+            if state is not None:
+                if to_url:
+                    raise UsageError(f"-o {hide(out or '')}: --state goes on with a file, and this is none")
+                check_state(state, file, form, given.values())
             one_engine = Engine(
                 graphs,
                 lateness=lateness,
@@ -277,7 +314,10 @@ def run(
                 latency=latency,
                 memory=memory,
                 policy=policy,
+                state=state,
+                commit_every=None,
             )
+            kept = None if state is None else Kept(one_engine, queries, commit_every, report)
             matches = run_all(
                 one_engine,
                 queries,
@@ -285,14 +325,18 @@ def run(
                 progress=report.progress,
                 started=report.watch,
                 failed=report.fail if others else None,
+                settled=None if kept is None else kept.settled,
             )
-        if others:
-            with outputs(out, format_, queries) as (results, documents):
+        if to_url or others:
+            places = url_outputs(out or "", form, queries) if to_url else outputs(file, form, queries, kept)
+            with closing(matches), places as (results, documents):
                 deliver(matches, results, documents, report)
             return
-        with output(out, cursor) as file:
-            single = writer(format_, first[1], file)
-            noted = NotedWriter(single, cursor, file) if cursor else single
+        with output(file, cursor or kept) as opened:
+            single = writer(form, first[1], opened)
+            if kept is not None:
+                kept.go_on(first[0], single)
+            noted = NotedWriter(single, cursor, opened) if cursor else single
             deliver(matches, {first[0]: noted}, [noted], report)
 
 
@@ -361,9 +405,13 @@ def explain(
             out.write_text(f"{text}\n", encoding="utf-8")
 
 
+app.command()(serve)
+app.command()(context)
 app.command()(paths)
 app.command()(retrieve)
+app.command()(mcp)
 app.add_typer(graph_commands, name="graph")
+app.add_typer(state_commands, name="state")
 
 
 def main() -> None:
@@ -374,10 +422,13 @@ def main() -> None:
 
 def _analyzed(query: Query, form: Explanation, given: dict[str, Source], graphs: KnowledgeBase) -> str:
     from spaseq.cli import analyze
+    from spaseq.connect import LiveSource
     from spaseq.matching.plan import explain as plan
 
     if form is Explanation.DOT:
         raise UsageError("--analyze writes text, svg or json")
+    if any(isinstance(source.location, LiveSource) for source in given.values()):
+        raise UsageError("--analyze reads its streams to their end, which a live source has not")
     explanation, diagnosis = plan(query), analyze.analyze(query, given, graphs)
     match form:
         case Explanation.SVG:

@@ -8,21 +8,22 @@ from datetime import timedelta
 from enum import StrEnum
 from functools import reduce
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from pyoxigraph import NamedNode
 
+from spaseq.connect import LiveSource, Location, after, hide, parse_location, resolved
 from spaseq.effort import Policy
 from spaseq.errors import EngineError, SourceError, SpaseqError
-from spaseq.language.hints import nearest
+from spaseq.language.reading.hints import nearest
 from spaseq.language.syntax import Query, RegisterKind
 from spaseq.limits import Limits
-from spaseq.sources import SourceOptions, parse_source
+from spaseq.sources import SourceOptions
 from spaseq.sources.catalog import CatalogEntry
 
 #: Where a stream comes from, and how it is read.
-Source = tuple[str | Path, SourceOptions]
+Source = tuple[Location, SourceOptions]
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(kB|MB|GB|KiB|MiB|GiB|B|)")
@@ -33,6 +34,16 @@ _BYTES: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9} | {
 }
 _UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
+
+OutputPlace = Annotated[
+    str | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE_OR_URL",
+        help="Write here, not to standard output: a file, or kafka://, mqtt:// or http:// URL.",
+    ),
+]
 
 OutputFile = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here, not to standard output.")
@@ -142,6 +153,23 @@ def latency(text: str) -> timedelta:
     return found
 
 
+def often(text: str) -> timedelta | int:
+    """How often: a duration, or a number of events."""
+    if not text.strip().isdecimal():
+        return duration(text)
+    if not (count := int(text)):
+        raise typer.BadParameter("0 events are none: write 1 or more, or a duration")
+    return count
+
+
+CommitOption = Annotated[
+    Any,
+    typer.Option(
+        metavar="DURATION|EVENTS",
+        parser=often,
+        help="With --state: how often that is written, if not each second.",
+    ),
+]
 LatencyOption = Annotated[
     timedelta | None,
     typer.Option(
@@ -185,31 +213,40 @@ def stream_sources(
     queries: Mapping[str, Query],
     assignments: Iterable[str],
     catalog: Mapping[NamedNode, CatalogEntry] | None,
+    *,
+    all_needed: bool = True,
 ) -> dict[str, Source]:
     """Stream IRI → source, for every stream that the queries declare and none of them makes.
 
     ``assignments`` are the values of ``-s``; what they leave out comes from the catalogue. Raises
-    UsageError for a name that no query declares, or two for different streams; for a stream given twice, and
-    one without a source.
+    UsageError for a name that no query declares, or two for different streams; for a stream given twice,
+    unless the second is a live source that goes on with the first; and for one without a source, unless not
+    ``all_needed``.
     """
     given: dict[str, Source] = {}
     for assignment in assignments:
         iri, spec = _split(queries, assignment)
-        if iri in given:
-            raise UsageError(f"-s {assignment}: this stream has a source already")
         try:
-            given[iri] = parse_source(spec)
+            location, options = parse_location(spec)
+            if iri in given:
+                if not isinstance(location, LiveSource):
+                    raise SourceError("this stream has a source already; only a live one goes on with a file")
+                location = after((given[iri],), location)
+            given[iri] = location, options
         except SourceError as error:
-            raise UsageError(f"-s {assignment}: {error}") from None
+            raise UsageError(f"-s {hide(assignment)}: {error}") from None
     declared = {stream.iri: stream.name for query in queries.values() for stream in query.streams}
     for stream in declared:
         entry = catalog.get(stream) if catalog else None
         if stream.value not in given and entry is not None:
-            given[stream.value] = (entry.location, entry.options)
+            try:
+                given[stream.value] = resolved(entry.location, entry.options)
+            except SourceError as error:
+                raise UsageError(f"the catalogue, {stream}: {error}") from None
     registered = [query.register for query in queries.values() if query.register is not None]
     made = {register.iri for register in registered if register.kind is RegisterKind.STREAM}
     missing = [f"{n} {iri}" for iri, n in declared.items() if iri.value not in given and iri not in made]
-    if missing:
+    if missing and all_needed:
         raise UsageError(_missing(missing, catalog))
     if sum(location == "-" for location, _ in given.values()) > 1:
         raise UsageError("standard input (-) can be one stream only")
@@ -231,19 +268,20 @@ def _split(queries: Mapping[str, Query], assignment: str) -> tuple[str, str]:
             if len(streams[text]) > 1:
                 (one, first), (other, second), *_ = streams[text].items()
                 raise UsageError(
-                    f"-s {assignment}: {text} is <{one}> in {first} and <{other}> in {second}: give IRIs"
+                    f"-s {hide(assignment)}: {text} is <{one}> in {first} "
+                    f"and <{other}> in {second}: give IRIs"
                 )
             return next(iter(streams[text])), assignment[len(text) + 1 :]
     name, equals, _ = assignment.partition("=")
     if not equals:
-        raise UsageError(f"-s {assignment!r} is not NAME=SOURCE or IRI=SOURCE")
+        raise UsageError(f"-s {hide(assignment)!r} is not NAME=SOURCE or IRI=SOURCE")
     alike = nearest(name, streams)
     names = dict.fromkeys(s.name for query in queries.values() for s in query.streams)
     many = len(queries) > 1
     declare = "they declare" if many else "it declares"
     hint = f"did you mean {alike}?" if alike else f"{declare} {_listed(names)}"
     who = "no query declares a" if many else "the query declares no"
-    raise UsageError(f"-s {assignment}: {who} stream {name}: {hint}")
+    raise UsageError(f"-s {hide(assignment)}: {who} stream {name}: {hint}")
 
 
 def _missing(missing: Sequence[str], catalog: Mapping[NamedNode, CatalogEntry] | None) -> str:

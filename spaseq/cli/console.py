@@ -20,7 +20,7 @@ from rich.segment import ControlType
 
 from spaseq.cli.arguments import UsageError
 from spaseq.errors import QueryError, SpaseqError, SpaseqWarning
-from spaseq.results._base import harmless, show_time
+from spaseq.results.writers._base import harmless, show_time
 
 if TYPE_CHECKING:
     from spaseq.engine import Progress

@@ -19,7 +19,7 @@ from spaseq.results.match import Match
 _LAYOUT: Final = struct.Struct("<4q")
 
 #: What is one document: it cannot be gone on with once it is closed.
-_DOCUMENTS: Final = (Format.TABLE, Format.JSON, Format.XML, Format.COUNT)
+DOCUMENTS: Final = (Format.TABLE, Format.JSON, Format.XML, Format.COUNT)
 
 
 class Cursor:
@@ -30,8 +30,8 @@ class Cursor:
 
     def __init__(self, checkpoint: Path, out: Path | None, form: Format) -> None:
         """Raises UsageError for a document as the output file, and for another output than last time's."""
-        if out is not None and form in _DOCUMENTS:
-            lines = ", ".join(f for f in Format if f not in _DOCUMENTS)
+        if out is not None and form in DOCUMENTS:
+            lines = ", ".join(f for f in Format if f not in DOCUMENTS)
             raise UsageError(
                 f"-f {form} is one document, which --checkpoint could not go on with: use {lines}"
             )

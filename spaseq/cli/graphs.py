@@ -148,8 +148,9 @@ def retrieve(
         str, typer.Option(metavar="MODE", help="WALK, TRAIL, SIMPLE or ACYCLIC paths.")
     ] = "TRAIL",
     returning: Annotated[
-        bool, typer.Option("--returning", help="Also paths that come back to the topic.")
-    ] = False,
+        bool,
+        typer.Option("--returning/--no-returning", help="Whether paths may come back to the topic."),
+    ] = True,
     format_: Annotated[
         RetrieveFormat,
         typer.Option("-f", "--format", help="text: triples by their labels; table: scores, too."),
@@ -226,8 +227,8 @@ def build(
       spaseq paths ":knows+" -g kb.spaseq --from :alice
     """
     with reporting():
-        from spaseq.paths.kept.graph import SUFFIX
-        from spaseq.paths.kept.graph import build as make
+        from spaseq.paths.graph.saved.graph import SUFFIX
+        from spaseq.paths.graph.saved.graph import build as make
 
         target = out or source.with_suffix(SUFFIX)
         typer.echo(f"{target}: {_sizes(make(source, target, graph_format))}", err=True)
@@ -242,7 +243,7 @@ def check(
     Opening one checks its header, and each block when it is first needed.
     """
     with reporting():
-        from spaseq.paths.kept.graph import check_file
+        from spaseq.paths.graph.saved.graph import check_file
 
         typer.echo(f"{file}: whole: {_sizes(check_file(file))}")
 

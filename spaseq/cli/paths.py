@@ -14,17 +14,17 @@ from spaseq.automaton import draw
 from spaseq.cli.arguments import PathsEngine, PathsFormat, UsageError
 from spaseq.cli.console import say, warn
 from spaseq.cli.run import output, silence_stdout
-from spaseq.interop import from_rdflib, to_rdflib
-from spaseq.language.hints import WELL_KNOWN
 from spaseq.language.printer import print_term
+from spaseq.language.reading.hints import WELL_KNOWN
 from spaseq.limits import Limits
 from spaseq.paths import KnowledgeGraph, Path, drawing, load, to_networkx
 from spaseq.paths.explain import explain
-from spaseq.paths.given import read_term
-from spaseq.paths.loading import term
-from spaseq.results._base import harmless
-from spaseq.results._json import json_term
-from spaseq.terms import Term
+from spaseq.paths.graph.loading import term
+from spaseq.paths.graph.user_terms import read_term
+from spaseq.results.writers._base import harmless
+from spaseq.results.writers._json import json_term
+from spaseq.terms.dictionary import Term
+from spaseq.terms.interop import from_rdflib, to_rdflib
 
 #: The widths of a table's columns are those of its first rows.
 _MEASURED: Final = 200
@@ -120,7 +120,7 @@ def _pairs_on_spark(
     try:
         from pyspark.errors import PySparkRuntimeError
 
-        from spaseq.spark import path_pairs, path_pairs_of_graphframe, session
+        from spaseq.spark import graphframe, path_pairs, path_pairs_of_graphframe, session
     except ModuleNotFoundError as error:
         raise UsageError(
             f"--engine {engine} needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"
@@ -134,7 +134,7 @@ def _pairs_on_spark(
     if engine is PathsEngine.SPARK:
         rows = path_pairs(spark, graph, path, begins, ends)
     else:
-        rows = path_pairs_of_graphframe(graph.graphframe(spark), path, begins, ends, prefixes=graph.prefixes)
+        rows = path_pairs_of_graphframe(graphframe(spark, graph), path, begins, ends, prefixes=graph.prefixes)
     # Not by LIMIT, for which Spark ends the searches with their pipes broken.
     found = rows.collect() if most is None else islice(rows.toLocalIterator(), most + 1)
     return [(to_rdflib(term(row.source)), to_rdflib(term(row.target))) for row in found]

@@ -47,15 +47,22 @@ def read_all(paths: list[Path]) -> dict[str, Query]:
 
 
 def inputs(
-    queries: Mapping[str, Query], streams: list[str] | None, kb: list[str] | None, catalog: Path | None
+    queries: Mapping[str, Query],
+    streams: list[str] | None,
+    kb: list[str] | None,
+    catalog: Path | None,
+    *,
+    all_needed: bool = True,
 ) -> tuple[dict[str, Source], KnowledgeBase]:
-    """What queries read, as the command line says."""
+    """What queries read, as the command line says; ``all_needed``: every stream has a source."""
     # Imported only here: they take a while to load.
     from spaseq.engine import Source
     from spaseq.gpm.kb import KnowledgeBase
     from spaseq.sources.catalog import load_catalog
 
-    sources = stream_sources(queries, streams or (), load_catalog(catalog) if catalog else None)
+    sources = stream_sources(
+        queries, streams or (), load_catalog(catalog) if catalog else None, all_needed=all_needed
+    )
     graphs = KnowledgeBase(knowledge(kb or ()))
     for name, query in queries.items():
         if missing := graphs.missing(query):

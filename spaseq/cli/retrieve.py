@@ -12,14 +12,14 @@ from spaseq.cli.arguments import RetrieveFormat, UsageError
 from spaseq.cli.console import say, warn
 from spaseq.cli.paths import table, write
 from spaseq.errors import RetrievalError
-from spaseq.interop import from_rdflib
 from spaseq.language.printer import print_term
 from spaseq.limits import Limits
 from spaseq.paths import Budget, Candidate, KnowledgeGraph, Retrieval, drawing, load, retrieve, to_networkx
-from spaseq.paths.given import read_term
-from spaseq.paths.linking.candidates import did_you_mean
-from spaseq.paths.linking.index import key
-from spaseq.paths.names import local_name
+from spaseq.paths.graph.linking.candidates import did_you_mean
+from spaseq.paths.graph.linking.index import key
+from spaseq.paths.graph.names import local_name
+from spaseq.paths.graph.user_terms import read_term
+from spaseq.terms.interop import from_rdflib
 
 #: So many nodes of one name are told.
 _CALLED: Final = 5

@@ -23,15 +23,17 @@ from spaseq.cli.console import (
     warnings_on_stderr,
 )
 from spaseq.cli.cursor import Cursor
+from spaseq.cli.state import Kept
+from spaseq.connect import hide
 from spaseq.engine import Handle, Progress
 from spaseq.engine.rejects import DeadLetterFile
 from spaseq.errors import FormatError, SourceError, SpaseqError
 from spaseq.language.syntax import Query
 from spaseq.results import Format, ResultWriter, check_format, writer
-from spaseq.results._json import line_of
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
-from spaseq.results.several import check_formats, writers
+from spaseq.results.writers._json import line_of
+from spaseq.results.writers.several import check_formats, writers
 from spaseq.sources import BadEvent
 
 #: The exit status after SIGTERM, as shells give it.
@@ -124,6 +126,11 @@ class Report:
                 streams = " ".join(stream.iri.value for stream in match.query.streams)
                 which = f"match {self._matches}" + (f" of {name}" if name else "")
                 self.refuse(BadEvent(streams, which, str(error), line_of(match)))
+
+    @property
+    def letters(self) -> IO[str] | None:
+        """The file of bad and late events, if there is one."""
+        return None if self._file is None else self._file.file
 
     def close(self) -> None:
         """The last figures, on a terminal."""
@@ -256,21 +263,57 @@ def check_outputs(path: Path | None, form: Format, queries: Mapping[str, Query])
 
 
 @contextmanager
-def outputs(path: Path | None, form: Format, queries: Mapping[str, Query]) -> Iterator[Outputs]:
+def outputs(
+    path: Path | None, form: Format, queries: Mapping[str, Query], kept: Kept | None = None
+) -> Iterator[Outputs]:
     """What writes the matches of several queries, to ``path`` or standard output.
 
     To one document, or, if the path has ``{query}``, to one for each; there that is the name of the query's
     file without its extension.
     """
     if path is None or not is_pattern(path):
-        with output(path) as file:
-            yield writers(form, queries, file)
+        with output(path, kept) as file:
+            several, documents = writers(form, queries, file)
+            if kept is not None:
+                for document in documents:
+                    kept.go_on(None, document)
+            yield several, documents
         return
     with ExitStack() as files:
         each = {
-            name: writer(form, query, files.enter_context(output(filled(path, name))))
+            name: writer(form, query, files.enter_context(output(filled(path, name), kept)))
             for name, query in queries.items()
         }
+        if kept is not None:
+            for name, one in each.items():
+                kept.go_on(name, one)
+        yield each, each.values()
+
+
+def check_records(form: Format, queries: Mapping[str, Query]) -> None:
+    """Raises UsageError for a format that cannot go to a URL, or cannot hold what a query gives."""
+    from spaseq.connect.writing import check_records as check
+
+    for query in queries.values():
+        try:
+            check(form, query)
+        except FormatError as error:
+            raise UsageError(f"-f {error}") from None
+
+
+@contextmanager
+def url_outputs(url: str, form: Format, queries: Mapping[str, Query]) -> Iterator[Outputs]:
+    """What sends the matches of queries to the URL of ``-o``. Raises UsageError for what is wrong in it."""
+    # Imported only here: most runs write to a file.
+    from spaseq.connect.sinks import open_sink
+    from spaseq.connect.writing import RECORDS, RecordWriter
+
+    try:
+        sink = open_sink(url, RECORDS[form])
+    except SourceError as error:
+        raise UsageError(f"-o {hide(url)}: {error}") from None
+    with closing(sink):
+        each = {name: RecordWriter(form, query, name, sink) for name, query in queries.items()}
         yield each, each.values()
 
 
@@ -289,7 +332,7 @@ def filled(path: Path, query: str) -> Path:
 
 
 @contextmanager
-def output(path: Path | None, cursor: Cursor | None = None) -> Iterator[IO[bytes]]:
+def output(path: Path | None, cursor: Cursor | Kept | None = None) -> Iterator[IO[bytes]]:
     """The file of ``-o``, or standard output; a file that ``cursor`` is in is gone on with."""
     if path is None:
         yield standard_output()

@@ -29,12 +29,12 @@ from spaseq.events import Clock
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.results.match import Match
-from spaseq.spark._job import reached
-from spaseq.spark._lines import LATE, MATCH, letter_of_line, match_of
-from spaseq.spark._pieces import files
 from spaseq.spark._quiet import without_noise
 from spaseq.spark.queries import Prepared, answers_of, planned
 from spaseq.spark.sessions import session
+from spaseq.spark.sinks._lines import LATE, MATCH, letter_of_line, match_of
+from spaseq.spark.source._pieces import files
+from spaseq.spark.stages._job import reached
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

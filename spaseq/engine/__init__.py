@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from spaseq.engine.asynchronous import AsyncEngine, AsyncHandle
 from spaseq.engine.engine import Engine, Source
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipeline import Stats
+from spaseq.engine.pipelines.pipeline import Stats
 from spaseq.engine.running import Progress, Run, run
 
-__all__ = ["Engine", "Handle", "Progress", "Run", "Source", "Stats", "run"]
+__all__ = ["AsyncEngine", "AsyncHandle", "Engine", "Handle", "Progress", "Run", "Source", "Stats", "run"]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Final
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyoxigraph as ox
 
+from spaseq.connect import Live, LiveSource, Location, open_source, resolved
 from spaseq.effort import Effort, Policy, Pool, latency_given, policy_given
-from spaseq.engine.flow import Flow
 from spaseq.engine.given import (
     EventGraph,
     GivenTime,
@@ -29,8 +31,10 @@ from spaseq.engine.given import (
 )
 from spaseq.engine.handle import Handle
 from spaseq.engine.inbox import Inbox, row
-from spaseq.engine.pipeline import Pipeline
-from spaseq.engine.pull import IDLE, WallClock, in_turn, with_idle
+from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.pipelines.order import BEGINNING
+from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pull import IDLE, WallClock, close, in_turn, with_idle
 from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, SourceError, warn
@@ -43,10 +47,14 @@ from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.matching.templates.form import form
 from spaseq.results.match import Match
-from spaseq.sources import BadEvent, SourceOptions, open_source
-from spaseq.sources._sink import check_term, check_terms
-from spaseq.sources.table import Table
-from spaseq.terms import Dictionary, Term
+from spaseq.sources import BadEvent, SourceOptions
+from spaseq.sources import open_source as read_source
+from spaseq.sources.assembly.sink import check_term, check_terms
+from spaseq.terms.dictionary import Dictionary, Term
+
+if TYPE_CHECKING:
+    from spaseq.engine.durable.resume import Position
+    from spaseq.engine.durable.state import State
 
 #: So many new terms are not worth looking for old ones.
 _SWEEP_AFTER: Final = 25_000
@@ -54,11 +62,28 @@ _SWEEP_AFTER: Final = 25_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A stream and where to read it: a path, ``-`` for standard input, an open binary file, or a table."""
+    """A stream and where to read it.
+
+    ``location``: a path, ``-`` for standard input, an open binary file, a table, or a live source, which may
+    be given as its URL (see ``spaseq.connect``).
+    """
 
     stream: StreamName
-    location: str | Path | IO[bytes] | Table
+    location: Location
     options: SourceOptions = field(default_factory=SourceOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStats:
+    """What there was of a stream: its ``events``, late ones included, malformed ones, late ones.
+
+    ``watermark``: before that, a UTC datetime or a tick, an event would be late; None if nobody knows.
+    """
+
+    events: int
+    bad: int
+    late: int
+    watermark: datetime | int | None
 
 
 class Engine:
@@ -81,6 +106,11 @@ class Engine:
     the match, in its turn: it may push (which is done after the event in hand), register and cancel, but not
     close the engine, nor wait for another thread that uses it. ``turn`` has the lock, for who must do
     several things in one turn.
+
+    With ``state``, a file, what the engine does outlives the process: the next engine with this file goes on
+    where the last ``commit`` was. That is made every ``commit_every``: a number of events, or a length of
+    time; None leaves it to the caller. See ``docs/state.md``. Raises ``EngineError`` for a file that is no
+    state, or in use.
 
     >>> engine = Engine()
     >>> handle = engine.register('''
@@ -106,6 +136,8 @@ class Engine:
         memory: int | None = None,
         policy: Policy | str = Policy.SHARP,
         clock: Callable[[], float] = perf_counter,
+        state: str | Path | None = None,
+        commit_every: int | timedelta | None = timedelta(seconds=1),
     ) -> None:
         duration_given("lateness", lateness)
         self._latency = None if latency is None else latency_given(latency)
@@ -132,6 +164,29 @@ class Engine:
         self._working = False
         self._closing = False
         self._closed = False
+        self._queries: dict[str, Handle] = {}
+        self._state = None if state is None else self._opened(state, commit_every, lateness)
+
+    def _opened(self, path: str | Path, every: int | timedelta | None, lateness: timedelta) -> State:
+        """The state in a file; the engine becomes what it says."""
+        # Here, because compiled code takes a while to load.
+        from spaseq.engine.durable.checks import every_given
+        from spaseq.engine.durable.replay import Settings
+        from spaseq.engine.durable.state import State
+
+        if self._latency is not None or self._pool is not None:
+            raise EngineError("a query under a bound sheds as the clock says, which no restart repeats")
+        settings = Settings(str(lateness), self._evaluator or "")
+        self.turn.used = True  # a file that is open is not for a process that is forked off
+        state = State(path, every_given(every), settings, self._flow, self._rejects, self._dictionary)
+        try:
+            with self.turn.lock:
+                state.open(lambda query, start: self._add(query, None, None, start, True), self._forget)
+        except BaseException:
+            state.close()
+            raise
+        self._queries = state.handles
+        return state
 
     def __repr__(self) -> str:
         self.turn.settle()
@@ -145,6 +200,8 @@ class Engine:
         query: Query | str,
         on_match: Callable[[Match], None] | None = None,
         *,
+        name: str | None = None,
+        replace: bool = False,
         latency: timedelta | None = None,
         weight: float = 1.0,
     ) -> Handle:
@@ -156,6 +213,10 @@ class Engine:
         stream would, by REGISTER STREAM, feed itself. ``latency``: its own bound instead of the engine's;
         ``weight``: of the engine's ``memory`` it gets a part in proportion to that. A query with a bound runs
         alone; one that could not keep it without false matches runs without, and a warning says so.
+
+        ``name``: what ``queries`` has it under, which a ``state`` asks for. Of a query that is there under
+        this name its handle is returned, which calls ``on_match`` from now on; another query of the name is
+        refused, or, with ``replace``, cancelled, and this one starts in its place.
         """
         effort = self._effort(latency, weight)
         prepared = prepare(query) if isinstance(query, str) else query
@@ -163,27 +224,81 @@ class Engine:
         with self.turn.lock:
             self._check_open()
             self._catch_up()
-            self._kb.require(prepared)
-            kb = self._kb.restrict(prepared.knowledge)
-            own = form(prepared) if self._evaluator is None and effort is None else None
-            if own is not None and (crowd := self._flow.crowd(own.key, kb)) is not None:
-                handle = Handle(crowd.seat(prepared), on_match, self.turn, self._limits, self._contexts)
-                crowd.join(handle, own.constants)
-                return handle
-            pipeline = Pipeline(
-                prepared,
-                self._dictionary,
-                kb,
-                self._evaluator,
-                self._sharing,
-                limits=self._limits,
-                effort=effort,
-            )
-            handle = Handle(pipeline, on_match, self.turn, self._limits, self._contexts)
-            if pipeline.unkept is not None:
-                warn(f"query {handle.name} {pipeline.unkept}")
-            self._flow.add(pipeline, handle, None if own is None else own.key)
+            if name is None and self._state is None:
+                return self._add(prepared, on_match, effort)
+            return self._named(prepared, on_match, effort, name, replace)
+
+    @property
+    def queries(self) -> Mapping[str, Handle]:
+        """The handles of the queries that were registered under a name, by these."""
+        return MappingProxyType(self._queries)
+
+    def _named(
+        self,
+        query: Query,
+        on_match: Callable[[Match], None] | None,
+        effort: Effort | None,
+        name: str | None,
+        is_replaced: bool,
+    ) -> Handle:
+        from spaseq.engine.durable.checks import name_given, repeatable
+
+        name, state = name_given(name), self._state
+        known = self._queries.get(name)
+        if known is not None and not known.is_cancelled:
+            if known.query == query and not (is_replaced and known.is_over):
+                known.call(on_match)
+                return known
+            if not is_replaced:
+                raise EngineError(
+                    f"there is another query of the name {name!r}, {known.name}: take another name, or say "
+                    "replace=True to end that one and start this one in its place"
+                )
+        if state is not None:
+            if effort is not None:
+                raise EngineError("a query under a bound sheds as the clock says, which no restart repeats")
+            repeatable(query)
+        before = known if known is not None and not known.is_cancelled else None
+        if state is None:
+            handle = self._queries[name] = self._add(query, on_match, effort)
+        else:
+            handle = state.register(name, query, lambda: self._add(query, on_match, None, None, True))
+        if before is not None:
+            before.cancel()
+        return handle
+
+    def _add(
+        self,
+        prepared: Query,
+        on_match: Callable[[Match], None] | None,
+        effort: Effort | None,
+        start: int | None = None,
+        is_counted: bool = False,
+    ) -> Handle:
+        """One query more. ``start``: when its first window began; ``is_counted`` as for a handle."""
+        self._kb.require(prepared)
+        kb = self._kb.restrict(prepared.knowledge)
+        own = form(prepared) if self._evaluator is None and effort is None else None
+        key = None if own is None else (*own.key, start)
+        if own is not None and key is not None and (crowd := self._flow.crowd(key, kb)) is not None:
+            handle = Handle(crowd.seat(prepared), on_match, self.turn, self._limits, self._contexts)
+            crowd.join(handle, own.constants)
             return handle
+        pipeline = Pipeline(
+            prepared,
+            self._dictionary,
+            kb,
+            self._evaluator,
+            self._sharing,
+            start,
+            limits=self._limits,
+            effort=effort,
+        )
+        handle = Handle(pipeline, on_match, self.turn, self._limits, self._contexts, is_counted=is_counted)
+        if pipeline.unkept is not None:
+            warn(f"query {handle.name} {pipeline.unkept}")
+        self._flow.add(pipeline, handle, key)
+        return handle
 
     def _effort(self, latency: timedelta | None, weight: float) -> Effort | None:
         """The bounds of a query; None if it has none."""
@@ -224,6 +339,7 @@ class Engine:
                 self._do(partial(self._arrive, event))
             elif self._inbox.is_full:
                 self._catch_up(is_asked=False)
+            self._commit_if_due()
 
     def push_many(
         self,
@@ -269,6 +385,7 @@ class Engine:
             finally:
                 for _, builder in builders:
                     self._do(partial(self._flow.arrive, identity, builder.build()))
+            self._commit_if_due()
 
     def advance(self, time: GivenTime, stream: StreamName | None = None) -> None:
         """Says that no event before ``time`` will come, of a stream or of any.
@@ -284,6 +401,7 @@ class Engine:
             self._check_open()
             identity = None if iri is None else self._dictionary.pin(iri)
             self._do(partial(self._flow.promise, clock, value, identity))
+            self._commit_if_due()
 
     def feed(self, *sources: Source) -> None:
         """Reads sources to their end, merged by time, and delivers what they complete.
@@ -313,36 +431,192 @@ class Engine:
                     raise EngineError(
                         f"two sources for stream {stream} in one call: feed one after the other"
                     )
-                if source.options.context is not None:
-                    self._contexts[stream] = source.options.context
-                opened[identity] = open_source(
-                    source.location,
-                    stream,
-                    self._dictionary,
-                    source.options,
-                    on_bad=self._rejects.malformed,
-                    limits=self._limits,
-                    idle=None if self._wall_clock is None else self._idle,
-                )
+                location, options = resolved(source.location, source.options)
+                if options.context is not None:
+                    self._contexts[stream] = options.context
+                opened[identity] = self._open(location, options, stream)
         return self._pull(opened)
 
+    def _open(self, location: Location, options: SourceOptions, stream: ox.NamedNode) -> Iterator[EventBatch]:
+        """The events of a source that are new."""
+        known: Position | None = None
+        refuse: Callable[[BadEvent], None] = self._rejects.malformed
+        if self._state is not None:
+            from spaseq.engine.durable.resume import Position, again, check
+
+            check(location)
+            where = str(location) if isinstance(location, str | Path) else "table"
+            known = self._state.positions.setdefault(stream.value, Position(where))
+            refuse = again(refuse, known.bad)
+        batches = open_source(
+            location,
+            stream,
+            self._dictionary,
+            options,
+            on_bad=refuse,
+            limits=self._limits,
+            idle=None if self._wall_clock is None else self._idle,
+        )
+        if known is None or not known.events:
+            return batches
+        from spaseq.engine.durable.resume import resumed
+
+        return resumed(batches, replace(known))
+
     def _pull(self, opened: Mapping[int, Iterator[EventBatch]]) -> Iterator[None]:
+        newest = dict.fromkeys(opened, BEGINNING)
         with self.turn.lock:
             for identity in opened:
                 self._flow.hold(identity, True)
+                if self._state is not None:
+                    position = self._state.positions[self._dictionary.term(identity).value]
+                    newest[identity] = BEGINNING if position.newest is None else position.newest
         beats = self._wall_clock is not None
-        steps = in_turn(opened) if self._idle is None else with_idle(opened, self._idle, beats=beats)
-        for identity, batch in steps:  # which may wait, and so has no turn
-            self.turn.check()
-            with self.turn.lock:
-                self._check_open()
-                self._do(partial(self._step, identity, batch))
-            yield
-            if self._flow.is_over:
-                return
+        steps = in_turn(opened, newest) if self._idle is None else with_idle(opened, self._idle, beats=beats)
+        try:
+            for identity, batch in steps:  # which may wait, and so has no turn
+                self.turn.check()
+                with self.turn.lock:
+                    self._check_open()
+                    self._do(partial(self._step, identity, batch))
+                    self._commit_if_due()
+                yield
+                source = opened[identity]
+                if isinstance(source, Live) and isinstance(batch, EventBatch):
+                    source.settle()  # its matches were taken, too
+                if self._flow.is_over:
+                    return
+        finally:
+            # Whatever ended it: no thread and no connection outlives the reading.
+            steps.close()
+            for source in opened.values():
+                close(source)
+
+    def take(
+        self,
+        source: Source,
+        *,
+        time: GivenTime | None = None,
+        otherwise: GivenTime | None = None,
+        whole: bool = False,
+        refused: Callable[[str, BadEvent], None] | None = None,
+    ) -> Iterator[int]:
+        """Reads a source as if each of its events were pushed; yields how many were taken of each batch.
+
+        So it holds no other stream back, and several threads may each read one. ``time``, if given, is that
+        of all its events, ``otherwise`` that of those which say none. With ``whole``, Turtle and N-Triples
+        are one event. ``refused`` hears of its ``bad`` and ``late`` events, too. Raises ``SourceError`` for a
+        source that cannot be read.
+        """
+        stream = stream_iri(source.stream)
+        if isinstance(source.location, LiveSource):
+            raise EngineError(f"{source.location.address}: a live source is not taken, but fed: engine.feed")
+        given = None if time is None else time_given(time)
+        gone = 0
+
+        def refuse(kind: str, letter: BadEvent) -> None:
+            nonlocal gone
+            gone += 1
+            if refused is not None:
+                refused(kind, letter)
+
+        with self.turn.lock:
+            self._check_open()
+            identity = self._dictionary.pin(stream)
+            batches = read_source(
+                source.location,
+                stream,
+                self._dictionary,
+                source.options if given is None else replace(source.options, time="arrival"),
+                on_bad=self._rejects.malformed,
+                limits=self._limits,
+                otherwise=None if otherwise is None else time_given(otherwise),
+                whole=whole,
+            )
+        while True:
+            with self._rejects.heard(refuse):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                if given is not None:
+                    times = np.full(len(batch), given[1], dtype=np.int64)
+                    batch = replace(batch, clock=given[0], time=times)
+                gone = 0
+                with self.turn.lock:
+                    self._check_open()
+                    self._do(partial(self._flow.arrive, identity, batch))
+                    self._commit_if_due()
+            yield len(batch) - gone
+
+    def change(self, graph: str, triples: Sequence[ox.Triple] | None) -> None:
+        """Gives a background graph other triples, or with None takes it away.
+
+        The events that have come so far were matched with it as it was, those that come from now on, and
+        those that ``lateness`` still holds back, are matched with it as it is then.
+        """
+        self.turn.check()
+        with self.turn.lock:
+            self._check_open()
+            if self._working:
+                raise EngineError("background graphs cannot be changed inside a callback")
+            if self._state is not None:
+                raise EngineError(
+                    "background graphs of an engine with a state cannot be changed: the state does not hold "
+                    "them, and a restart would match the events before the change with those after it"
+                )
+            self._catch_up()
+            self._kb.change(stream_iri(graph), triples)
+
+    def follow(self, seen: Callable[[EventBatch], None]) -> None:
+        """Calls ``seen`` with all events from now on, late ones included, in the engine's turn.
+
+        Each time with some of one stream, in the order of arrival. It must not raise.
+        """
+        self.turn.settle()
+        with self.turn.lock:
+            self._flow.seen = seen
+
+    @property
+    def kb(self) -> KnowledgeBase:
+        """The background graphs, as they are now; only ``change`` may change them."""
+        return self._kb
+
+    def streams(self) -> Mapping[str, StreamStats]:
+        """The streams that came or that a query reads, by IRI, and what there was of each."""
+        self.turn.settle()
+        with self.turn.lock:
+            found: dict[str, StreamStats] = {}
+            for stream, (clock, time) in self._flow.streams().items():
+                iri = self._dictionary.term(stream).value
+                watermark = None if time is None or clock is None else clock.show(time)
+                found[iri] = StreamStats(self._flow.arrived(stream), *self._rejects.of(iri), watermark)
+            return found
 
     def close(self) -> None:
-        """Says that no event will come: ends every window, delivers the rest, closes the dead letters."""
+        """Says that no event will come: ends every window, delivers the rest, closes the dead letters.
+
+        With a ``state``, more will come, to the next engine: so no window ends, and all is committed.
+        """
+        if self._state is None:
+            self.finish()
+            return
+        self.turn.check()
+        with self.turn.lock:
+            if self._closed:
+                return
+            if self._working:
+                raise EngineError("the engine cannot be closed inside a callback: close it after the push")
+            try:
+                self.commit()
+            finally:
+                self.abandon()
+        self._rejects.summarise()
+
+    def finish(self) -> None:
+        """As ``close``; with a ``state``, too, every window ends. That is part of no commit.
+
+        So the next engine with that state goes on as if it had not been, and gives what ended here anew.
+        """
         self.turn.check()
         with self.turn.lock:
             if self._closed:
@@ -361,9 +635,59 @@ class Engine:
         self._rejects.summarise()
 
     def abandon(self) -> None:
-        """Closes the engine as it is: what waits for a window's end is not delivered."""
+        """Closes the engine as it is: what waits for a window's end is not delivered, nothing committed."""
         self._closed = True
         self._rejects.close()
+        if self._state is not None:
+            with self.turn.lock:
+                self._state.close()
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether it has a state that outlives the process."""
+        return self._state is not None
+
+    # --- what outlives the process --------------------------------------------------------------
+
+    def commit(self, outputs: Mapping[str, IO[Any]] | None = None) -> None:
+        """Makes all that happened so far part of the ``state``, in one transaction.
+
+        That is what arrived, and that the matches taken so far were taken: the next engine does not give them
+        again. ``outputs``: open files, by any names, whose lengths are part of it (``outputs`` has them
+        again). In a callback it is done as soon as the event in hand is. Raises ``EngineError`` if it cannot
+        be written; nothing is lost, and the next commit has all.
+        """
+        self.turn.check()
+        with self.turn.lock:
+            state = self._state
+            if state is None:
+                raise EngineError("there is nothing to commit to: Engine(state=FILE)")
+            self._check_open()
+            self._do(partial(state.commit, outputs or {}))
+
+    @property
+    def outputs(self) -> Mapping[str, int]:
+        """How long each output was at the last commit, in bytes."""
+        return {} if self._state is None else dict(self._state.outputs)
+
+    @property
+    def arrived(self) -> Mapping[str, int]:
+        """How many events of each stream came so far, late and bad ones included.
+
+        After a restart these are those of the last commit: whoever pushes goes on after them.
+        """
+        self.turn.settle()
+        with self.turn.lock:
+            counts = {self._dictionary.term(s).value: n for s, n in self._flow.arrivals.items() if n}
+            for (stream, kind), count in self._rejects.counts.items():
+                if kind == "bad":
+                    counts[stream] = counts.get(stream, 0) + count
+            return counts
+
+    def _commit_if_due(self) -> None:
+        state = self._state
+        if state is not None and not self._working and state.is_due:
+            self.commit()
 
     def __enter__(self) -> Engine:
         return self
@@ -510,6 +834,8 @@ class Engine:
         flow, clock = self._flow, self._wall_clock
         flow.hold(stream, isinstance(batch, EventBatch))
         if isinstance(batch, EventBatch):
+            if self._state is not None:
+                self._state.positions[self._dictionary.term(stream).value].took(batch)
             if clock is not None and len(batch):
                 clock.saw(stream, batch)
             flow.arrive(stream, batch)

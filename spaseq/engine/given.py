@@ -13,9 +13,9 @@ from rdflib.term import Node
 
 from spaseq.errors import EngineError
 from spaseq.events import EARLIEST, LATEST, Clock, microseconds
-from spaseq.interop import from_rdflib, to_triple
 from spaseq.limits import Limits
 from spaseq.nesting import check_triple_terms
+from spaseq.terms.interop import from_rdflib, to_triple
 
 #: Something that says a stream: an IRI as text, or as rdflib's or pyoxigraph's term.
 StreamName = str | rdflib.URIRef | ox.NamedNode

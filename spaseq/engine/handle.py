@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from spaseq.engine.pipeline import Pipeline, Stats
+from spaseq.engine.pipelines.pipeline import Pipeline, Stats
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, LimitError, SpaseqError
 from spaseq.events import EventBatch
@@ -18,14 +18,16 @@ from spaseq.language.syntax import Ask, Query
 from spaseq.limits import Limits
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
-from spaseq.terms import Term
-from spaseq.why.diagnosis import Diagnosis
+from spaseq.terms.dictionary import Term
+from spaseq.why.diagnosis import Diagnosis, GpmStats
 
 if TYPE_CHECKING:
-    from spaseq.engine.seats import Seat
+    from spaseq.engine.pipelines.seats import Seat
 
 #: So many matches are made before anybody asks for them, at least.
 _AT_ONCE: Final = 1_000
+#: The counts of ``Stats``, apart from those by GPM.
+COUNTS: Final = ("events", "relevant", "matches", "rows", "unskipped", "late")
 #: What is left of matches that were looked for to the end.
 _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
@@ -43,12 +45,17 @@ class Handle:
         turn: Turn,
         limits: Limits,
         contexts: Mapping[Term, Path],
+        *,
+        is_counted: bool = False,
     ) -> None:
-        """``contexts``: by stream, the JSON-LD context that lifts its rows, of the sources read so far."""
+        """``contexts``: by stream, the JSON-LD context that lifts its rows, of the sources read so far.
+
+        ``is_counted``: every match is found and counted, whether somebody asks for it or not.
+        """
         self._error: SpaseqError | None = None
         self._pipeline = pipeline
         if isinstance(pipeline, Pipeline):
-            pipeline.may_leave = on_match is None
+            pipeline.may_leave = on_match is None and not is_counted
         self._on_match = on_match
         self._turn = turn
         self._limits = limits
@@ -56,10 +63,17 @@ class Handle:
         # What was found and nobody has, of the first batch from number ``_at`` on; ``_size`` matches in all.
         self._found: deque[MatchBatch] = deque()
         self._at = self._size = 0
+        # How many were taken, and how many of those to come were taken before; what was before the stats.
+        self.given = self._again = 0
+        self._before: Stats | None = None
+        #: Called when the query is taken out.
+        self.on_cancel: Callable[[], None] = _nothing
         self._coming: Iterator[MatchBatch] = _NOTHING
         self.taken: object = None
         self._cancelled = False
         self._looking = False
+        #: Told, in the turn, that matches are there or that the query failed. It must neither wait nor raise.
+        self.on_found: Callable[[], None] = _nothing
         # Callbacks, and queries that read what it makes, hear of events at once; and one that ends by itself
         # counts the events up to there.
         query = pipeline.query
@@ -110,7 +124,8 @@ class Handle:
     def stats(self) -> Stats:
         """What the query has seen and found so far."""
         self._turn.settle()
-        return self._pipeline.stats
+        stats = self._pipeline.stats
+        return stats if self._before is None else _sum(stats, self._before)
 
     @property
     def error(self) -> SpaseqError | None:
@@ -134,6 +149,50 @@ class Handle:
     def is_over(self) -> bool:
         """The same, as far as the query has come."""
         return self._cancelled or self._error is not None or self._pipeline.done
+
+    # --- what outlives the process ----------------------------------------------------------------
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it was taken out of the engine."""
+        return self._cancelled
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether every match that there is was taken."""
+        return not self.is_behind and not self._size
+
+    @property
+    def pipeline(self) -> Pipeline | Seat:
+        """What computes its matches."""
+        return self._pipeline
+
+    def recount(self, given: int, again: int) -> None:
+        """So many matches were taken before, and the first of those to come are among them."""
+        self.given, self._again = given, again
+
+    def resume(self, left: int | None, stats: Stats) -> None:
+        """What was before is over, with these counts: matches from now on are its own."""
+        while self._look(_AT_ONCE):
+            pass
+        self._before = None
+        self._before = _sum(stats, self.stats, -1)
+        self._pipeline.resume(left)
+
+    def end(self, stats: Stats, reason: str | None) -> None:
+        """It was over before, as its counts say; ``reason``: why, if that was an error."""
+        self._pipeline.drop()
+        self._before = _sum(stats, self._pipeline.stats, -1)
+        self._error = None if reason is None else EngineError(reason)
+
+    def call(self, on_match: Callable[[Match], None] | None) -> None:
+        """Gives matches to another callback from now on, and those that nobody has taken."""
+        self._on_match = on_match
+        if on_match is not None:
+            self._turn.prompts(lambda: self.is_over)
+            while self._found:
+                self._deliver(on_match)
+            self.deliver()
 
     def keep(self, events: int) -> None:
         """Keeps so many of the events to come for ``why``, instead of the first 2,000."""
@@ -214,6 +273,7 @@ class Handle:
             self._turn.catch_up()
             self._pipeline.leave()
             self._cancelled = True
+            self.on_cancel()
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Calls ``seen`` with the query's events from now on, in processing order, before their matches."""
@@ -285,14 +345,15 @@ class Handle:
 
     def _next(self) -> Match:
         """The first match that nobody has."""
-        batch = self._found[0]
-        match = Match.view(batch, self._at)
-        self._at += 1
+        batch, at = self._found[0], self._at
         self._size -= 1
-        if self._at == len(batch):
+        self.given += 1
+        if at + 1 < len(batch):
+            self._at = at + 1
+        else:
             self._found.popleft()
             self._at = 0
-        return match
+        return Match.view(batch, at)
 
     def _take(self, most: int) -> MatchBatch:
         """The first matches that nobody has, as many as are there, up to ``most``."""
@@ -310,10 +371,12 @@ class Handle:
                 self._found.popleft()
                 self._at = 0
         self._size -= count
+        self.given += count
         return MatchBatch.joined(parts)
 
     def _forget(self) -> None:
         self._found.clear()
+        self.given += self._size
         self._at = self._size = 0
 
     def _look(self, most: int) -> bool:
@@ -352,8 +415,15 @@ class Handle:
 
     def _keep(self, batch: MatchBatch) -> int:
         """Keeps matches until somebody asks for them; how many they are."""
+        if self._again:
+            before = min(self._again, len(batch))
+            self._again -= before
+            if before == len(batch):
+                return 0
+            batch = batch.part(before, len(batch))
         self._found.append(batch)
         self._size += len(batch)
+        self.on_found()
         return len(batch)
 
     @property
@@ -375,3 +445,18 @@ class Handle:
             self._error = EngineError(f"query {self.name} is over: {reason}. Register it anew")
         self._coming = _NOTHING
         self._pipeline.drop()
+        self.on_found()
+
+
+def _nothing() -> None:
+    """Where nobody is to be told."""
+
+
+def _sum(stats: Stats, others: Stats, sign: int = 1) -> Stats:
+    """The counts of both, or the difference; all else is of the first."""
+    gpms = {
+        name: GpmStats(*(getattr(of, f.name) + sign * getattr(others.gpms[name], f.name) for f in fields(of)))
+        for name, of in stats.gpms.items()
+    }
+    added = {name: getattr(stats, name) + sign * getattr(others, name) for name in COUNTS}
+    return replace(stats, gpms=gpms, **added)

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from spaseq.events import Clock, EventBatch, Ids, several
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 #: So many events wait at most, and so many triples of theirs. A further one is what the others wait for: how
 #: long that call takes is bounded by these, too.

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pyoxigraph as ox
 
 from spaseq.engine.handle import Handle
-from spaseq.engine.intake import Intake
-from spaseq.engine.order import BEGINNING
-from spaseq.engine.pipeline import Pipeline, Stats
-from spaseq.engine.seats import Crowd
+from spaseq.engine.pipelines.intake import Intake
+from spaseq.engine.pipelines.order import BEGINNING
+from spaseq.engine.pipelines.pipeline import Pipeline, Stats
+from spaseq.engine.pipelines.seats import Crowd
 from spaseq.events import EventBatch
 from spaseq.results.batch import MatchBatch
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from spaseq.why.sample import Sample
 
 
@@ -72,7 +72,7 @@ class Registered:
     def gather(self) -> None:
         """Its first events are about to come: if it stands for several queries, they become one."""
         if isinstance(self.handle, Crowd) and (group := self.handle.gather()) is not None:
-            sample = self.pipeline.sample
+            sample, group.is_warming = self.pipeline.sample, self.pipeline.is_warming
             self.pipeline = group
             if sample is not None:
                 group.sit(self, sample)

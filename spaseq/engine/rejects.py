@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from spaseq.engine.turn import Turn
 from spaseq.errors import BadEventError, LateEventError, warn
 from spaseq.events import EventBatch
 from spaseq.sources import BadEvent
-from spaseq.terms import UNBOUND
+from spaseq.terms.dictionary import UNBOUND
 
 #: Called with every bad or late event.
 DeadLetters = Callable[[BadEvent], None]
@@ -24,19 +25,19 @@ KEPT: Final = 1_000
 
 
 class DeadLetterFile:
-    """Appends bad and late events to a file, one JSON object a line."""
+    """Appends bad and late events to a ``file``, one JSON object a line."""
 
     def __init__(self, path: str | Path) -> None:
         # Half of a surrogate pair, which is no UTF-8, is written as JSON escapes it.
-        self._file = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115  # see close
+        self.file = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115  # see close
 
     def __call__(self, letter: BadEvent) -> None:
-        self._file.write(json.dumps(asdict(letter), ensure_ascii=False) + "\n")
-        self._file.flush()
+        self.file.write(json.dumps(asdict(letter), ensure_ascii=False) + "\n")
+        self.file.flush()
 
     def close(self) -> None:
         """No more letters."""
-        self._file.close()
+        self.file.close()
 
 
 class Rejects:
@@ -54,6 +55,8 @@ class Rejects:
         self._lock = threading.RLock()
         self._counts: Counter[tuple[str, str]] = Counter()
         self._first: dict[str, BadEvent] = {}
+        # By thread, who hears of what that thread rejects.
+        self._hearers: dict[int, Callable[[str, BadEvent], None]] = {}
         self._is_heard = callable(sink)
         self._where = "engine.rejected has the newest"
         if sink is None:
@@ -80,6 +83,20 @@ class Rejects:
         with self._lock:
             return tuple(self._kept)
 
+    @contextmanager
+    def heard(self, hear: Callable[[str, BadEvent], None]) -> Iterator[None]:
+        """Tells of what this thread rejects meanwhile, too: ``bad`` or ``late``, and what it is."""
+        self._hearers[threading.get_ident()] = hear
+        try:
+            yield
+        finally:
+            del self._hearers[threading.get_ident()]
+
+    def of(self, stream: str) -> tuple[int, int]:
+        """How many malformed and how many late events there were of a stream."""
+        with self._lock:
+            return self._counts[stream, "bad"], self._counts[stream, "late"]
+
     def malformed(self, letter: BadEvent) -> None:
         """An event that is none; raises ``BadEventError`` when strict."""
         self._reject("bad", letter)
@@ -95,6 +112,23 @@ class Rejects:
         self._reject("late", letter)
         if self._strict:
             raise LateEventError(letter.reason, stream=letter.stream, position=letter.position)
+
+    @property
+    def counts(self) -> Mapping[tuple[str, str], int]:
+        """How many there were of each stream and kind (``bad``, ``late``)."""
+        with self._lock:
+            return dict(self._counts)
+
+    def resume(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """So many there were before."""
+        with self._lock:
+            self._counts.update(counts)
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Nothing is rejected meanwhile, by no thread."""
+        with self._lock:
+            yield
 
     def first_bad(self) -> dict[str, tuple[int, BadEvent]]:
         """Of each stream that had malformed events, how many, and the first one."""
@@ -126,6 +160,8 @@ class Rejects:
                 self._first[letter.stream] = letter
             with self._turn.aside():
                 self._pass_on(letter)
+        if (hear := self._hearers.get(threading.get_ident())) is not None:
+            hear(kind, letter)
         if is_first and not self._strict and not self._is_heard:
             warn(
                 f"<{letter.stream}>, {letter.position}: a {kind} event is left out: {letter.reason} "

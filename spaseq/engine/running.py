@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
+from spaseq.connect import LiveSource, parse_location
 from spaseq.effort import Policy, Shed
 from spaseq.engine.engine import Engine, Source
 from spaseq.engine.handle import Handle
@@ -24,11 +25,12 @@ from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
-from spaseq.sources import SourceOptions, parse_source
-from spaseq.sources.table import Table
+from spaseq.sources import SourceOptions
+from spaseq.sources.columns.table import Table
 
-#: How a stream is given: a location with options (``ticks.nt?triples=2``), a path, a file, a table, a Source.
-StreamSource = str | Path | IO[bytes] | Table | Source
+#: How a stream is given: a location with options (``ticks.nt?triples=2``), a URL (``mqtt://broker/t?format=nq``),
+#: a path, a file, a table, a live source, a Source.
+StreamSource = str | Path | IO[bytes] | Table | LiveSource | Source
 
 #: Seconds between two reports of progress.
 _REPORT_EVERY = 0.25
@@ -107,6 +109,7 @@ def run_all(
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Mapping[str, Handle]], None] | None = None,
     failed: Callable[[str, SpaseqError], None] | None = None,
+    settled: Callable[[bool], None] | None = None,
     max_rows: int = 65_536,
 ) -> Generator[tuple[str, MatchBatch], None, None]:
     """The matches of several queries, each under its name, over sources that are read to their end once.
@@ -114,17 +117,19 @@ def run_all(
     ``engine`` is a new one: queries that run as one do so, and a stream that one makes by REGISTER STREAM the
     others may read. A query's matches come in its order; between those of different queries there is none.
     ``failed`` is told of a query that ends with an error, and the others go on; without it that ends the run.
+    ``settled`` is called when all that was found so far was taken and done with: after each step, and before
+    the windows end, then with True.
     The other parameters, and what is raised, are ``run``'s; an ``EngineError`` names its query.
     """
     handles: dict[str, Handle] = {}
     for name, query in queries.items():
         try:
-            handles[name] = engine.register(query)
+            handles[name] = engine.register(query, name=name if engine.is_durable else None)
         except EngineError as error:
             raise EngineError(f"{name}: {error}" if len(queries) > 1 else str(error)) from None
     if started is not None:
         started(handles)
-    return _found(engine, handles, engine.pull(*sources), _Size(max_rows), progress, failed)
+    return _found(engine, handles, engine.pull(*sources), _Size(max_rows), progress, failed, settled)
 
 
 def _found(
@@ -134,6 +139,7 @@ def _found(
     size: _Size,
     progress: Callable[[Progress], None] | None,
     failed: Callable[[str, SpaseqError], None] | None,
+    settled: Callable[[bool], None] | None = None,
 ) -> Generator[tuple[str, MatchBatch], None, None]:
     """What is found as the engine goes on, each with the name of its query."""
 
@@ -156,7 +162,11 @@ def _found(
                 if time.monotonic() - reported >= _REPORT_EVERY:
                     reported = time.monotonic()
                     report()
-        engine.close()
+            if settled is not None:
+                settled(False)
+        if settled is not None:
+            settled(True)
+        engine.finish()
         yield from _drained(going, size, failed)
         if not all(handle.done for handle in handles.values()):
             engine.check_read()
@@ -274,5 +284,7 @@ def _source(iri: str, source: StreamSource) -> Source:
     if isinstance(source, Source):
         return Source(iri, source.location, source.options)
     if isinstance(source, str):
-        return Source(iri, *parse_source(source))
+        return Source(iri, *parse_location(source))
+    if isinstance(source, LiveSource):
+        return Source(iri, source, source.options)
     return Source(iri, source, SourceOptions())

@@ -33,7 +33,7 @@ from spaseq.language.syntax import (
     Union,
     Var,
 )
-from spaseq.terms import UNBOUND, Dictionary, Term
+from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 
 #: A triple that is needed: of each place the id of a term, or ``UNBOUND`` where any will do.
 Shape = tuple[int, int, int]

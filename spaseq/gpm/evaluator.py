@@ -10,10 +10,10 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.errors import KnowledgeError
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.gpm.algebra import Row
-from spaseq.gpm.expressions import ExistsCallback
-from spaseq.gpm.general import Background, General
+from spaseq.gpm.expressions.compiled import ExistsCallback
+from spaseq.gpm.expressions.walk import patterns
+from spaseq.gpm.general.oxigraph import Background, General
 from spaseq.gpm.routes import prepare
-from spaseq.gpm.rowwise import NotByRows, Rowwise
 from spaseq.gpm.sharing import (
     ByEvent,
     Part,
@@ -23,13 +23,13 @@ from spaseq.gpm.sharing import (
     renamed_columns,
     renamed_rows,
 )
-from spaseq.gpm.solutions import UNIT, Solutions, from_rows
-from spaseq.gpm.spectra import NO_CONTEXT, Route, Spectra, covers, exists_on
-from spaseq.gpm.walk import patterns
+from spaseq.gpm.spectra.joins import NO_CONTEXT, Route, Spectra, covers, exists_on
+from spaseq.gpm.spectra.rowwise import NotByRows, Rowwise
+from spaseq.gpm.spectra.solutions import UNIT, Solutions, from_rows
 from spaseq.language.scope import occurring, variables
 from spaseq.language.syntax import Gpm, Graph, Group
-from spaseq.terms import UNBOUND, Dictionary
-from spaseq.values import DATETIME_TYPE, XSD
+from spaseq.terms.dictionary import UNBOUND, Dictionary
+from spaseq.terms.values import DATETIME_TYPE, XSD
 
 _INTEGER_TYPE = NamedNode(XSD + "integer")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeAlias, cast
@@ -19,14 +19,14 @@ from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat, Triple, parse
 
 from spaseq.errors import KnowledgeError
 from spaseq.events import BatchBuilder, Clock, EventBatch, beyond_rdf11
-from spaseq.gpm.expressions import Solution
+from spaseq.gpm.expressions.compiled import Solution
+from spaseq.gpm.expressions.walk import only_joins, patterns
 from spaseq.gpm.routes import prepare
-from spaseq.gpm.solutions import Solutions, substituted
-from spaseq.gpm.spectra import NO_CONTEXT
-from spaseq.gpm.walk import only_joins, patterns
+from spaseq.gpm.spectra.joins import NO_CONTEXT
+from spaseq.gpm.spectra.solutions import Solutions, substituted
 from spaseq.language.syntax import Graph, Pattern, Query, Var
 from spaseq.nesting import Guarded, NestingError, whole
-from spaseq.terms import UNBOUND, Dictionary, Ids
+from spaseq.terms.dictionary import UNBOUND, Dictionary, Ids
 
 if TYPE_CHECKING:  # it takes a while to import, and whoever has a Graph has imported it
     import rdflib
@@ -37,11 +37,17 @@ _FORMATS = {"xml": RdfFormat.RDF_XML, "owl": RdfFormat.RDF_XML}
 
 
 class _Graphs:
-    """The triples of the named graphs, and the batch they become."""
+    """The triples of the named graphs, and the batch they become. ``version`` counts their changes."""
 
-    def __init__(self, triples: dict[NamedNode, list[Triple]]) -> None:
+    def __init__(self, triples: Mapping[NamedNode, Sequence[Triple]]) -> None:
         self.triples = triples
+        self.version = 0
         self._batch: EventBatch | None = None
+
+    def change(self, triples: Mapping[NamedNode, Sequence[Triple]]) -> None:
+        """Other triples from now on."""
+        self.triples, self._batch = triples, None
+        self.version += 1
 
     def batch(self, dictionary: Dictionary) -> EventBatch:
         """One event per graph, interned at the first call for a dictionary."""
@@ -71,8 +77,10 @@ class KnowledgeBase:
             iri = name if isinstance(name, NamedNode) else _named(name)
             found[iri] = list(_read(iri, source))
         self._graphs = _Graphs(found)
-        self._visible = frozenset(found)
+        # What FROM NAMED leaves to a variable in GRAPH; None for all.
+        self._visible: frozenset[NamedNode] | None = None
         self._cache: dict[Graph, Solutions] = {}
+        self._cached_version = 0
         self._cached_for: Dictionary | None = None
 
     @property
@@ -80,13 +88,31 @@ class KnowledgeBase:
         """The IRIs of the named graphs."""
         return tuple(name.value for name in self._graphs.triples)
 
+    @property
+    def version(self) -> int:
+        """How often the graphs have changed."""
+        return self._graphs.version
+
+    @property
+    def graphs(self) -> Mapping[NamedNode, Sequence[Triple]]:
+        """The triples of each graph as it is now; a change makes another mapping."""
+        return self._graphs.triples
+
+    def change(self, name: NamedNode, triples: Sequence[Triple] | None) -> None:
+        """Gives a graph other triples, or with None takes it away, for all that ``restrict`` made, too.
+
+        What has been found stays found. No query may run meanwhile, which ``Engine.change`` sees to.
+        """
+        others = {known: of for known, of in self._graphs.triples.items() if known != name}
+        self._graphs.change(others if triples is None else {**others, name: triples})
+
     def restrict(self, named: Iterable[NamedNode]) -> KnowledgeBase:
         """The same graphs for a query with ``FROM NAMED``: a variable in GRAPH ranges over those only."""
-        wanted = frozenset(named)
+        wanted = frozenset(named) if self._visible is None else self._visible.intersection(named)
         if not wanted:
             return self
         other = KnowledgeBase({})
-        other._graphs, other._visible = self._graphs, wanted & self._visible
+        other._graphs, other._visible = self._graphs, wanted
         return other
 
     def unshared(self) -> KnowledgeBase:
@@ -124,7 +150,9 @@ class KnowledgeBase:
 
     def visible(self, dictionary: Dictionary) -> list[int]:
         """The ids of the graphs over which a variable in GRAPH ranges."""
-        return [dictionary.intern(name) for name in self._graphs.triples if name in self._visible]
+        visible = self._visible
+        names = [name for name in self._graphs.triples if visible is None or name in visible]
+        return [dictionary.intern(name) for name in names]
 
     def solutions(self, graph: Graph, dictionary: Dictionary, context: Solution = NO_CONTEXT) -> Solutions:
         """The solutions of a GRAPH pattern, the same in every event; evaluated once.
@@ -137,6 +165,9 @@ class KnowledgeBase:
             self._cache.clear()
             self._cached_for = dictionary
             dictionary.hold(self)
+        if self._cached_version != self.version:
+            self._cache.clear()
+            self._cached_version = self.version
         found = self._cache.get(graph)
         if found is None:
             found = self._cache[graph] = self._evaluate(graph, dictionary, NO_CONTEXT)
@@ -207,6 +238,11 @@ def unpacked(path: Path, packing: str | None) -> IO[bytes]:
             return cast(IO[bytes], unpacker.stream_reader(path.open("rb"), read_across_frames=True))
         case _:
             return path.open("rb")
+
+
+def triples_in(name: NamedNode, text: bytes, rdf_format: RdfFormat, place: str) -> list[Triple]:
+    """The triples of a document, for the graph ``name``; KnowledgeError, with the ``place``, if wrong."""
+    return list(_triples(name, lambda: io.BytesIO(text), rdf_format, place))
 
 
 def _triples(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from spaseq.gpm.general import Background, General
-from spaseq.gpm.spectra import Route, Spectra, covers
+from spaseq.gpm.general.oxigraph import Background, General
+from spaseq.gpm.spectra.joins import Route, Spectra, covers
 from spaseq.language.syntax import Group
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 
 def prepare(pattern: Group, dictionary: Dictionary, kb: Background | None) -> Route:

@@ -15,10 +15,10 @@ from pyoxigraph import BlankNode
 
 from spaseq.events import EventBatch, Ids
 from spaseq.gpm.algebra import Row
-from spaseq.gpm.rowwise import Facts
-from spaseq.gpm.solutions import Solutions
-from spaseq.gpm.views import Views
-from spaseq.gpm.walk import expressions, volatile
+from spaseq.gpm.expressions.walk import expressions, volatile
+from spaseq.gpm.spectra.rowwise import Facts
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.gpm.spectra.views import Views
 from spaseq.language.syntax import Gpm, Group, Var
 
 #: Up to how many events and triples a batch is evaluated event by event.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spaseq.errors import warn
-from spaseq.language.checks import check
-from spaseq.language.parser import parse
+from spaseq.language.checking.checks import check
+from spaseq.language.reading.parser import parse
 from spaseq.language.syntax import Query
 
 __all__ = ["checked", "prepare"]

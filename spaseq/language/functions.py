@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spaseq.language.hints import WELL_KNOWN, nearest
+from spaseq.language.reading.hints import WELL_KNOWN, nearest
 
 XSD: Final = WELL_KNOWN["xsd"]
 MATH: Final = WELL_KNOWN["math"]

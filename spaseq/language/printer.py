@@ -13,10 +13,10 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.language import syntax as s
-from spaseq.language.patterns import RDF_TYPE
+from spaseq.language.reading.patterns import RDF_TYPE
 from spaseq.language.syntax.durations import decimal
-from spaseq.terms import Term
-from spaseq.values import XSD
+from spaseq.terms.dictionary import Term
+from spaseq.terms.values import XSD
 
 #: Lexical forms that need neither quotes nor a datatype.
 _PLAIN: Final = {

@@ -14,15 +14,15 @@ from pyoxigraph import NamedNode
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import AnyOrder, Atom, Both, Kleene, SequencePattern, walk
 from spaseq.events import Stamp
-from spaseq.gpm.aggregates import aggregate, in_order
-from spaseq.gpm.early import errs_for_want_of
-from spaseq.gpm.expressions import ExpressionError, compile_filter
+from spaseq.gpm.expressions.aggregates import aggregate, in_order
+from spaseq.gpm.expressions.compiled import ExpressionError, compile_filter
+from spaseq.gpm.expressions.early import errs_for_want_of
 from spaseq.language import scope
 from spaseq.language.rewrite import substitute
 from spaseq.language.syntax import Aggregate, Expression, Filter, Group, Prev, Var
 from spaseq.limits import UNLIMITED, Budget, Limits
 from spaseq.matching.model import Occurrence, Row, Solution
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 Rows = tuple[Row, ...]
 

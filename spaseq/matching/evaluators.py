@@ -12,7 +12,7 @@ from spaseq.automaton.show import show
 from spaseq.effort import Effort, Policy
 from spaseq.errors import EngineError
 from spaseq.language.syntax import Strategy
-from spaseq.matching.by_columns import ByColumns
+from spaseq.matching.columns.evaluator import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds, Evaluator
 from spaseq.matching.obstacles import Feature, Obstacle, features, in_words, other_operators
@@ -20,7 +20,7 @@ from spaseq.matching.ordered.simulation import Ordered
 from spaseq.matching.reference import Reference
 from spaseq.matching.runs.evaluator import Runs
 from spaseq.matching.runs.program import Program
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ def _lazy_costs(pattern: SequencePattern) -> tuple[Obstacle, ...]:
 
 
 def _kernel(pattern: SequencePattern) -> Iterator[Obstacle]:
-    from spaseq.matching.kernel.tables import obstacles
+    from spaseq.matching.kernel.tables.compiled import obstacles
 
     return obstacles(pattern)
 

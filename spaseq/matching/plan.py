@@ -12,7 +12,7 @@ from spaseq.automaton.nfa import NFA
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import AnyOrder, GpmPart
 from spaseq.automaton.show import ending, label, show
-from spaseq.gpm.spectra import covers
+from spaseq.gpm.spectra.joins import covers
 from spaseq.language.printer import print_expression
 from spaseq.language.syntax import Filter, Group, Query, Window
 from spaseq.language.syntax.durations import decimal

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from spaseq.paths.drawing import to_networkx
-from spaseq.paths.kept.graph import build, open
-from spaseq.paths.knowledge import KnowledgeGraph, load
-from spaseq.paths.linking.candidates import Candidate
-from spaseq.paths.neighbourhood import Neighbourhood
-from spaseq.paths.pairs import Pairs
+from spaseq.paths.graph.knowledge import KnowledgeGraph, load
+from spaseq.paths.graph.linking.candidates import Candidate
+from spaseq.paths.graph.saved.graph import build, open
 from spaseq.paths.path import Path
-from spaseq.paths.ranking import CachedEmbed
-from spaseq.paths.retrieval import Budget, Question, retrieve, retrieve_many
-from spaseq.paths.retrieved import Retrieval
-from spaseq.paths.search import Paths
+from spaseq.paths.retrieval.neighbourhood import Neighbourhood
+from spaseq.paths.retrieval.ranking import CachedEmbed
+from spaseq.paths.retrieval.retrieve import Budget, Question, retrieve, retrieve_many
+from spaseq.paths.retrieval.retrieved import Retrieval
+from spaseq.paths.search.pairs import Pairs
+from spaseq.paths.search.paths import Paths
 
 __all__ = [
     "Budget",

@@ -11,11 +11,11 @@ import networkx as nx
 from spaseq.automaton.canvas import CHARACTER, Drawn, Point, document
 from spaseq.automaton.layered import Place
 from spaseq.automaton.routes import arrows
-from spaseq.paths.names import Names
+from spaseq.paths.graph.names import Names
 from spaseq.paths.path import Path
 
 if TYPE_CHECKING:
-    from spaseq.paths.retrieved import Ranked
+    from spaseq.paths.retrieval.retrieved import Ranked
 
 _HEIGHT: Final = 30.0
 _PADDING: Final = 12.0

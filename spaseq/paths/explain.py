@@ -10,14 +10,14 @@ from spaseq.automaton.draw import as_json
 from spaseq.automaton.nfa import NFA
 from spaseq.automaton.show import label
 from spaseq.automaton.show import show as show_sequence
-from spaseq.paths.compile import Compiled, compile_path
-from spaseq.paths.expression import Step, endless, show
-from spaseq.paths.pairs import rare_cut
-from spaseq.paths.parser import parse
+from spaseq.paths.language.compile import Compiled, compile_path
+from spaseq.paths.language.expression import Step, endless, show
+from spaseq.paths.language.parser import parse
+from spaseq.paths.search.pairs import rare_cut
 
 if TYPE_CHECKING:
-    from spaseq.paths.knowledge import KnowledgeGraph
-    from spaseq.paths.snapshot import Snapshot
+    from spaseq.paths.graph.knowledge import KnowledgeGraph
+    from spaseq.paths.graph.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from spaseq.interop import RdflibTerm, to_rdflib
 from spaseq.language.printer import print_term
-from spaseq.terms import Term
+from spaseq.terms.dictionary import Term
+from spaseq.terms.interop import RdflibTerm, to_rdflib
 
 if TYPE_CHECKING:
-    from spaseq.paths.snapshot import Snapshot
+    from spaseq.paths.graph.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import rdflib
 
-from spaseq.interop import RdflibTerm
-from spaseq.paths.names import Names
+from spaseq.paths.graph.names import Names
 from spaseq.paths.path import Path
-from spaseq.results._json import json_term
+from spaseq.results.writers._json import json_term
+from spaseq.terms.interop import RdflibTerm
 
 if TYPE_CHECKING:
-    from spaseq.paths.snapshot import Snapshot
+    from spaseq.paths.graph.snapshot import Snapshot
 
 #: An edge by the numbers of subject, predicate and object.
 Numbers = tuple[int, int, int]

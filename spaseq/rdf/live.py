@@ -23,7 +23,6 @@ from rdflib.term import BNode, Node, URIRef
 
 from spaseq.engine import Engine, Handle
 from spaseq.errors import EngineError, SpaseqWarning
-from spaseq.interop import from_rdflib
 from spaseq.language import prepare
 from spaseq.language.syntax import Construct, Query, RegisterKind
 from spaseq.rdf.description import about_match, time_literal
@@ -32,6 +31,7 @@ from spaseq.rdf.vocabulary import GENERATED_AT, PART_OF
 from spaseq.results.match import Match
 from spaseq.sources import BadEvent
 from spaseq.sources.times import read_time
+from spaseq.terms.interop import from_rdflib
 
 
 class Results:

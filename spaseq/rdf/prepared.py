@@ -10,11 +10,11 @@ import pyoxigraph as ox
 from rdflib.term import Node
 
 from spaseq.errors import EngineError
-from spaseq.interop import from_rdflib
 from spaseq.language import syntax as s
-from spaseq.language.checks import check
-from spaseq.language.parser import parse
+from spaseq.language.checking.checks import check
+from spaseq.language.reading.parser import parse
 from spaseq.language.scope import gpm_variables, occurring, references
+from spaseq.terms.interop import from_rdflib
 
 
 def prepare(

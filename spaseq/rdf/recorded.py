@@ -20,14 +20,14 @@ from rdflib.term import BNode, Node, URIRef
 
 from spaseq.engine import Source
 from spaseq.errors import EngineError, SourceError, SpaseqWarning
+from spaseq.gpm.expressions.walk import patterns
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
-from spaseq.gpm.walk import patterns
-from spaseq.interop import from_rdflib, to_triple
 from spaseq.language import syntax as s
 from spaseq.rdf.vocabulary import GENERATED_AT, PART_OF
 from spaseq.sources import BadEvent, SourceOptions, load_catalog
 from spaseq.sources.times import read_time
+from spaseq.terms.interop import from_rdflib, to_triple
 
 Name = URIRef | BNode
 
@@ -54,6 +54,11 @@ def sources(
     """
     listed = load_catalog(catalog) if catalog is not None else {}
     wanted = list(dict.fromkeys(declaration.iri for declaration in query.streams))
+    live = [iri for iri in wanted if iri in listed and isinstance(listed[iri].location, str)]
+    if live:
+        raise SourceError(
+            f"{live[0]} is live in the catalogue, and a recorded stream has an end: use an Engine"
+        )
     found = [Source(iri, listed[iri].location, listed[iri].options) for iri in wanted if iri in listed]
     left = [iri.value for iri in wanted if iri not in listed]
     if left:

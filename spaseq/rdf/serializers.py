@@ -13,13 +13,13 @@ from rdflib.query import Result, ResultSerializer
 from rdflib.term import BNode
 
 from spaseq.errors import FormatError
-from spaseq.interop import from_rdflib, to_triple, triples_of
 from spaseq.language.syntax import Construct
 from spaseq.rdf.description import about_match
 from spaseq.rdf.result import SpaseqResult
 from spaseq.results import writer
 from spaseq.results.match import Match
 from spaseq.sources import write_messages
+from spaseq.terms.interop import from_rdflib, to_triple, triples_of
 
 
 class NdjsonSerializer(ResultSerializer):

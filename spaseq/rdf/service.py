@@ -29,15 +29,15 @@ from rdflib.term import BNode, Literal, Node, URIRef, Variable
 
 from spaseq.engine import Engine, Handle
 from spaseq.errors import EngineError
-from spaseq.interop import from_rdflib
 from spaseq.language import prepare
 from spaseq.language.syntax import Construct, Query, Select
 from spaseq.rdf._quads import Quad, QuadStore, Triple
 from spaseq.rdf.asking import PARSER, SCHEME, SERVICES
 from spaseq.rdf.description import about_choices, about_match, about_query
 from spaseq.rdf.window import Recent
-from spaseq.results._columns import columns
 from spaseq.results.match import Match
+from spaseq.results.writers._columns import columns
+from spaseq.terms.interop import from_rdflib
 
 Row = Mapping[Variable, Node]
 

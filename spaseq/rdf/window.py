@@ -28,7 +28,6 @@ from rdflib.term import Node
 
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.events import Clock, EventBatch
-from spaseq.interop import to_rdflib
 from spaseq.language.syntax import Window
 from spaseq.matching.model import Bounds, Ints, bounds
 from spaseq.rdf._quads import Pattern, Quad, QuadStore, Triple
@@ -36,6 +35,7 @@ from spaseq.rdf.asking import SCHEME, SERVICES
 from spaseq.rdf.description import event_name, time_literal
 from spaseq.rdf.vocabulary import GENERATED_AT, PART_OF
 from spaseq.results.match import event
+from spaseq.terms.interop import to_rdflib
 
 if TYPE_CHECKING:
     from spaseq.rdf.service import Service

@@ -19,7 +19,7 @@ from typing import IO, Final
 
 from spaseq.errors import FormatError
 from spaseq.language.syntax import Construct, Query
-from spaseq.results._base import ResultWriter
+from spaseq.results.writers._base import ResultWriter
 
 __all__ = ["Format", "ResultWriter", "check_format", "writer"]
 
@@ -60,35 +60,35 @@ def writer(format: Format | str, query: Query, out: IO[bytes]) -> ResultWriter: 
     chosen = check_format(format, query)
     match chosen:
         case Format.TABLE:
-            from spaseq.results._table import TableWriter
+            from spaseq.results.writers._table import TableWriter
 
             return TableWriter(query, out)
         case Format.JSON:
-            from spaseq.results._json import JsonWriter
+            from spaseq.results.writers._json import JsonWriter
 
             return JsonWriter(query, out)
         case Format.XML:
-            from spaseq.results._xml import XmlWriter
+            from spaseq.results.writers._xml import XmlWriter
 
             return XmlWriter(query, out)
         case Format.CSV:
-            from spaseq.results._delimited import CsvWriter
+            from spaseq.results.writers._delimited import CsvWriter
 
             return CsvWriter(query, out)
         case Format.TSV:
-            from spaseq.results._delimited import TsvWriter
+            from spaseq.results.writers._delimited import TsvWriter
 
             return TsvWriter(query, out)
         case Format.NDJSON:
-            from spaseq.results._json import NdjsonWriter
+            from spaseq.results.writers._json import NdjsonWriter
 
             return NdjsonWriter(query, out)
         case Format.TRIG | Format.NQUADS:
-            from spaseq.results._graphs import GraphWriter
+            from spaseq.results.writers._graphs import GraphWriter
 
             return GraphWriter(query, out, prefixed=chosen is Format.TRIG)
         case Format.COUNT:
-            from spaseq.results._count import CountWriter
+            from spaseq.results.writers._count import CountWriter
 
             return CountWriter(query, out)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, overload
@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import Clock, Ids
-from spaseq.interop import RdflibTerm, from_rdflib
 from spaseq.language.syntax import Query
-from spaseq.matching.found import Block, Chosen, Picked, ids, joined
-from spaseq.matching.plain import Columns
+from spaseq.matching.columns.found import Block, Chosen, Picked, ids, joined
+from spaseq.matching.columns.plain import Columns
 from spaseq.results.encoded import Bindings, Terms, numbered
 from spaseq.results.match import Event, Match, event
 from spaseq.results.views import EventViews, RowViews
-from spaseq.terms import Term
+from spaseq.terms.dictionary import Term
+from spaseq.terms.interop import RdflibTerm, from_rdflib
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -213,6 +213,9 @@ class MatchBatch(Sequence[Match]):
 
     def read(self, i: int, part: str) -> object:
         """A field of match i."""
+        quickly = self._views.get(part)
+        if quickly is not None:
+            return quickly(i)
         match part:
             case "events":
                 return self._events(i)
@@ -234,6 +237,8 @@ class MatchBatch(Sequence[Match]):
             views = self._event_views.get(id(block))
             if views is None:
                 views = self._event_views[id(block)] = EventViews(block, self._reader)
+            if block is self._block:
+                self._views["events"] = views.of
             return views.of(inside)
         events: dict[str, list[Event]] = {name: [] for name in self._reader.gpms}
         known, shown = self._seen, self._reader.shown
@@ -248,6 +253,7 @@ class MatchBatch(Sequence[Match]):
         if self._made is not None:
             return self._made[i]
         if self._row_views is not None:
+            self._views["bindings"] = self._row_views.of
             return self._row_views.of(i)
         rows = self._reader.projector.rows(self._block[i])
         return self._reader.rows(rows[: self._last] if i == len(self) - 1 else rows)
@@ -255,6 +261,11 @@ class MatchBatch(Sequence[Match]):
     @cached_property
     def _seen(self) -> dict[tuple[int, int], Event]:
         """Events as users see them, which matches share; their batches are the block's."""
+        return {}
+
+    @cached_property
+    def _views(self) -> dict[str, Callable[[int], object]]:
+        """What gives a field of match i for all i. None is this batch's own, which would hold itself."""
         return {}
 
     @cached_property

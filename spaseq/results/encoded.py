@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import Ids
-from spaseq.matching.found import Picked
-from spaseq.terms import UNBOUND, Dictionary, Term
+from spaseq.matching.columns.found import Picked
+from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 
 #: Terms of a table this much smaller than the ids given so far are looked for by sorting.
 _SPARSE: Final = 64

@@ -11,9 +11,9 @@ import pyoxigraph as ox
 import rdflib
 
 from spaseq.events import EventBatch, Ids
-from spaseq.interop import RdflibTerm, to_rdflib
 from spaseq.language.syntax import Query
-from spaseq.terms import UNBOUND, Dictionary, Term
+from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
+from spaseq.terms.interop import RdflibTerm, to_rdflib
 
 if TYPE_CHECKING:
     from spaseq.results.batch import MatchBatch
@@ -125,10 +125,10 @@ class Match:
 
         def __getattr__(self, name: str) -> object:
             known = self.__dict__
-            if name not in self.__dataclass_fields__ or "_row" not in known:
+            row = known.get("_row")
+            if row is None or name not in self.__dataclass_fields__:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            batch, i = known["_row"]
-            value = known[name] = batch.read(i, name)
+            value = known[name] = row[0].read(row[1], name)
             return value
 
     def __repr__(self) -> str:

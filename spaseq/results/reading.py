@@ -10,15 +10,15 @@ import numpy as np
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock
-from spaseq.interop import RdflibTerm
 from spaseq.language.syntax import Query
-from spaseq.matching.found import Block
+from spaseq.matching.columns.found import Block
 from spaseq.matching.host import Key
 from spaseq.matching.model import Solution
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Shown
 from spaseq.results.select import Projector
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.interop import RdflibTerm
 
 #: Rows that have to be computed are so for this many matches at once.
 _COMPUTED: Final = 1_000

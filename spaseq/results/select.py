@@ -11,15 +11,15 @@ from typing import Any
 import pyoxigraph as ox
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.gpm.comparison import sort_key
-from spaseq.gpm.expressions import ExpressionError, compile_filter, compile_value
+from spaseq.gpm.expressions.comparison import sort_key
+from spaseq.gpm.expressions.compiled import ExpressionError, compile_filter, compile_value
 from spaseq.language.printer import print_group
 from spaseq.language.rewrite import substitute
 from spaseq.language.syntax import Aggregate, Construct, Expression, Select, TriplePattern, Var
 from spaseq.matching.context import Context
 from spaseq.matching.model import Found, Row, Solution
 from spaseq.results.match import ConstructedTriple
-from spaseq.terms import Dictionary, Term
+from spaseq.terms.dictionary import Dictionary, Term
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pyoxigraph as ox
 from spaseq.errors import EngineError
 from spaseq.results.batch import MatchBatch
 from spaseq.results.encoded import Bindings
-from spaseq.terms import Term
+from spaseq.terms.dictionary import Term
 
 
 def _moment(text: str) -> datetime:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spaseq.interop import RdflibTerm
 from spaseq.results.encoded import Bindings, Terms
 from spaseq.results.match import Event, event
+from spaseq.terms.interop import RdflibTerm
 
 if TYPE_CHECKING:
-    from spaseq.matching.plain import Columns
+    from spaseq.matching.columns.plain import Columns
     from spaseq.results.reading import Reader
 
 
@@ -63,17 +63,17 @@ class RowViews:
 
     def of(self, i: int) -> list[dict[str, RdflibTerm]]:
         """Those of match i."""
-        return [self._row(row) for row in range(self._offsets[i], self._offsets[i + 1])]
-
-    def _row(self, row: int) -> dict[str, RdflibTerm]:
-        found = {}
-        shown = self._shown
-        for name, numbers in self._columns:
-            number = numbers[row]
-            if number >= 0:
-                term = shown[number]  # which may be an empty literal, or 0
-                found[name] = self._show(number) if term is None else term
-        return found
+        shown, columns = self._shown, self._columns
+        rows = []
+        for row in range(self._offsets[i], self._offsets[i + 1]):
+            found = {}
+            for name, numbers in columns:
+                number = numbers[row]
+                if number >= 0:
+                    term = shown[number]  # which may be an empty literal, or 0
+                    found[name] = self._show(number) if term is None else term
+            rows.append(found)
+        return rows
 
     def _show(self, number: int) -> RdflibTerm:
         shown = self._shown[number] = self._reader.shown(int(self._ids[number]))

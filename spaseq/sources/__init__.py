@@ -7,11 +7,11 @@ soon as it is complete, and reports what is malformed instead of stopping.
 
 from __future__ import annotations
 
-from spaseq.sources._open import open_source
+from spaseq.sources._open import open_source, read_stream
 from spaseq.sources._options import GENERATED_AT, SourceOptions, parse_source
-from spaseq.sources._sink import BadEvent
+from spaseq.sources.assembly.sink import BadEvent
 from spaseq.sources.catalog import CatalogEntry, load_catalog
-from spaseq.sources.message_writer import write_messages
+from spaseq.sources.formats.message_writer import write_messages
 
 __all__ = [
     "GENERATED_AT",
@@ -21,5 +21,6 @@ __all__ = [
     "load_catalog",
     "open_source",
     "parse_source",
+    "read_stream",
     "write_messages",
 ]

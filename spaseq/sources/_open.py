@@ -12,21 +12,22 @@ import numpy as np
 from pyoxigraph import NamedNode
 
 from spaseq.errors import SourceError
-from spaseq.events import EventBatch, concatenate
+from spaseq.events import Clock, EventBatch, concatenate
 from spaseq.limits import Limits
-from spaseq.sources._assemble import GraphAssembler, TripleGroups
 from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks
 from spaseq.sources._folder import files_of
-from spaseq.sources._lift import load_context
 from spaseq.sources._options import SourceOptions, check_options, resolve_format
-from spaseq.sources._sink import BadEvent, EventSink
-from spaseq.sources.jsonld import read_document, read_documents
-from spaseq.sources.lines import read_lines
-from spaseq.sources.messages import announces_messages, peek, read_messages
-from spaseq.sources.rows import Lifter, read_csv, read_ndjson
-from spaseq.sources.table import Table, read_table
-from spaseq.sources.turtle import read_turtle
-from spaseq.terms import Dictionary
+from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
+from spaseq.sources.assembly.sink import BadEvent, EventSink
+from spaseq.sources.columns.table import Table, read_table
+from spaseq.sources.formats._lift import load_context
+from spaseq.sources.formats.jsonld import read_document, read_documents
+from spaseq.sources.formats.lines import read_lines
+from spaseq.sources.formats.messages import announces_messages, peek, read_messages
+from spaseq.sources.formats.rows import Lifter, read_csv, read_ndjson
+from spaseq.sources.formats.turtle import read_turtle
+from spaseq.sources.whole import read_whole
+from spaseq.terms.dictionary import Dictionary
 
 
 def open_source(
@@ -38,13 +39,17 @@ def open_source(
     on_bad: Callable[[BadEvent], None],
     limits: Limits | None = None,
     idle: timedelta | None = None,
+    otherwise: tuple[Clock, int] | None = None,
+    whole: bool = False,
 ) -> Iterator[EventBatch]:
     """The events of a source, in order of arrival (or of time, if so asked), in batches as they come.
 
     ``location``: a path, ``-`` for standard input, an open binary file, or a table; a folder, or a pattern
     such as ``ticks/*.nq``, is its files one after the other, by name. What cannot be an event, or is over
     one of the ``limits``, goes to ``on_bad``, and reading continues. ``idle``: when a pipe of N-Quads brings
-    nothing for so long, the named graph that has its time is complete.
+    nothing for so long, the named graph that has its time is complete. ``otherwise``: the time of events that
+    say none. ``whole``: Turtle and N-Triples, without ``triples=``, are one event, and so is JSON-LD without
+    named graphs.
 
     Raises SourceError if the source cannot be read at all: at once for a missing file, an unknown format or a
     wrong option, at the first batch otherwise.
@@ -60,9 +65,41 @@ def open_source(
     check_options(name, form, options)
     if isinstance(location, (str, Path)):
         check_location(location)
-    sink = EventSink(stream, dictionary, options, on_bad, limits or Limits())
-    blocks = _until_broken(read_blocks(location, idle if form == "nq" else None), sink)
-    batches = _batches(_reader(name, form, blocks, sink, options), sink)
+    blocks = read_blocks(location, idle if form == "nq" else None)
+    return read_stream(
+        name, blocks, stream, dictionary, options,
+        on_bad=on_bad, limits=limits, otherwise=otherwise, whole=whole,
+    )  # fmt: skip
+
+
+def read_stream(
+    name: str,
+    blocks: Iterator[bytes],
+    stream: NamedNode,
+    dictionary: Dictionary,
+    options: SourceOptions,
+    *,
+    on_bad: Callable[[BadEvent], None],
+    limits: Limits | None = None,
+    otherwise: tuple[Clock, int] | None = None,
+    whole: bool = False,
+) -> Iterator[EventBatch]:
+    """The events of bytes that come in blocks, as ``open_source`` gives them; ``name`` is for messages.
+
+    An empty block says that nothing has come for a while. What ``blocks`` raises passes through.
+    """
+    form = resolve_format(name, options)
+    check_options(name, form, options)
+    sink = EventSink(stream, dictionary, options, on_bad, limits or Limits(), otherwise)
+    found = _until_broken(blocks, sink)
+    if whole and form in ("nt", "ttl") and options.triples is None:
+        reader = read_whole(found, sink)
+    elif whole and form == "jsonld":
+        # On one line, which the only line breaks that JSON has do not mind.
+        reader = read_documents((block.replace(b"\n", b" ") for block in found), sink)
+    else:
+        reader = _reader(name, form, found, sink, options)
+    batches = _batches(reader, sink)
     return _sorted(batches) if sink.is_whole else batches
 
 
@@ -130,7 +167,7 @@ def _reader(
     """The format's reader: it feeds the sink, and pauses when all that has arrived is parsed."""
     if form == "jelly":
         # Here, because protobuf takes longer to import than everything else together.
-        from spaseq.sources.jelly import read_jelly
+        from spaseq.sources.formats.jelly import read_jelly
 
         return read_jelly(blocks, sink, options.triples)
     if form == "jsonld":

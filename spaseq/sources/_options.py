@@ -35,6 +35,18 @@ EXTENSIONS: Final = {
 
 COMPRESSED: Final = (".gz", ".zst")
 
+#: Media types whose format they name without doubt; options and extensions say the others.
+MEDIA_TYPES: Final = {
+    "application/trig": "trig",
+    "application/n-quads": "nq",
+    "application/n-triples": "nt",
+    "text/turtle": "ttl",
+    "application/ld+json": "jsonld",
+    "application/x-jelly-rdf": "jelly",
+    "text/csv": "csv",
+    "application/x-ndjson": "ndjson",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
@@ -145,6 +157,8 @@ _READ: Final[dict[str, Callable[[str], object]]] = {
     "order": _order,
 }
 
+#: The names of all options, as they are written in a location.
+OPTIONS: Final = tuple(_READ)
 
 #: The options that only some formats understand.
 _ONLY: Final = {

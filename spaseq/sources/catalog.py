@@ -18,9 +18,9 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 from spaseq.errors import SourceError
 from spaseq.limits import Limits
 from spaseq.nesting import NestingError, check_triple_terms
-from spaseq.sources._options import SourceOptions, read_option
-from spaseq.terms import Term
-from spaseq.values import RDF
+from spaseq.sources._options import MEDIA_TYPES, SourceOptions, read_option
+from spaseq.terms.dictionary import Term
+from spaseq.terms.values import RDF
 
 _VOCALS: Final = "http://w3id.org/rsp/vocals#"
 _DCAT: Final = "http://www.w3.org/ns/dcat#"
@@ -28,28 +28,22 @@ _DCTERMS: Final = "http://purl.org/dc/terms/"
 _OURS: Final = "https://w3id.org/spaseq#"
 _IANA: Final = "https://www.iana.org/assignments/media-types/"
 
-#: Media types whose format they name without doubt; ``dcterms:format`` and extensions say the others.
-_MEDIA_TYPES: Final = {
-    "application/trig": "trig",
-    "application/n-quads": "nq",
-    "application/n-triples": "nt",
-    "text/turtle": "ttl",
-    "application/ld+json": "jsonld",
-    "application/x-jelly-rdf": "jelly",
-    "text/csv": "csv",
-    "application/x-ndjson": "ndjson",
-}
+#: The schemes of live sources (see ``spaseq.connect``).
+LIVE: Final = ("kafka", "mqtt", "mqtts", "ws", "wss", "http", "https")
 
 _Description = dict[tuple[Term, str], list[Term]]
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One stream: its title, the file where its events are, and how to read them."""
+    """One stream: its title, where its events are, and how to read them.
+
+    ``location`` is a file, or as text the URL of a live source, which nothing here opens.
+    """
 
     stream: NamedNode
     title: str
-    location: Path
+    location: Path | str
     options: SourceOptions
 
 
@@ -84,7 +78,7 @@ def load_catalog(path: str | Path) -> dict[NamedNode, CatalogEntry]:
 
 def _entry(stream: NamedNode, description: _Description) -> CatalogEntry:
     endpoint = _one(description, stream, _VOCALS + "hasEndpoint")
-    location = _file(stream, _one(description, endpoint, _DCAT + "accessURL") if endpoint else None)
+    location = _place(stream, _one(description, endpoint, _DCAT + "accessURL") if endpoint else None)
     if endpoint is None or location is None:
         raise SourceError(f"{stream} has no vocals:hasEndpoint with a dcat:accessURL")
 
@@ -116,12 +110,18 @@ def _one(description: _Description, node: Term, predicate: str) -> Term | None:
     return values[0] if values else None
 
 
+def _place(stream: NamedNode, location: Term | None) -> Path | str | None:
+    if isinstance(location, NamedNode) and urlsplit(location.value).scheme in LIVE:
+        return location.value
+    return _file(stream, location)
+
+
 def _file(stream: NamedNode, location: Term | None) -> Path | None:
     if location is None:
         return None
     parts = urlsplit(location.value)
     if not isinstance(location, NamedNode) or parts.scheme != "file":
-        raise SourceError(f"{stream}: {location} is not a file")
+        raise SourceError(f"{stream}: {location} is neither a file nor a URL of {', '.join(LIVE)}")
     return Path(unquote(parts.path))
 
 
@@ -129,6 +129,6 @@ def _media_format(stream: NamedNode, media: str | None) -> str | None:
     if media is None:
         return None
     name = media.removeprefix(_IANA)
-    if name not in _MEDIA_TYPES:
-        raise SourceError(f"{stream}: unknown media type {name}: one of {', '.join(_MEDIA_TYPES)}")
-    return _MEDIA_TYPES[name]
+    if name not in MEDIA_TYPES:
+        raise SourceError(f"{stream}: unknown media type {name}: one of {', '.join(MEDIA_TYPES)}")
+    return MEDIA_TYPES[name]

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from pyoxigraph import Literal
 
 from spaseq.events import Clock, microseconds
-from spaseq.terms import Term
-from spaseq.values import XSD
+from spaseq.terms.dictionary import Term
+from spaseq.terms.values import XSD
 
 _INTEGERS: Final = frozenset(
     XSD + name

@@ -24,18 +24,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from spaseq.spark.background.frames import knowledge
     from spaseq.spark.driver import drive, folder_sink
-    from spaseq.spark.feedback import derived
-    from spaseq.spark.frontier import path_pairs_of_edges
-    from spaseq.spark.graphframes import graphframe, path_pairs_of_graphframe
-    from spaseq.spark.kafka import answer_messages, kafka_events, kafka_messages
-    from spaseq.spark.knowledges import knowledge
-    from spaseq.spark.lift import events
-    from spaseq.spark.paths import path_pairs
+    from spaseq.spark.paths.chunks import path_pairs
+    from spaseq.spark.paths.frontier import path_pairs_of_edges
+    from spaseq.spark.paths.graphframes import graphframe, path_pairs_of_graphframe
     from spaseq.spark.queries import answers, answers_of, expanded, matches, planned, run
     from spaseq.spark.sessions import session
-    from spaseq.spark.sink import counted, save
-    from spaseq.spark.source import register
+    from spaseq.spark.sinks.feedback import derived
+    from spaseq.spark.sinks.files import counted, save
+    from spaseq.spark.source.datasource import register
+    from spaseq.spark.source.kafka import answer_messages, kafka_events, kafka_messages
+    from spaseq.spark.source.lift import events
 
 __all__ = [
     "answer_messages",
@@ -64,21 +64,21 @@ __all__ = [
 
 # Imported when first asked for: the stages run without Spark, and are tested so.
 _HOMES: Final = {
-    "answer_messages": "kafka",
-    "counted": "sink",
-    "derived": "feedback",
+    "answer_messages": "source.kafka",
+    "counted": "sinks.files",
+    "derived": "sinks.feedback",
     "drive": "driver",
-    "events": "lift",
+    "events": "source.lift",
     "folder_sink": "driver",
-    "graphframe": "graphframes",
-    "kafka_events": "kafka",
-    "kafka_messages": "kafka",
-    "knowledge": "knowledges",
-    "path_pairs": "paths",
-    "path_pairs_of_edges": "frontier",
-    "path_pairs_of_graphframe": "graphframes",
-    "register": "source",
-    "save": "sink",
+    "graphframe": "paths.graphframes",
+    "kafka_events": "source.kafka",
+    "kafka_messages": "source.kafka",
+    "knowledge": "background.frames",
+    "path_pairs": "paths.chunks",
+    "path_pairs_of_edges": "paths.frontier",
+    "path_pairs_of_graphframe": "paths.graphframes",
+    "register": "source.datasource",
+    "save": "sinks.files",
     "session": "sessions",
 }
 

@@ -11,12 +11,8 @@ from contextlib import redirect_stdout
 
 from pyspark import daemon
 
-import spaseq.spark._processor
-import spaseq.spark._rows
-import spaseq.spark._stages
-import spaseq.spark.source  # noqa: F401  # so that workers need not load it
-from spaseq.spark import _keepers
 from spaseq.spark._settle import settle
+from spaseq.spark.stages import _keepers
 
 _QUERY = """SELECT ?a ?b WITHIN 5 SECONDS SLIDING PARTITION BY ?k
 FROM STREAM S <urn:s>
@@ -40,10 +36,10 @@ def exercise() -> list[str]:
     from spaseq.events import Clock
     from spaseq.language import checked
     from spaseq.sources import SourceOptions
-    from spaseq.spark._blocks import options_text, read_row
-    from spaseq.spark._bucket import Bucket
-    from spaseq.spark._job import Job
-    from spaseq.spark._stateless import Stateless
+    from spaseq.spark.source._blocks import options_text, read_row
+    from spaseq.spark.stages._bucket import Bucket
+    from spaseq.spark.stages._job import Job
+    from spaseq.spark.stages._stateless import Stateless
 
     job = Job(str(checked(_QUERY)), Clock.TICKS, None, (0,))
     time = "<http://www.w3.org/ns/prov#generatedAtTime>"

@@ -19,17 +19,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spaseq.chunks.pack import pack, unpack
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
-from spaseq.spark._bucket import Bucket, State
-from spaseq.spark._files import delete, info, join, normal, opened, write
-from spaseq.spark._forms import EXTENSIONS, Form, form_of, write_lines
-from spaseq.spark._job import END_MS, reached
-from spaseq.spark._lines import BAD, LATE, MATCH, letter_line
-from spaseq.spark._outputs import LETTERS, MATCHES, Outputs
-from spaseq.spark._pack import pack, unpack
-from spaseq.spark._passed_over import late_among
 from spaseq.spark.queries import Prepared, milliseconds_of
+from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
+from spaseq.spark.sinks._lines import BAD, LATE, MATCH, letter_line
+from spaseq.spark.sinks._outputs import LETTERS, MATCHES, Outputs
+from spaseq.spark.source._files import delete, info, join, normal, opened, write
+from spaseq.spark.stages._bucket import Bucket, State
+from spaseq.spark.stages._job import END_MS, reached
+from spaseq.spark.stages._times_only import late_among
 
 #: Takes the answers (kind and line, see ``queries.answers``) of a micro-batch, by its number. The same number
 #: may come twice, with the same answers, after a crash in between.

@@ -27,23 +27,23 @@ from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import prepare
 from spaseq.language.syntax import UNITS, Query, WindowKind
 from spaseq.sources import SourceOptions
-from spaseq.spark._background import Local
-from spaseq.spark._blocks import ARROW, read_row
-from spaseq.spark._job import Job, bucket_numbers, needs, pattern_of, query_of
-from spaseq.spark._lines import MATCH
-from spaseq.spark._pieces import Cutter, Place
-from spaseq.spark._placing import between, placed, stage_schema
-from spaseq.spark._processor import BucketProcessor
-from spaseq.spark._stages import ANSWERS, all_at_once, from_blocks, from_rows
-from spaseq.spark._told import Told, check_streams, clock_of, hearing, telling_letters
-from spaseq.spark._typed import require_columns, typed
-from spaseq.spark.feedback import require_read
-from spaseq.spark.kafka import messages_behind, topics_of
-from spaseq.spark.knowledges import BROADCAST_LIMIT, SparkKnowledge, contents
+from spaseq.spark.background._background import Local
+from spaseq.spark.background._placing import between, placed, stage_schema
+from spaseq.spark.background.frames import BROADCAST_LIMIT, SparkKnowledge, contents
 from spaseq.spark.sessions import prepare_session
-from spaseq.spark.sink import counted
-from spaseq.spark.source import PIECE, streams_text
-from spaseq.terms import Dictionary
+from spaseq.spark.sinks._lines import MATCH
+from spaseq.spark.sinks._typed import require_columns, typed
+from spaseq.spark.sinks.feedback import require_read
+from spaseq.spark.sinks.files import counted
+from spaseq.spark.source._blocks import ARROW, read_row
+from spaseq.spark.source._pieces import Cutter, Place
+from spaseq.spark.source._told import Told, check_streams, clock_of, hearing, telling_letters
+from spaseq.spark.source.datasource import PIECE, streams_text
+from spaseq.spark.source.kafka import messages_behind, topics_of
+from spaseq.spark.stages._job import Job, bucket_numbers, needs, pattern_of, query_of
+from spaseq.spark.stages._processor import BucketProcessor
+from spaseq.spark.stages.arrow import ANSWERS, all_at_once, from_blocks, from_rows
+from spaseq.terms.dictionary import Dictionary
 
 _TERM: Final = "STRUCT<type: STRING, value: STRING, datatype: STRING, `xml:lang`: STRING>"
 _EVENT: Final = "STRUCT<stream: STRING, graph: STRING, time: STRING, n: BIGINT>"

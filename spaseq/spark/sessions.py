@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from spaseq.errors import EngineError
 from spaseq.spark._quiet import without_noise
-from spaseq.spark.source import register
+from spaseq.spark.source.datasource import register
 
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOG: Final = Path(__file__).with_name("log4j2.properties")

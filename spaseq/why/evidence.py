@@ -11,7 +11,7 @@ from spaseq.events import EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.printer import print_term
 from spaseq.language.syntax import Query
-from spaseq.terms import Dictionary, Term
+from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.why.diagnosis import GpmStats
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.expressions import ExpressionError, Solution, compile_test
+from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_test
 from spaseq.gpm.sharing import Sharing
 from spaseq.language.printer import print_expression, print_group
 from spaseq.language.syntax import Filter, Gpm, Group, Optional, Pattern, Union

@@ -10,8 +10,8 @@ from pyoxigraph import NamedNode
 
 from spaseq.errors import SourceError
 from spaseq.limits import Limits
-from spaseq.sources._lift import lift, load_context, terms_of
-from spaseq.terms import Term
+from spaseq.sources.formats._lift import lift, load_context, terms_of
+from spaseq.terms.dictionary import Term
 
 
 def keys(context: Path) -> Mapping[Term, str]:

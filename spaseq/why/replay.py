@@ -11,17 +11,17 @@ from typing import Final
 import numpy as np
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.engine.pipeline import Pipeline
+from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.errors import SpaseqError
-from spaseq.gpm.expressions import Solution, compile_test
+from spaseq.gpm.expressions.compiled import Solution, compile_test
 from spaseq.language.syntax import Consume, Emit, Expression, Filter, Modifiers, Query, Select
 from spaseq.limits import Limits
+from spaseq.matching.columns.found import Block
 from spaseq.matching.context import Context
-from spaseq.matching.found import Block
 from spaseq.matching.model import Bounds, Evaluator
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import EdgeCount, FilterCount, StateCount
 from spaseq.why.evidence import Evidence
 from spaseq.why.filters import Tally

@@ -12,7 +12,7 @@ import numpy as np
 from pyoxigraph import BlankNode, NamedNode
 
 from spaseq.events import EventBatch, Ids
-from spaseq.gpm.solutions import Mask
+from spaseq.gpm.spectra.solutions import Mask
 from spaseq.language.syntax import (
     Gpm,
     Group,
@@ -24,7 +24,7 @@ from spaseq.language.syntax import (
     Triples,
     Var,
 )
-from spaseq.terms import Term
+from spaseq.terms.dictionary import Term
 from spaseq.why.diagnosis import Missing
 from spaseq.why.evidence import Evidence
 from spaseq.why.lifted import keys

@@ -23,8 +23,10 @@ from spaseq import Engine, Limits
 from spaseq.engine import Source
 from spaseq.errors import KnowledgeError, QuerySyntaxError, SourceError, SpaseqWarning
 from spaseq.results.match import Match
-from spaseq.sources import BadEvent, SourceOptions, _columns, _fast, open_source
-from spaseq.terms import Dictionary
+from spaseq.sources import BadEvent, SourceOptions, open_source
+from spaseq.sources.columns import rows as _columns
+from spaseq.sources.scan import fast as _fast
+from spaseq.terms.dictionary import Dictionary
 
 EX = "http://example.org/"
 STREAM = f"{EX}s"

@@ -23,7 +23,8 @@ import spaseq
 import spaseq.paths
 from spaseq.cli import app
 from spaseq.errors import QueryError, SpaseqError
-from spaseq.paths import KnowledgeGraph, Path, load, pairs, reach
+from spaseq.paths import KnowledgeGraph, Path, load
+from spaseq.paths.search import pairs, reach
 from tests.attack.faults import Faults, InjectedError, at_line, interrupted_after, patch_calls
 
 Answer = Any

@@ -22,9 +22,9 @@ from rdflib.query import Result
 from rdflib.store import Store
 
 import spaseq
-from spaseq.interop import to_rdflib
 from spaseq.rdf import connect, register
 from spaseq.rdf.asking import SERVICES
+from spaseq.terms.interop import to_rdflib
 from tests.conftest import examples
 from tests.rdf import trades
 from tests.rdf.trades import CONSTRUCTED, PREFIXED, STORES, TRADES, E, recorded

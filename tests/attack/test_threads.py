@@ -336,8 +336,8 @@ class Spoiled:
 @pytest.mark.parametrize(
     ("owner", "name", "other"),
     [
-        ("engine.order.Reorder", "add", "T"),
-        ("engine.order.Reorder", "release", "T"),
+        ("engine.pipelines.order.Reorder", "add", "T"),
+        ("engine.pipelines.order.Reorder", "release", "T"),
         ("results.reading.Reader", "batches", "S"),
     ],
 )
@@ -401,7 +401,7 @@ def test_real_interrupts_leave_queries_whole_or_over(evaluator: str) -> None:
 
 
 def test_failing_where_nobody_asks_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spaseq.engine.pipeline import Pipeline
+    from spaseq.engine.pipelines.pipeline import Pipeline
 
     spoiled = Spoiled(monkeypatch, Pipeline, "_matches", MemoryError())
     engine = spaseq.Engine()

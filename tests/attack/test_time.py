@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import spaseq
 from spaseq.cli import app
 from spaseq.events import Clock
-from spaseq.spark._job import END_MS, milliseconds, reached
+from spaseq.spark.stages._job import END_MS, milliseconds, reached
 from tests.spark.stages import Cluster, comparable, pushed
 from tests.streams import NS, events_of, letters, query
 from tests.test_cli_process import Slow, environment

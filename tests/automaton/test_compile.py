@@ -15,7 +15,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.passes import passes
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.automaton.show import ending, label, show
-from spaseq.language.parser import parse
+from spaseq.language.reading.parser import parse
 
 
 def sequence(seq: str, bodies: dict[str, str] | None = None, where: str = "") -> SequencePattern:

@@ -39,6 +39,7 @@ BENCHMARKS: Final = {
     "rdflib-service": ("inside_rdflib", "service"),
     "soak": ("soak", "soak"),
     "metaqa": ("metaqa", "benchmark"),
+    "rag": ("rag", "benchmark"),
     "gmark": ("gmark_paths", "whole"),
 }
 

@@ -12,12 +12,12 @@ from rdflib.plugins.sparql import prepareQuery
 
 import spaseq
 from spaseq.events import BatchBuilder, Clock, EventBatch
-from spaseq.gpm.general import General
-from spaseq.gpm.rowwise import Facts, Rowwise
-from spaseq.gpm.spectra import Spectra
+from spaseq.gpm.general.oxigraph import General
+from spaseq.gpm.spectra.joins import Spectra
+from spaseq.gpm.spectra.rowwise import Facts, Rowwise
 from spaseq.language.printer import print_group
 from spaseq.language.syntax import Group
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check, side_by_side
 from tests.benchmarks.trades import STREAM, E, Trade, graph, rising_and_falling, v_shape, v_shapes
 

@@ -8,7 +8,7 @@ from io import BytesIO
 import pyoxigraph as ox
 
 from spaseq.sources import SourceOptions, open_source
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check, side_by_side
 from tests.benchmarks.trades import STREAM, n_quads, rising_and_falling
 

@@ -12,12 +12,12 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.automaton.normal import normalise
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.solutions import Solutions
-from spaseq.language.parser import parse
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.model import Bounds
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement
 
 Ids = npt.NDArray[np.int64]

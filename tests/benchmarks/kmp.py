@@ -21,8 +21,8 @@ from pyoxigraph import NamedNode
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.solutions import Solutions
-from spaseq.language.parser import parse
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.model import Bounds
@@ -30,7 +30,7 @@ from spaseq.matching.parameterized.evaluator import Parameterized
 from spaseq.matching.parameterized.patterns import Pattern, Term, Variable
 from spaseq.matching.parameterized.tree import PatternTree
 from spaseq.matching.parameterized.words import compile_pattern, search_numbers
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
 
 Ids = npt.NDArray[np.int64]

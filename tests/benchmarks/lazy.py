@@ -21,18 +21,18 @@ from pyoxigraph import Literal
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.solutions import Solutions
-from spaseq.language.parser import parse
-from spaseq.matching.by_columns import ByColumns
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.reading.parser import parse
+from spaseq.matching.columns.evaluator import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_events
 from spaseq.matching.host import Matcher
-from spaseq.matching.kernel import _kernel_memory as mem
+from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.model import Bounds, Occurrence
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
 from tests.conftest import SHARED
 

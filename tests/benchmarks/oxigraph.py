@@ -24,7 +24,7 @@ import numpy as np
 from pyoxigraph import QuerySolutions, Store
 
 from spaseq.paths import KnowledgeGraph, Pairs, load
-from spaseq.terms import Term
+from spaseq.terms.dictionary import Term
 from tests.benchmarks.measure import check
 from tests.paths import gmark
 from tests.paths.naive import Triple

@@ -13,8 +13,8 @@ import pyoxigraph as ox
 
 import spaseq
 from spaseq.sources import SourceOptions, open_source
-from spaseq.sources.table import Table
-from spaseq.terms import Dictionary
+from spaseq.sources.columns.table import Table
+from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.ingest import read
 from tests.benchmarks.measure import Measurement, check, side_by_side
 from tests.benchmarks.realdata import CONTEXTS

@@ -21,14 +21,14 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Policy, WorkClock
 from spaseq.errors import SpaseqWarning
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.solutions import Solutions
-from spaseq.language.parser import parse
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.reading.parser import parse
 from spaseq.limits import UNLIMITED
+from spaseq.matching.columns.found import Block
 from spaseq.matching.context import Context
-from spaseq.matching.found import Block
 from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.evaluator import Shedding
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
 
 Ids = npt.NDArray[np.int64]

@@ -24,14 +24,14 @@ import pyarrow as pa
 import spaseq
 from spaseq.engine.running import StreamSource
 from spaseq.events import Clock
-from spaseq.results._json import line_of
+from spaseq.results.writers._json import line_of
 from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.trades import STREAM, E, n_quads, rising_and_falling, v_shape, v_shapes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from spaseq.spark.knowledges import SparkKnowledge
+    from spaseq.spark.background.frames import SparkKnowledge
     from spaseq.spark.queries import Graphs
 
 _CORES = 2
@@ -204,10 +204,10 @@ class _Bench:
     def _stages(self, trades: tuple[Path, int]) -> None:
         """Both stages in this process, with nothing between them."""
         from spaseq.sources import SourceOptions
-        from spaseq.spark._blocks import ARROW
-        from spaseq.spark._job import Job, bucket_numbers
-        from spaseq.spark._pieces import Cutter, Place
-        from spaseq.spark._stages import all_at_once, from_blocks
+        from spaseq.spark.source._blocks import ARROW
+        from spaseq.spark.source._pieces import Cutter, Place
+        from spaseq.spark.stages._job import Job, bucket_numbers
+        from spaseq.spark.stages.arrow import all_at_once, from_blocks
 
         path, wanted = trades
         job = Job(str(self._query), Clock.INSTANTS, None, bucket_numbers(_CORES))

@@ -13,7 +13,7 @@ from tests.benchmarks.measure import check
 from tests.benchmarks.trades import higher, n_quads, rising_and_falling, sinking, v_shapes
 
 #: Those that measure nothing without reference data.
-ON_DATA = {"gmark": "gmark", "metaqa": "metaqa"}
+ON_DATA = {"gmark": "gmark", "metaqa": "metaqa", "rag": "metaqa"}
 
 
 # rdflib's own Dataset.query uses what rdflib 7.6 deprecates.

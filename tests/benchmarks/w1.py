@@ -16,12 +16,12 @@ import numpy.typing as npt
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.solutions import Solutions
-from spaseq.language.parser import parse
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration.evaluator import Enumeration
 from spaseq.matching.model import Bounds
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement
 
 Ids = npt.NDArray[np.int64]

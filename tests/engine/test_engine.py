@@ -13,7 +13,7 @@ import pytest
 import rdflib
 
 import spaseq
-from spaseq.interop import triples_of
+from spaseq.terms.interop import triples_of
 from tests.streams import NS, Letter, events_of, found, letters, matches, query
 
 

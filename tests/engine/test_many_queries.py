@@ -14,7 +14,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.engine import inbox, later
+from spaseq.engine import inbox
+from spaseq.engine.pipelines import later
 from spaseq.engine.registered import Registered
 from spaseq.events import EventBatch
 from tests.conftest import examples

@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
-from spaseq.engine.order import Reorder
+from spaseq.engine.pipelines.order import Reorder
 from spaseq.events import Clock, EventBatch, Stamp
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 E = "http://e.org/"
 

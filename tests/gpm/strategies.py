@@ -44,8 +44,8 @@ from spaseq.language.syntax import (
     Values,
     Var,
 )
-from spaseq.terms import Dictionary
-from spaseq.values import XSD
+from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.values import XSD
 
 E = "http://e.org/"
 NODES = [NamedNode(E + name) for name in "abc"]

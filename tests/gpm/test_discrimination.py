@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Triple
 
 from spaseq.gpm.discrimination import Discrimination, needs
-from spaseq.gpm.general import General
+from spaseq.gpm.general.oxigraph import General
 from spaseq.language import prepare
 from spaseq.language.syntax import Group
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.gpm.strategies import SPECTRA, E, batch, graphs, groups
 
 _KINDS = (*SPECTRA, "computing", "paths")

@@ -8,12 +8,12 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 from spaseq.errors import KnowledgeError
 from spaseq.events import BatchBuilder, Clock, EventBatch, concatenate
 from spaseq.gpm.evaluator import GpmEvaluator, time_literal
-from spaseq.gpm.expressions import compile_filter
+from spaseq.gpm.expressions.compiled import compile_filter
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.language.parser import parse as parse_query
+from spaseq.language.reading.parser import parse as parse_query
 from spaseq.language.scope import split
 from spaseq.language.syntax import Gpm
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 PREFIX = "PREFIX e: <http://e.org/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
 

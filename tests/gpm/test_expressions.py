@@ -12,13 +12,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Store
 
-from spaseq.gpm.aggregates import aggregate
-from spaseq.gpm.comparison import sort_key
-from spaseq.gpm.expressions import ExpressionError, Solution, compile_filter, compile_value
-from spaseq.language.parser import parse_group
+from spaseq.gpm.expressions.aggregates import aggregate
+from spaseq.gpm.expressions.comparison import sort_key
+from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_filter, compile_value
+from spaseq.language.reading.parser import parse_group
 from spaseq.language.syntax import Aggregate, Binary, Bind, Constant, Expression, Var
-from spaseq.terms import Dictionary, Term
-from spaseq.values import BOOLEAN, DECIMAL, DOUBLE, FLOAT, LANG, XSD, Value, decode
+from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.terms.values import BOOLEAN, DECIMAL, DOUBLE, FLOAT, LANG, XSD, Value, decode
 
 PREFIXES = "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> PREFIX e: <http://e.org/> "
 

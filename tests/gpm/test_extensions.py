@@ -10,12 +10,12 @@ from pyoxigraph import Literal, NamedNode
 
 import spaseq
 from spaseq.errors import QueryMeaningError
-from spaseq.gpm import _kernel_math as km
-from spaseq.gpm.expressions import NAMED, ExpressionError, compile_value
+from spaseq.gpm.expressions import _kernel_math as km
+from spaseq.gpm.expressions.compiled import NAMED, ExpressionError, compile_value
 from spaseq.language.functions import ARITIES
-from spaseq.language.parser import parse_group
+from spaseq.language.reading.parser import parse_group
 from spaseq.language.syntax import Bind
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 PREFIXES = """
     PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>

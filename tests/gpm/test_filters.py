@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.gpm.expressions import compile_filter
-from spaseq.gpm.filters import ColumnFilter
-from spaseq.gpm.solutions import table
+from spaseq.gpm.expressions.compiled import compile_filter
+from spaseq.gpm.expressions.filters import ColumnFilter
+from spaseq.gpm.spectra.solutions import table
 from spaseq.language.syntax import Binary, Call, Constant, Expression, Var
-from spaseq.terms import UNBOUND, Dictionary
-from spaseq.values import XSD
+from spaseq.terms.dictionary import UNBOUND, Dictionary
+from spaseq.terms.values import XSD
 
 
 def xsd(text: str, name: str) -> Literal:

@@ -12,9 +12,9 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.errors import KnowledgeError
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.language.parser import parse, parse_group
+from spaseq.language.reading.parser import parse, parse_group
 from spaseq.language.syntax import Graph
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 KB = "http://e.org/kb"
 TURTLE = "@prefix e: <http://e.org/> . e:a e:p 1 . e:b e:p 2 . [] e:p 3 ."

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.gpm.lookup import Lookup
+from spaseq.gpm.spectra.lookup import Lookup
 
 ids = st.sampled_from([1, 2, 3, 2**33, 2**62])
 keys = st.lists(st.tuples(ids, ids), min_size=1, max_size=12)

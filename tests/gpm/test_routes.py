@@ -11,11 +11,11 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Store, Triple
 
-from spaseq.gpm.general import General
+from spaseq.gpm.expressions.walk import patterns
+from spaseq.gpm.general.oxigraph import General
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.rowwise import Facts, NotByRows, Rowwise
-from spaseq.gpm.spectra import Spectra, covers
-from spaseq.gpm.walk import patterns
+from spaseq.gpm.spectra.joins import Spectra, covers
+from spaseq.gpm.spectra.rowwise import Facts, NotByRows, Rowwise
 from spaseq.language import scope
 from spaseq.language.printer import print_group
 from spaseq.language.syntax import (
@@ -30,8 +30,8 @@ from spaseq.language.syntax import (
     Triples,
     Var,
 )
-from spaseq.terms import Dictionary, Term
-from spaseq.values import STRING_TYPE
+from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.terms.values import STRING_TYPE
 from tests.gpm.strategies import GRAPHS, NODES, PREDICATES, SPECTRA, E, batch, graphs, groups, plain_groups
 
 Rows = list[tuple[tuple[str, str], ...]]

@@ -15,10 +15,10 @@ from spaseq.events import EventBatch
 from spaseq.gpm.algebra import Row
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.sharing import FEW_EVENTS, Sharing, question
-from spaseq.gpm.solutions import Solutions, from_rows
-from spaseq.gpm.spectra import Spectra
+from spaseq.gpm.spectra.joins import Spectra
+from spaseq.gpm.spectra.solutions import Solutions, from_rows
 from spaseq.language.syntax import Gpm, Group
-from spaseq.terms import Dictionary, Term
+from spaseq.terms.dictionary import Dictionary, Term
 from tests.gpm.strategies import batch, graphs, groups
 from tests.gpm.test_evaluator import events, gpm
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.gpm.solutions import (
+from spaseq.gpm.spectra.solutions import (
     UNIT,
     Solutions,
     distinct,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode
 
-from spaseq.terms import Dictionary
-from spaseq.values import (
+from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.values import (
     BLANK,
     BOOLEAN,
     DATE,

@@ -11,9 +11,9 @@ import pytest
 from pyoxigraph import BlankNode, NamedNode
 
 from spaseq.events import BatchBuilder, Clock
-from spaseq.gpm.general import General
-from spaseq.gpm.spectra import Spectra, covers
-from spaseq.terms import Dictionary
+from spaseq.gpm.general.oxigraph import General
+from spaseq.gpm.spectra.joins import Spectra, covers
+from spaseq.terms.dictionary import Dictionary
 from tests.gpm.w3c import Case, Rows, cases, same_rows
 
 #: What we do not answer as the W3C does, and why.

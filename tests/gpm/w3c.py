@@ -27,10 +27,10 @@ from pyoxigraph import (
 from rdflib.collection import Collection
 from rdflib.namespace import RDF
 
-from spaseq.language.parser import parse_group
+from spaseq.language.reading.parser import parse_group
 from spaseq.language.syntax import Group
-from spaseq.terms import Term
-from spaseq.values import DOUBLE, Value, decode
+from spaseq.terms.dictionary import Term
+from spaseq.terms.values import DOUBLE, Value, decode
 
 MF = rdflib.Namespace("http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#")
 QT = rdflib.Namespace("http://www.w3.org/2001/sw/DataAccess/tests/test-query#")

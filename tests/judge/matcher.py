@@ -147,7 +147,9 @@ class Matcher(Solutions):
     def barred(self, m: Mark, gap: Sequence[Event], after: State) -> bool:
         """Whether one of some events is relevant for a negated element, joined with what comes after it."""
         ended = {k for step, k in m.steps if step in ("again", "leave") for k in self.within(k)}
-        apart = frozenset().union(*(self.own[k] for k in ended)) | {self.mine(k) for k in ended}
+        # A Kleene on a side that is not taken binds nothing.
+        bound = (self.own.get(k, frozenset()) for k in ended)
+        apart = frozenset().union(*bound) | {self.mine(k) for k in ended}
         stale = {*ended, *(Kept.of(k) for k in ended)}
         contexts = []
         for r in m.at.rows:
@@ -314,7 +316,7 @@ class Matcher(Solutions):
         binds = [{v for n in names(o) for v in self.query.gpms[n.name].binds} for o in node.operands]
         loose = []
         for i, operand in enumerate(node.operands):
-            deaf = frozenset().union(*(b for j, b in enumerate(binds) if j != i)) - binds[i]
+            deaf = frozenset().union(*(b for j, b in enumerate(binds) if j != i))
             begin = replace(
                 s, rows=marked, marks=(), leading=(), key=(), starts=(), deaf=deaf | (s.deaf or frozenset())
             )

@@ -12,7 +12,7 @@ import pytest
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from spaseq.language import syntax as s
-from spaseq.language.parser import parse, parse_group
+from spaseq.language.reading.parser import parse, parse_group
 from tests.language.marked import asked
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -454,7 +454,7 @@ def test_it_works_without_a_place_for_its_cache(tmp_path: Path) -> None:
     """Where neither the package nor the home directory can be written: a file stands in the way."""
     blocked = tmp_path / "file"
     blocked.write_text("")
-    code = "from spaseq.language.parser import parse_group; print(len(parse_group('{ ?s ?p ?o }').elements))"
+    code = "from spaseq.language.reading.parser import parse_group as p; print(len(p('{?s ?p ?o}').elements))"
     root = str(Path(__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -467,7 +467,7 @@ def test_it_works_without_a_place_for_its_cache(tmp_path: Path) -> None:
 
 
 def test_the_cache_is_used(tmp_path: Path) -> None:
-    code = "from spaseq.language.parser import parse_group; parse_group('{ }')"
+    code = "from spaseq.language.reading.parser import parse_group; parse_group('{ }')"
     root = str(Path(__file__).parents[2])
     for _ in range(2):
         env = {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": root}

@@ -12,7 +12,7 @@ import pytest
 from spaseq.errors import QueryMeaningError
 from spaseq.language import checked, prepare
 from spaseq.language import syntax as s
-from spaseq.language.parser import parse, parse_group
+from spaseq.language.reading.parser import parse, parse_group
 from spaseq.language.scope import variables
 from tests.language.marked import asked
 

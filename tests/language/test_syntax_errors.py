@@ -6,7 +6,7 @@ import pytest
 
 from spaseq.errors import QuerySyntaxError, SpaseqError
 from spaseq.language import prepare
-from spaseq.language.parser import parse, parse_group
+from spaseq.language.reading.parser import parse, parse_group
 from tests.language.marked import HEAD, asked, assert_points_at, place
 
 

@@ -10,15 +10,15 @@ from pyoxigraph import Literal
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
-from spaseq.gpm.solutions import Solutions
-from spaseq.matching.by_columns import ByColumns
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.evaluator import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Matcher
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Row
 from spaseq.matching.reference import Reference
 from spaseq.matching.runs.evaluator import Runs
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.random_sequences import STREAMS, Query, Sample, Step, exists
 

@@ -12,14 +12,14 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Stamp
-from spaseq.language.parser import parse
+from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.host import Matcher
 from spaseq.matching.model import Bounds, Evaluator, Occurrence
 from spaseq.matching.parameterized.evaluator import Parameterized
 from spaseq.matching.parameterized.query import obstacles
 from spaseq.matching.reference import Reference
-from spaseq.terms import Dictionary, Term
+from spaseq.terms.dictionary import Dictionary, Term
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, shown
 

@@ -26,15 +26,15 @@ from spaseq.errors import QueryError, SpaseqWarning
 from spaseq.events import Stamp
 from spaseq.language import checked
 from spaseq.language import syntax as s
+from spaseq.language.checking.sequences import inside
 from spaseq.language.printer import print_sequence
 from spaseq.language.scope import references
-from spaseq.language.sequence_checks import inside
 from spaseq.matching.context import Context
-from spaseq.matching.kernel.tables import obstacles
+from spaseq.matching.kernel.tables.compiled import obstacles
 from spaseq.matching.model import Bounds, Occurrence, Solution
 from spaseq.matching.obstacles import Feature, features
 from spaseq.matching.runs.program import Program
-from spaseq.terms import Dictionary, Term
+from spaseq.terms.dictionary import Dictionary, Term
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _MATH = "http://www.w3.org/2005/xpath-functions/math#"

@@ -19,7 +19,7 @@ from spaseq.matching.enumeration import memory
 from spaseq.matching.enumeration.evaluator import Enumeration
 from spaseq.matching.enumeration.fits import obstacles
 from spaseq.matching.model import Bounds, Occurrence
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, by_kernel, by_reference
 from tests.matching.random_sequences import Query, pattern_of, random_sample

@@ -15,22 +15,22 @@ from pyoxigraph import Literal
 
 import spaseq
 from spaseq._jit import kernel as compiled
-from spaseq.gpm.expressions import ExpressionError, compile_value
-from spaseq.language.parser import parse_group
+from spaseq.gpm.expressions.compiled import ExpressionError, compile_value
+from spaseq.language.reading.parser import parse_group
 from spaseq.language.syntax import Expression, Filter, Unary
-from spaseq.matching.kernel import _kernel_memo as memo
-from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.conditions import _kernel_memo as memo
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions._kernel_machine import holds
+from spaseq.matching.conditions._kernel_values import pointer
+from spaseq.matching.conditions.lookups import Lookups
+from spaseq.matching.conditions.numbers import Numbers
+from spaseq.matching.conditions.postfix import Site, steps
+from spaseq.matching.conditions.programs import Programs
+from spaseq.matching.conditions.sections import Sections
 from spaseq.matching.kernel import evaluator as kernel
 from spaseq.matching.kernel import memory as kernel_memory
-from spaseq.matching.kernel._kernel_machine import holds
-from spaseq.matching.kernel._kernel_values import pointer
-from spaseq.matching.kernel.conditions import Site, steps
-from spaseq.matching.kernel.lookups import Lookups
-from spaseq.matching.kernel.numbers import Numbers
-from spaseq.matching.kernel.programs import Programs
-from spaseq.matching.kernel.sections import Sections
 from spaseq.matching.lazy.evaluator import Lazy
-from spaseq.terms import Dictionary, Term
+from spaseq.terms.dictionary import Dictionary, Term
 from tests.matching.kernel_cases import Yields, by_kernel, by_reference, difference
 from tests.matching.lazy_cases import random_lazy_query
 from tests.matching.random_sequences import (

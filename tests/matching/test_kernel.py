@@ -15,16 +15,16 @@ from pyoxigraph import Literal
 from spaseq.automaton.normal import normalise
 from spaseq.errors import SpaseqWarning
 from spaseq.events import Stamp
-from spaseq.language.parser import parse
+from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import choose
-from spaseq.matching.kernel import _kernel_memory as mem
+from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.replay import Replay
-from spaseq.matching.kernel.tables import obstacles
+from spaseq.matching.kernel.tables.compiled import obstacles
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.obstacles import in_words
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.matching.kernel_cases import batches, by_kernel, by_runs, whole
 from tests.matching.random_sequences import Sample, random_query, random_sample
 from tests.matching.test_vectors import run

@@ -9,10 +9,10 @@ from pyoxigraph import Literal
 
 from spaseq.matching.context import Context
 from spaseq.matching.kernel.evaluator import Kernel
-from spaseq.matching.kernel.tables import obstacles
+from spaseq.matching.kernel.tables.compiled import obstacles
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import Obstacle
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, by_kernel, by_runs, whole
 from tests.matching.random_sequences import pattern_of, random_query, random_sample

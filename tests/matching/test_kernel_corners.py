@@ -17,7 +17,7 @@ from spaseq.matching.host import Matcher
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.reference import Reference
-from spaseq.terms import Dictionary, Term
+from spaseq.terms.dictionary import Dictionary, Term
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, shown
 from tests.matching.random_sequences import pattern_of

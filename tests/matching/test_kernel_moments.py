@@ -7,11 +7,11 @@ import pytest
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.events import Stamp
-from spaseq.matching.kernel import _kernel_values as v
-from spaseq.matching.kernel.numbers import Numbers
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions.numbers import Numbers
 from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.model import Bounds, Occurrence
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.matching.test_kernel import count, made
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from spaseq.matching.kernel import _kernel_memory as mem
+from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.model import Bounds
 from tests.matching.blocks import singly

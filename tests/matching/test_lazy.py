@@ -15,7 +15,7 @@ from hypothesis import given
 
 from spaseq.automaton.normal import normalise
 from spaseq.errors import SpaseqWarning
-from spaseq.language.parser import parse
+from spaseq.language.reading.parser import parse
 from spaseq.matching.lazy import memory
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.tables import fits

@@ -9,8 +9,8 @@ import pytest
 from pyoxigraph import Literal
 
 from spaseq.events import Stamp
+from spaseq.matching.conditions.derived import split
 from spaseq.matching.context import Context
-from spaseq.matching.kernel.derived import split
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy import memory
 from spaseq.matching.lazy.demands import demands
@@ -19,7 +19,7 @@ from spaseq.matching.lazy.order import chain_order, is_better
 from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.tables import fits
 from spaseq.matching.model import Bounds, Occurrence
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, by_runs, whole
 from tests.matching.lazy_cases import random_lazy_query
@@ -128,13 +128,14 @@ def test_what_must_not_be_does_not_see_what_comes_later(between: int) -> None:
     assert stream.push([("A", 0), ("B", 0), ("C", 0), ("D", 0)], m={"B": between, "D": 1}) == []
 
 
-def test_an_operand_of_all_is_found_by_itself_first() -> None:
-    """What it may bind itself, but has not yet, the others cannot give it: an error, and no match."""
+def test_an_operand_of_all_hears_the_others_also_of_what_it_binds_later_itself() -> None:
+    """Operands are matched in their joint context, whatever the order of events: here A and C have D's ?m."""
     query = text("ALL(A : C, D)", {"A": "?m > 0"})
     for name in "CD":
         query = query.replace(f"?k{name} . ", f"?k{name} . [] :m ?m . ")
     assert fits(pattern_of(query)) is None
-    assert Stream(query, 10).push([("D", 0), ("A", 0), ("C", 0)], m={"C": 1, "D": 1}) == []
+    assert Stream(query, 10).push([("D", 0), ("A", 0), ("C", 0)], m={"C": 1, "D": 1}) == [[0, 1, 2]]
+    assert Stream(query, 10).push([("D", 0), ("A", 0), ("C", 0)], m={"C": 0, "D": 0}) == []
 
 
 def test_tables_decide_what_operands_of_all_ask_of_each_other() -> None:

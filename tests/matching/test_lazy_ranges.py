@@ -12,13 +12,13 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.engine import Engine
 from spaseq.language.syntax import Filter
-from spaseq.matching.kernel.conditions import Site, steps
+from spaseq.matching.conditions.postfix import Site, steps
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy import memory
 from spaseq.matching.lazy.ranges import LEAST, MOST, ranges
 from spaseq.matching.model import Bounds
-from spaseq.terms import Term
-from spaseq.values import XSD
+from spaseq.terms.dictionary import Term
+from spaseq.terms.values import XSD
 from tests.matching.kernel_cases import by_runs, whole
 from tests.matching.random_sequences import ODD, PLAIN, TIMES, Query, Sample, pattern_of, random_sample
 from tests.matching.test_fuzz import seeds, unshrunk

@@ -18,14 +18,14 @@ from pyoxigraph import Literal
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import AnyOrder, Both, walk
 from spaseq.events import Stamp
-from spaseq.language.parser import parse
+from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_events
-from spaseq.matching.kernel import _kernel_memory as mem
 from spaseq.matching.kernel import memory as kernel_memory
+from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.ordered import memory, simulation
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.ordered import Letters, evaluator_of, query
 from tests.conftest import examples
 from tests.matching.kernel_cases import Yields, difference, whole

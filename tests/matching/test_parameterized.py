@@ -15,14 +15,14 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.errors import SpaseqWarning
 from spaseq.events import Stamp
-from spaseq.language.parser import parse
+from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_events
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.obstacles import Obstacle, in_words
 from spaseq.matching.parameterized.evaluator import Parameterized
 from spaseq.matching.parameterized.query import compile_query, obstacles
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, shown
 from tests.matching.parameterized_cases import (

@@ -8,7 +8,7 @@ import pytest
 
 from spaseq.engine import Engine
 from spaseq.errors import EngineError
-from spaseq.language.parser import parse
+from spaseq.language.reading.parser import parse
 from spaseq.matching.evaluators import check, choose
 from spaseq.matching.plan import explain
 from tests.matching.random_sequences import pattern_of

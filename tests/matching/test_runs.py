@@ -11,13 +11,13 @@ from pyoxigraph import Literal
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom
 from spaseq.events import Stamp
-from spaseq.language.parser import parse
+from spaseq.language.reading.parser import parse
 from spaseq.matching import evaluators
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence
 from spaseq.matching.runs.machine import Machine
 from spaseq.matching.runs.state import Wait
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 
 class Counting(Context):

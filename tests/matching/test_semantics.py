@@ -379,6 +379,28 @@ def test_a_filter_on_one_side_of_an_and_asks_only_where_it_is_taken(evaluator: s
     assert found(text, "a1 b2 a3 c4", evaluator=evaluator) == ["a1b2"]
 
 
+@pytest.mark.parametrize(
+    ("sequence", "expected"),
+    [("(A | B) & C", ["a1T.c1"]), ("ALL((A | B), C)", ["a1T.c1", "T.c1a3"])],
+)
+def test_a_filter_on_one_side_reads_what_another_operand_binds_whatever_other_sides_bind(
+    evaluator: str, sequence: str, expected: list[str]
+) -> None:
+    """``?m`` is bound on B's side, too, which is not taken where A is."""
+    gpms = {"A": "FILTER(?m = :x)", "B": "?b :k ?m", "C": "?c :k ?m"}
+    text = query(sequence, gpms=gpms, streams=["S", "T"])
+    assert found(text, "S.a1 T.c1/x S.a3 T.c3/y", evaluator=evaluator) == expected
+
+
+def test_a_filter_in_all_reads_what_another_operand_binds_although_its_own_binds_it_later(
+    evaluator: str,
+) -> None:
+    gpms = {"A": "FILTER(?m = :x)", "C": "?c :k ?m", "D": "?d :k ?m"}
+    text = query("ALL(A : C, D)", gpms=gpms)
+    assert found(text, "d1/x a2 c3/x", evaluator=evaluator) == ["d1a2c3"]
+    assert found(text, "d1/y a2 c3/y", evaluator=evaluator) == []
+
+
 def test_where_filters_apply_as_soon_as_their_variables_are_bound(evaluator: str) -> None:
     """So they decide what is relevant, just as a correlated filter does."""
     text = query("A ; B", where="FILTER(?bv < ?av)")

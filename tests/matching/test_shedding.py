@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,9 @@ from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.fits import obstacles
-from spaseq.terms import Dictionary
+from spaseq.matching.shedding.overload import Overload
+from spaseq.terms.dictionary import Dictionary
+from tests.benchmarks import sharp
 from tests.conftest import examples
 from tests.matching.kernel_cases import by_kernel, by_reference
 from tests.matching.random_sequences import Sample, random_query, random_sample
@@ -68,3 +71,23 @@ def test_a_bound_that_is_not_met_changes_nothing(seed: int) -> None:
         sample = replace(random_sample(rng, query, 9), drops=frozenset())
         effort = Effort(1e9, Pool(2**40), clock=WorkClock(1.0))
         assert shedding(sample, effort) == by_kernel(sample)
+
+
+def test_of_a_bound_so_much_is_used_as_events_can_be_foreseen() -> None:
+    even, uneven = Overload(1.0), Overload(1.0)
+    for look in range(400):
+        even.measure(8, 8 * 0.5, 100.0, 1.0)
+        uneven.measure(8, 8 * (0.9 if look // 8 % 2 else 0.1), 100.0, 1.0)
+    assert 0.9 < even.most < 1.0
+    assert uneven.most < 0.8
+
+
+@pytest.mark.slow
+def test_what_is_kept_matters_more_than_what_lots_keep_and_the_bound_holds() -> None:
+    stream = sharp.Stream(1_000, 2.5, seed=2)
+    whole = sharp.run("Q3", stream, None)
+    bound = 0.5 * float(whole.latency.mean())
+    ours, lots = (sharp.run("Q3", stream, bound, p) for p in (Policy.SHARP, Policy.RANDOM_STATE))
+    assert ours.matches | lots.matches <= whole.matches
+    assert len(ours.matches) > 1.5 * len(lots.matches)
+    assert np.quantile(ours.latency, 0.99) <= 1.1 * bound

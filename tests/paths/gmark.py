@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pyoxigraph import NamedNode, Quad, Store
 
-from spaseq.paths.expression import Alternative, NodeTest, Repeat, Sequence, Step, show
-from spaseq.paths.expression import Path as PathExpression
+from spaseq.paths.language.expression import Alternative, NodeTest, Repeat, Sequence, Step, show
+from spaseq.paths.language.expression import Path as PathExpression
 from tests.paths.naive import Triple
 
 _CONJUNCT = re.compile(r"\?x\d+\s+(\S+)\s+\?x\d+ \.")

@@ -19,9 +19,9 @@ import numpy as np
 from pyoxigraph import NamedNode
 
 from spaseq.paths import KnowledgeGraph, load
-from spaseq.paths._kernel import Nodes
-from spaseq.paths.names import Names
-from spaseq.paths.prefixes import Prefixes, walk
+from spaseq.paths.graph.names import Names
+from spaseq.paths.retrieval.prefixes import Prefixes, walk
+from spaseq.paths.search._kernel import Nodes
 
 BASE = "http://example.org/"
 

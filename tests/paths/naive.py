@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from pyoxigraph import NamedNode
 
-from spaseq.paths.expression import Alternative, NodeTest, Path, Repeat, Sequence, Step
-from spaseq.terms import Term
+from spaseq.paths.language.expression import Alternative, NodeTest, Path, Repeat, Sequence, Step
+from spaseq.terms.dictionary import Term
 
 Triple = tuple[Term, NamedNode, Term]
 Relation = frozenset[tuple[Term, Term]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
-from spaseq.paths.expression import Alternative, Condition, NodeTest, Path, Repeat, Sequence, Step
+from spaseq.paths.language.expression import Alternative, Condition, NodeTest, Path, Repeat, Sequence, Step
 from tests.paths.naive import Triple
 
 PREDICATES = tuple(NamedNode(f"urn:{letter}") for letter in "abc")

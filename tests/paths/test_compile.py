@@ -11,11 +11,11 @@ from spaseq.automaton.pattern import Atom
 from spaseq.automaton.show import show
 from spaseq.errors import QueryMeaningError
 from spaseq.language.printer import print_group
-from spaseq.paths.compile import Compiled, compile_path
 from spaseq.paths.explain import explain
-from spaseq.paths.expression import Expression, Path, Step
-from spaseq.paths.moves import moves
-from spaseq.paths.parser import parse
+from spaseq.paths.language.compile import Compiled, compile_path
+from spaseq.paths.language.expression import Expression, Path, Step
+from spaseq.paths.language.parser import parse
+from spaseq.paths.language.transitions import moves
 from tests.paths.strategies import paths
 
 PREFIXES = {"": "http://example.org/"}

@@ -7,7 +7,7 @@ from hypothesis import given
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.errors import QuerySyntaxError
-from spaseq.paths.expression import (
+from spaseq.paths.language.expression import (
     Alternative,
     Condition,
     NodeTest,
@@ -19,7 +19,7 @@ from spaseq.paths.expression import (
     inverse,
     show,
 )
-from spaseq.paths.parser import parse, parse_term
+from spaseq.paths.language.parser import parse, parse_term
 from tests.paths.strategies import paths
 
 PREFIXES = {"": "http://example.org/", "foaf": "http://xmlns.com/foaf/0.1/"}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode, QuerySolutions
 
-from spaseq.interop import from_rdflib
 from spaseq.paths import load
-from spaseq.terms import Term
+from spaseq.terms.dictionary import Term
+from spaseq.terms.interop import from_rdflib
 from tests.paths.gmark import PREFIXES, as_sparql, expressions, store, triples
 
 #: From and to so many nodes of each expression.

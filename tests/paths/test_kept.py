@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 import spaseq.paths
 from spaseq.cli import app
 from spaseq.errors import KnowledgeError
-from spaseq.language.source import Source
+from spaseq.language.reading.source import Source
 from spaseq.paths import KnowledgeGraph, load
-from spaseq.paths.expression import Expression
-from spaseq.paths.kept.file import VERSION
+from spaseq.paths.graph.saved.file import VERSION
+from spaseq.paths.language.expression import Expression
 from tests.conftest import examples
 from tests.paths.strategies import ends, graphs, paths
 
@@ -92,7 +92,7 @@ def test_terms_of_all_sorts(tmp_path: Path) -> None:
 def test_lines_and_their_blank_nodes(tmp_path: Path) -> None:
     """The compiled scanner's, whose blank nodes have no names until one asks."""
     path = tmp_path / "kb.nt"
-    import spaseq.sources._fast  # so that small files are read by it, too
+    import spaseq.sources.scan.fast  # so that small files are read by it, too
 
     path.write_text("_:x <urn:p> _:y .\n_:y <urn:p> <urn:a> .\n")
     graph = load(path)
@@ -214,7 +214,7 @@ def test_another_version(built: Path) -> None:
 
 def test_numbers_out_of_bounds_with_right_checksums(built: Path) -> None:
     """What another program has written."""
-    from spaseq.paths.kept.file import mapped, write_whole
+    from spaseq.paths.graph.saved.file import mapped, write_whole
 
     file = mapped(built)
     for name in ("edges.s", "targets", "node_ids", "node_of", "table.slots", "edges.begins"):

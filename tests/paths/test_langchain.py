@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from spaseq.paths import load, retrieve
+from spaseq.paths import retrieve
+from tests.paths.planned import GRAPH, PATHS, QUESTION, TEXTS, TOPICS
 
 pytest.importorskip("langchain_core", reason="LangChain is not installed: pip install 'spaseq[langchain]'")
 
@@ -20,23 +21,6 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import ValidationError
 
 from spaseq.paths.langchain import SpaseqRetriever
-
-GRAPH = load(
-    [
-        ("urn:film:Kismet", "urn:starred", "urn:person:Edward_Arnold"),
-        ("urn:film:Kismet", "urn:directed_by", "urn:person:William_Dieterle"),
-        ("urn:film:Kismet", "urn:release_year", "1944"),
-        ("urn:film:Meet_Nero_Wolfe", "urn:starred", "urn:person:Edward_Arnold"),
-        ("urn:film:Meet_Nero_Wolfe", "urn:directed_by", "urn:person:Herbert_Biberman"),
-        ("urn:person:Edward_Arnold", "urn:alias", "Schneider"),
-    ]
-)
-QUESTION = "Who directed the films with Edward Arnold?"
-TOPICS, PATHS = '["Edward Arnold"]', '[["^starred", "directed_by"]]'
-TEXTS = [
-    "Edward Arnold ← starred ← Kismet → directed by → William Dieterle",
-    "Edward Arnold ← starred ← Meet Nero Wolfe → directed by → Herbert Biberman",
-]
 
 
 def retriever(*answers: str, **options: Any) -> SpaseqRetriever:

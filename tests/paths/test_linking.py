@@ -14,7 +14,7 @@ import spaseq.paths
 from spaseq.cli import app
 from spaseq.errors import QueryError
 from spaseq.paths import KnowledgeGraph, load, retrieve
-from spaseq.paths.linking.index import Index, key
+from spaseq.paths.graph.linking.index import Index, key
 from tests.conftest import examples
 
 KB = """

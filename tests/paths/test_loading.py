@@ -11,7 +11,8 @@ import rdflib
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.errors import KnowledgeError
-from spaseq.paths import KnowledgeGraph, load, loading
+from spaseq.paths import KnowledgeGraph, load
+from spaseq.paths.graph import loading
 
 TURTLE = """@prefix : <http://example.org/> .
 :a :knows :b, [ :name "x" ] . :b :age 7 .

@@ -94,7 +94,12 @@ def test_the_same_as_dictionaries_of_sets(hops: int, data: Path, graph: Knowledg
 def test_retrieval_finds_the_same(hops: int, data: Path, graph: KnowledgeGraph, known: Index) -> None:
     for question in questions(data, hops)[::500]:
         found = retrieve(
-            graph, [question.relations], entity(question.topic), 10**6, budget=Budget(paths=None)
+            graph,
+            [question.relations],
+            entity(question.topic),
+            10**6,
+            budget=Budget(paths=None),
+            returning=False,
         )
         ends = {ranked.path.nodes[-1] for ranked in found}
         assert ends == {graph.node(entity(name)) for name in follow(known, question)}

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from pyoxigraph import NamedNode, QuerySolutions
 
 from spaseq.paths import Path as FoundPath
-from spaseq.paths import load, middle, pairs, search
+from spaseq.paths import load
 from spaseq.paths.explain import explain
-from spaseq.paths.expression import Alternative, Expression, Path, Repeat, Sequence, Step, show
-from spaseq.paths.parser import parse
+from spaseq.paths.language.expression import Alternative, Expression, Path, Repeat, Sequence, Step, show
+from spaseq.paths.language.parser import parse
+from spaseq.paths.search import middle, pairs
+from spaseq.paths.search import paths as search
 from tests.paths.gmark import as_sparql, store
 from tests.paths.naive import Triple
 from tests.paths.strategies import ends, graphs, paths

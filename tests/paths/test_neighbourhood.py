@@ -146,7 +146,7 @@ def test_equal_to_walking(edges: list[tuple[str, str, str]], topics: set[str], h
     assert lengths == sorted(lengths)
     if len(here) == 1:
         for path in found.paths[:5]:
-            walked = retrieve(graph, [path.relations], here[0], 1000, mode="WALK")
+            walked = retrieve(graph, [path.relations], here[0], 1000, mode="WALK", returning=False)
             ends = {ranked.path.nodes[-1] for ranked in walked}
             assert len(ends) == path.count
             assert set(path.examples) <= ends

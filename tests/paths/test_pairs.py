@@ -13,14 +13,16 @@ from pyoxigraph import NamedNode, Quad, QuerySolutions, Store
 
 import spaseq
 from spaseq.errors import QueryMeaningError
-from spaseq.interop import from_rdflib
 from spaseq.limits import Limits
-from spaseq.paths import KnowledgeGraph, Pairs, load, pairs, reach, snapshot, workspace
+from spaseq.paths import KnowledgeGraph, Pairs, load
 from spaseq.paths.explain import explain
-from spaseq.paths.expression import Expression, Path
-from spaseq.paths.memory import Memory
-from spaseq.paths.parser import parse
-from spaseq.terms import Term
+from spaseq.paths.graph import snapshot
+from spaseq.paths.language.expression import Expression, Path
+from spaseq.paths.language.parser import parse
+from spaseq.paths.search import pairs, reach, workspace
+from spaseq.paths.search.memory import Memory
+from spaseq.terms.dictionary import Term
+from spaseq.terms.interop import from_rdflib
 from tests.paths.gmark import as_sparql
 from tests.paths.naive import Triple, nodes_of, relation
 from tests.paths.strategies import ends, graphs, paths, sparql_paths

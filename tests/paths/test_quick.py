@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
 from spaseq.errors import QuerySyntaxError
-from spaseq.language.source import Source
-from spaseq.paths import parser
-from spaseq.paths.expression import Path, show
-from spaseq.paths.parser import parse, parse_term
-from spaseq.paths.quick import read_name_quickly, read_quickly
+from spaseq.language.reading.source import Source
+from spaseq.paths.language import parser
+from spaseq.paths.language.expression import Path, show
+from spaseq.paths.language.parser import parse, parse_term
+from spaseq.paths.language.quick import read_name_quickly, read_quickly
 from tests.paths.strategies import paths
 
 PREFIXES = {"": "urn:", "x": "http://example.org/", "é.ß": "urn:e:", "a": "urn:of-a:", "no": "not an IRI "}

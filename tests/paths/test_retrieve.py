@@ -13,7 +13,7 @@ import rdflib
 
 from spaseq.errors import QueryMeaningError, RetrievalError
 from spaseq.paths import Budget, KnowledgeGraph, Retrieval, load, retrieve
-from spaseq.paths.ranking import cosine, count_tokens, hashed_words
+from spaseq.paths.retrieval.ranking import cosine, count_tokens, hashed_words
 
 BASE = "http://example.org/"
 TURTLE = f"""
@@ -287,3 +287,22 @@ def test_the_same_again(films: KnowledgeGraph) -> None:
 
     assert len(once()) > 5
     assert once() == once()
+
+
+def test_the_text_has_labels_but_not_their_edges() -> None:
+    label = "http://www.w3.org/2000/01/rdf-schema#label"
+    graph = load(
+        [("urn:f", label, '"Kismet"@en'), ("urn:f", label, '"Kismet (Film)"@de'), ("urn:f", "urn:of", "1944")]
+    )
+    found = retrieve(graph, ["."], "<urn:f>")
+    assert len(found) == len(found.triples) == 3
+    assert sorted(found.text().splitlines()) == ["(Kismet, label, Kismet (Film))", "(Kismet, of, 1944)"]
+
+
+def test_paths_come_back_to_the_topic_unless_told_otherwise() -> None:
+    graph = load([("urn:film", "urn:directed_by", "urn:she"), ("urn:film", "urn:starred", "urn:she")])
+    plan = ["directed_by", "^starred"]
+    assert [ranked.text for ranked in retrieve(graph, [plan], "<urn:film>")] == [
+        "film → directed by → she ← starred ← film"
+    ]
+    assert len(retrieve(graph, [plan], "<urn:film>", returning=False)) == 0

@@ -23,7 +23,7 @@ from spaseq.paths import (
     retrieve,
     retrieve_many,
 )
-from spaseq.paths.ranking import hashed_words
+from spaseq.paths.retrieval.ranking import hashed_words
 from tests.conftest import examples
 
 FILMS = [

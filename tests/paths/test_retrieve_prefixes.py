@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq.paths import KnowledgeGraph, load
-from spaseq.paths.expression import Expression, NodeTest, Path, endless, read
-from spaseq.paths.modes import Mode
-from spaseq.paths.parser import parse
-from spaseq.paths.prefixes import Prefixes, Walks, walk
-from spaseq.terms import Term
+from spaseq.paths.language.expression import Expression, NodeTest, Path, endless, read
+from spaseq.paths.language.modes import Mode
+from spaseq.paths.language.parser import parse
+from spaseq.paths.retrieval.prefixes import Prefixes, Walks, walk
+from spaseq.terms.dictionary import Term
 from tests.paths.naive import Triple, Walk, matching, nodes_of, walks
 from tests.paths.strategies import graphs, paths
 

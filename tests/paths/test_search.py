@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from spaseq.errors import QueryMeaningError
 from spaseq.paths import KnowledgeGraph, load
 from spaseq.paths import Path as FoundPath
-from spaseq.paths.expression import Expression, Path, endless
-from spaseq.paths.parser import parse
-from spaseq.terms import Term
+from spaseq.paths.language.expression import Expression, Path, endless
+from spaseq.paths.language.parser import parse
+from spaseq.terms.dictionary import Term
 from tests.paths.naive import Triple, Walk, matching, nodes_of, walks
 from tests.paths.strategies import graphs, paths
 

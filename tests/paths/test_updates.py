@@ -15,9 +15,9 @@ from pyoxigraph import Triple as Nested
 import spaseq.paths
 from spaseq.errors import KnowledgeError
 from spaseq.paths import KnowledgeGraph, load
-from spaseq.paths.expression import Path
-from spaseq.paths.kept.graph import check_file
-from spaseq.paths.updates import merging
+from spaseq.paths.graph.saved.graph import check_file
+from spaseq.paths.graph.updates import merging
+from spaseq.paths.language.expression import Path
 from tests.paths.naive import Triple, nodes_of, relation
 from tests.paths.strategies import graphs, paths
 from tests.paths.test_pairs import answers

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from spaseq.interop import from_rdflib
 from spaseq.language.printer import print_path
 from spaseq.language.syntax import Group, SubSelect, TriplePattern, Triples, Var
 from spaseq.paths import KnowledgeGraph, load
-from spaseq.terms import Term
+from spaseq.terms.dictionary import Term
+from spaseq.terms.interop import from_rdflib
 from tests.gpm.w3c import Case, cases
 
 Row = frozenset[tuple[str, Term]]

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
 from spaseq.errors import LimitError, QuerySyntaxError
-from spaseq.interop import from_rdflib
 from spaseq.limits import Limits
 from spaseq.paths import load
-from spaseq.paths.expression import Expression, Path
-from spaseq.paths.parser import parse
-from spaseq.paths.updates import watching
-from spaseq.terms import Term
+from spaseq.paths.graph.updates import watching
+from spaseq.paths.language.expression import Expression, Path
+from spaseq.paths.language.parser import parse
+from spaseq.terms.dictionary import Term
+from spaseq.terms.interop import from_rdflib
 from tests.paths.naive import Triple
 from tests.paths.strategies import ends, graphs, paths
 from tests.paths.test_pairs import expected
@@ -102,7 +102,7 @@ def test_through_a_window(
 
 
 def test_what_the_window_left_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spaseq.paths.updates.watching._FEW", 10)
+    monkeypatch.setattr("spaseq.paths.graph.updates.watching._FEW", 10)
     graph = load([])
     watch = graph.watch("<urn:p>+", window=5)
     sizes = []
@@ -139,7 +139,7 @@ def test_a_limit_ends_a_watch_and_an_interrupt_does_not(monkeypatch: pytest.Monk
 
 
 def test_what_nobody_asks_for_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spaseq.paths.updates.watching._MOST_TOLD", 5)
+    monkeypatch.setattr("spaseq.paths.graph.updates.watching._MOST_TOLD", 5)
     graph = load([], limits=Limits(pending_matches=20))
     watch = graph.watch("<urn:p>")
     for i in range(20):

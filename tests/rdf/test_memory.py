@@ -9,8 +9,8 @@ import pytest
 from rdflib import Dataset
 
 import spaseq
-from spaseq.interop import to_rdflib
 from spaseq.rdf import connect, register
+from spaseq.terms.interop import to_rdflib
 from tests.rdf import trades
 from tests.rdf.trades import CONSTRUCTED, PREFIXED, TRADES, E, default_graph
 

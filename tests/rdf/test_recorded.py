@@ -16,7 +16,7 @@ from rdflib.query import Result
 import spaseq
 from spaseq.rdf import SpaseqResult, prepare
 from spaseq.sources import SourceOptions, open_source
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.rdf import trades
 from tests.rdf.trades import (
     CONSTRUCTED,

@@ -19,7 +19,7 @@ from spaseq.matching.model import bounds
 from spaseq.rdf import register
 from spaseq.rdf._quads import QuadStore
 from spaseq.rdf.window import Recent
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 from tests.rdf import trades
 from tests.rdf.trades import PREFIXED, TRADES, E, default_graph
 

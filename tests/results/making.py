@@ -10,11 +10,11 @@ import pyoxigraph as ox
 from rdflib.term import URIRef
 
 from spaseq.events import BatchBuilder, Clock, microseconds
-from spaseq.interop import RdflibTerm, from_rdflib
 from spaseq.language import syntax as s
 from spaseq.results import writer
 from spaseq.results.match import Event, Match, Shown, event
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.interop import RdflibTerm, from_rdflib
 
 EX = "http://example.org/"
 STREAM = ox.NamedNode(EX + "stream")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import spaseq
-from spaseq.interop import from_rdflib
+from spaseq.terms.interop import from_rdflib
 from tests.results.test_lines import FORMS, found
 
 TABLE = pa.table({"at": range(40), "id": range(40), "kind": ["a", "b", "c", "d"] * 10, "n": [3, 7] * 20})

@@ -11,8 +11,8 @@ from rdflib import BNode
 
 import spaseq
 from spaseq.results import writer
-from spaseq.results._json import line_of
 from spaseq.results.batch import MatchBatch
+from spaseq.results.writers._json import line_of
 
 STREAM = "http://example.org/s"
 PREFIX = "PREFIX : <http://example.org/>\n"

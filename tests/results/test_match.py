@@ -10,9 +10,9 @@ import pytest
 from rdflib.term import Literal, URIRef
 
 import spaseq
-from spaseq.interop import from_rdflib, to_rdflib
 from spaseq.results.match import Match, Shown
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.interop import from_rdflib, to_rdflib
 from tests.results.making import EX, match, query, select
 from tests.streams import NS, letters
 from tests.streams import query as letter_query

@@ -17,9 +17,9 @@ from rdflib.query import Result
 from rdflib.term import BNode, Literal, URIRef, Variable
 
 from spaseq.events import EventBatch
-from spaseq.interop import RdflibTerm, from_rdflib
 from spaseq.language import syntax as s
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.interop import RdflibTerm, from_rdflib
 
 from .making import EX, match, query, select, written
 

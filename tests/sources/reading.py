@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spaseq.events import Clock, EventBatch
 from spaseq.sources import GENERATED_AT, BadEvent, SourceOptions, open_source, parse_source
-from spaseq.terms import UNBOUND, Dictionary
+from spaseq.terms.dictionary import UNBOUND, Dictionary
 
 STREAM = ox.NamedNode("http://example.org/stream")
 XSD = "http://www.w3.org/2001/XMLSchema#"

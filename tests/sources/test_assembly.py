@@ -7,8 +7,10 @@ from itertools import permutations
 import pytest
 
 from spaseq.events import Clock
-from spaseq.sources import _assemble, _delivered, open_source, parse_source
-from spaseq.terms import Dictionary
+from spaseq.sources import open_source, parse_source
+from spaseq.sources.assembly import assemble as _assemble
+from spaseq.sources.assembly import delivered as _delivered
+from spaseq.terms.dictionary import Dictionary
 
 from .reading import PREFIXES, STREAM, Reading, Trickle, read
 

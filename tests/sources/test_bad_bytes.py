@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq.errors import BadEventError
-from spaseq.sources import BadEvent, SourceOptions, _bytes, open_source, turtle
-from spaseq.terms import Dictionary
+from spaseq.sources import BadEvent, SourceOptions, _bytes, open_source
+from spaseq.sources.formats import turtle
+from spaseq.terms.dictionary import Dictionary
 
 from .reading import PREFIXES, STREAM, Sample, Trickle, pieces, read, samples
 

@@ -12,7 +12,7 @@ from rdflib import Graph, URIRef
 from spaseq.errors import SourceError
 from spaseq.sources import GENERATED_AT, SourceOptions, load_catalog, open_source
 from spaseq.sources._options import FORMATS
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 # pyshacl still uses what rdflib deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:Dataset:DeprecationWarning")
@@ -130,7 +130,7 @@ def test_an_entry_can_be_read(tmp_path: Path) -> None:
     [
         ("dcat:accessURL <data/ticks.nt> ;", "", "accessURL"),
         ("vocals:hasEndpoint [", "vocals:hasEndpoint [ dcat:accessURL <x.nt> ] , [", "2 values"),
-        ("<data/ticks.nt>", "<ws://example.org/s>", "not a file"),
+        ("<data/ticks.nt>", "<ftp://example.org/s>", "neither a file nor a URL of kafka"),
         ("spaseq:triplesPerEvent 2", "spaseq:triplesPerEvent 0", "triples='0'"),
         ("spaseq:triplesPerEvent 2", "dcat:mediaType <http://example.org/x>", "media type"),
         ("spaseq:triplesPerEvent 2", 'dcterms:format "rdfxml"', "unknown format"),

@@ -17,13 +17,16 @@ from hypothesis import strategies as st
 
 from spaseq.events import EventBatch, beyond_rdf11
 from spaseq.limits import Limits
-from spaseq.sources import BadEvent, SourceOptions, _assemble, _delivered, lines
-from spaseq.sources._assemble import GraphAssembler, TripleGroups
-from spaseq.sources._fast import FastLines, Quads
-from spaseq.sources._kernel import ODD as ODD_LINE
+from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import GENERATED_AT
-from spaseq.sources._sink import EventSink
-from spaseq.terms import UNBOUND, Dictionary
+from spaseq.sources.assembly import assemble as _assemble
+from spaseq.sources.assembly import delivered as _delivered
+from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
+from spaseq.sources.assembly.sink import EventSink
+from spaseq.sources.formats import lines
+from spaseq.sources.scan._kernel import ODD as ODD_LINE
+from spaseq.sources.scan.fast import FastLines, Quads
+from spaseq.terms.dictionary import UNBOUND, Dictionary
 from tests.conftest import examples
 
 from .reading import EX, STREAM, XSD, pieces
@@ -509,7 +512,7 @@ def test_fast_again_after_something_unusual(monkeypatch: pytest.MonkeyPatch, del
 
 
 def test_small_inputs_do_not_wait_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "spaseq.sources._fast", None)  # cannot be imported
+    monkeypatch.setitem(sys.modules, "spaseq.sources.scan.fast", None)  # cannot be imported
     text = _usual(6000)
     events, _, _ = _run(lines.read_lines, "nq", list(pieces(text, 1 << 16)), SourceOptions())
     assert len(events) == 6000

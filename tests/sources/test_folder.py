@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import spaseq
-from spaseq.results._json import line_of
+from spaseq.results.writers._json import line_of
 from tests.streams import NS, query
 
 TEXT = query("A ; B", "20 SECONDS")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from spaseq.limits import Limits
 from spaseq.sources import write_messages
-from spaseq.sources.messages import Message, split_messages
+from spaseq.sources.formats.messages import Message, split_messages
 
 from .reading import PREFIXES, Sample, Trickle, pieces, read, samples
 

@@ -10,7 +10,7 @@ from pyoxigraph import NamedNode
 from spaseq.errors import SourceError
 from spaseq.sources import SourceOptions, open_source, parse_source
 from spaseq.sources._options import FORMATS, resolve_format
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 from .reading import STREAM
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.sources import _assemble
+from spaseq.sources.assembly import assemble as _assemble
 
 from .reading import EX, PREFIXES, Sample, assert_same, integer, read, samples
 

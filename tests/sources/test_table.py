@@ -20,8 +20,8 @@ from spaseq import Engine, Limits, Source
 from spaseq.errors import SourceError
 from spaseq.events import Clock
 from spaseq.sources import open_source
-from spaseq.sources.table import Table
-from spaseq.terms import Dictionary
+from spaseq.sources.columns.table import Table
+from spaseq.terms.dictionary import Dictionary
 
 from .reading import EX, STREAM, Reading
 

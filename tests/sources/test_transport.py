@@ -15,7 +15,7 @@ import zstandard
 
 from spaseq.errors import SourceError
 from spaseq.sources import SourceOptions, open_source
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 from .reading import STREAM, Trickle, pieces, read
 

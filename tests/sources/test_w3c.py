@@ -10,10 +10,10 @@ import pytest
 
 from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions
-from spaseq.sources._sink import EventSink
-from spaseq.sources.lines import read_lines
-from spaseq.sources.turtle import read_turtle
-from spaseq.terms import Dictionary
+from spaseq.sources.assembly.sink import EventSink
+from spaseq.sources.formats.lines import read_lines
+from spaseq.sources.formats.turtle import read_turtle
+from spaseq.terms.dictionary import Dictionary
 
 from .reading import STREAM, pieces
 

@@ -1,4 +1,4 @@
-"""A stand-in for GraphFrames: what ``spaseq.spark.graphframes`` uses of it, by plain joins.
+"""A stand-in for GraphFrames: what ``spaseq.spark.paths.graphframes`` uses of it, by plain joins.
 
 Names, arguments and what columns mean are those of graphframes-py 0.12 (``test_spark_graphframes`` compares
 the signatures), and it is as strict where that could matter: edges have only the columns asked for, messages

@@ -10,7 +10,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from spaseq.spark import graphframes, session
+from spaseq.spark import graphframe, session
+from spaseq.spark.paths import graphframes
 from tests.spark.path_graphs import ENDS, EXPRESSIONS, PREFIXES, expected, graph, shown
 
 
@@ -24,7 +25,7 @@ def main(jars: str) -> None:
         g, _ = graph(number)
         sources, targets = ENDS[number % len(ENDS)]
         result["expected"].append(expected(g, expression, sources, targets))
-        frame = g.graphframe(spark)
+        frame = graphframe(spark, g)
         for way, longest in (("default", graphframes.SHORT), ("pregel", 0)):
             graphframes.SHORT = longest
             found = graphframes.path_pairs_of_graphframe(

@@ -10,7 +10,7 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, SparkSession
 
 import spaseq
-from spaseq.results._json import line_of
+from spaseq.results.writers._json import line_of
 from spaseq.spark import answer_messages, answers, derived, kafka_events, kafka_messages, matches, session
 from tests.spark.stages import comparable
 from tests.streams import NS, query

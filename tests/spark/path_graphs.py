@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, Phase, assume, settings
 from pyspark.sql import DataFrame
 
 import spaseq.paths
-from spaseq.interop import from_rdflib
-from spaseq.paths.compile import compile_path
-from spaseq.paths.expression import Expression, Path
-from spaseq.paths.moves import moves
+from spaseq.paths.language.compile import compile_path
+from spaseq.paths.language.expression import Expression, Path
+from spaseq.paths.language.transitions import moves
+from spaseq.terms.interop import from_rdflib
 from tests.paths.naive import Triple
 
 Ends = list[str] | None

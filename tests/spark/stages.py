@@ -14,13 +14,13 @@ import pyoxigraph as ox
 import spaseq
 from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.results._json import line_of
+from spaseq.results.writers._json import line_of
 from spaseq.sources import BadEvent
-from spaseq.spark._background import Local, ship
-from spaseq.spark._bucket import Bucket, Changes, State
-from spaseq.spark._job import Job, needs, pattern_of
-from spaseq.spark._passed_over import late_among
-from spaseq.spark._stateless import Passed, Piece, Stateless
+from spaseq.spark.background._background import Local, ship
+from spaseq.spark.stages._bucket import Bucket, Changes, State
+from spaseq.spark.stages._job import Job, needs, pattern_of
+from spaseq.spark.stages._stateless import Passed, Piece, Stateless
+from spaseq.spark.stages._times_only import late_among
 from tests.streams import NS, Letter
 
 BEGINNING = -(1 << 63)

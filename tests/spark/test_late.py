@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
+from spaseq.chunks.chunk import events_of
 from spaseq.events import BatchBuilder, Clock, concatenate
 from spaseq.sources import BadEvent
-from spaseq.spark._bucket import Bucket
-from spaseq.spark._chunk import events_of
-from spaseq.spark._job import Job
-from spaseq.spark._late import late_reason
-from spaseq.spark._passed_over import late_among, stamps
-from spaseq.terms import Dictionary
+from spaseq.spark.stages._bucket import Bucket
+from spaseq.spark.stages._job import Job
+from spaseq.spark.stages._late import late_reason
+from spaseq.spark.stages._times_only import late_among, stamps
+from spaseq.terms.dictionary import Dictionary
 from tests.conftest import examples
 from tests.spark.cases import queries, streams
 from tests.spark.running import without_n
@@ -65,7 +65,7 @@ def test_many_late_events_are_looked_up_once() -> None:
     """What GPMs asked of them is found by one pass over their solutions, not by one for each event."""
     text = query("A ; B", "9 SECONDS SLIDING", {n: f"?{n.lower()} :k ?k ." for n in "AB"}, partition="?k")
     pieces = Cluster(buckets=1).pieces(text, letters(" ".join(f"a{i}/k" for i in range(1, 60))))
-    with patch("spaseq.spark._late.events_of", wraps=events_of) as asked:
+    with patch("spaseq.spark.stages._late.events_of", wraps=events_of) as asked:
         bucket = Bucket(Job(text, Clock.TICKS, None, (0,), is_stream=True))
         told = [letter for piece in pieces for letter in bucket.add(piece.data, 1_000)]
     assert len(told) == 59

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from spaseq.events import Clock
 from spaseq.sources import BadEvent, SourceOptions
-from spaseq.spark import _messages
-from spaseq.spark._bucket import Bucket
-from spaseq.spark._job import Job
-from spaseq.spark._lines import letter_line, letter_of_line
-from spaseq.spark._rows import read_rows, rows_of
-from spaseq.spark._stateless import Stateless
-from spaseq.terms import Dictionary
+from spaseq.spark.sinks._lines import letter_line, letter_of_line
+from spaseq.spark.source import _messages
+from spaseq.spark.source._rows import read_rows, rows_of
+from spaseq.spark.stages._bucket import Bucket
+from spaseq.spark.stages._job import Job
+from spaseq.spark.stages._stateless import Stateless
+from spaseq.terms.dictionary import Dictionary
 from tests.conftest import examples
 from tests.streams import NS, query
 

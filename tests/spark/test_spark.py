@@ -10,7 +10,7 @@ import pytest
 
 import spaseq
 from spaseq.engine.running import StreamSource
-from spaseq.results._json import line_of
+from spaseq.results.writers._json import line_of
 from tests.spark.running import finished, without_n
 from tests.spark.stages import comparable
 from tests.streams import NS, query
@@ -20,8 +20,8 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the e
 from pyspark.sql import Row, SparkSession  # noqa: E402  # after the skip
 
 from spaseq.spark import answers_of, drive, events, expanded, folder_sink, knowledge, matches, planned, run  # noqa: E402
-from spaseq.spark._typed import typed  # noqa: E402
 from spaseq.spark.queries import Prepared  # noqa: E402
+from spaseq.spark.sinks._typed import typed  # noqa: E402
 
 pytestmark = [
     # PySpark's sockets to its JVM and workers are closed when they are collected.
@@ -269,7 +269,8 @@ def test_background_graphs_as_dataframes(spark: SparkSession, tmp_path: Path) ->
     assert kb.names == (f"{NS}kb", f"{NS}other")
     assert comparable(found(run(spark, prepared, streams, kb).collect())) == comparable(want)
     again = knowledge(spark, parquet=tmp_path / "kb")
-    assert sorted(map(str, again.local().batch(spaseq.terms.Dictionary()).offset)) == ["0", "5", "7"]
+    batch = again.local().batch(spaseq.terms.dictionary.Dictionary())
+    assert sorted(map(str, batch.offset)) == ["0", "5", "7"]
     assert '/north"' in "".join(want)
     assert any(len(json.loads(line)["bindings"]) == 2 for line in want)  # k0 is in both graphs
 

@@ -18,7 +18,7 @@ import spaseq
 from spaseq.cli import app
 from spaseq.cli.cursor import Cursor, NotedWriter
 from spaseq.results import Format, writer
-from spaseq.results._json import line_of
+from spaseq.results.writers._json import line_of
 from tests.spark.running import without_n
 from tests.streams import letters, matches, query
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 import spaseq
-from spaseq.results._json import line_of
+from spaseq.results.writers._json import line_of
 from tests.spark.running import without_n
 from tests.streams import NS, query
 
@@ -17,7 +17,7 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the e
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402  # after the skip
 
 from spaseq.spark import answers, events, matches  # noqa: E402
-from spaseq.spark._rows import EVENTS  # noqa: E402
+from spaseq.spark.source._rows import EVENTS  # noqa: E402
 
 pytestmark = [
     # PySpark's sockets to its JVM and workers are closed when they are collected.

@@ -13,9 +13,9 @@ pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark
 
 from spaseq import SourceError  # after the skip
 from spaseq.spark import folder_sink
-from spaseq.spark._files import delete, info, join, names, normal, opened, write
-from spaseq.spark._pieces import files
-from spaseq.spark.source import SpaseqDataSource
+from spaseq.spark.source._files import delete, info, join, names, normal, opened, write
+from spaseq.spark.source._pieces import files
+from spaseq.spark.source.datasource import SpaseqDataSource
 from tests.streams import query
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from typer.testing import CliRunner
 import spaseq.paths
 from spaseq.cli import app
 from spaseq.errors import EngineError
-from spaseq.spark import graphframe, graphframes, path_pairs_of_graphframe
+from spaseq.spark import graphframe, path_pairs_of_graphframe
+from spaseq.spark.paths import graphframes
 from tests.paths.strategies import ends, graphs, paths
 from tests.spark import graphframes_double as double
 from tests.spark.maven import jars, unavailable
@@ -69,7 +70,7 @@ def test_pregel_and_motifs(spark: SparkSession, number: int) -> None:
     expression, given = EXPRESSIONS[number], ENDS[number % 3]
     wanted = expected(g, expression, *given)
     with on_the_double:
-        frame = g.graphframe(spark)
+        frame = graphframe(spark, g)
         assert shown(path_pairs_of_graphframe(frame, expression, *given, prefixes=PREFIXES)) == wanted
         # As GraphFrames' documentation has it, activity is told from vertices as they are after a step.
         with by_pregel, patch.object(double.Pregel, "sees_what_is_new", True):
@@ -82,7 +83,7 @@ def test_more_than_64_sources(spark: SparkSession) -> None:
     triples += [(f"urn:hub{i}", "urn:b", f"urn:end{i}") for i in range(3)]
     g = spaseq.paths.load(triples, PREFIXES)
     with on_the_double, by_pregel:
-        found = shown(path_pairs_of_graphframe(g.graphframe(spark), ":a/:b", prefixes=PREFIXES))
+        found = shown(path_pairs_of_graphframe(graphframe(spark, g), ":a/:b", prefixes=PREFIXES))
     assert found == sorted([f"<urn:{i}>", f"<urn:end{i % 3}>"] for i in range(70))
 
 
@@ -97,7 +98,7 @@ def test_the_search_stops_and_only_what_is_new_is_sent(spark: SparkSession) -> N
         made.append(pregel)
 
     with on_the_double, patch.object(double.Pregel, "__init__", keep):
-        found = path_pairs_of_graphframe(g.graphframe(spark), ":a+", ":0", prefixes=PREFIXES)
+        found = path_pairs_of_graphframe(graphframe(spark, g), ":a+", ":0", prefixes=PREFIXES)
         assert len(shown(found)) == 4
     (pregel,) = made
     assert pregel.supersteps <= 5  # the start itself is new once more when the cycle closes
@@ -106,7 +107,7 @@ def test_the_search_stops_and_only_what_is_new_is_sent(spark: SparkSession) -> N
 def test_the_graph_for_other_uses(spark: SparkSession) -> None:
     g = spaseq.paths.load([("urn:a", "urn:knows", "urn:b"), ("urn:b", "urn:name", '"B"@en')])
     with on_the_double:
-        frame = g.graphframe(spark)
+        frame = graphframe(spark, g)
     assert sorted(row.id for row in frame.vertices.collect()) == ['"B"@en', "<urn:a>", "<urn:b>"]
     assert sorted(map(tuple, frame.edges.select("src", "relationship", "dst").collect())) == [
         ("<urn:a>", "<urn:knows>", "<urn:b>"),
@@ -122,7 +123,7 @@ def test_without_its_package(spark: SparkSession, tmp_path: Path) -> None:
         match=r"spark\.jars\.packages=io\.graphframes:graphframes-spark4_2\.13:0[.\d]+,"
         r"io\.graphframes:graphframes-graphx-spark4_2\.13:0",
     ):
-        g.graphframe(spark)
+        graphframe(spark, g)
     file = tmp_path / "g.nt"
     file.write_text("<urn:a> <urn:knows> <urn:b> .\n")
     failed = CliRunner().invoke(app, ["paths", "<urn:knows>", "-g", str(file), "--engine", "graphframes"])

@@ -18,14 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spaseq.chunks.chunk import extent, hashed
 from spaseq.errors import SpaseqWarning
 from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language import checked
 from spaseq.sources import BadEvent
-from spaseq.spark._chunk import extent, hashed
-from spaseq.spark._lookups import lookups
-from spaseq.terms import Dictionary
+from spaseq.spark.background._lookups import lookups
+from spaseq.terms.dictionary import Dictionary
 from tests.spark.cases import Case, Happening, write
 from tests.spark.running import finished, without_n
 from tests.spark.stages import Cluster, comparable, pushed
@@ -40,12 +40,12 @@ from pyspark.sql import functions as F  # noqa: E402, N812  # Spark's own name f
 from pyspark.sql.streaming.query import StreamingQuery  # noqa: E402
 
 from spaseq.spark import answers, drive, knowledge, planned, queries, run  # noqa: E402
-from spaseq.spark._asking import Asking, records  # noqa: E402
-from spaseq.spark._background import Local, asked_once, tables  # noqa: E402
-from spaseq.spark._job import Job, Joined, needs, pattern_of  # noqa: E402
-from spaseq.spark._joined import _chunks, keyed, names_of, on_found, texts, width  # noqa: E402
-from spaseq.spark._rows import EVENTS  # noqa: E402
-from spaseq.spark._stateless import Passed, Piece  # noqa: E402
+from spaseq.spark.background._asking import Asking, records  # noqa: E402
+from spaseq.spark.background._background import Local, asked_once, tables  # noqa: E402
+from spaseq.spark.background._joined import _chunks, keyed, names_of, on_found, texts, width  # noqa: E402
+from spaseq.spark.source._rows import EVENTS  # noqa: E402
+from spaseq.spark.stages._job import Job, Joined, needs, pattern_of  # noqa: E402
+from spaseq.spark.stages._stateless import Passed, Piece  # noqa: E402
 from tests.conftest import examples  # noqa: E402
 
 pytestmark = [

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import settings
 
 import spaseq
-from spaseq.results._json import line_of
+from spaseq.results.writers._json import line_of
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 

@@ -15,8 +15,8 @@ import spaseq
 from spaseq.engine.running import StreamSource
 from spaseq.events import Clock
 from spaseq.language import checked
-from spaseq.results._json import line_of
-from spaseq.spark._lines import match_of
+from spaseq.results.writers._json import line_of
+from spaseq.spark.sinks._lines import match_of
 from tests.benchmarks.realdata import HOME_KB, home_streams, trade_streams
 from tests.spark.cases import Case, drawn, write
 from tests.spark.running import finished, without_n
@@ -29,7 +29,7 @@ from pyspark.sql import DataFrame, SparkSession  # noqa: E402  # after the skip
 from pyspark.sql import functions as F  # noqa: E402, N812  # Spark's own name for it
 
 from spaseq.spark import answers, drive, planned, run  # noqa: E402
-from spaseq.spark._rows import EVENTS  # noqa: E402
+from spaseq.spark.source._rows import EVENTS  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 Shared = Callable[[str], Path]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import spaseq
-from spaseq.results._json import line_of
+from spaseq.results.writers._json import line_of
 from tests.streams import NS, letters, matches, query
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")

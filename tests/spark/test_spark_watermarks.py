@@ -17,7 +17,7 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the e
 from pyspark.sql import SparkSession  # noqa: E402  # after the skip
 
 from spaseq.spark import answers  # noqa: E402
-from spaseq.spark._rows import EVENTS  # noqa: E402
+from spaseq.spark.source._rows import EVENTS  # noqa: E402
 
 pytestmark = [
     # PySpark's sockets to its JVM and workers are closed when they are collected.
@@ -60,7 +60,7 @@ def test_the_stream_that_lags_holds_the_watermark(spark: SparkSession, tmp_path:
 
 
 def test_options_by_topic_are_those_of_the_topics_read() -> None:
-    from spaseq.spark.kafka import _of_topics
+    from spaseq.spark.source.kafka import _of_topics
 
     said = '{"left": {"0": 5}, "right": {"0": 7}}'
     assert _of_topics(said, ["left"]) == '{"left": {"0": 5}}'

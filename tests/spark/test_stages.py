@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spaseq.chunks.chunk import extent
 from spaseq.errors import EngineError
 from spaseq.events import Clock
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.spark._bucket import Bucket, State
-from spaseq.spark._chunk import extent
-from spaseq.spark._job import Job, bucket_numbers, needs, pattern_of
+from spaseq.spark.stages._bucket import Bucket, State
+from spaseq.spark.stages._job import Job, bucket_numbers, needs, pattern_of
 from tests.conftest import examples
 from tests.spark.cases import of_the_whole_language, queries, streams
 from tests.spark.stages import BEGINNING, Cluster, comparable, pushed
@@ -216,7 +216,7 @@ def test_a_state_is_of_its_query() -> None:
 
 def test_a_state_is_of_its_background_graphs() -> None:
     pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
-    from spaseq.spark.knowledges import contents
+    from spaseq.spark.background.frames import contents
 
     text = query("A ; B", "10 SECONDS SLIDING")
     one, same, other = (

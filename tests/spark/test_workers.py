@@ -14,12 +14,12 @@ import pytest
 
 import spaseq
 from spaseq.events import Clock
-from spaseq.results._json import line_of
+from spaseq.results.writers._json import line_of
 from spaseq.sources import SourceOptions
-from spaseq.spark._blocks import options_text, read_row
-from spaseq.spark._bucket import Bucket
-from spaseq.spark._job import Job
-from spaseq.spark._stateless import Stateless
+from spaseq.spark.source._blocks import options_text, read_row
+from spaseq.spark.stages._bucket import Bucket
+from spaseq.spark.stages._job import Job
+from spaseq.spark.stages._stateless import Stateless
 
 NS = "http://example.org/"
 PROV = "http://www.w3.org/ns/prov#generatedAtTime"
@@ -116,7 +116,7 @@ def test_an_archive_is_to_be_unpacked(tmp_path: Path) -> None:
     """What ``spark-submit --py-files`` hands on is not."""
     package = Path(spaseq.__file__).parent
     shutil.make_archive(str(tmp_path / "a"), "zip", package.parent, package.name)
-    script = "import sys; sys.path.insert(0, 'a.zip'); import spaseq._terms_kernel"
+    script = "import sys; sys.path.insert(0, 'a.zip'); import spaseq.terms._table_kernel"
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
     assert re.search("ImportError: .* not from inside an archive: unpack .*a.zip .*--archives", done.stderr)
 
@@ -124,7 +124,8 @@ def test_an_archive_is_to_be_unpacked(tmp_path: Path) -> None:
 def test_processes_that_only_plan_load_little() -> None:
     """Spark starts some for each query."""
     pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
-    script = "import sys, spaseq.spark.source, spaseq.spark._processor; assert 'numba' not in sys.modules"
+    modules = "spaseq.spark.source.datasource, spaseq.spark.stages._processor"
+    script = f"import sys, {modules}; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
@@ -148,7 +149,7 @@ def test_a_task_writes_answers_as_they_come(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
     import pyarrow as pa
 
-    from spaseq.spark.sink import AnswersWriter
+    from spaseq.spark.sinks.files import AnswersWriter
 
     query = spaseq.prepare(f"""SELECT * WITHIN 3 SECONDS FROM STREAM S <{NS}S>
         WHERE {{ SEQ(A ; B) DEFINE GPM A ON S {{ ?k <urn:v> ?a }} DEFINE GPM B ON S {{ ?k <urn:v> ?b }} }}""")

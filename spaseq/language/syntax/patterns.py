@@ -9,7 +9,7 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.language.syntax.expressions import Expression
 from spaseq.language.syntax.span import Placed
 from spaseq.language.syntax.terms import Path, Var
-from spaseq.terms import Term
+from spaseq.terms.dictionary import Term
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,12 @@ import numpy.typing as npt
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
-from spaseq.gpm.solutions import NO_SOLUTIONS, Solutions
+from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.language.syntax import Consume, Emit
-from spaseq.matching.by_columns import Immediate
+from spaseq.matching.columns.evaluator import Immediate
+from spaseq.matching.columns.found import Block, blocks
+from spaseq.matching.columns.history import Chunk, Past
+from spaseq.matching.columns.plain import Columns, Site, Sites, mixed
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration import _kernel_layout as lay
 from spaseq.matching.enumeration._kernel import label_events, run
@@ -29,13 +32,10 @@ from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import Memory, Walk
 from spaseq.matching.enumeration.replay import Choices, Replay
 from spaseq.matching.enumeration.sites import sites
-from spaseq.matching.found import Block, blocks
 from spaseq.matching.host import Key, select
 from spaseq.matching.model import Bounds, Found
-from spaseq.matching.past import Chunk, Past
-from spaseq.matching.plain import Columns, Site, Sites, mixed
 from spaseq.matching.runs.program import Program
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 

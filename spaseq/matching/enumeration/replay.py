@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spaseq.matching.columns.history import Past
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found, Row
-from spaseq.matching.past import Past
 
 #: The events of a match: positions, and the GPMs that they were chosen as.
 Choices = Sequence[tuple[int, str]]

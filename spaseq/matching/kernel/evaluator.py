@@ -14,26 +14,26 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
-from spaseq.gpm.solutions import Solutions
+from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
+from spaseq.matching.columns.batches import Columns
+from spaseq.matching.columns.found import Block
+from spaseq.matching.conditions import _kernel_memo as memo
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions.lookups import Lookups
 from spaseq.matching.context import Context
-from spaseq.matching.found import Block
 from spaseq.matching.host import Key, Order, may_end_together
-from spaseq.matching.kernel import _kernel as k
-from spaseq.matching.kernel import _kernel_layout as lay
-from spaseq.matching.kernel import _kernel_memo as memo
-from spaseq.matching.kernel import _kernel_memory as mem
-from spaseq.matching.kernel import _kernel_values as v
-from spaseq.matching.kernel.columns import Columns
+from spaseq.matching.kernel.compiled import _kernel as k
+from spaseq.matching.kernel.compiled import _kernel_layout as lay
+from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.exact import Exact
-from spaseq.matching.kernel.lookups import Lookups
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables import Compiled, compile_tables
+from spaseq.matching.kernel.tables.compiled import Compiled, compile_tables
 from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
 from spaseq.matching.model import Bounds
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 

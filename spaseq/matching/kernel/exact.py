@@ -11,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 
 from spaseq.automaton.pattern import Atom, SequencePattern
+from spaseq.matching.columns.history import Past
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.replay import Path, taken
-from spaseq.matching.kernel.tables import Compiled
+from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.model import Bounds, Choice, Occurrence
-from spaseq.matching.past import Past
 from spaseq.matching.reference import Events, Partial, Search
 
 #: What may be chosen next, by how many events have been: places in the sequence, with an event for each.

@@ -13,17 +13,17 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Emit, Filter
-from spaseq.matching.found import Block
+from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
+from spaseq.matching.conditions.postfix import needs
 from spaseq.matching.host import InOrder, Key, delivered, may_end_together, select
-from spaseq.matching.kernel import _kernel as k
-from spaseq.matching.kernel import _kernel_layout as lay
-from spaseq.matching.kernel import _kernel_memory as mem
-from spaseq.matching.kernel.conditions import needs
+from spaseq.matching.kernel.compiled import _kernel as k
+from spaseq.matching.kernel.compiled import _kernel_layout as lay
+from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.replay import Replay
-from spaseq.matching.kernel.tables import Compiled
+from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.model import Found, distinct
-from spaseq.matching.past import Past
-from spaseq.matching.plain import Columns, Site, Sites, arranged, mixed
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

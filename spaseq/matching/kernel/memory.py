@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.limits import Budget
-from spaseq.matching.kernel import _kernel_layout as lay
-from spaseq.matching.kernel import _kernel_memo as memo
-from spaseq.matching.kernel import _kernel_memory as mem
-from spaseq.matching.kernel import _kernel_values as v
-from spaseq.matching.kernel.tables import Compiled
+from spaseq.matching.conditions import _kernel_memo as memo
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.kernel.compiled import _kernel_layout as lay
+from spaseq.matching.kernel.compiled import _kernel_memory as mem
+from spaseq.matching.kernel.tables.compiled import Compiled
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

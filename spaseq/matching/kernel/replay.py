@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from spaseq.automaton.nfa import Action
 from spaseq.automaton.pattern import Atom, Both, Node, children, walk
+from spaseq.matching.columns.history import Past
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
-from spaseq.matching.kernel.analysis import Candidate
-from spaseq.matching.kernel.tables import Compiled
+from spaseq.matching.kernel.tables.analysis import Candidate
+from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.model import Found
-from spaseq.matching.past import Past
 
 #: A run: the positions and candidates of its events.
 Path = Sequence[tuple[int, int]]

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.host import Key, Order
-from spaseq.matching.kernel import _kernel_layout as lay
+from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables import Compiled
+from spaseq.matching.kernel.tables.compiled import Compiled
 
 Ints = npt.NDArray[np.int64]
 

@@ -7,7 +7,7 @@ section 6), so that nothing is done while some element of the sequence has no ev
 from __future__ import annotations
 
 from spaseq._jit import kernel, part
-from spaseq.matching.kernel._kernel_values import (
+from spaseq.matching.conditions._kernel_values import (
     B_AXIS,
     B_SIZE,
     B_START,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, part
-from spaseq.matching.kernel._kernel_machine import clear_sum, fold, holds
-from spaseq.matching.kernel._kernel_values import (
+from spaseq.matching.conditions._kernel_machine import clear_sum, fold, holds
+from spaseq.matching.conditions._kernel_values import (
     A_KIND,
     A_SIZE,
     A_SUM,

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, part
-from spaseq.matching.kernel._kernel_layout import row_of
-from spaseq.matching.kernel._kernel_values import (
+from spaseq.matching.conditions._kernel_values import (
     B_AXIS,
     B_COLUMNS,
     B_START,
@@ -20,6 +19,7 @@ from spaseq.matching.kernel._kernel_values import (
     Floats,
     Ints,
 )
+from spaseq.matching.kernel.compiled._kernel_layout import row_of
 from spaseq.matching.lazy._kernel_layout import (
     AXIS,
     BATCH_ROW,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, part
-from spaseq.matching.kernel._kernel_values import DOUBLE, SHORT, Codes, Floats, Ints
+from spaseq.matching.conditions._kernel_values import DOUBLE, SHORT, Codes, Floats, Ints
 from spaseq.matching.lazy._kernel_layout import (
     G_ORDERED,
     G_ORDERED_END,

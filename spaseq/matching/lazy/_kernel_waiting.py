@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.kernel._kernel_values import Floats, Ints
+from spaseq.matching.conditions._kernel_values import Floats, Ints
 from spaseq.matching.lazy._kernel_bind import (
     earliest,
     latest,

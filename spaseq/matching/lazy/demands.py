@@ -14,7 +14,8 @@ from spaseq.automaton.pattern import Atom, Both, Node
 from spaseq.automaton.pattern import walk as nodes
 from spaseq.language.scope import conjuncts, mentioned, walk
 from spaseq.language.syntax import Aggregate, Expression, Filter, Prev
-from spaseq.matching.kernel.conditions import (
+from spaseq.matching.conditions.derived import Split
+from spaseq.matching.conditions.postfix import (
     Accumulator,
     BeyondTables,
     Site,
@@ -23,7 +24,6 @@ from spaseq.matching.kernel.conditions import (
     steps,
     with_nearer,
 )
-from spaseq.matching.kernel.derived import Split
 from spaseq.matching.lazy.plans import Absence, Items, Plan
 
 

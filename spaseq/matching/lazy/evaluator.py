@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
-from spaseq.gpm.solutions import Solutions
-from spaseq.matching.by_columns import Immediate
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.batches import Columns
+from spaseq.matching.columns.evaluator import Immediate
+from spaseq.matching.columns.found import Block
+from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.context import Context
-from spaseq.matching.found import Block
-from spaseq.matching.kernel import _kernel_values as v
-from spaseq.matching.kernel.columns import Columns
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.exact import Exact
 from spaseq.matching.lazy.matches import Matches
@@ -27,7 +27,7 @@ from spaseq.matching.lazy.memory import Memory
 from spaseq.matching.lazy.order import chain_order, is_better
 from spaseq.matching.lazy.tables import compile_tables
 from spaseq.matching.model import Bounds
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from spaseq.automaton.pattern import Absent, AnyOrder, Atom, Maybe, SequencePattern, walk
+from spaseq.matching.columns.history import Past
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, Found, Occurrence, distinct
-from spaseq.matching.past import Past
 from spaseq.matching.reference import Events, Partial, Search, found_of
 
 #: The events of a match: positions, and the GPMs that they were chosen as, in order.

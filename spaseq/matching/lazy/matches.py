@@ -11,15 +11,15 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Emit
-from spaseq.matching.found import Block
+from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.host import InOrder, Key, delivered, may_end_together, select
 from spaseq.matching.kernel.matches import plain_kleenes
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.exact import Exact
 from spaseq.matching.lazy.tables import Compiled
 from spaseq.matching.model import Found, distinct
-from spaseq.matching.past import Past
-from spaseq.matching.plain import Columns, Site, Sites, arranged, mixed
 
 Ints = npt.NDArray[np.int64]
 #: The events of a match, see ``Found.path``.

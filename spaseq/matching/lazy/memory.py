@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.limits import Budget
-from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.lazy import _kernel as k
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.tables import Compiled

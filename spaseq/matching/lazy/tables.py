@@ -13,17 +13,17 @@ from spaseq.automaton.pattern import walk as nodes
 from spaseq.automaton.show import show
 from spaseq.language.printer import print_expression
 from spaseq.language.scope import gpm_certain
-from spaseq.matching.kernel import _kernel_values as v
-from spaseq.matching.kernel.conditions import Accumulator, Step
-from spaseq.matching.kernel.derived import Derived, Split, split
-from spaseq.matching.kernel.programs import Programs
-from spaseq.matching.kernel.sections import Reference, Sections
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions.derived import Derived, Split, split
+from spaseq.matching.conditions.postfix import Accumulator, Step
+from spaseq.matching.conditions.programs import Programs
+from spaseq.matching.conditions.sections import Reference, Sections
 from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy.demands import Check, Condition, Demands, accumulators, demands
 from spaseq.matching.lazy.plans import DoesNotFit, Item, Items, Plan, plans
 from spaseq.matching.lazy.ranges import Range, Summand, ranges
 from spaseq.matching.obstacles import Obstacle, in_text
-from spaseq.terms import Term
+from spaseq.terms.dictionary import Term
 
 #: From so many elements on, there may be far more partial matches than events.
 _SEVERAL: Final = 3

@@ -12,9 +12,25 @@ and be called again before it *applies* that.
 from __future__ import annotations
 
 from spaseq._jit import kernel, part
-from spaseq.matching.kernel._kernel import find_keys
-from spaseq.matching.kernel._kernel_apply import copy, follow, may
-from spaseq.matching.kernel._kernel_layout import (
+from spaseq.matching.conditions._kernel_values import (
+    B_AXIS,
+    B_NUMBER,
+    B_SIZE,
+    B_START,
+    B_STREAM,
+    B_TIME,
+    N_KEYS,
+    SINGLE,
+    START,
+    WONDERS,
+    Codes,
+    Floats,
+    Ints,
+    pointer,
+)
+from spaseq.matching.kernel.compiled._kernel import find_keys
+from spaseq.matching.kernel.compiled._kernel_apply import copy, follow, may
+from spaseq.matching.kernel.compiled._kernel_layout import (
     ASK,
     BAR,
     C_NUMBER,
@@ -36,7 +52,7 @@ from spaseq.matching.kernel._kernel_layout import (
     X_CODE,
     X_CODE_END,
 )
-from spaseq.matching.kernel._kernel_memory import (
+from spaseq.matching.kernel.compiled._kernel_memory import (
     ANSWERED,
     ASKED,
     BAR_TIME,
@@ -70,23 +86,7 @@ from spaseq.matching.kernel._kernel_memory import (
     forget,
     move_partition,
 )
-from spaseq.matching.kernel._kernel_places import carry
-from spaseq.matching.kernel._kernel_values import (
-    B_AXIS,
-    B_NUMBER,
-    B_SIZE,
-    B_START,
-    B_STREAM,
-    B_TIME,
-    N_KEYS,
-    SINGLE,
-    START,
-    WONDERS,
-    Codes,
-    Floats,
-    Ints,
-    pointer,
-)
+from spaseq.matching.kernel.compiled._kernel_places import carry
 from spaseq.matching.ordered._kernel_decide import decide, follows, takes
 from spaseq.matching.ordered._kernel_families import (
     append,

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.kernel._kernel_apply import act, begin_bounds, bind, blur
-from spaseq.matching.kernel._kernel_decide import note
-from spaseq.matching.kernel._kernel_judge import judge
-from spaseq.matching.kernel._kernel_layout import (
+from spaseq.matching.conditions._kernel_machine import holds
+from spaseq.matching.conditions._kernel_values import (
+    B_START,
+    B_STREAM,
+    B_TIME,
+    SINGLE,
+    SLOTS,
+    START,
+    TRUE,
+    UNKNOWN,
+    Codes,
+    Floats,
+    Ints,
+)
+from spaseq.matching.kernel.compiled._kernel_apply import act, begin_bounds, bind, blur
+from spaseq.matching.kernel.compiled._kernel_decide import note
+from spaseq.matching.kernel.compiled._kernel_judge import judge
+from spaseq.matching.kernel.compiled._kernel_layout import (
     BAR,
     C_ACTIONS,
     C_ACTIONS_END,
@@ -33,8 +47,7 @@ from spaseq.matching.kernel._kernel_layout import (
     X_CODE_END,
     row_of,
 )
-from spaseq.matching.kernel._kernel_machine import holds
-from spaseq.matching.kernel._kernel_memory import (
+from spaseq.matching.kernel.compiled._kernel_memory import (
     ANSWERED,
     ANSWERS,
     ASKED,
@@ -53,19 +66,6 @@ from spaseq.matching.kernel._kernel_memory import (
     TRIAL,
     WAITS,
     WIDTH,
-)
-from spaseq.matching.kernel._kernel_values import (
-    B_START,
-    B_STREAM,
-    B_TIME,
-    SINGLE,
-    SLOTS,
-    START,
-    TRUE,
-    UNKNOWN,
-    Codes,
-    Floats,
-    Ints,
 )
 from spaseq.matching.ordered._kernel_families import (
     is_past,

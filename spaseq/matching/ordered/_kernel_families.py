@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.kernel._kernel_layout import G_NUMBER
-from spaseq.matching.kernel._kernel_memory import (
+from spaseq.matching.conditions._kernel_values import LIMIT, Ints
+from spaseq.matching.kernel.compiled._kernel_layout import G_NUMBER
+from spaseq.matching.kernel.compiled._kernel_memory import (
     BAR_TIME,
     BARRED,
     DROPPED,
@@ -17,7 +18,6 @@ from spaseq.matching.kernel._kernel_memory import (
     WAY,
     forget,
 )
-from spaseq.matching.kernel._kernel_values import LIMIT, Ints
 from spaseq.matching.ordered._kernel_layout import (
     A_COUNT,
     A_DUE,

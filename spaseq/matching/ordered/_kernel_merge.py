@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.kernel._kernel_layout import (
+from spaseq.matching.conditions._kernel_values import (
+    BEYOND,
+    MANY,
+    SINGLE,
+    Floats,
+    Ints,
+)
+from spaseq.matching.kernel.compiled._kernel_layout import (
     G_NUMBER,
 )
-from spaseq.matching.kernel._kernel_memory import (
+from spaseq.matching.kernel.compiled._kernel_memory import (
     BARRED,
     GATE,
     PARTITION,
@@ -15,13 +22,6 @@ from spaseq.matching.kernel._kernel_memory import (
     SUMS,
     TIME,
     mix,
-)
-from spaseq.matching.kernel._kernel_values import (
-    BEYOND,
-    MANY,
-    SINGLE,
-    Floats,
-    Ints,
 )
 from spaseq.matching.ordered._kernel_layout import (
     A_TIME,

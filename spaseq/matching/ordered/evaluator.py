@@ -10,15 +10,15 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
-from spaseq.gpm.solutions import Solutions
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.batches import Columns
+from spaseq.matching.columns.found import Block
+from spaseq.matching.conditions import _kernel_memo as memo
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions.lookups import Lookups
 from spaseq.matching.context import Context
-from spaseq.matching.found import Block
-from spaseq.matching.kernel import _kernel_layout as status
-from spaseq.matching.kernel import _kernel_memo as memo
-from spaseq.matching.kernel import _kernel_memory as mem
-from spaseq.matching.kernel import _kernel_values as v
-from spaseq.matching.kernel.columns import Columns
-from spaseq.matching.kernel.lookups import Lookups
+from spaseq.matching.kernel.compiled import _kernel_layout as status
+from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.model import Bounds
@@ -27,7 +27,7 @@ from spaseq.matching.ordered import _kernel_layout as lay
 from spaseq.matching.ordered.memory import Families
 from spaseq.matching.ordered.ranked import Ranked, Ready
 from spaseq.matching.ordered.tables import order_tables
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 

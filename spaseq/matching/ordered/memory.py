@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.limits import Budget
-from spaseq.matching.kernel import _kernel_layout as status
-from spaseq.matching.kernel import _kernel_memory as mem
+from spaseq.matching.kernel.compiled import _kernel_layout as status
+from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.memory import Memory, Room, memory
 from spaseq.matching.ordered import _kernel as k
 from spaseq.matching.ordered import _kernel_layout as lay

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import EventBatch, concatenate
-from spaseq.gpm.solutions import NO_SOLUTIONS, Solutions
+from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
+from spaseq.matching.columns.history import Chunk
 from spaseq.matching.ordered.skipping import Rank
-from spaseq.matching.past import Chunk
 
 Ints = npt.NDArray[np.int64]
 

@@ -13,15 +13,15 @@ from spaseq.automaton.nfa import Action, Again, Leave
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.printer import print_sequence
 from spaseq.language.syntax import All, Conjunction, Not, SkipMode
-from spaseq.matching.kernel import _kernel_layout as lay
-from spaseq.matching.kernel import _kernel_values as v
-from spaseq.matching.kernel.conditions import Accumulator, BeyondTables, Site, Step, with_nearer
-from spaseq.matching.kernel.tables import Compiled, compile_tables
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Site, Step, with_nearer
+from spaseq.matching.kernel.compiled import _kernel_layout as lay
+from spaseq.matching.kernel.tables.compiled import Compiled, compile_tables
 from spaseq.matching.obstacles import Obstacle, subsequences
 from spaseq.matching.ordered import _kernel_layout as out
 from spaseq.matching.ordered.limits import open_bounds
 from spaseq.matching.runs.program import Gate
-from spaseq.terms import Term
+from spaseq.terms.dictionary import Term
 
 _MODES: Final = {
     SkipMode.PAST_LAST_EVENT: out.PAST_LAST,

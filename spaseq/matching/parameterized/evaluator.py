@@ -13,18 +13,18 @@ import numpy as np
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
-from spaseq.gpm.solutions import NO_SOLUTIONS, Solutions
-from spaseq.matching.by_columns import Immediate
+from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
+from spaseq.matching.columns.evaluator import Immediate
+from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.history import Chunk, Past
+from spaseq.matching.columns.plain import Columns, Site, Sites, mixed
 from spaseq.matching.context import Context
-from spaseq.matching.found import Block
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, Found
 from spaseq.matching.parameterized import _kernel as k
 from spaseq.matching.parameterized.query import compile_query
 from spaseq.matching.parameterized.text import Partitions, Values, read
-from spaseq.matching.past import Chunk, Past
-from spaseq.matching.plain import Columns, Site, Sites, mixed
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 #: Occurrences that the kernel hands over at a time.
 _ROOM: Final = 4_096

@@ -9,13 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from spaseq.gpm.solutions import Mask, Solutions, group_codes
+from spaseq.gpm.spectra.solutions import Mask, Solutions, group_codes
 from spaseq.limits import Budget
 from spaseq.matching.host import Key
 from spaseq.matching.parameterized._kernel import Ints
 from spaseq.matching.parameterized.query import RELEVANT, Compiled
-from spaseq.terms import UNBOUND, Dictionary
-from spaseq.values import BLANK, DECIMAL, INTEGER, IRI, LANG, STRING, Value
+from spaseq.terms.dictionary import UNBOUND, Dictionary
+from spaseq.terms.values import BLANK, DECIMAL, INTEGER, IRI, LANG, STRING, Value
 
 #: Decimals of so many digits are different if their doubles are.
 _DIGITS: Final = 15

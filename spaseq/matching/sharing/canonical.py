@@ -16,7 +16,7 @@ from pyoxigraph import BlankNode
 from spaseq.automaton.normal import is_strict
 from spaseq.automaton.pattern import Atom, Chain, Either, GpmPart, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Consume, Strategy, Var
-from spaseq.matching.kernel.derived import split
+from spaseq.matching.conditions.derived import split
 
 
 class Numbers:

@@ -10,7 +10,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds, bounds
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.canonical import Canonical, Numbers
@@ -52,7 +52,7 @@ class Cohort:
         alike = [member for member, window in windows.items() if kind(member.common, window) == axis]
         self._waiting = [member for member in self._waiting if member not in alike]
         if len(alike) > 1:
-            from spaseq.matching.kernel.conditions import BeyondTables
+            from spaseq.matching.conditions.postfix import BeyondTables
             from spaseq.matching.sharing.group import Group
 
             with suppress(BeyondTables):  # what each of them is within

@@ -16,24 +16,24 @@ from spaseq.errors import EngineError
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.sharing import renamed_columns
-from spaseq.gpm.solutions import Solutions
+from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import UNLIMITED, Budget
-from spaseq.matching.by_columns import Immediate
+from spaseq.matching.columns.evaluator import Immediate
+from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.history import Chunk, Past
+from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.context import Context
-from spaseq.matching.found import Block
 from spaseq.matching.host import Key
-from spaseq.matching.kernel import _kernel_layout as lay
-from spaseq.matching.kernel import _kernel_memory as mem
-from spaseq.matching.kernel import _kernel_values as v
+from spaseq.matching.kernel.compiled import _kernel_layout as lay
+from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.matches import Ints, Matches, Runs, unrolled
 from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables import compile_tables
+from spaseq.matching.kernel.tables.compiled import compile_tables
 from spaseq.matching.model import Bounds
-from spaseq.matching.past import Chunk, Past
 from spaseq.matching.sharing.canonical import Canonical
 from spaseq.matching.sharing.merge import Merged, merge
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.cohort import Cohort

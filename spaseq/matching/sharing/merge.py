@@ -16,10 +16,10 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action
 from spaseq.automaton.pattern import Either, SequencePattern
 from spaseq.language.syntax import Strategy
-from spaseq.matching.kernel.analysis import Analysis
-from spaseq.matching.kernel.tables import Compiled, write
+from spaseq.matching.kernel.tables.analysis import Analysis
+from spaseq.matching.kernel.tables.compiled import Compiled, write
 from spaseq.matching.runs.program import Gate, Place, Way
-from spaseq.terms import Term
+from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]
 

@@ -15,8 +15,8 @@ from spaseq.automaton.pattern import Atom, Either, Node, SequencePattern
 from spaseq.automaton.show import ending, label, show
 from spaseq.gpm.sharing import question
 from spaseq.language.syntax import Query, Values
+from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.matching.evaluators import choose
-from spaseq.matching.kernel.conditions import BeyondTables
 from spaseq.matching.model import bounds
 from spaseq.matching.runs.program import Place
 from spaseq.matching.sharing.canonical import Asked, Canonical, Numbers, canonical

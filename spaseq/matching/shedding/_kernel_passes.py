@@ -1,9 +1,10 @@
 """What shedding does with the arena of runs between two events: passes over it, and over what was found.
 
 Beside the arena stands what is known of its nodes, by their number: ``tag`` (the position of the event that
-made it, and 1; 0 if unknown, so that a node that was freed and used again is told apart), ``code`` (its
-quantised values) and ``begun`` (where on the window's axis its run began). A *class* is a gate and a code; a
-*cell* is a class and one of so many ages (``AGES``) of a run in its window.
+made it, and 1; 0 if unknown, so that a node that was freed and used again is told apart) and ``code`` (its
+quantised values). A *class* is a gate and a code; a
+*cell* is a class and one of so many ages (``AGES``) of a run in its window. A partial match that goes on, or
+becomes a match, is counted at its own class alone: what is shed behind it does not make it seem worth less.
 """
 
 from __future__ import annotations
@@ -14,8 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import inlined, kernel, part
-from spaseq.matching.kernel._kernel import find_keys
-from spaseq.matching.kernel._kernel_layout import (
+from spaseq.matching.conditions._kernel_machine import holds
+from spaseq.matching.conditions._kernel_values import (
+    B_SIZE,
+    CALC,
+    LIMIT,
+    N_GPMS,
+    N_KEYS,
+    SHORT,
+    WOKEN,
+    Codes,
+    Floats,
+    Ints,
+    pointer,
+)
+from spaseq.matching.kernel.compiled._kernel import find_keys
+from spaseq.matching.kernel.compiled._kernel_layout import (
     C_GPM,
     C_KEYS,
     C_PARTS,
@@ -31,9 +46,9 @@ from spaseq.matching.kernel._kernel_layout import (
     row_of,
     value,
 )
-from spaseq.matching.kernel._kernel_machine import holds
-from spaseq.matching.kernel._kernel_memory import (
+from spaseq.matching.kernel.compiled._kernel_memory import (
     BUCKET,
+    DEPTH,
     FIRST,
     FOUND,
     FOUND_COUNT,
@@ -60,20 +75,7 @@ from spaseq.matching.kernel._kernel_memory import (
     find_partition,
     mix,
 )
-from spaseq.matching.kernel._kernel_places import is_over
-from spaseq.matching.kernel._kernel_values import (
-    B_SIZE,
-    CALC,
-    LIMIT,
-    N_GPMS,
-    N_KEYS,
-    SHORT,
-    WOKEN,
-    Codes,
-    Floats,
-    Ints,
-    pointer,
-)
+from spaseq.matching.kernel.compiled._kernel_places import is_over
 
 Marks = npt.NDArray[np.int8]
 
@@ -83,31 +85,33 @@ AGES: Final = 8
 # Columns of what is known of a node.
 TAG: Final = 0
 CODE: Final = 1
-BEGUN: Final = 2
-KNOWN_SIZE: Final = 3
+KNOWN_SIZE: Final = 2
 
 # Columns of features: a program, where in the edges its own stand, how many they are; and of a way: the
-# number of its gate, and the features of the place it leads to.
+# number of its gate; of the place it leads to the features, how many codes there are, and how many depths are
+# told apart; and where in ``steps`` it stands how often one of a code went on to one of another.
 F_CODE: Final = 0
 F_CODE_END: Final = 1
 F_EDGES: Final = 2
 F_COUNT: Final = 3
-F_SIZE: Final = 4
+F_LEVELS: Final = 4
+F_SIZE: Final = 5
 W_GATE: Final = 0
 W_FEATURES: Final = 1
 W_FEATURES_END: Final = 2
-W_SIZE: Final = 3
+W_CODES: Final = 3
+W_DEPTHS: Final = 4
+W_STEPS: Final = 5
+W_SIZE: Final = 6
 
 #: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
 RING: Final = 512
 
-# Columns of what is counted of a cell: matches that came of its partial matches, what the partial matches
-# that came of them cost, events that they lived through, and matches that what was shed would have given.
+# Columns of what is counted of a class: matches that its partial matches became, and events that these lived
+# through.
 MATCHED: Final = 0
-SPENT: Final = 1
-LIVED: Final = 2
-LOST: Final = 3
-COUNTS: Final = 4
+LIVED: Final = 1
+COUNTS: Final = 2
 
 
 @inlined
@@ -133,12 +137,14 @@ def _known(m: Ints, known: Ints, node: int) -> int:
 
 @part
 def _coded(
-    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, features: Ints, start: int, end: int,
+    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, features: Ints, ways: Ints, way: int,
     edges: Floats, rings: Floats,
 ) -> int:  # fmt: skip
     """The code of a wait's values; they are written down for who learns the edges."""
-    code = 0
-    for j in range(start, end):
+    # How long a run is decides how often it may still repeat.
+    depths = ways[way + W_DEPTHS]
+    code = min(depths - 1, m[m[w + NODE] + DEPTH]) if depths > 1 else 0
+    for j in range(ways[way + W_FEATURES], ways[way + W_FEATURES_END]):
         row = j * F_SIZE
         holds(
             t, features[row + F_CODE], features[row + F_CODE_END], m, m[KINDS], f, w, m[w + SUMS], m, 0,
@@ -154,42 +160,33 @@ def _coded(
             ring = j * (RING + 1)
             rings[ring + 1 + int(rings[ring]) % RING] = x
             rings[ring] += 1
-        code = code * (count + 2) + level
+        code = code * features[row + F_LEVELS] + level
     return int(code)
 
 
-@part
-def _credit(
-    m: Ints, t: Ints, known: Ints, ways: Ints, bases: Ints, counts: Floats, node: int, axis: int, now: int,
-    column: int, worth: float,
-) -> None:  # fmt: skip
-    """Tells the partial matches that a node goes on from, each at the gate it went on by."""
-    way = m[node + WAY]
-    p = m[node + PREVIOUS]
-    while p != 0:
-        at = _known(m, known, p)
-        if at >= 0:
-            cell = bases[ways[way * W_SIZE + W_GATE]] + known[at + CODE]
-            age = _age(t, axis, known[at + BEGUN], now)
-            counts[(cell * AGES + age) * COUNTS + column] += worth
-        way = m[p + WAY]
-        p = m[p + PREVIOUS]
+@inlined
+def _code(m: Ints, known: Ints, node: int) -> int:
+    """The code of a node; -1 if it is not known. That of the empty run is 0."""
+    if node == 0:
+        return 0
+    at = _known(m, known, node)
+    return int(known[at + CODE]) if at >= 0 else -1
 
 
 @kernel
 def observe(
     tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
-    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, counts_: Floats, costs: Floats,
-    alive_: Ints, axis: int, time: int, now: int, events: float, since: int, fresh: bool,
+    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, counts_: Floats, steps_: Floats,
+    alive_: Ints, axis: int, time: int, now: int, events: float, since: int, counted: bool,
 ) -> int:  # fmt: skip
     """Looks at all partial matches: codes new ones, counts them by cell into ``alive``; how many there are.
 
-    ``events``: since the last time, when the next one's position was ``since``. ``costs``: what one of each
-    cell costs. ``fresh``: time has passed, and not only codes are new.
+    ``events``: since the last time, when the next one's position was ``since``. ``counted``: what went on to
+    a new one is told so.
     """
     t, m, f = pointer(tables), pointer(ints), pointer(floats)
     n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
-    bases, features, edges = pointer(bases_), pointer(features_), pointer(edges_)
+    bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
     rings, counts, alive = pointer(rings_), pointer(counts_), pointer(alive_)
     total = 0
     for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
@@ -197,51 +194,44 @@ def observe(
             continue
         total += 1
         node = m[w + NODE]
-        age = _age(t, axis, m[w + FIRST], now)
         lived = events
         at = _known(m, known, node)
         if at < 0:
             at = (node - m[NODES]) // NODE_SIZE * KNOWN_SIZE
-            row = m[node + WAY] * W_SIZE
-            known[at + CODE] = _coded(
-                t, m, f, n, c, w, features, ways[row + W_FEATURES], ways[row + W_FEATURES_END], edges, rings
-            )
+            way = m[node + WAY] * W_SIZE
+            known[at + CODE] = _coded(t, m, f, n, c, w, features, ways, way, edges, rings)
             known[at + TAG] = m[node + POSITION] + 1
-            known[at + BEGUN] = m[w + FIRST]
-        cell = (bases[t[m[w + GATE] + G_NUMBER]] + known[at + CODE]) * AGES + age
-        if fresh and m[node + POSITION] >= since:
+            before = _code(m, known, m[node + PREVIOUS])
+            if counted and before >= 0:
+                steps[ways[way + W_STEPS] + before * ways[way + W_CODES] + known[at + CODE]] += 1
+        if m[node + POSITION] >= since:
             lived = events / 2
-            _credit(m, t, known, ways, bases, counts, node, axis, now, SPENT, costs[cell])
-        counts[cell * COUNTS + LIVED] += lived
-        alive[cell] += 1
+        number = bases[t[m[w + GATE] + G_NUMBER]] + known[at + CODE]
+        counts[number * COUNTS + LIVED] += lived
+        alive[number * AGES + _age(t, axis, m[w + FIRST], now)] += 1
     return total
 
 
 @kernel
 def strangers(ints: Ints, known_: Ints) -> bool:
-    """Whether nothing is known of a partial match that one of the matches just found came of."""
+    """Whether nothing is known of a partial match that became one of the matches just found."""
     m, known = pointer(ints), pointer(known_)
     for i in range(m[FOUND_COUNT]):
-        p = m[m[m[FOUND] + i * FOUND_SIZE + FOUND_NODE] + PREVIOUS]
-        while p != 0:
-            if _known(m, known, p) < 0:
-                return True
-            p = m[p + PREVIOUS]
+        if _code(m, known, m[m[m[FOUND] + i * FOUND_SIZE + FOUND_NODE] + PREVIOUS]) < 0:
+            return True
     return False
 
 
 @kernel
-def credit(
-    tables: Ints, ints: Ints, known: Ints, ways: Ints, bases: Ints, counts: Floats, axis: int, now: int
-) -> None:
-    """Tells the partial matches that the matches just found came of them."""
-    m: Ints = pointer(ints)
+def credit(ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats) -> None:
+    """Tells the partial matches that became the matches just found."""
+    m, known, ways = pointer(ints), pointer(known_), pointer(ways_)
+    bases, counts = pointer(bases_), pointer(counts_)
     for i in range(m[FOUND_COUNT]):
         node = m[m[FOUND] + i * FOUND_SIZE + FOUND_NODE]
-        _credit(
-            m, pointer(tables), pointer(known), pointer(ways), pointer(bases), pointer(counts), node, axis,
-            now, MATCHED, 1.0,
-        )  # fmt: skip
+        code = _code(m, known, m[node + PREVIOUS])
+        if code >= 0:
+            counts[(bases[ways[m[node + WAY] * W_SIZE + W_GATE]] + code) * COUNTS + MATCHED] += 1
 
 
 @part
@@ -256,16 +246,15 @@ def _lot(m: Ints, gate: int, node: int) -> float:
 
 @kernel
 def mark(
-    tables: Ints, ints: Ints, known_: Ints, ways: Ints, bases_: Ints, counts: Floats, kept_: Floats,
-    worth_: Floats, costs: Floats, shed_: Ints, axis: int, time: int, now: int,
+    tables: Ints, ints: Ints, known_: Ints, bases_: Ints, kept_: Floats, shed_: Ints, axis: int, time: int,
+    now: int,
 ) -> None:  # fmt: skip
     """Takes partial matches out, of each cell all but the share ``kept``; counts them by cell in ``shed``.
 
-    They stand where they stood, as none: the arena is good for being swept only. ``worth``: the matches that
-    one of the cell would have given, ``costs`` what it would have cost.
+    They stand where they stood, as none: the arena is good for being swept only.
     """
     t, m, known, bases = pointer(tables), pointer(ints), pointer(known_), pointer(bases_)
-    kept, worth, shed = pointer(kept_), pointer(worth_), pointer(shed_)
+    kept, shed = pointer(kept_), pointer(shed_)
     for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
         if not _is_live(t, m, w, axis, time):
             continue
@@ -279,8 +268,6 @@ def mark(
             continue
         m[w + GATE] = 0
         shed[cell] += 1
-        _credit(m, t, known, pointer(ways), bases, pointer(counts), node, axis, now, LOST, worth[cell])
-        _credit(m, t, known, pointer(ways), bases, pointer(counts), node, axis, now, SPENT, -costs[cell])
 
 
 @kernel
@@ -328,9 +315,11 @@ def _shown(t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int) -> int:
 
 
 @kernel
-def shown(tables: Ints, ints: Ints, batch: Ints) -> int:
-    """How many partial matches the first event of a batch will be shown to."""
-    t, m, b = pointer(tables), pointer(ints), pointer(batch)
+def shown(tables: Ints, ints: Ints, batch: Ints, gates_: Floats, weight: float) -> int:
+    """How many partial matches the first event of a batch will be shown to; ``gates``: at each, so often
+    ``weight``.
+    """
+    t, m, b, gates = pointer(tables), pointer(ints), pointer(batch), pointer(gates_)
     total = 0
     if b[B_SIZE] == 0:
         return 0
@@ -338,11 +327,17 @@ def shown(tables: Ints, ints: Ints, batch: Ints) -> int:
         p = find_partition(m, t[N_KEYS], m[KEYS] + k * t[N_KEYS])
         if p == 0:
             continue
-        total += _length(m, m[p])
+        w = m[p]
+        while w != 0:
+            gates[t[m[w + GATE] + G_NUMBER]] += weight
+            total += 1
+            w = m[w + LINK]
         for g in range(t[N_GPMS]):
             if row_of(b, g, 0) < row_of(b, g, 1):
                 for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
-                    total += _shown(t, m, b, p, t[i], 0, g)
+                    count = _shown(t, m, b, p, t[i], 0, g)
+                    gates[t[t[i] + G_NUMBER]] += weight * count
+                    total += count
     return total
 
 

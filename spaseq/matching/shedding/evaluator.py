@@ -13,20 +13,20 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Policy, Shed, WorkClock
 from spaseq.errors import warn
 from spaseq.events import EventBatch
-from spaseq.gpm.solutions import Solutions
+from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.printer import print_sequence
+from spaseq.matching.columns.found import Block
+from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.context import Context
-from spaseq.matching.found import Block
-from spaseq.matching.kernel import _kernel_memory as mem
-from spaseq.matching.kernel import _kernel_values as v
 from spaseq.matching.kernel import evaluator as whole
+from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.model import Bounds
 from spaseq.matching.shedding import _kernel_passes as k
 from spaseq.matching.shedding.features import features
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.sketch import Sketch
-from spaseq.terms import Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
@@ -37,6 +37,16 @@ _LOOK: Final = 1 / 16
 #: So many events at most are between two looks, and as a part of a bound so much time, about.
 _CHUNK: Final = 4_096
 _SLICE: Final = 1 / 8
+#: So many events at least are between two that are asked to how many partial matches they are shown.
+_SAMPLED: Final = 8
+#: A plan is made anew after such a part of an age; its prediction is corrected by such a power of what it was
+#: wrong by, in an age; and one is made from such a part of the bound on.
+_PLANNED: Final = 0.25
+_CORRECTS: Final = 0.6
+_TRUST: Final = 4.0
+_NEAR: Final = 0.8
+#: What is shed would have become matches such a part of a window later, on average.
+_DELAY: Final = 1 / 3
 #: Where memory runs out, so much of it is in use afterwards.
 _FILLED: Final = 0.8
 _FULL: Final = 0.95
@@ -77,6 +87,12 @@ class Shedding(whole.Kernel):
         # Of the events, the share that ``random-input`` lets in.
         self._admitted = 1.0
         self._matched = 0.0
+        # Events since a plan was made; by what its prediction is corrected.
+        self._unplanned, self._pressure, self._trust = 0, 0.0, 1.0
+        # Units of work since the last look; events since it was last counted to whom one is shown.
+        self._units, self._since_shown = 0.0, 0
+        # The matches that what was shed would have become by now, and will, by class.
+        self._due: npt.NDArray[np.float64] = np.zeros(self._features.classes)
         self._missed: npt.NDArray[np.float64] = np.zeros(self._features.classes)
         self._by_gate: Counter[int] = Counter()
         self.shed = Shed()
@@ -109,7 +125,7 @@ class Shedding(whole.Kernel):
                 self._spent += clock() - begin
                 yield block
                 begin = clock()
-            self._count(found, end - at)
+            self._count(end - at)
             self._spent += clock() - begin
             axis, time = self._bounds.places(part, start + at), int(part.time[-1])
             self._events += end - at
@@ -136,9 +152,16 @@ class Shedding(whole.Kernel):
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
         self._place = int(self._bounds.places(batch, start)[0]), int(batch.time[0])
         columns = super()._take(batch, start, solutions)
-        if isinstance(self._effort.clock, WorkClock):
-            self._memory.ints[mem.DECIDED] = 0
-            self._effort.clock.add(len(batch) + k.shown(self._tables, self._memory.ints, columns))
+        m = self._memory.ints
+        m[mem.DECIDED] = 0
+        self._since_shown += len(batch)
+        clock = self._effort.clock
+        if isinstance(clock, WorkClock) or self._since_shown >= _SAMPLED:
+            shown = k.shown(self._tables, m, columns, self._sketch.shows, self._since_shown)
+            self._units += self._since_shown * shown
+            self._since_shown = 0
+            if isinstance(clock, WorkClock):
+                clock.add(len(batch) + shown)
         return columns
 
     def _found(self) -> Iterator[Block]:
@@ -153,10 +176,8 @@ class Shedding(whole.Kernel):
             yield block
 
     def _credit(self) -> None:
-        m, f = self._memory.ints, self._features
-        k.credit(
-            self._tables, m, self._known, f.ways, f.bases, self._sketch.counts, int(m[mem.NOW]), self._age()
-        )
+        f = self._features
+        k.credit(self._memory.ints, self._known, f.ways, f.bases, self._sketch.counts)
 
     def _sweep(self, axis: int, time: int, decided: int) -> None:
         old = self._memory
@@ -174,15 +195,12 @@ class Shedding(whole.Kernel):
         passed = (self._position - self._opened) / max(self._sketch.age, 1e-9)
         return int(min(k.AGES - 1, passed))
 
-    def _count(self, found: Mapping[str, Solutions], events: int) -> None:
-        """Counts how many events concern each gate."""
+    def _count(self, events: int) -> None:
+        """Counts the work that some events were."""
+        made = int(self._memory.ints[mem.DECIDED])
+        self._units += events + made
         if isinstance(self._effort.clock, WorkClock):
-            self._effort.clock.add(int(self._memory.ints[mem.DECIDED]))
-        analysis = self._compiled.analysis
-        keep = 0.99**events
-        for i, gate in enumerate(analysis.gates):
-            seen = max((_concerned(found.get(gpm)) for gpm in gate.gpms), default=0)
-            self._sketch.visits[i] = keep * self._sketch.visits[i] + (1 - keep) * seen / events
+            self._effort.clock.add(made)
 
     def _look(self, axis: int, time: int, position: int) -> None:
         """Looks at all partial matches, learns, and sheds what is too much."""
@@ -191,16 +209,18 @@ class Shedding(whole.Kernel):
         self._events, self._spent = 0, 0.0
         begin = clock()
         self._measure(axis, position)
+        self._sketch.decay(events)
+        total = self._observe(axis, time, float(events))
+        self._since = position
         if self._sketch.learn():
             self._known[:] = 0
-        self._sketch.decay(events)
-        total = self._observe(axis, time, float(events), fresh=True)
-        self._since = position
+            self._observe(axis, time, 0.0, counted=False)
         if isinstance(clock, WorkClock):
             clock.add(total * _LOOK)
         if self._overload is not None:
             load = self._loaded()
-            self._overload.measure(events, spent, (self._load + load) / 2)
+            self._overload.measure(events, spent, (self._load + load) / 2, self._units)
+            self._units = 0.0
             self._load = load
             share = self._overload.share(self._load)
             self.shed.latency = self._overload.latency
@@ -224,14 +244,14 @@ class Shedding(whole.Kernel):
             self._sketch.age = max(self._sketch.age, (position - self._opened) / k.AGES)
         self._axis, self._seen = axis, position
 
-    def _observe(self, axis: int, time: int, events: float, *, fresh: bool = False) -> int:
+    def _observe(self, axis: int, time: int, events: float, *, counted: bool = True) -> int:
         s, f = self._sketch, self._features
         s.alive[:] = 0
         m, numbers = self._memory, self._columns.numbers
         return k.observe(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
-            s.edges, s.rings, s.counts, s.costs(), s.alive, axis, time, self._age(), events, self._since,
-            fresh,
+            s.edges, s.rings, s.counts, s.steps, s.alive, axis, time, self._age(), events, self._since,
+            counted,
         )  # fmt: skip
 
     def _loaded(self) -> float:
@@ -256,8 +276,9 @@ class Shedding(whole.Kernel):
                 self._begin(_late(self.shed.latency))
             return
         kept = None
-        if policy is Policy.SHARP and self._overload is not None:
-            kept = s.priced(self._overload.excess, events)
+        self._plan(events)
+        if policy is Policy.SHARP and s.price > 0:
+            kept = s.worth_it()
         if share < 1:
             most = s.kept(share, policy)
             kept = most if kept is None else np.minimum(most, kept)
@@ -267,16 +288,30 @@ class Shedding(whole.Kernel):
             self._load = self._loaded()
             self._begin(_late(self.shed.latency))
 
+    def _plan(self, events: int) -> None:
+        """Now and then, what work must bring so that there is not too much of it."""
+        s, overload = self._sketch, self._overload
+        self._unplanned += events
+        self._pressure += events * (0.0 if overload is None else (overload.latency or 0.0) / overload.most)
+        if overload is None or self._unplanned < _PLANNED * s.age:
+            return
+        unit, near = overload.unit, overload.latency or 0.0
+        if unit > 0 and (s.price > 0 or near > _NEAR * overload.most):
+            # Before all but a share was shed: what the plan alone would have come to.
+            wrong = self._pressure / self._unplanned - 1
+            if s.price > 0 or wrong > 0:
+                self._trust *= float(np.exp(-_CORRECTS * min(wrong, 1.0) * self._unplanned / s.age))
+                self._trust = min(_TRUST, max(1 / _TRUST, self._trust))
+            s.plan(self._trust * overload.most / unit)
+        self._unplanned, self._pressure = 0, 0.0
+
     def _mark(self, kept: npt.NDArray[np.float64], axis: int, time: int) -> int:
         """Takes partial matches out of the arena, which must be swept then; how many."""
         s, f = self._sketch, self._features
         shed, worth = np.zeros_like(s.alive), s.lost()
-        k.mark(
-            self._tables, self._memory.ints, self._known, f.ways, f.bases, s.counts, kept, worth.ravel(),
-            s.costs(), shed, axis, time, self._age(),
-        )  # fmt: skip
+        k.mark(self._tables, self._memory.ints, self._known, f.bases, kept, shed, axis, time, self._age())
         by_class = shed.reshape(-1, k.AGES)
-        self._missed += (by_class * worth).sum(axis=1)
+        self._due += (by_class * worth).sum(axis=1)
         by_gate = np.bincount(s.gates, by_class.sum(axis=1), minlength=len(f.bases))
         self._by_gate.update({gate: int(n) for gate, n in enumerate(by_gate) if n})
         return int(shed.sum())
@@ -327,6 +362,9 @@ class Shedding(whole.Kernel):
         """After a window in which nothing was shed, that is over."""
         del axis
         self._calm += events
+        come = self._due * (1 - np.exp(-events / (_DELAY * k.AGES * self._sketch.age)))
+        self._due -= come
+        self._missed += come
         self._estimate()
         if self.shed.active and self._calm > k.AGES * self._sketch.age and self._admitted >= 1:
             self._end()
@@ -358,7 +396,7 @@ class Shedding(whole.Kernel):
             self.shed.recall, self.shed.error = None, 0.0
             return
         total = self._matched + float(missed.sum())
-        seen = self._sketch.counts.reshape(-1, k.AGES, k.COUNTS)[:, :, k.MATCHED].sum(axis=1)
+        seen = self._sketch.counts.reshape(-1, k.COUNTS)[:, k.MATCHED]
         wrong = float(np.sqrt((missed**2 / np.maximum(seen, 1.0)).sum()))
         self.shed.recall = self._matched / total if total else 1.0
         self.shed.error = min(1.0, wrong * self._matched / total**2) if total else 0.0
@@ -401,8 +439,3 @@ def _lot(position: int) -> float:
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
     return (mixed ^ mixed >> 31) / 2**64
-
-
-def _concerned(table: Solutions | None) -> int:
-    """In how many events there are solutions."""
-    return 0 if table is None or not len(table) else len(np.unique(table.events))

@@ -13,14 +13,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.kernel.analysis import Analysis
-from spaseq.matching.kernel.conditions import Accumulator, Lookup, Site, Step
-from spaseq.matching.kernel.programs import Programs
-from spaseq.matching.kernel.sections import Sections
-from spaseq.matching.kernel.tables import Compiled
+from spaseq.matching.conditions.postfix import Accumulator, Lookup, Site, Step
+from spaseq.matching.conditions.programs import Programs
+from spaseq.matching.conditions.sections import Sections
+from spaseq.matching.kernel.tables.analysis import Analysis
+from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.runs.program import Place
 from spaseq.matching.shedding import _kernel_passes as k
-from spaseq.terms import Term
+from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,7 +32,31 @@ QUANTILES: Final = {1: 24, 2: 10, 3: 6}
 _UNARY: Final = frozenset({"MINUS", "ABS", "FUNCTION"})
 _BINARY: Final = frozenset({"ADD", "SUBTRACT", "MULTIPLY", "DIVIDE", "AVERAGE", "FUNCTION_2"})
 
+#: So many lengths of a run are told apart where it may repeat.
+DEPTHS: Final = 8
+
 Code = tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The codes of a place: its features from ``begin`` to ``end``, how many codes there are, its gates."""
+
+    begin: int
+    end: int
+    size: int
+    depths: int
+    gates: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A way from a gate, of place ``source``, to place ``target``; ``at``: where its counts begin."""
+
+    gate: int
+    source: int
+    target: int
+    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +65,7 @@ class Features:
 
     ``tables``: the query's, and behind them programs. ``rows`` are features, and ``ways`` says of each way
     its gate and the features of the place behind it (see ``_kernel_passes``). ``bases``: of each gate, the
-    number of its first class; ``classes``: how many there are. ``conditions``: of each gate, how many are
-    asked of an event there. ``places`` has of each place where its features begin and end, and its gates.
+    number of its first class; ``classes``: how many there are.
     """
 
     tables: Ints
@@ -51,8 +74,8 @@ class Features:
     bases: Ints
     classes: int
     edges: int
-    conditions: npt.NDArray[np.float64]
-    places: tuple[tuple[int, int, tuple[int, ...]], ...]
+    places: tuple[Codes, ...]
+    steps: tuple[Steps, ...]
 
 
 def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
@@ -62,49 +85,64 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
     out = Sections()
     programs = Programs(out, analysis.slots, analysis.kleenes, analysis.accumulators, intern)
     start = len(compiled.tables)
-    rows: list[tuple[int, int, int, int]] = []
-    places: list[tuple[int, int, tuple[int, ...]]] = []
+    rows: list[tuple[int, int, int, int, int]] = []
+    places: list[Codes] = []
     numbers = {id(gate): i for i, gate in enumerate(analysis.gates)}
     bases = np.zeros(len(analysis.gates), dtype=np.int64)
     classes = edges = 0
     for place in analysis.places:
         found = list(dict.fromkeys(_features(analysis, place, bound[id(place)])))[:MOST]
-        begin, size = len(rows), 1
+        begin = len(rows)
+        depths = DEPTHS if _repeats(place) else 1
+        size = depths
         for code in found:
             quantiles = QUANTILES[len(found)]
             first, last = programs.write(code)
-            rows.append((start + 4 * first.row, start + 4 * last.row, edges, 0))
+            rows.append((start + 4 * first.row, start + 4 * last.row, edges, 0, quantiles + 1))
             edges += quantiles - 1
             size *= quantiles + 1
         gates = tuple(numbers[id(gate)] for gate in place.gates)
-        places.append((begin, len(rows), gates))
+        places.append(Codes(begin, len(rows), size, depths, gates))
         for gate in gates:
             bases[gate] = classes
             classes += size
     of_place = {id(place): i for i, place in enumerate(analysis.places)}
-    ways = []
+    of_gate = {gate: i for i, codes in enumerate(places) for gate in codes.gates}
+    ways, steps, at = [], [], 0
     for candidate in compiled.candidates:
-        target = None if candidate.way is None else places[of_place[id(candidate.way.target)]]
-        ways.append((numbers[id(candidate.gate)], *((0, 0) if target is None else target[:2])))
-    conditions = [
-        1.0 + max((_conditions(analysis, one) for one, _ in analysis.candidates(gate)), default=0)
-        for gate in analysis.gates
-    ]
+        gate = numbers[id(candidate.gate)]
+        if candidate.way is None:
+            ways.append((gate, 0, 0, 1, 1, 0))
+            continue
+        target = of_place[id(candidate.way.target)]
+        codes = places[target]
+        ways.append((gate, codes.begin, codes.end, codes.size, codes.depths, at))
+        steps.append(Steps(gate, of_gate[gate], target, at))
+        at += places[of_gate[gate]].size * codes.size
     return Features(
         tables=np.concatenate([compiled.tables, out.array([])]),
-        rows=np.array(rows or [(0, 0, 0, 0)], dtype=np.int64).ravel(),
+        rows=np.array(rows or [(0, 0, 0, 0, 0)], dtype=np.int64).ravel(),
         ways=np.array(ways, dtype=np.int64).ravel(),
         bases=bases,
         classes=max(classes, 1),
         edges=max(edges, 1),
-        conditions=np.array(conditions),
         places=tuple(places),
+        steps=tuple(steps),
     )
 
 
-def _conditions(analysis: Analysis, parts: Sequence[object]) -> int:
-    codes = [analysis.codes[analysis.unit(part.unit)] for part in parts]  # type: ignore[attr-defined]
-    return sum(step.op in ("COMPARE", "TEST") for code in codes for step in code)
+def _repeats(place: Place) -> bool:
+    """Whether a way out of a place leads back to it."""
+    seen, reached = set[int](), [place]
+    for each in reached:
+        for gate in each.gates:
+            for way in gate.ways:
+                if way.target is place:
+                    return True
+                if id(way.target) not in seen:
+                    seen.add(id(way.target))
+                    reached.append(way.target)
+    return False
 
 
 def _bound(analysis: Analysis) -> dict[int, frozenset[str]]:
@@ -202,4 +240,4 @@ def _read(part: Code | None) -> Iterator[Code]:
         yield part
 
 
-assert k.F_SIZE == 4  # as rows are written here
+assert (k.F_SIZE, k.W_SIZE) == (5, 6)  # as rows are written here

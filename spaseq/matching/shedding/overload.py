@@ -7,11 +7,17 @@ from typing import Final
 
 #: Of what was measured, such a share is forgotten with each event.
 _FORGET: Final = 0.002
+#: The same of what says whether that is too much now.
+_FORGET_SOON: Final = 0.01
 #: The least that an event takes is sought among those of late: it grows so much with each look.
 _GROWS: Final = 1.02
-#: So much of the bound is used: the rest is for what comes until the next look.
+#: So much of the bound is used at most and at least: the rest is for what events take more than is expected
+#: of them, so many standard deviations of what means over so many events, about, did.
 _ROOM: Final = 0.95
-#: So much above the bound, partial matches are shed at once; up to there, only what is not worth its work.
+_LEAST_ROOM: Final = 0.5
+_DEVIATIONS: Final = 2.0
+_FORGET_NOW: Final = 1 / 32
+#: So much above that, partial matches are shed at once; up to there, only what is not worth its work.
 _ABOVE: Final = 1.2
 #: However little is left for them, this share of the partial matches stays.
 _LEAST: Final = 0.02
@@ -28,17 +34,41 @@ class Overload:
         self._bound = bound
         self._fixed = math.inf
         self._load = self._seconds = 0.0
+        self._events = self._spent = self._units = 0.0
         self.latency: float | None = None
-        #: The same as a multiple of what it is to be.
+        # What events took just now, and were expected to; and what that was wrong by, squared.
+        self._now = self._expected = self._variance = 0.0
+        #: The seconds that an event is to take; what it took of late is so many times that.
+        self.most = _ROOM * bound
         self.excess = 0.0
 
-    def measure(self, events: int, seconds: float, load: float) -> None:
-        """So many events took so many seconds, with so much load on average."""
+    def measure(self, events: int, seconds: float, load: float, units: float) -> None:
+        """So many events took so many seconds, with so much load on average, for so many units of work."""
         each = seconds / events
         self._fixed = min(each, self._fixed * _GROWS)
         keep = (1 - _FORGET) ** events
         self._load = keep * self._load + events * load
         self._seconds = keep * self._seconds + events * (each - self._fixed)
+        self._spare(events, each, self._fixed + self._slope * load, keep)
+        keep = (1 - _FORGET_SOON) ** events
+        self._events = keep * self._events + events
+        self._spent = keep * self._spent + seconds
+        self._units = keep * self._units + units
+        self.excess = self._spent / self._events / self.most
+
+    def _spare(self, events: int, each: float, expected: float, keep: float) -> None:
+        now = (1 - _FORGET_NOW) ** events
+        self._now = now * self._now + (1 - now) * each
+        self._expected = now * self._expected + (1 - now) * expected
+        wrong = self._now / self._expected - 1 if self._expected > 0 else 0.0
+        self._variance = keep * self._variance + (1 - keep) * min(wrong * wrong, 1.0)
+        room = 1 / (1 + _DEVIATIONS * math.sqrt(self._variance))
+        self.most = min(_ROOM, max(_LEAST_ROOM, room)) * self._bound
+
+    @property
+    def unit(self) -> float:
+        """The seconds that a unit of work takes; 0 while that is unknown."""
+        return self._spent / self._units if self._units > 0 else 0.0
 
     @property
     def _slope(self) -> float:
@@ -50,7 +80,6 @@ class Overload:
             return 1.0
         moving = self._slope * load
         self.latency = self._fixed + moving
-        self.excess = self.latency / (_ROOM * self._bound)
-        if self.latency <= _ABOVE * self._bound or moving <= 0:
+        if self.latency <= _ABOVE * self.most or moving <= 0:
             return 1.0
-        return min(1.0, max(_LEAST, (_ROOM * self._bound - self._fixed) / moving))
+        return min(1.0, max(_LEAST, (self.most - self._fixed) / moving))

@@ -1,11 +1,15 @@
 """The cost model: what is to be expected of partial matches, learned from those that went before.
 
-It is kept by *cells*: the gate that a partial match waits at, the quantiles of what later conditions compare
-of it (``features``), and its age in its window. All counts halve within a window, so that they follow drift.
+It is kept by *classes*: the gate that a partial match waits at, and the quantiles of what later conditions
+compare of it (``features``). Of each class it is counted how often its partial matches went on to each class
+behind it, or became matches: one step each, which what is shed later does not distort. What follows of a
+partial match in the rest of its window is calculated of these steps, from the last gate to the first. All
+counts halve within a window, so that they follow drift.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -13,34 +17,48 @@ import numpy.typing as npt
 
 from spaseq.effort import Policy
 from spaseq.matching.shedding import _kernel_passes as k
-from spaseq.matching.shedding.features import Features
+from spaseq.matching.shedding.features import DEPTHS, Features
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: A cell's rates are mixed with those of its gate, as if it had lived so many ages with these.
-_PRIOR: Final = 1.0
-#: The price of work follows latency so fast: by such a power of what is too much, in a window.
-_FOLLOWS: Final = 20.0
-#: A price begins at, and is forgotten below, such a part of what work brings on average.
-_CHEAP: Final = 0.05
+#: A class's rates are mixed with those of its gate, as if it had lived so many ages with these.
+_PRIOR: Final = 0.5
 #: What brings a little less than the price is kept in part, from 1 less this to 1 more.
-_MARGIN: Final = 0.25
+_MARGIN: Final = 0.1
 #: From so many values edges are learned, anew when so many times as many were seen.
 _FEW: Final = 64
 _AGAIN: Final = 4
 #: Edges are given up when such a share of what comes lies between two of them.
 _SKEWED: Final = 0.4
+#: So often the price is halved or doubled towards what keeps work within its bound.
+_STEPS: Final = 12
+#: Of what is not worth its price so much is kept, to see whether it still is not.
+_TRIED: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What is to be expected of one partial match of each class and age: matches, and units of work.
+
+    ``root``: units of work for an event, of all that begins with it.
+    """
+
+    value: Floats
+    cost: Floats
+    root: float
 
 
 class Sketch:
-    """What was counted of each cell, and what follows from it. ``alive``: the partial matches there are."""
+    """What was counted of each class, and what follows from it. ``alive``: the partial matches there are."""
 
     def __init__(self, features: Features) -> None:
         self.features = features
-        cells = features.classes * k.AGES
-        self.counts: Floats = np.zeros(cells * k.COUNTS)
-        self.alive: Ints = np.zeros(cells, dtype=np.int64)
+        self.counts: Floats = np.zeros(features.classes * k.COUNTS)
+        self.steps: Floats = np.zeros(
+            max((s.at + self._size(s.source) * self._size(s.target) for s in features.steps), default=1)
+        )
+        self.alive: Ints = np.zeros(features.classes * k.AGES, dtype=np.int64)
         self.rows = features.rows.copy()
         count = len(self.rows) // k.F_SIZE
         self.edges: Floats = np.zeros(features.edges)
@@ -50,25 +68,36 @@ class Sketch:
         self.gates: Ints = np.zeros(features.classes, dtype=np.int64)
         for gate in np.argsort(features.bases, kind="stable").tolist():
             self.gates[features.bases[gate] :] = gate
-        # Of each gate, how many events in one have something that is looked for there.
-        self.visits: Floats = np.full(gates, 0.5)
-        # The matches that a unit of work must bring, as there is too much of it; 0 while there is not.
-        self._price = 0.0
+        #: Of each gate, how often its partial matches were shown an event.
+        self.shows: Floats = np.zeros(gates)
         #: So many events are in an eighth of a window.
         self.age = 16.0
+        #: The matches that a unit of work must bring, as there is too much of it; 0 while there is not.
+        self.price = 0.0
+        nothing = np.zeros((features.classes, k.AGES))
+        self._ahead = self._all = Ahead(nothing, nothing, 0.0)
+        self._repeats = any(place.depths > 1 for place in features.places)
+
+    def _size(self, place: int) -> int:
+        return self.features.places[place].size
 
     # --- what was seen --------------------------------------------------------------------------
 
     def decay(self, events: float) -> None:
         """So many events have passed."""
         self.age = max(self.age, 1.0)
-        self.counts *= 0.5 ** (events / (k.AGES * self.age))
+        keep = 0.5 ** (events / (k.AGES * self.age))
+        for counted in (self.counts, self.steps, self.shows):
+            counted *= keep
+        # The empty run lives through all of them.
+        for gate in self.features.places[0].gates:
+            self.counts[self.features.bases[gate] * k.COUNTS + k.LIVED] += events
 
     def learn(self) -> bool:
         """Learns the edges of features anew, where that is due; whether codes mean something else now."""
         changed = False
-        for begin, end, gates in self.features.places:
-            for feature in range(begin, end):
+        for number, place in enumerate(self.features.places):
+            for feature in range(place.begin, place.end):
                 ring = self.rings[feature * (k.RING + 1) :][: k.RING + 1]
                 if ring[0] < self._due[feature]:
                     continue
@@ -77,18 +106,14 @@ class Sketch:
                 if self._fits(feature, values):
                     continue
                 self._cut(feature, values)
-                for gate in gates:
-                    self._level(gate)
+                self._level(number)
                 changed = True
         return changed
 
     def _own(self, feature: int) -> tuple[int, int, int]:
         """Where a feature's edges stand, how many there are, and for how many there is room."""
         row = self.rows[feature * k.F_SIZE :][: k.F_SIZE]
-        begin = int(row[k.F_EDGES])
-        after = (feature + 1) * k.F_SIZE
-        end = int(self.rows[after + k.F_EDGES]) if after < len(self.rows) else len(self.edges)
-        return begin, int(row[k.F_COUNT]), end - begin
+        return int(row[k.F_EDGES]), int(row[k.F_COUNT]), int(row[k.F_LEVELS]) - 2
 
     def _fits(self, feature: int, values: Floats) -> bool:
         """Whether the edges cut these values, too, into parts of about one size."""
@@ -104,39 +129,125 @@ class Sketch:
         self.edges[begin : begin + len(cut)] = cut
         self.rows[feature * k.F_SIZE + k.F_COUNT] = len(cut)
 
-    def _level(self, gate: int) -> None:
-        """What was counted at a gate is that of all its classes alike: which was which is not known."""
-        cells = self.counts.reshape(-1, k.AGES, k.COUNTS)
-        cells[self.gates == gate] = cells[self.gates == gate].mean(axis=0)
+    def _level(self, place: int) -> None:
+        """What was counted at a place is that of all its codes alike: which was which is not known."""
+        codes = self.features.places[place]
+        counts = self.counts.reshape(-1, k.COUNTS)
+        for gate in codes.gates:
+            own = counts[self.features.bases[gate] :][: codes.size].reshape(codes.depths, -1, k.COUNTS)
+            own[:] = own.mean(axis=1, keepdims=True)
+        for step in self.features.steps:
+            block = self._block(step.at, step.source, step.target)
+            if step.source == place:
+                own = block.reshape(codes.depths, -1, block.shape[1])
+                own[:] = own.mean(axis=1, keepdims=True)
+            if step.target == place:
+                own = block.reshape(len(block), codes.depths, -1)
+                own[:] = own.mean(axis=2, keepdims=True)
+
+    def _block(self, at: int, source: int, target: int) -> Floats:
+        size, other = self._size(source), self._size(target)
+        return self.steps[at : at + size * other].reshape(size, other)
 
     # --- what follows ---------------------------------------------------------------------------
 
     def load(self) -> Floats:
-        """What a partial match costs at an event, on average, by class: the conditions asked of it."""
-        return np.asarray((self.visits * self.features.conditions)[self.gates])
+        """How many partial matches of a class an event is shown, of one there is, by class."""
+        lived = np.bincount(self.gates, self.counts.reshape(-1, k.COUNTS)[:, k.LIVED], len(self.shows))
+        return np.asarray((self.shows / np.maximum(lived, 1.0))[self.gates])
 
-    def _ahead(self, column: int) -> Floats:
-        """What is to be expected of one partial match of each cell for the rest of its window."""
-        cells = self.counts.reshape(-1, k.AGES, k.COUNTS)
-        total, lived = cells[:, :, column], cells[:, :, k.LIVED]
+    def plan(self, most: float) -> None:
+        """Sets the price of work such that an event takes so many units, as things go; 0 if that is all."""
+        rates = self._rates()
+        self._all = self._ahead = self._follow(rates, None)
+        self.price = 0.0
+        if self._all.root <= most:
+            return
+        low, high = 0.0, 1.0  # a match costs a unit itself
+        for _ in range(_STEPS):
+            price = (low + high) / 2 if low else high / 8
+            ahead = self._follow(rates, price)
+            if ahead.root > most:
+                low = price
+            else:
+                high, self.price, self._ahead = price, price, ahead
+        if not self.price:
+            self.price, self._ahead = high, self._follow(rates, high)
+
+    def _rates(self) -> tuple[Floats, list[Floats]]:
+        """In an event, the matches that a partial match of each class becomes, and where it goes on to."""
+        counts = self.counts.reshape(-1, k.COUNTS)
         prior = _PRIOR * self.age
-        gates = len(self.features.bases)
-        by_gate = np.zeros((gates, k.AGES))
-        of_gate = np.zeros((gates, k.AGES))
-        np.add.at(by_gate, self.gates, total)
-        np.add.at(of_gate, self.gates, lived)
-        usual = by_gate / np.maximum(of_gate, 1e-9)
-        rate = (total + prior * usual[self.gates]) / (lived + prior)
-        later = rate[:, ::-1].cumsum(axis=1)[:, ::-1] - rate / 2
-        return np.asarray(later * self.age)
+        # Before anything is seen of a gate, it is as if in a window one had gone on there.
+        window = k.AGES * self.age
+        gates = len(self.shows)
+        lived = np.bincount(self.gates, counts[:, k.LIVED], gates)
+        usual = np.bincount(self.gates, counts[:, k.MATCHED], gates) / np.maximum(lived, 1e-9)
+        for step in self.features.steps:
+            if not self.features.places[step.target].gates:
+                usual[step.gate] = (usual[step.gate] * lived[step.gate] + 1) / (lived[step.gate] + window)
+        matched = (counts[:, k.MATCHED] + prior * usual[self.gates]) / (counts[:, k.LIVED] + prior)
+        ways = []
+        for step in self.features.steps:
+            block = self._block(step.at, step.source, step.target)
+            base = self.features.bases[step.gate]
+            own = counts[base : base + len(block), k.LIVED].reshape(-1, 1)
+            # Where they are told apart by depth, only those of like depth go on alike.
+            depths = self.features.places[step.source].depths
+            parts = block.reshape(depths, -1, block.shape[1])
+            events = own.reshape(depths, -1, 1)
+            mean = parts.sum(axis=1, keepdims=True) + 1 / block.shape[1]
+            mean /= events.sum(axis=1, keepdims=True) + window
+            ways.append(((parts + prior * mean) / (events + prior)).reshape(block.shape))
+        return matched, ways
 
-    def worth(self) -> Floats:
-        """The matches to be expected of one partial match of each cell, as things go."""
-        return self._ahead(k.MATCHED)
+    def _follow(self, rates: tuple[Floats, list[Floats]], price: float | None) -> Ahead:
+        """What is to be expected, if what is not worth the price is shed as soon as it is made."""
+        matched, ways = rates
+        features, load = self.features, self.load()
+        value, cost = np.zeros((2, features.classes, k.AGES))
+        halves = self.age / 2
+        for _ in range(DEPTHS if self._repeats else 1):
+            last = value.sum(), cost.sum()
+            for gate in reversed(range(len(self.shows))):
+                base = features.bases[gate]
+                steps = [(s, way) for s, way in zip(features.steps, ways, strict=True) if s.gate == gate]
+                if not steps:
+                    continue
+                own = slice(base, base + self._size(steps[0][0].source))
+                gain = np.repeat(matched[own, None], k.AGES, axis=1)
+                work = gain + load[own, None]
+                for step, way in steps:
+                    brings = np.zeros((2, self._size(step.target), k.AGES))
+                    brings[1] = 1.0
+                    if not features.places[step.target].gates:
+                        continue  # a match, which is counted
+                    for other in features.places[step.target].gates:
+                        part = slice(features.bases[other], features.bases[other] + len(brings[0]))
+                        kept = 1.0 if price is None else _worth(value[part], cost[part], price)
+                        brings += np.stack([kept * value[part], kept * cost[part]])
+                    gain = gain + way @ brings[0]
+                    work = work + way @ brings[1]
+                value[own] = self._rest(gain, halves)
+                cost[own] = self._rest(work, halves)
+            if np.allclose(last, (value.sum(), cost.sum()), rtol=0.01):
+                break
+        begins = [features.bases[gate] for gate in features.places[0].gates]
+        root = float(sum((cost[base, 0] - cost[base, 1]) for base in begins)) / self.age
+        return Ahead(value, cost, 1.0 + root)
+
+    def _rest(self, rate: Floats, halves: float) -> Floats:
+        later = rate[:, ::-1].cumsum(axis=1)[:, ::-1] - rate / 2
+        return np.asarray(later * 2 * halves)
 
     def lost(self) -> Floats:
-        """The same if nothing was shed."""
-        return self._ahead(k.MATCHED) + self._ahead(k.LOST)
+        """The matches to be expected of one partial match of each cell, if nothing is shed."""
+        return self._all.value
+
+    def worth_it(self) -> Floats:
+        """Of each cell, which share is worth what it costs, with all that comes of it."""
+        kept = _worth(self._ahead.value, self._ahead.cost, self.price)
+        return np.asarray(np.maximum(kept, _TRIED).ravel())
 
     def kept(self, share: float, policy: Policy, *, by_size: bool = False) -> Floats:
         """Of each cell, which share of its partial matches is kept, so that ``share`` of the load remains.
@@ -150,7 +261,7 @@ class Sketch:
         if policy is Policy.SELECTIVE:
             value = self._selectivity()[:, None].repeat(k.AGES, axis=1)
         else:
-            value = self.worth() / self.costs().reshape(alive.shape)
+            value = self._ahead.value / np.maximum(self._ahead.cost, 1e-9)
         loads = (alive * load[:, None]).ravel()
         some = np.flatnonzero(loads)
         order = some[np.argsort(-value.ravel()[some], kind="stable")]
@@ -161,37 +272,19 @@ class Sketch:
             kept[order] = np.clip((most - (total - loads[order])) / loads[order], 0.0, 1.0)
         return kept
 
-    def priced(self, excess: float, events: float) -> Floats | None:
-        """Of each cell, which share is worth what it costs, with all that comes of it; None if all is.
-
-        The price of work rises while there is too much of it, ``excess`` times what there may be, and else
-        falls, so that work is about what it may be: what it buys are whole families of partial matches.
-        """
-        cells = self.counts.reshape(-1, k.AGES, k.COUNTS)
-        work = float((cells[:, :, k.LIVED].sum(axis=1) * self.load()).sum())
-        # All matches are told to the gate of their last event, and to each before it.
-        brings = max(float(cells[self.gates == g][:, :, k.MATCHED].sum()) for g in range(len(self.visits)))
-        least = _CHEAP * brings / max(work, 1e-9)
-        if self._price <= 0 and excess <= 1:
-            return None
-        power = min(max(excess - 1, -0.5), 1.0) * _FOLLOWS * events / (k.AGES * self.age)
-        self._price = max(self._price, least) * float(np.exp(power))
-        if excess < 1 and self._price < least:
-            self._price = 0.0
-        if self._price <= 0:
-            return None
-        later = np.maximum(self._ahead(k.SPENT), 0)  # it may seem less, where it was shed just now
-        value = self.worth() / (self.costs().reshape(later.shape) + later)
-        return np.asarray(np.clip((value / self._price - 1) / (2 * _MARGIN) + 0.5, 0.0, 1.0).ravel())
-
-    def costs(self) -> Floats:
-        """What one partial match of each cell will cost itself for the rest of its window."""
-        left = (k.AGES - 0.5 - np.arange(k.AGES)) * self.age
-        return np.asarray((1 + self.load()[:, None] * left).ravel())
-
     def _selectivity(self) -> Floats:
-        """How often a partial match of a gate becomes a match, by class."""
-        cells = self.counts.reshape(-1, k.AGES, k.COUNTS).sum(axis=1)
-        by_gate = np.zeros((len(self.features.bases), k.COUNTS))
-        np.add.at(by_gate, self.gates, cells)
-        return np.asarray((by_gate[:, k.MATCHED] / np.maximum(by_gate[:, k.LIVED], 1e-9))[self.gates])
+        """How often the partial matches of a gate go on, or become matches, in an event, by class."""
+        counts = self.counts.reshape(-1, k.COUNTS)
+        gates = len(self.shows)
+        went = np.bincount(self.gates, counts[:, k.MATCHED], gates)
+        for step in self.features.steps:
+            went[step.gate] += self._block(step.at, step.source, step.target).sum()
+        lived = np.bincount(self.gates, counts[:, k.LIVED], gates)
+        return np.asarray((went / np.maximum(lived, 1e-9))[self.gates])
+
+
+def _worth(value: Floats, cost: Floats, price: float) -> Floats:
+    """Which share of those is kept that bring so many matches for so much work."""
+    if price <= 0:
+        return np.ones_like(value)
+    return np.clip((value / np.maximum(price * cost, 1e-12) - 1) / (2 * _MARGIN) + 0.5, 0.0, 1.0)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.gpm.walk import expressions, volatile
+from spaseq.gpm.expressions.walk import expressions, volatile
 from spaseq.language.syntax import (
     All,
     Binary,
@@ -40,8 +40,8 @@ from spaseq.language.syntax import (
     Values,
     Var,
 )
-from spaseq.terms import Term
-from spaseq.values import RDF
+from spaseq.terms.dictionary import Term
+from spaseq.terms.values import RDF
 
 _TYPE: Final = NamedNode(RDF + "type")
 

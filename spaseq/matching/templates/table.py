@@ -18,16 +18,16 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.automaton.pattern import GpmPart
 from spaseq.events import EventBatch, Ids
 from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.filters import ColumnFilter
+from spaseq.gpm.expressions.filters import ColumnFilter
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.lookup import spread
 from spaseq.gpm.sharing import Sharing
-from spaseq.gpm.solutions import Mask, Solutions
+from spaseq.gpm.spectra.lookup import spread
+from spaseq.gpm.spectra.solutions import Mask, Solutions
 from spaseq.language.scope import conjuncts, mentioned, variables
 from spaseq.language.syntax import Binary, Expression, Filter, Pattern, Values, Var
 from spaseq.matching.templates.form import Template
-from spaseq.terms import Dictionary, Term
-from spaseq.values import NO_NUMBER, XSD
+from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.terms.values import NO_NUMBER, XSD
 
 Floats = npt.NDArray[np.float64]
 

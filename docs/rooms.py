@@ -1,0 +1,240 @@
+"""The map of packages in architecture.md, and the imports in spaseq/ → docs/rooms.svg, or what is wrong.
+
+    python docs/rooms.py            draws docs/rooms.svg
+    python docs/rooms.py --check    says which imports go upwards, and what the map does not name
+
+The map is the table whose first column holds paths of packages and modules; a module belongs to the
+longest path that it begins with, so a row may be split into several. A room imports from rooms above its
+own row only. Imports inside of functions, and those for types alone, count as all others.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import networkx as nx
+
+ROOT: Final = Path(__file__).parents[1]
+MAP: Final = ROOT / "docs" / "architecture.md"
+PICTURE: Final = ROOT / "docs" / "rooms.svg"
+
+#: Modules that stand in no room: the front door, which names what the rooms offer.
+FRONT_DOOR: Final = {"spaseq"}
+
+#: Imports upwards that are left, (module, prefix of what it imports), and why each is there.
+KNOWN: Final = {
+    (
+        "spaseq.why.replay",
+        "spaseq.engine",
+    ): "why() runs the query again; the engine only counts what it needs",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A row of the map: its paths (``spaseq/gpm/``, ``spaseq/terms.py``) and what it says of them."""
+
+    paths: tuple[str, ...]
+    flow: str
+
+    @property
+    def name(self) -> str:
+        return self.paths[0].removeprefix("spaseq/").rstrip("/").removesuffix(".py")
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One module imports another."""
+
+    module: str
+    imported: str
+    place: str  # file:line
+
+    @property
+    def is_known(self) -> bool:
+        return any(
+            within(self.module, module) and within(self.imported, imported) for module, imported in KNOWN
+        )
+
+
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+def rooms(text: str) -> list[Room]:
+    """The rows of the map, in order."""
+    found = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)]
+        paths = re.findall(r"`(spaseq/[^`]*)`", cells[1]) if len(cells) > 3 else []
+        if paths:
+            found.append(Room(tuple(paths), cells[2].replace("`", "")))
+    return found
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """All modules of the package by their dotted names."""
+    found = {}
+    for path in sorted((root / "spaseq").rglob("*.py")):
+        name = ".".join(path.relative_to(root).with_suffix("").parts)
+        found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def imports(root: Path, files: dict[str, Path]) -> Iterator[Import]:
+    """What each module imports of the package, wherever in the file it does."""
+    for module, path in files.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                members = [f"{node.module}.{alias.name}" for alias in node.names]
+                names = [member if member in files else node.module for member in members]
+            else:
+                continue
+            for name in dict.fromkeys(names):
+                if name in files:
+                    yield Import(module, name, f"{path.relative_to(root)}:{node.lineno}")
+
+
+def home(path: str, places: list[Room]) -> int | None:
+    """The row of the map in which a file lives."""
+    best = max(
+        (
+            (len(prefix), row)
+            for row, room in enumerate(places)
+            for prefix in room.paths
+            if path == prefix or (prefix.endswith("/") and path.startswith(prefix))
+        ),
+        default=None,
+    )
+    return best[1] if best else None
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """The rooms, and the imports between them by (row that imports, row that is imported)."""
+
+    rooms: list[Room]
+    arrows: dict[tuple[int, int], list[Import]]
+    problems: list[str]
+
+
+def look(root: Path, text: str) -> House:
+    """The house as it stands; ``problems`` are what ``--check`` says."""
+    places, files = rooms(text), modules(root)
+    problems = [
+        f"{MAP.name}: the map names {path}, which is not there"
+        for path in chain.from_iterable(room.paths for room in places)
+        if not (root / path).exists()
+    ]
+    homes = {}
+    for module, path in files.items():
+        row = home(path.relative_to(root).as_posix(), places)
+        if row is not None:
+            homes[module] = row
+        elif module not in FRONT_DOOR:
+            problems.append(f"{path.relative_to(root)}: in no room of the map in {MAP.name}: give it a row")
+    arrows: dict[tuple[int, int], list[Import]] = {}
+    for found in imports(root, files):
+        if found.module not in homes or found.imported not in homes:
+            continue
+        user, used = homes[found.module], homes[found.imported]
+        if user == used:
+            continue
+        if used > user and not found.is_known:
+            problems.append(
+                f"{found.place}: {found.module} ({places[user].name}) imports {found.imported} "
+                f"({places[used].name}), which stands below it in the map: an arrow upwards"
+            )
+        arrows.setdefault((user, used), []).append(found)
+    return House(places, arrows, problems)
+
+
+WIDTH, HEIGHT, GAP, STEP = 150, 44, 26, 92
+
+
+def drawing(house: House) -> str:
+    """The rooms in layers as SVG. Arrows go from what is used to who uses it; implied ones are left out."""
+    known = sorted(edge for edge in house.arrows if edge[1] > edge[0])
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(house.rooms)))
+    graph.add_edges_from((used, user) for user, used in sorted(house.arrows) if used < user)
+    reduced = nx.transitive_reduction(graph)
+    layers = [sorted(layer) for layer in nx.topological_generations(graph)]
+    widest = max(map(len, layers))
+    total = widest * (WIDTH + GAP) + GAP
+    where: dict[int, tuple[float, float]] = {}
+    for depth, layer in enumerate(layers):
+        # Below what it uses, so that arrows cross little.
+        layer.sort(key=lambda row: _mean([where[used][0] for used in reduced.predecessors(row)], total / 2))
+        left = (total - len(layer) * (WIDTH + GAP) + GAP) / 2
+        for place, row in enumerate(layer):
+            where[row] = (left + place * (WIDTH + GAP) + WIDTH / 2, 24 + depth * STEP)
+    parts = [_arrow(where[used], where[user]) for used, user in sorted(reduced.edges)]
+    parts += [_arrow(where[used], where[user], "known") for user, used in known]
+    parts += [_box(house.rooms[row], *where[row]) for row in sorted(where)]
+    height = 24 + len(layers) * STEP - STEP + HEIGHT + 24
+    return "\n".join([_HEAD.format(width=total, height=height), *parts, "</svg>", ""])
+
+
+def _mean(values: list[float], default: float) -> float:
+    return sum(values) / len(values) if values else default
+
+
+def _arrow(start: tuple[float, float], end: tuple[float, float], kind: str = "uses") -> str:
+    (x1, y1), (x2, y2) = start, end
+    if y2 > y1:
+        y1 += HEIGHT
+    else:
+        y2 += HEIGHT
+    if kind == "known":
+        x1, x2 = x1 + 40, x2 + 40  # beside the arrow that goes the right way
+    bend = (y2 - y1) / 2
+    path = f"M{x1:g},{y1:g} C{x1:g},{y1 + bend:g} {x2:g},{y2 - bend:g} {x2:g},{y2:g}"
+    return f'<path class="{kind}" d="{path}" marker-end="url(#head)"/>'
+
+
+def _box(room: Room, x: float, y: float) -> str:
+    lines = [f'<tspan class="name" x="{x:g}" y="{y + 19:g}">{escape(room.name)}</tspan>']
+    if room.flow:
+        flow = room.flow if len(room.flow) <= 28 else f"{room.flow[:27].rstrip()}…"
+        lines.append(f'<tspan x="{x:g}" y="{y + 34:g}">{escape(flow)}</tspan>')
+    title = escape(f"{', '.join(room.paths)}: {room.flow}")
+    box = f'<rect x="{x - WIDTH / 2:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>'
+    return f"<g><title>{title}</title>{box}<text>{''.join(lines)}</text></g>"
+
+
+_HEAD: Final = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img">
+<title>The rooms of spaseq: each uses those above it</title>
+<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+<path d="M0,0 L8,4 L0,8 z" fill="#8a94a6"/></marker></defs>
+<style>
+svg {{ background: #fff }}
+rect {{ fill: #f4f6fa; stroke: #5b6b86 }}
+text {{ font: 9px system-ui, sans-serif; fill: #4a5568; text-anchor: middle }}
+.name {{ font-size: 13px; font-weight: 600; fill: #1a2233 }}
+.uses {{ fill: none; stroke: #8a94a6 }}
+.known {{ fill: none; stroke: #c0392b; stroke-dasharray: 4 3 }}
+</style>"""
+
+
+def main(arguments: list[str]) -> int:
+    house = look(ROOT, MAP.read_text(encoding="utf-8"))
+    for problem in house.problems:
+        print(problem, file=sys.stderr)
+    if "--check" not in arguments:
+        PICTURE.write_text(drawing(house), encoding="utf-8")
+    return 1 if house.problems else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

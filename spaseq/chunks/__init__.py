@@ -1,0 +1,1 @@
+"""Chunks: events and the solutions that GPMs found in them, as bytes."""

@@ -1,0 +1,248 @@
+"""Chunks: events and the solutions that GPMs found in them, on their way from one process to another.
+
+A chunk brings its own terms: its columns count in a table of the terms that occur in it, which the receiver
+enters into its dictionary, all at once. Blank nodes travel under their labels, which are unique.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.chunks import _kernel_chunk as kernels
+from spaseq.chunks.pack import pack, unpack, unpack_header
+from spaseq.events import Clock, EventBatch, Ids, concatenate
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.terms._table_kernel import FRESH, KIND, LENGTH, PADDING, SEED
+from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.table import padded
+
+Mask = npt.NDArray[np.bool_]
+
+_NONE: Final[Ids] = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
+class Chunk:
+    """Events with the solutions of each GPM; ``event`` of the solutions counts in ``batch``.
+
+    The events have no triples unless somebody needs them.
+    """
+
+    batch: EventBatch
+    solutions: Mapping[str, Solutions]
+
+    def __post_init__(self) -> None:
+        self.batch.dictionary.hold(self)
+
+    def live_ids(self) -> Iterable[Ids]:
+        """The ids that the solutions hold."""
+        return [column for table in self.solutions.values() for column in table.columns.values()]
+
+    def take(self, events: Ids) -> Chunk:
+        """The events at these positions, in this order."""
+        place = np.full(len(self.batch), -1, dtype=np.int64)
+        place[events] = np.arange(len(events))
+        return Chunk(
+            self.batch.take(events), {name: _moved(table, place) for name, table in self.solutions.items()}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a packed chunk says of itself: its first and last time, and how many events it has.
+
+    ``again``: the positions of events that another bucket has too, and tells of if they are late.
+    """
+
+    begin: int
+    last: int
+    events: int
+    again: tuple[int, ...]
+
+
+def join(chunks: Sequence[Chunk], streams: Mapping[int, int]) -> Chunk:
+    """The events of several chunks, ordered by time, rank of the stream, and arrival number.
+
+    ``streams``: the rank of each stream's id. There must be at least one chunk.
+    """
+    batch = concatenate([chunk.batch for chunk in chunks])
+    ranks = np.zeros(len(batch), dtype=np.int64)
+    for stream, rank in streams.items():
+        ranks[batch.stream == stream] = rank
+    starts = np.cumsum([0] + [len(chunk.batch) for chunk in chunks])
+    solutions = {}
+    for name in chunks[0].solutions:
+        tables = [chunk.solutions[name] for chunk in chunks]
+        events = [events_of(table) + start for table, start in zip(tables, starts, strict=False)]
+        columns = {
+            variable: np.concatenate([table.column(variable) for table in tables])
+            for variable in tables[0].columns
+        }
+        solutions[name] = Solutions(sum(map(len, tables)), np.concatenate(events), columns)
+    return Chunk(batch, solutions).take(np.lexsort((batch.n, ranks, batch.time)))
+
+
+def events_of(table: Solutions) -> Ids:
+    """The event of each row."""
+    if table.event is None:
+        raise ValueError("these solutions belong to no event")
+    return table.event
+
+
+def _moved(table: Solutions, place: Ids) -> Solutions:
+    """The rows of events that have a new place (-1: none), in the order of their places."""
+    event = place[events_of(table)]
+    rows = np.flatnonzero(event >= 0)
+    rows = rows[np.argsort(event[rows], kind="stable")]
+    kept = table.take(rows)
+    return Solutions(len(kept), event[rows], kept.columns)
+
+
+# --- to bytes and back ------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Columns:
+    """Arrays, each once, by number: GPMs that ask the same have theirs in common."""
+
+    arrays: list[Ids] = field(default_factory=list)
+    _numbers: dict[int, int] = field(default_factory=dict)
+
+    def number(self, array: Ids) -> int:
+        found = self._numbers.get(id(array))
+        if found is None:
+            found = self._numbers[id(array)] = len(self.arrays)
+            self.arrays.append(array)
+        return found
+
+
+def encode(chunk: Chunk, *, with_triples: bool = False, again: Ids = _NONE) -> bytes:
+    """A chunk as bytes; at least one event. ``again``: see ``Extent``."""
+    batch = chunk.batch
+    events, terms = _Columns(), _Columns()
+    gpms = {
+        name: [events.number(events_of(table)), {v: terms.number(c) for v, c in table.columns.items()}]
+        for name, table in chunk.solutions.items()
+    }
+    count = len(terms.arrays)
+    parts = [*terms.arrays, batch.stream, batch.graph]
+    if with_triples:
+        parts += [batch.s, batch.p, batch.o]
+    used, local = numbered(batch.dictionary, parts)
+    arrays: dict[str, npt.NDArray[np.generic]] = {"time": batch.time, "n": batch.n}
+    arrays |= {f"e{i}": array.astype(np.int32) for i, array in enumerate(events.arrays)}
+    arrays |= {f"t{i}": local[array] for i, array in enumerate(terms.arrays)}
+    arrays |= {"stream": local[batch.stream], "graph": local[batch.graph]}
+    if with_triples:
+        arrays |= {"offset": batch.offset, "s": local[batch.s], "p": local[batch.p], "o": local[batch.o]}
+    arrays |= terms_out(batch.dictionary, used)
+    header = {
+        "clock": batch.clock.value,
+        "begin": int(batch.time.min()),
+        "last": int(batch.time.max()),
+        "events": len(batch),
+        "again": again.tolist(),
+        "gpms": gpms,
+        "columns": [len(events.arrays), count],
+    }
+    return pack(header, arrays)
+
+
+def extent(data: bytes) -> Extent:
+    """What a packed chunk says of itself."""
+    header = unpack_header(data)
+    return Extent(header["begin"], header["last"], header["events"], tuple(header["again"]))
+
+
+def decode(data: bytes, dictionary: Dictionary) -> Chunk:
+    """A chunk, its terms entered into a dictionary."""
+    header, arrays = unpack(data)
+    with dictionary.lock:
+        ids = terms_in(dictionary, arrays)
+        size = header["events"]
+        has_triples = "offset" in arrays
+        batch = EventBatch(
+            dictionary,
+            Clock(header["clock"]),
+            ids[arrays["stream"]],
+            ids[arrays["graph"]],
+            arrays["time"],
+            arrays["n"],
+            arrays["offset"] if has_triples else np.zeros(size + 1, dtype=np.int64),
+            *((ids[arrays[part]] for part in "spo") if has_triples else (_NONE, _NONE, _NONE)),
+        )
+        event_count, term_count = header["columns"]
+        events = [arrays[f"e{i}"].astype(np.int64) for i in range(event_count)]
+        terms = [ids[arrays[f"t{i}"]] for i in range(term_count)]
+        solutions = {
+            name: Solutions(
+                len(events[event]), events[event], {v: terms[column] for v, column in columns.items()}
+            )
+            for name, (event, columns) in header["gpms"].items()
+        }
+        return Chunk(batch, solutions)
+
+
+def numbered(dictionary: Dictionary, columns: Iterable[Ids]) -> tuple[Ids, npt.NDArray[np.int32]]:
+    """The ids in some columns, each once, and the number of each, from 1; 0 stays 0."""
+    used = np.zeros(dictionary.limit, dtype=np.bool_)
+    for column in columns:
+        used[column] = True
+    used[0] = False
+    ids = np.flatnonzero(used)
+    local = np.zeros(len(used), dtype=np.int32)
+    local[ids] = np.arange(1, len(ids) + 1)
+    return ids, local
+
+
+def terms_out(dictionary: Dictionary, ids: Ids) -> dict[str, npt.NDArray[np.generic]]:
+    """The bytes and kinds of terms."""
+    table = labelled(dictionary, ids)
+    data = np.empty(int(table.terms[ids, LENGTH].sum()) + PADDING, dtype=np.uint8)
+    ends = np.zeros(len(ids), dtype=np.int64)
+    kernels.copy_terms(table.terms, table.arena, ids, data, ends)
+    return {
+        "terms": data[: len(data) - PADDING],
+        "ends": ends.astype(np.int32),
+        "kinds": table.terms[ids, KIND].astype(np.int8),
+    }
+
+
+def labelled(dictionary: Dictionary, ids: Ids):  # type: ignore[no-untyped-def]
+    """The dictionary's table, in which all of these terms have bytes."""
+    table = dictionary.table()
+    for identifier in ids[table.terms[ids, KIND] == FRESH].tolist():
+        dictionary.term(identifier)  # which gives a fresh blank node its label
+    return table
+
+
+def hashed(dictionary: Dictionary, columns: Iterable[Ids]) -> Ids:
+    """A hash of each row's terms, the same in every process; at least one column. 0 is no term."""
+    codes = np.zeros(1, dtype=np.uint64)
+    for column in columns:
+        distinct, inverse = np.unique(column, return_inverse=True)
+        terms = labelled(dictionary, distinct[distinct != 0])
+        mixed = np.zeros(len(distinct), dtype=np.int64)
+        kernels.hash_terms(terms.terms, terms.arena, distinct, mixed)
+        # As unsigned words, since the product is meant to overflow.
+        codes = codes * np.uint64(31) + mixed[inverse].view(np.uint64)
+    return codes.view(np.int64)
+
+
+def terms_in(dictionary: Dictionary, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Ids:
+    """The ids of a chunk's terms, by their numbers."""
+    table = dictionary.table()
+    data = np.asarray(arrays["terms"])
+    ids = np.zeros(len(arrays["ends"]) + 1, dtype=np.int64)
+    table.reserve(len(ids), len(data))
+    kernels.enter_terms(
+        table.slots, table.terms, table.arena, table.counts,
+        padded(data.tobytes()), arrays["ends"].astype(np.int64), arrays["kinds"].astype(np.int64),
+        int(table.counts[SEED]), ids[1:],
+    )  # fmt: skip
+    return ids

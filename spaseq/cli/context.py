@@ -1,0 +1,77 @@
+"""``spaseq context``: propose what lifts rows to RDF."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spaseq.cli.arguments import OutputFile, UsageError
+from spaseq.cli.console import reporting, say, standard_output, warn
+from spaseq.errors import SourceError
+
+if TYPE_CHECKING:
+    from spaseq.sources.proposal import Proposal
+
+
+def context(
+    rows: Annotated[
+        str,
+        typer.Argument(metavar="ROWS", help="A CSV or NDJSON file, and ?option=value&…", show_default=False),
+    ],
+    out: OutputFile = None,
+    query: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a query to begin with here, too.")
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option(metavar="IRI", help="What the names of columns are put behind, to be predicates.")
+    ] = "http://example.org/",
+) -> None:
+    """Propose a JSON-LD context that lifts the rows of a CSV or NDJSON file to RDF, and a query over them.
+
+    What each column holds is told from the first 1,000 rows, and what was guessed is said on standard error.
+    Both files are yours to edit: they are never written over.
+
+    \b
+    Examples:
+      spaseq context trades.csv -o trades.jsonld --query trades.rq
+      spaseq context 'trades.txt?format=csv&delimiter=;' --namespace https://example.org/trade#
+    """
+    with reporting():
+        from spaseq.sources import parse_source
+        from spaseq.sources.proposal import propose
+
+        if ":" not in namespace or set(namespace) & set(' <>"{}|\\^`'):
+            raise UsageError(f"--namespace {namespace!r} is no IRI, as https://example.org/trade# is one")
+        for path in filter(None, (out, query)):
+            if path.exists():
+                raise UsageError(f"{path} is there already, and is not written over: name another file")
+        try:
+            location, options = parse_source(rows)
+            found = propose(location, options, namespace)
+        except SourceError as error:
+            raise UsageError(str(error)) from None
+        if out is None:
+            standard_output()
+            typer.echo(found.context(), nl=False)
+        else:
+            out.write_text(found.context(), encoding="utf-8")
+        if query is not None:
+            query.write_text(found.query(), encoding="utf-8")
+        _explain(found, rows, out, query)
+
+
+def _explain(found: Proposal, rows: str, out: Path | None, query: Path | None) -> None:
+    """What was guessed, what is doubtful, and what to do next, on standard error."""
+    for column in found.columns:
+        role = {found.time: "the time", found.key: "the key", found.measure: "the number"}.get(column)
+        say(f"{column.name}: {column.kind}, as {column.cells[0][:40]!r}{f' ({role})' if role else ''}")
+    for warning in found.warnings:
+        warn(warning)
+    if out is not None and query is not None:
+        options = [] if "?" in rows else ["?"]
+        arrival = "" if found.time else "&time=arrival"
+        source = f"S={rows}{''.join(options) or '&'}context={out}{arrival}"
+        say(f"next: spaseq run {shlex.quote(str(query))} -s {shlex.quote(source)}")

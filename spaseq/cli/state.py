@@ -1,0 +1,117 @@
+"""``spaseq run --state``: input, state and output move in one commit, and a killed run goes on exactly."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from spaseq.cli.arguments import UsageError
+from spaseq.cli.cursor import DOCUMENTS
+from spaseq.engine import Engine, Source
+from spaseq.engine.durable.resume import check
+from spaseq.errors import EngineError
+from spaseq.language.syntax import Query
+from spaseq.results import Format, ResultWriter
+
+if TYPE_CHECKING:
+    from spaseq.cli.run import Report
+
+#: What the file of dead letters is called among the outputs.
+_LETTERS = "dead letters"
+
+
+def check_state(state: Path, out: Path | None, form: Format, sources: Iterable[Source]) -> None:
+    """Raises UsageError for what a run with a state cannot go on with: an output, or a source."""
+    if out is None:
+        raise UsageError("--state goes on with a file, which standard output is not: say -o FILE")
+    if form in DOCUMENTS:
+        lines = ", ".join(f for f in Format if f not in DOCUMENTS)
+        raise UsageError(f"-f {form} is one document, which --state could not go on with: use {lines}")
+    if out.exists() and not out.is_file():
+        raise UsageError(f"-o {out}: --state goes on with a file, and this is none")
+    if out.resolve() == state.resolve():
+        raise UsageError(f"--state {state} is the output, too: name two files")
+    for source in sources:
+        try:
+            check(source.location)
+        except EngineError as error:
+            raise UsageError(f"--state: {error}") from None
+
+
+class Kept:
+    """The outputs of a run with a state, each cut to the length that the last commit says."""
+
+    def __init__(
+        self, engine: Engine, queries: Mapping[str, Query], every: timedelta | int, report: Report
+    ) -> None:
+        """``every``: so long, or so many events, are between two commits."""
+        self._engine = engine
+        self._every = every
+        self._files: dict[str, IO[Any]] = {}
+        self._at, self._events = time.monotonic(), engine.events
+        if left := [name for name in engine.queries if name not in queries]:
+            raise UsageError(
+                f"--state: this state is of a run with {left[0]}, too: give the same queries again, or begin "
+                "anew with another file"
+            )
+        for name, handle in engine.queries.items():
+            if handle.query != queries[name]:
+                raise UsageError(
+                    f"--state: {name} is another query than the one that the state was made with: put it "
+                    "back, or begin anew with another file"
+                )
+        letters = report.letters
+        if letters is not None:
+            # The one before it may have told of what is told again now.
+            known = engine.outputs.get(_LETTERS)
+            if known is not None:
+                os.truncate(letters.fileno(), min(known, os.fstat(letters.fileno()).st_size))
+            self._files[_LETTERS] = letters
+
+    def open(self, path: Path) -> IO[bytes]:
+        """An output file, to be gone on with. Raises UsageError if what was written to it is gone."""
+        name = str(path.resolve())
+        size = self._engine.outputs.get(name, 0)
+        there = path.stat().st_size if path.exists() else 0
+        if there < size:
+            raise UsageError(
+                f"-o {path}: it has {there} bytes, but {size} were written: put it back, or begin anew with "
+                "another state file"
+            )
+        before = [o for o in self._engine.outputs if o not in (name, _LETTERS) and not self._files]
+        if not size and any(self._engine.outputs[o] for o in before) and name not in self._engine.outputs:
+            raise UsageError(
+                f"-o {path}: with this state the output was {before[0]}: go on there, or begin anew with "
+                "another state file"
+            )
+        file = path.open("ab" if path.exists() else "wb")
+        file.truncate(size)
+        self._files[name] = file
+        return file
+
+    def go_on(self, name: str | None, writer: ResultWriter) -> None:
+        """A writer follows on what was written of the query of this name, or of all."""
+        handles = self._engine.queries
+        names = handles if name is None else [name]
+        if sum(handles[each].given for each in names):
+            writer.go_on(sum(handles[each].given for each in names))
+
+    def settled(self, is_last: bool) -> None:
+        """All that was found is written: commits, if it is time, or the last time."""
+        if is_last:
+            is_due = True
+        elif isinstance(self._every, int):
+            is_due = self._engine.events - self._events >= self._every
+        else:
+            is_due = time.monotonic() - self._at >= self._every.total_seconds()
+        if is_due:
+            self.commit()
+
+    def commit(self) -> None:
+        """Input, state and output move on together."""
+        self._engine.commit(self._files)
+        self._at, self._events = time.monotonic(), self._engine.events

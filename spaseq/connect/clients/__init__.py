@@ -1,0 +1,1 @@
+"""What servers are read with: a file a scheme."""

@@ -1,0 +1,250 @@
+"""``http://`` and ``https://``: server-sent events, NDJSON and whole files, by httpx.
+
+A thread reads the body a few blocks ahead, since nothing else can end a read that waits. It stops when nobody
+takes them: that is the backpressure, by TCP.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from spaseq.connect.address import Address
+from spaseq.connect.clients._extra import required
+from spaseq.connect.clients._tls import context
+from spaseq.connect.clients.sse import Parser, TooLongError
+from spaseq.connect.clients.websocket import advice, authorization, refuse_certificate
+from spaseq.connect.messages import Message, now
+from spaseq.connect.reconnect import DisconnectedError
+from spaseq.errors import SourceError
+from spaseq.sources._bytes import LONGEST
+
+#: So many blocks are read ahead, each what one read of the network gives.
+_AHEAD: Final = 16
+
+#: A connection that brings nothing is asked after so many seconds whether it is still there, by TCP.
+_KEEPALIVE: Final = 30
+
+#: With this status a server says that a stream of events is over.
+_NO_MORE: Final = 204
+
+EVENT_STREAM: Final = "text/event-stream"
+
+
+class Body:
+    """The body of an answer, read ahead by a thread until ``close``. ``media`` is its type."""
+
+    def __init__(self, address: Address, seconds: float, last: str = "") -> None:
+        """Raises DisconnectedError if the server may answer later, SourceError if not."""
+        httpx = required("httpx", "http")
+        headers = {"Accept-Encoding": "identity", "Cache-Control": "no-store"} | authorization(address)
+        if last:
+            headers["Last-Event-ID"] = last
+        self._client = httpx.Client(
+            transport=httpx.HTTPTransport(verify=context(address) or True, socket_options=_kept_alive()),
+            timeout=httpx.Timeout(None, connect=seconds),
+        )
+        self._response: Any = None
+        self._blocks: queue.Queue[bytes | Exception | None] = queue.Queue(_AHEAD)
+        self._is_ended = threading.Event()
+        self._thread = threading.Thread(target=self._read, name="spaseq-http", daemon=True)
+        try:
+            self._response = self._answer(httpx, address, headers, seconds)
+        except BaseException:
+            self._client.close()
+            raise
+        self.status: int = self._response.status_code
+        self.media: str = self._response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        self._thread.start()
+
+    def _answer(self, httpx: Any, address: Address, headers: dict[str, str], seconds: float) -> Any:
+        # The first byte has a bound, those of the body have none.
+        patience = httpx.Timeout(seconds)
+        request = self._client.build_request("GET", address.url, headers=headers, timeout=patience)
+        try:
+            response = self._client.send(request, stream=True)
+        except httpx.TransportError as error:
+            refuse_certificate(address, error)
+            raise DisconnectedError(str(error) or type(error).__name__) from None
+        status = response.status_code
+        if status in (200, _NO_MORE):
+            return response
+        response.close()
+        if status >= 500 or status in (408, 425, 429):
+            raise DisconnectedError(f"the server answers {status}")
+        to = f" to {response.headers.get('Location', 'nowhere')}: give that" if response.is_redirect else ""
+        raise SourceError(f"{address}: the server answers {status}{to}{advice(status)}")
+
+    def _read(self) -> None:
+        # What waits for the next byte does so without a bound: a live stream may be silent for hours.
+        self._response.request.extensions["timeout"]["read"] = None
+        last: Exception | None = None
+        try:
+            for block in self._response.iter_bytes():
+                self._put(block)
+                if self._is_ended.is_set():
+                    return
+        except Exception as error:  # of whatever kind: the other side raises it
+            last = DisconnectedError(str(error) or type(error).__name__)
+        self._put(last)
+
+    def _put(self, item: bytes | Exception | None) -> None:
+        while not self._is_ended.is_set():
+            with suppress(queue.Full):
+                self._blocks.put(item, timeout=0.1)
+                return
+
+    def take(self, seconds: float) -> bytes | None:
+        """The next block; empty when none has come; None at the end. Raises DisconnectedError."""
+        try:
+            block = self._blocks.get(timeout=seconds) if seconds else self._blocks.get_nowait()
+        except queue.Empty:
+            return b""
+        if isinstance(block, Exception):
+            raise block
+        return block
+
+    def close(self) -> None:
+        """Ends the connection and the thread."""
+        self._is_ended.set()
+        stream = self._response.extensions.get("network_stream")
+        own = stream.get_extra_info("socket") if stream is not None else None
+        if own is not None and own.fileno() >= 0:
+            # A read that waits is woken by this alone; by a copy, since TLS forgets its state otherwise.
+            with suppress(OSError), socket.socket(fileno=os.dup(own.fileno())) as copy:
+                copy.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        with suppress(Exception):  # whatever is wrong with a connection that is given up
+            self._response.close()
+        self._client.close()
+
+
+def _kept_alive() -> list[tuple[int, int, int]]:
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        options += [
+            (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE),
+            (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE // 3),
+            (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+        ]
+    return options
+
+
+class HttpClient:
+    """Reads server-sent events, or else lines, as messages. ``media`` is known when it is open.
+
+    Server-sent events go on behind the last one when the connection is lost or ended. Lines end when the body
+    does.
+    """
+
+    def __init__(self, address: Address) -> None:
+        required("httpx", "http")
+        context(address)  # which says at once what is wrong with ca=
+        self._address = address
+        self._body: Body | None = None
+        self._parser = Parser()
+        self._lines: list[bytes] = []
+        self._held = 0
+        self._count = 0
+        self._ready: deque[Message] = deque()
+        self._lost: DisconnectedError | None = None
+        self._is_over = False
+
+    @property
+    def media(self) -> str:
+        """The type of the body."""
+        assert self._body is not None
+        return self._body.media
+
+    @property
+    def body(self) -> Body:
+        """The body, for who reads it by blocks instead."""
+        assert self._body is not None
+        return self._body
+
+    def open(self, seconds: float) -> None:
+        self._body = Body(self._address, seconds, self._parser.id)
+        self._parser = Parser(self._parser.id)
+        self._lost = None
+
+    def read(self, most: int, seconds: float) -> Sequence[Message] | None:
+        ready = self._ready
+        while len(ready) < most and self._lost is None and not self._is_over:
+            try:
+                block = self.body.take(0 if ready else seconds)
+                if block:
+                    ready.extend(self._messages(block))
+                elif block is None:
+                    self._end()
+                else:
+                    break
+            except DisconnectedError as lost:
+                self._torn(f"the connection broke inside this line: {lost}")
+                self._lost = lost
+        if ready:
+            return [ready.popleft() for _ in range(min(most, len(ready)))]
+        if self._lost is not None:
+            raise self._lost
+        return None if self._is_over else ()
+
+    def done(self, messages: Sequence[Message]) -> None:
+        """Nothing: what was read is not given again."""
+
+    def close(self) -> None:
+        if self._body is not None:
+            self._body.close()
+            self._body = None
+
+    def _end(self) -> None:
+        """The body ended: a stream of events goes on elsewhere, unless the server says that it does not."""
+        if self.media == EVENT_STREAM and self.body.status != _NO_MORE:
+            raise DisconnectedError("the server has ended the answer")
+        self._torn("")
+        self._is_over = True
+
+    def _messages(self, block: bytes) -> Iterator[Message]:
+        arrived = now()
+        if self.media != EVENT_STREAM:
+            yield from self._whole(block, arrived)
+            return
+        try:
+            for event in self._parser.feed(block):
+                self._count += 1
+                place = f"event id {event.id}" if event.id else f"message {self._count}"
+                yield Message(event.data, place, arrived)
+        except TooLongError as error:
+            self._count += 1
+            yield Message(b"", f"message {self._count}", arrived, f"{error}: the connection is made anew")
+            raise DisconnectedError(str(error)) from None
+
+    def _whole(self, block: bytes, arrived: int) -> Iterator[Message]:
+        """The lines that a block completes."""
+        *lines, rest = block.split(b"\n")
+        for line in lines:
+            yield from self._line(b"".join([*self._lines, line]), arrived)
+            self._lines, self._held = [], 0
+        self._held += len(rest)
+        if self._held <= LONGEST:
+            self._lines.append(rest)
+        else:
+            self._lines = []
+
+    def _line(self, line: bytes, arrived: int, problem: str = "") -> Iterator[Message]:
+        self._count += 1
+        if self._held > LONGEST:
+            problem = f"a line of more than {LONGEST} bytes"
+        if line.strip() or problem:
+            yield Message(line, f"line {self._count}", arrived, problem)
+
+    def _torn(self, problem: str) -> None:
+        """The body ended: so does its last line."""
+        rest, self._lines = b"".join(self._lines), []
+        if rest.strip():
+            self._ready.extend(self._line(rest, now(), problem))
+        self._held = 0

@@ -1,0 +1,132 @@
+"""``ws://`` and ``wss://``: each message of a WebSocket is one, read by websockets' client for threads."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from spaseq.connect.address import Address
+from spaseq.connect.clients._extra import required
+from spaseq.connect.clients._tls import context
+from spaseq.connect.live import ENOUGH_BYTES
+from spaseq.connect.messages import Message, now
+from spaseq.connect.reconnect import DisconnectedError
+from spaseq.errors import SourceError
+from spaseq.sources._bytes import LONGEST
+
+if TYPE_CHECKING:
+    from websockets.sync.client import ClientConnection
+
+#: So many messages wait in the client before it stops reading from the network.
+_WAITING = 64
+
+#: The server will not say more (RFC 6455, 7.4.1).
+_NORMAL = 1000
+
+#: What the client says of a message that is too long for it, and leaves.
+_TOO_BIG = 1009
+
+
+class WebSocketClient:
+    """Reads a WebSocket. A close by the server with code 1000 ends the stream; after others it comes back."""
+
+    def __init__(self, address: Address) -> None:
+        self._module = required("websockets.sync.client", "ws")
+        self._address = address
+        self._tls = context(address)
+        self._connection: ClientConnection | None = None
+        self._count = 0
+
+    def open(self, seconds: float) -> None:
+        from websockets.exceptions import InvalidStatus, WebSocketException
+
+        try:
+            with_context = self._module.connect(
+                self._address.url,
+                ssl=self._tls,
+                additional_headers=authorization(self._address),
+                open_timeout=seconds,
+                close_timeout=1,
+                max_size=LONGEST,
+                max_queue=_WAITING,
+                # While nobody takes messages, the answer to a ping waits behind them.
+                ping_timeout=None,
+                proxy=None,
+            )
+            self._connection = with_context.__enter__()
+        except InvalidStatus as error:
+            status = error.response.status_code
+            if status < 500 and status != 429:
+                raise SourceError(f"{self._address}: the server answers {status}{advice(status)}") from None
+            raise DisconnectedError(f"the server answers {status}") from None
+        except (OSError, WebSocketException) as error:
+            refuse_certificate(self._address, error)
+            raise DisconnectedError(str(error) or type(error).__name__) from None
+
+    def read(self, most: int, seconds: float) -> Sequence[Message] | None:
+        from websockets.exceptions import ConnectionClosed
+
+        assert self._connection is not None
+        found: list[Message] = []
+        size = 0
+        try:
+            while len(found) < most and size < ENOUGH_BYTES:
+                value = self._connection.recv(timeout=0 if found else seconds, decode=False)
+                self._count += 1
+                found.append(Message(bytes(value), f"message {self._count}", now()))
+                size += len(value)
+        except TimeoutError:
+            pass
+        except ConnectionClosed as closed:
+            if found:
+                return found  # the next call finds it closed again
+            if closed.rcvd is not None and closed.rcvd.code == _NORMAL:
+                return None
+            if closed.sent is not None and closed.sent.code == _TOO_BIG:
+                self._count += 1
+                problem = f"a message of more than {LONGEST} bytes: the connection was made anew"
+                self._connection.close()
+                self.open(10)
+                return [Message(b"", f"message {self._count}", now(), problem)]
+            raise DisconnectedError(str(closed)) from None
+        return found
+
+    def done(self, messages: Sequence[Message]) -> None:
+        """Nothing: a WebSocket does not give again."""
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def authorization(address: Address) -> dict[str, str]:
+    """The header with the credentials of a URL: its token, or its user and password."""
+    if token := address.text("token"):
+        return {"Authorization": f"Bearer {token}"}
+    if address.user:
+        pair = b64encode(f"{address.user}:{address.password}".encode()).decode()
+        return {"Authorization": f"Basic {pair}"}
+    return {}
+
+
+def advice(status: int) -> str:
+    """What to do about an answer of HTTP."""
+    if status in (401, 403):
+        return ": it wants credentials: USER:PASSWORD@ before the host, or ?token="
+    if status == 404:
+        return ": there is nothing at this path"
+    return ""
+
+
+def refuse_certificate(address: Address, error: BaseException) -> None:
+    """Raises SourceError if a connection failed for the server's certificate: it will fail again."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if "CERTIFICATE_VERIFY_FAILED" in str(cause):
+            raise SourceError(
+                f"{address}: the server's certificate is not trusted: {cause}. "
+                "Is it signed by yourself, ?ca=FILE names the certificate that signed it"
+            ) from None
+        cause = cause.__cause__ or cause.__context__

@@ -1,0 +1,200 @@
+"""Live sources as iterators of batches, which can be ended at any time, and are told what is done with."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Protocol, Self, runtime_checkable
+
+from spaseq.connect.address import Address
+from spaseq.connect.messages import Decoder, Message
+from spaseq.connect.reconnect import DisconnectedError, Retries
+from spaseq.errors import SourceError
+from spaseq.events import EventBatch
+
+#: So many messages are a batch at most; and so many bytes are enough for one.
+MOST: Final = 1_000
+ENOUGH_BYTES: Final = 1 << 22
+
+#: Seconds that a client waits for messages before it looks whether it is to end.
+STEP: Final = 0.2
+
+#: Seconds in which a first connection must be made, and, once one is lost, the next, unless the URL says it.
+CONNECT: Final = 10.0
+RETRY: Final = 300.0
+
+
+class Client(Protocol):
+    """What one kind of server is read with. One thread uses it."""
+
+    def open(self, seconds: float) -> None:
+        """Connect, again if it was connected before, and go on where ``read`` was.
+
+        Raises DisconnectedError if that may work later, SourceError if not.
+        """
+
+    def read(self, most: int, seconds: float) -> Sequence[Message] | None:
+        """What is there, up to so many; waits for a first one. None when the server has ended the stream.
+
+        Raises DisconnectedError when the connection is lost.
+        """
+
+    def done(self, messages: Sequence[Message]) -> None:
+        """These have been processed, with all before them: the server need not give them again."""
+
+    def close(self) -> None:
+        """Ends the connection, and all threads of it. It may not be connected."""
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A client whose server keeps what was before: it can begin at a time, in milliseconds since 1970."""
+
+    since: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Set by another thread to end a source; ``wait`` sleeps until then at most."""
+
+    event: threading.Event
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the source is to end."""
+        return self.event.is_set()
+
+    def wait(self, seconds: float) -> None:
+        """Sleeps, or ends earlier."""
+        self.event.wait(seconds)
+
+
+class Live:
+    """An iterator of batches that ends when told to.
+
+    One thread iterates; any may call ``close``, which ends it at once or, if a thread is inside, within a
+    moment there, and ``settle``, which says that one batch more has been processed.
+    """
+
+    def __init__(
+        self, batches: Callable[[Ending, Callable[[], int]], Generator[EventBatch, None, None]]
+    ) -> None:
+        """``batches`` gets what ends it, and what says how many of its batches are settled."""
+        self._ending = Ending(threading.Event())
+        self._settled = 0
+        self._batches = batches(self._ending, lambda: self._settled)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> EventBatch:
+        return next(self._batches)
+
+    def settle(self) -> None:
+        """One batch more has been processed, in the order in which they came."""
+        self._settled += 1
+
+    def close(self) -> None:
+        """Ends the source and its connection."""
+        self._ending.event.set()
+        with suppress(ValueError):  # a thread is inside, and leaves it now
+            self._batches.close()
+
+
+class Connection:
+    """A client with what it takes to connect it, again and again."""
+
+    def __init__(self, address: Address, client: Client) -> None:
+        self._address = address
+        self._client = client
+        self._connect = address.seconds("connect", CONNECT)
+        self._retries = Retries(address.seconds("retry", RETRY))
+        self._is_open = False
+
+    def open(self, ending: Ending | None = None) -> None:
+        """Connect for the first time, if that has not happened. Raises SourceError if it takes too long."""
+        if not self._is_open:
+            self._attempt(Retries(self._connect), ending, f"no connection within {self._connect:g} s")
+            self._is_open = True
+
+    def read(self, ending: Ending) -> Sequence[Message] | None:
+        """What is there; connects again where that is needed. Raises SourceError when that has no end."""
+        try:
+            messages = self._client.read(MOST, STEP)
+        except DisconnectedError as lost:
+            self._client.close()
+            patience = self._address.seconds("retry", RETRY)
+            gone = f"the connection was lost ({lost}) and not made again within {patience:g} s"
+            delay = self._retries.wait()
+            if delay is None:
+                raise self._failed(gone, lost) from None
+            ending.wait(delay)
+            self._attempt(self._retries, ending, gone)
+            return ()
+        if messages:
+            self._retries.proved()
+        return messages
+
+    def done(self, messages: Sequence[Message]) -> None:
+        """See ``Client``."""
+        self._client.done(messages)
+
+    def close(self) -> None:
+        """See ``Client``."""
+        self._client.close()
+
+    def _attempt(self, retries: Retries, ending: Ending | None, failure: str) -> None:
+        while ending is None or not ending.is_set:
+            try:
+                self._client.open(self._connect)
+            except DisconnectedError as error:
+                self._client.close()
+                delay = retries.wait()
+                if delay is None:
+                    raise self._failed(failure, error) from None
+                (ending or Ending(threading.Event())).wait(delay)
+            else:
+                retries.connected()
+                return
+
+    def _failed(self, failure: str, error: Exception) -> SourceError:
+        return SourceError(
+            f"{self._address}: {failure}: {error}. Is the server running there, and reachable from here? "
+            "(options connect= and retry= say how long is waited)"
+        )
+
+
+def batches_of(
+    connection: Connection,
+    decoder: Decoder,
+    ending: Ending,
+    settled: Callable[[], int],
+    sieve: Callable[[EventBatch], EventBatch] | None,
+) -> Generator[EventBatch, None, None]:
+    """The events of a client's messages, those that ``sieve`` leaves.
+
+    A client is not read before what it gave was taken, and told what is settled before it is read again.
+    """
+    # The messages of each batch that is not known to be settled, the number of the batch first.
+    waiting: deque[tuple[int, Sequence[Message]]] = deque()
+    given = 0
+    while not ending.is_set:
+        while waiting and waiting[0][0] <= settled():
+            connection.done(waiting.popleft()[1])
+        messages = connection.read(ending)
+        if messages is None:
+            return
+        if not messages:
+            continue
+        batch = decoder.read(messages)
+        if batch is not None and sieve is not None:
+            batch = sieve(batch)
+        has_events = batch is not None and len(batch) > 0
+        given += has_events
+        # Those of which nothing came are settled with what was given before them.
+        waiting.append((given, messages))
+        if batch is not None and has_events:
+            yield batch

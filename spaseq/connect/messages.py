@@ -1,0 +1,197 @@
+"""Messages → events: each is an event, or the events of an atomic dataset, in any format of the sources.
+
+A message with Jelly or RDF Messages may have several, and so has one with several named graphs. What is none
+is a dead letter that says where the message is.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from pyoxigraph import NamedNode
+
+from spaseq.errors import SourceError
+from spaseq.events import Clock, EventBatch, Ids, Row
+from spaseq.limits import Limits
+from spaseq.sources import BadEvent, SourceOptions
+from spaseq.sources._options import FORMATS, check_options
+from spaseq.sources.assembly.sink import EventSink, Name, add_dataset
+from spaseq.sources.formats._lift import load_context
+from spaseq.sources.formats._parse import PieceError, Pieces
+from spaseq.sources.formats.jsonld import empty_graphs, parse_jsonld
+from spaseq.sources.formats.messages import announces_messages, read_messages
+from spaseq.sources.formats.rows import Lifter, read_csv, read_ndjson
+from spaseq.terms.dictionary import Dictionary, Term
+
+_TEXTS: Final = ("nq", "nt", "ttl", "trig")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What came at once: its bytes, where it is in words, and when it arrived, in microseconds since 1970.
+
+    ``problem``: why it cannot be read, if its client knows that. ``token``: what the client wants back when
+    the message is done with.
+    """
+
+    value: bytes
+    place: str
+    arrived: int
+    problem: str = ""
+    token: object = None
+
+
+def now() -> int:
+    """The time here, in microseconds since 1970."""
+    return time.time_ns() // 1_000
+
+
+class _MessageSink(EventSink):
+    """A sink whose letters say the message, and which may take its arrival as the time."""
+
+    def __init__(
+        self,
+        stream: NamedNode,
+        dictionary: Dictionary,
+        options: SourceOptions,
+        on_bad: Callable[[BadEvent], None],
+        limits: Limits,
+    ) -> None:
+        super().__init__(stream, dictionary, options, on_bad, limits)
+        self.place: Callable[[str], str] = str
+        self.arrived = 0
+
+    def bad(self, position: str, reason: str, payload: str = "") -> None:
+        super().bad(self.place(position), reason, payload)
+
+    def extend(
+        self, graph: Ids, clock: Clock, time: Ids | None, offset: Ids, triples: tuple[Ids, Ids, Ids]
+    ) -> bool:
+        if time is not None:
+            return super().extend(graph, clock, time, offset, triples)
+        arrived = np.full(len(graph), self.arrived, dtype=np.int64)
+        return super().extend(graph, Clock.INSTANTS, arrived, offset, triples)
+
+    def _time(self, rows: Sequence[Row], graph: Name | None, times: Sequence[Term]) -> tuple[Clock, int]:
+        if self.predicate is None:
+            return Clock.INSTANTS, self.arrived
+        return super()._time(rows, graph, times)
+
+
+class Decoder:
+    """Messages of one stream → batches of events.
+
+    ``time="arrival"`` makes when a message arrived its events' time, as an instant. Raises SourceError for
+    options that messages of the format do not have.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        stream: NamedNode,
+        dictionary: Dictionary,
+        options: SourceOptions,
+        *,
+        on_bad: Callable[[BadEvent], None],
+        limits: Limits,
+    ) -> None:
+        self._form = form_of(name, options)
+        self._options = options
+        self._limits = limits
+        self._sink = _MessageSink(stream, dictionary, options, on_bad, limits)
+        self._lifter: Lifter | None = None
+        if self._form in ("csv", "ndjson"):
+            if options.context is None:
+                raise SourceError(f"{name}: rows need the JSON-LD context that lifts them: add ?context=FILE")
+            self._lifter = Lifter(load_context(options.context, limits), self._sink)
+
+    def read(self, messages: Sequence[Message]) -> EventBatch | None:
+        """The events of some messages, if there are any."""
+        # Rows are lifted many at once, unless each has the time at which it arrived.
+        are_sound = not any(message.problem for message in messages)
+        if self._form == "ndjson" and self._sink.predicate is not None and are_sound and len(messages) > 1:
+            self._rows(messages)
+        else:
+            for message in messages:
+                self._one(message)
+        return self._sink.take()
+
+    def _one(self, message: Message) -> None:
+        sink, value, form = self._sink, message.value, self._form
+        sink.arrived = max(sink.arrived, message.arrived)
+        sink.place = lambda position: f"{message.place}, {position}" if position else message.place
+        if message.problem:
+            sink.bad("", message.problem, value.decode(errors="replace"))
+        elif form == "messages" or (form in _TEXTS and announces_messages(value)):
+            _drive(read_messages("messages" if form == "messages" else form, iter([value]), sink))
+        elif form == "jelly":
+            # Here, because protobuf takes longer to import than everything else together.
+            from spaseq.sources.formats.jelly import read_jelly
+
+            _drive(read_jelly(iter([value]), sink, self._options.triples))
+        elif form == "csv" and self._lifter is not None:
+            _drive(read_csv(iter([value]), sink, self._lifter, self._options))
+        elif form == "ndjson" and self._lifter is not None:
+            _drive(read_ndjson(iter([value]), sink, self._lifter))
+        else:
+            sink.place = lambda _: message.place
+            for text in value.splitlines() if form == "ndjsonld" else [value]:
+                self._dataset(text)
+
+    def _dataset(self, text: bytes) -> None:
+        """A message that is one atomic dataset."""
+        sink = self._sink
+        try:
+            if self._form in _TEXTS:
+                quads = Pieces(self._form, self._limits).parse(text)
+                problem = ""
+            else:
+                quads = parse_jsonld(text, self._limits)
+                problem = empty_graphs(text, quads)
+            if not quads or problem:
+                raise ValueError(problem or "nothing is in it: a message is an event at least")
+        except (PieceError, ValueError) as error:
+            reason = error.reason if isinstance(error, PieceError) else str(error)
+            sink.bad("", reason, text.decode(errors="replace"))
+        else:
+            add_dataset(sink, quads, "")
+
+    def _rows(self, messages: Sequence[Message]) -> None:
+        """Messages of rows as one text: the lines say whose they are."""
+        assert self._lifter is not None
+        parts = [message.value.removesuffix(b"\n") + b"\n" for message in messages]
+        first, line = [], 1
+        for part in parts:
+            first.append(line)
+            line += part.count(b"\n")
+
+        def place(position: str) -> str:
+            number = position.removeprefix("line ")
+            of = bisect_right(first, int(number)) - 1 if number.isdecimal() else 0
+            return messages[of].place
+
+        self._sink.place = place
+        _drive(read_ndjson(iter([b"".join(parts)]), self._sink, self._lifter))
+
+
+def form_of(name: str, options: SourceOptions) -> str:
+    """The format of messages. Raises SourceError where none is said, or an option does not fit."""
+    form = options.format
+    if form is None:
+        raise SourceError(f"{name}: how are its messages written? Add ?format=, one of {', '.join(FORMATS)}")
+    if options.order == "time":
+        raise SourceError(f"{name}: order=time waits for the end, which a live stream has not")
+    if options.triples is not None and form != "jelly":
+        raise SourceError(f"{name}: a message is an event, whatever it has: leave triples= out")
+    check_options(name, form, options)
+    return form
+
+
+def _drive(reader: Iterator[None]) -> None:
+    for _ in reader:
+        pass

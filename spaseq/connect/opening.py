@@ -1,0 +1,307 @@
+"""From a location, a URL or not, to batches of events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import chain
+from pathlib import Path
+from typing import IO, Final, cast
+
+from pyoxigraph import NamedNode
+
+from spaseq import sources
+from spaseq.connect.address import Address, is_url, options_of, parse_address
+from spaseq.connect.clients.follow import EndedError, check_followed, growing
+from spaseq.connect.clients.http import EVENT_STREAM, Body, HttpClient
+from spaseq.connect.live import STEP, Client, Connection, Ending, Live, Resumable, batches_of
+from spaseq.connect.messages import Decoder, form_of
+from spaseq.connect.reconnect import DisconnectedError
+from spaseq.connect.seam import Seam
+from spaseq.errors import SourceError
+from spaseq.events import EventBatch
+from spaseq.limits import Limits
+from spaseq.sources import BadEvent, SourceOptions
+from spaseq.sources._options import MEDIA_TYPES, resolve_format
+from spaseq.sources.columns.table import Table
+from spaseq.terms.dictionary import Dictionary
+
+#: Where events are that have been: see ``spaseq.sources``.
+Recorded = str | Path | IO[bytes] | Table
+
+#: Media types of lines that are messages each.
+_LINES: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/jsonlines")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSource:
+    """A live source, not opened: where it is, how its events are read, and perhaps what was before it."""
+
+    address: Address
+    options: SourceOptions = field(default_factory=SourceOptions)
+    history: tuple[tuple[Recorded, SourceOptions], ...] = ()
+
+
+Location = Recorded | LiveSource
+
+
+def source(url: str, *, history: str | Path | None = None) -> LiveSource:
+    """A live source by its URL, for ``Source``, ``spaseq.run`` and ``Engine.feed``; nothing is opened yet.
+
+    ``history``: a file, folder or pattern with options, in which the same stream is up to now: its events
+    come first, and those of them that the live stream repeats are left out (see ``Seam``). Raises SourceError
+    for what is wrong in the URL.
+
+    >>> source("mqtt://broker/sensors/+/state?format=ttl&time=arrival").address.hosts
+    (('broker', 1883),)
+    """
+    location, options = parse_location(url)
+    if not isinstance(location, LiveSource):
+        raise SourceError(f"{location} is no live source: as a path it is read to its end; ?follow goes on")
+    if history is None:
+        return location
+    past, of_past = parse_location(str(history))
+    return after(((past, of_past),), replace(location, options=options))
+
+
+def after(history: tuple[tuple[Location, SourceOptions], ...], live: LiveSource) -> LiveSource:
+    """A live source that goes on with a history. Raises SourceError if that has no end."""
+    recorded: list[tuple[Recorded, SourceOptions]] = []
+    for location, options in history:
+        if isinstance(location, LiveSource) or location == "-":
+            raise SourceError("what a live stream goes on with is a file: it must have an end")
+        recorded.append((location, options))
+    return replace(live, history=tuple(recorded))
+
+
+def parse_location(spec: str) -> tuple[Location, SourceOptions]:
+    """A location and its options, as on the command line: a URL, or as ``sources.parse_source`` reads it."""
+    if not is_url(spec):
+        return sources.parse_source(spec)
+    address, given, follows = parse_address(spec)
+    options = options_of(given)
+    if address.scheme == "file" and not follows:
+        return address.path, options
+    return LiveSource(address, options), options
+
+
+def resolved(location: Location, options: SourceOptions) -> tuple[Location, SourceOptions]:
+    """A location that may be the text of a URL, with what that says of its events."""
+    if isinstance(location, LiveSource):
+        return location, location.options if options == SourceOptions() else options
+    if not isinstance(location, str) or not is_url(location):
+        return location, options
+    address, given, follows = parse_address(location)
+    options = replace(options, **given)  # type: ignore[arg-type]  # as read_option reads them
+    if address.scheme == "file" and not follows:
+        return address.path, options
+    return LiveSource(address, options), options
+
+
+def open_source(
+    location: Location,
+    stream: NamedNode,
+    dictionary: Dictionary,
+    options: SourceOptions,
+    *,
+    on_bad: Callable[[BadEvent], None],
+    limits: Limits,
+    idle: timedelta | None = None,
+) -> Iterator[EventBatch]:
+    """As ``sources.open_source``, for live sources too, which are a ``Live``: it must be closed."""
+    if not isinstance(location, LiveSource):
+        return sources.open_source(
+            location, stream, dictionary, options, on_bad=on_bad, limits=limits, idle=idle
+        )
+    opening = _Opening(location.address, stream, dictionary, options, on_bad, limits, idle)
+    past = [
+        sources.open_source(place, stream, dictionary, of, on_bad=on_bad, limits=limits)
+        for place, of in location.history
+    ]
+    return Live(opening.batches(chain.from_iterable(past) if past else None))
+
+
+Batches = Callable[[Ending, Callable[[], int]], Generator[EventBatch, None, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """What it takes to open a live source."""
+
+    address: Address
+    stream: NamedNode
+    dictionary: Dictionary
+    options: SourceOptions
+    on_bad: Callable[[BadEvent], None]
+    limits: Limits
+    idle: timedelta | None
+
+    def batches(self, past: Iterator[EventBatch] | None) -> Batches:
+        """What reads it, after its history. Raises SourceError for what is wrong already."""
+        seam = None if past is None else Seam()
+        client: Client | None = None
+        if self.address.scheme == "file":
+            check_followed(self.address.path, self.options)
+            connection, live = None, self._followed(seam)
+        else:
+            if self.address.scheme not in ("http", "https"):
+                form_of(str(self.address), self.options)
+            client = _client(self.address)
+            connection = Connection(self.address, client)
+            live = self._read(connection, client, seam)
+        if past is None or seam is None:
+            return live
+        return _joined(past, seam, connection, client, live)
+
+    def _read(self, connection: Connection, client: Client, seam: Seam | None) -> Batches:
+        def batches(ending: Ending, settled: Callable[[], int]) -> Generator[EventBatch, None, None]:
+            try:
+                connection.open(ending)
+                if isinstance(client, HttpClient) and not self._is_of_messages(client.media):
+                    yield from self._whole(client, ending)
+                else:
+                    sieve = None if seam is None else seam.without_known
+                    yield from batches_of(connection, self._decoder(client), ending, settled, sieve)
+            finally:
+                connection.close()
+
+        return batches
+
+    def _is_of_messages(self, media: str) -> bool:
+        return media == EVENT_STREAM or media in _LINES or self.options.format in ("ndjson", "ndjsonld")
+
+    def _decoder(self, client: Client) -> Decoder:
+        options = self.options
+        if options.format is None and isinstance(client, HttpClient) and client.media in _LINES:
+            options = replace(options, format="ndjson")
+        return Decoder(
+            str(self.address), self.stream, self.dictionary, options, on_bad=self.on_bad, limits=self.limits
+        )
+
+    def _whole(self, client: HttpClient, ending: Ending) -> Generator[EventBatch, None, None]:
+        """A body that is a document of some format, which ends with it."""
+        form = self.options.format or MEDIA_TYPES.get(client.media)
+        file = _BodyFile(str(self.address), client.body, ending)
+        options = replace(self.options, format=form)
+        try:
+            yield from sources.open_source(
+                cast("IO[bytes]", file),
+                self.stream,
+                self.dictionary,
+                options,
+                on_bad=self.on_bad,
+                limits=self.limits,
+            )
+        except EndedError:
+            return
+
+    def _followed(self, seam: Seam | None) -> Batches:
+        def batches(ending: Ending, _settled: Callable[[], int]) -> Generator[EventBatch, None, None]:
+            path = self.address.path
+            # Only N-Quads have events whose end is known when nothing follows.
+            pause = self.idle if resolve_format(path, self.options) == "nq" else None
+            blocks = growing(path, ending, pause)
+            read = sources.read_stream(
+                path,
+                blocks,
+                self.stream,
+                self.dictionary,
+                self.options,
+                on_bad=self.on_bad,
+                limits=self.limits,
+            )
+            try:
+                for batch in read:
+                    new = batch if seam is None else seam.without_known(batch)
+                    if len(new):
+                        yield new
+            except EndedError:
+                return
+            finally:
+                blocks.close()
+
+        return batches
+
+
+class _BodyFile:
+    """The body of an answer as a file that is read once."""
+
+    def __init__(self, name: str, body: Body, ending: Ending) -> None:
+        self.name = name
+        self._body = body
+        self._ending = ending
+        self._count = 0
+
+    def read1(self, _size: int) -> bytes:
+        """What is there; nothing at the end. Raises SourceError if the connection is lost."""
+        while not self._ending.is_set:
+            try:
+                block = self._body.take(STEP)
+            except DisconnectedError as lost:
+                raise SourceError(
+                    f"{self.name}: the connection was lost after {self._count} bytes ({lost}), and nothing "
+                    "goes on with a document: server-sent events and NDJSON do"
+                ) from None
+            if block is None:
+                return b""
+            if block:
+                self._count += len(block)
+                return block
+        raise EndedError
+
+    read = read1
+
+
+def _client(address: Address) -> Client:
+    """What reads a URL. Raises SourceError if it is not installed."""
+    # Imported only here, each with the library it is made of.
+    match address.scheme:
+        case "kafka":
+            from spaseq.connect.clients.kafka import KafkaClient
+
+            return KafkaClient(address)
+        case "mqtt" | "mqtts":
+            from spaseq.connect.clients.mqtt import MqttClient
+
+            return MqttClient(address)
+        case "ws" | "wss":
+            from spaseq.connect.clients.websocket import WebSocketClient
+
+            return WebSocketClient(address)
+        case _:
+            return HttpClient(address)
+
+
+def _joined(
+    past: Iterator[EventBatch],
+    seam: Seam,
+    connection: Connection | None,
+    client: Client | None,
+    live: Batches,
+) -> Batches:
+    """A history, then what is live.
+
+    Kafka keeps what comes meanwhile, and is asked for all from the history's newest time on. The others are
+    connected before the history is read.
+    """
+
+    def batches(ending: Ending, settled: Callable[[], int]) -> Generator[EventBatch, None, None]:
+        count = 0
+        try:
+            if connection is not None and not isinstance(client, Resumable):
+                connection.open(ending)
+            for batch in past:
+                if ending.is_set:
+                    return
+                seam.passed(batch)
+                count += 1
+                yield batch
+            if isinstance(client, Resumable):
+                client.since = seam.since
+            yield from live(ending, lambda: settled() - count)
+        finally:
+            if connection is not None:
+                connection.close()
+
+    return batches

@@ -1,0 +1,62 @@
+"""When to try again: waits that double, each shortened by lot, until patience ends."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+#: Seconds of the first wait, and of the longest.
+FIRST: Final = 0.5
+LONGEST_WAIT: Final = 30.0
+
+
+class DisconnectedError(Exception):
+    """The connection is gone, or there is none yet: why. It may be there again later."""
+
+
+class Retries:
+    """How long to wait before the next attempt.
+
+    ``patience``: seconds without a connection, after which there is no further attempt. ``now`` is a clock in
+    seconds, ``lot`` a number from 0 to 1: so many clients that lost one server do not all come back at once.
+
+    >>> retries = Retries(3.0, now=iter([0.0, 0.5, 1.5, 3.5]).__next__, lot=lambda: 1.0)
+    >>> retries.wait(), retries.wait(), retries.wait(), retries.wait()
+    (0.5, 1.0, 1.5, None)
+    """
+
+    def __init__(
+        self,
+        patience: float,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        lot: Callable[[], float] = random.random,
+    ) -> None:
+        self._patience = patience
+        self._now = now
+        self._lot = lot
+        self._since: float | None = None
+        self._next = FIRST
+
+    def wait(self) -> float | None:
+        """After a failure: seconds until the next attempt; None when patience has ended."""
+        now = self._now()
+        if self._since is None:
+            self._since = now
+        left = self._since + self._patience - now
+        if left <= 0:
+            return None
+        # Half of it at least: a lot of 0 would not wait at all.
+        wait = self._next * (0.5 + self._lot() / 2)
+        self._next = min(2 * self._next, LONGEST_WAIT)
+        return min(wait, left)
+
+    def connected(self) -> None:
+        """There is a connection: patience begins anew with the next failure."""
+        self._since = None
+
+    def proved(self) -> None:
+        """The connection brought something: so do the waits. One that does not is not tried at once."""
+        self._next = FIRST

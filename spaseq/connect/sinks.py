@@ -1,0 +1,296 @@
+"""Results by URL: each match is a record, at least once, with its query and number to tell copies by."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from spaseq.connect.address import Address, parse_address
+from spaseq.connect.clients._extra import required
+from spaseq.connect.clients._tls import context
+from spaseq.connect.live import CONNECT
+from spaseq.connect.reconnect import DisconnectedError, Retries
+from spaseq.errors import SinkError, SourceError
+
+#: Seconds in which a sink must take what it was given, unless ``retry=`` says it.
+_PATIENCE: Final = 60.0
+
+#: A request takes so many bytes, or one record that is longer.
+_REQUEST: Final = 1 << 20
+
+#: So many messages are on their way to an MQTT broker at most.
+_INFLIGHT: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A match as it is sent: the name of its query, its number there (from 1), and its bytes."""
+
+    query: str
+    number: int
+    value: bytes
+
+
+class Sink(Protocol):
+    """Where records go. One thread uses it. ``delivered``: how many are known to have come there.
+
+    Every call raises SinkError, which says how many, when records cannot be delivered.
+    """
+
+    delivered: int
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Send records, in their order; not all need have come there when it returns."""
+
+    def flush(self) -> None:
+        """Returns when all that was written has come there."""
+
+    def close(self) -> None:
+        """Ends the connection. What was not flushed may be lost."""
+
+
+def open_sink(url: str, media: str = "application/x-ndjson") -> Sink:
+    """The sink of a URL, connected if it has a connection. ``media``: what the records are.
+
+    Raises SourceError for what is wrong in the URL, SinkError if nobody answers there.
+    """
+    address, _, _ = parse_address(url, sink=True)
+    match address.scheme:
+        case "kafka":
+            return _KafkaSink(address)
+        case "mqtt" | "mqtts":
+            return _MqttSink(address)
+        case _:
+            return _HttpSink(address, media)
+
+
+def _failed(address: Address, delivered: int, why: str) -> SinkError:
+    return SinkError(f"{address}: {why}; {delivered} records were delivered before", delivered=delivered)
+
+
+class _KafkaSink:
+    """An idempotent producer: the broker keeps the order, and no copy of what is sent again."""
+
+    def __init__(self, address: Address) -> None:
+        from spaseq.connect.clients.kafka import configuration
+
+        self._kafka = required("confluent_kafka", "kafka")
+        self._address = address
+        self._patience = address.seconds("retry", _PATIENCE)
+        self.delivered = 0
+        self._error = ""
+        try:
+            self._producer = self._kafka.Producer(
+                configuration(address)
+                | {
+                    "enable.idempotence": True,
+                    "linger.ms": 5,
+                    "message.timeout.ms": max(1, int(self._patience * 1000)),
+                    "allow.auto.create.topics": False,
+                    "error_cb": self._fatal,
+                }
+            )
+        except (self._kafka.KafkaException, ValueError) as error:
+            raise SourceError(f"{address}: {error}") from None
+        seconds = address.seconds("connect", CONNECT)
+        try:
+            self._producer.list_topics(timeout=seconds)
+        except self._kafka.KafkaException as error:
+            raise _failed(
+                address, 0, f"no broker answers within {seconds:g} s ({error.args[0].str()})"
+            ) from None
+
+    def write(self, records: Sequence[Record]) -> None:
+        for record in records:
+            headers = [("query", record.query.encode()), ("number", str(record.number).encode())]
+            while True:
+                self._check()
+                try:
+                    self._producer.produce(
+                        self._address.path,
+                        record.value,
+                        key=record.query.encode() or None,
+                        headers=headers,
+                        on_delivery=self._told,
+                    )
+                    break
+                except BufferError:  # as many wait as may: some are to go first
+                    self._producer.poll(0.1)
+                except self._kafka.KafkaException as error:
+                    raise _failed(self._address, self.delivered, error.args[0].str()) from None
+        self._producer.poll(0)
+        self._check()
+
+    def flush(self) -> None:
+        # Each message fails by itself when its time is over.
+        left = self._producer.flush(self._patience + 5)
+        self._check()
+        if left:
+            raise _failed(self._address, self.delivered, f"{left} records did not come there in time")
+
+    def close(self) -> None:
+        self._producer.purge()
+        self._producer.flush(1)
+
+    def _told(self, error: Any, _message: Any) -> None:
+        if error is None:
+            self.delivered += 1
+        else:
+            self._error = self._error or error.str()
+
+    def _fatal(self, error: Any) -> None:
+        if error.fatal():
+            self._error = self._error or error.str()
+
+    def _check(self) -> None:
+        if self._error:
+            raise _failed(self._address, self.delivered, self._error)
+
+
+class _MqttSink:
+    """Publishes with QoS 1, or as ``qos=`` says; a match's query and number are user properties."""
+
+    def __init__(self, address: Address) -> None:
+        from spaseq.connect.clients.mqtt import client_of, connect
+
+        self._address = address
+        self._qos = int(address.text("qos", "1"))
+        self._patience = address.seconds("retry", _PATIENCE)
+        self.delivered = 0
+        self._waiting = threading.Condition()
+        self._open: set[int] = set()
+        self._early: set[int] = set()
+        self._gone = ""
+        self._client = client_of(address)
+        self._client.max_inflight_messages_set(_INFLIGHT)
+        self._client.on_publish = self._published
+        self._client.on_disconnect = self._lose
+        seconds = address.seconds("connect", CONNECT)
+        try:
+            connect(self._client, address, seconds, 0, None)
+        except DisconnectedError as error:
+            self.close()
+            raise _failed(address, 0, f"no connection ({error})") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, records: Sequence[Record]) -> None:
+        from paho.mqtt.packettypes import PacketTypes
+        from paho.mqtt.properties import Properties
+
+        for record in records:
+            self._wait(_INFLIGHT - 1)
+            properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]  # paho says no types
+            properties.UserProperty = [("query", record.query), ("number", str(record.number))]
+            sent = self._client.publish(self._address.path, record.value, self._qos, properties=properties)
+            with self._waiting:
+                if sent.mid in self._early:
+                    self._early.discard(sent.mid)
+                else:
+                    self._open.add(sent.mid)
+
+    def flush(self) -> None:
+        self._wait(0)
+
+    def close(self) -> None:
+        self._client.disconnect()
+        self._client.loop_stop()
+
+    def _wait(self, most: int) -> None:
+        """Until no more than so many are on their way."""
+        deadline = time.monotonic() + self._patience
+        with self._waiting:
+            while len(self._open) > most and not self._gone:
+                self._waiting.wait(min(1.0, max(0.0, deadline - time.monotonic())))
+                if len(self._open) > most and time.monotonic() >= deadline:
+                    self._gone = f"no answer of the broker within {self._patience:g} s"
+            if self._gone:
+                raise _failed(self._address, self.delivered, self._gone)
+
+    def _published(self, _client: Any, _data: Any, number: int, reason: Any, _properties: Any) -> None:
+        with self._waiting:
+            if reason is not None and reason.is_failure:
+                self._gone = f"the broker refuses a record: {reason}"
+            elif number in self._open:
+                self._open.discard(number)
+                self.delivered += 1
+            else:  # before ``publish`` has said which one it is
+                self._early.add(number)
+                self.delivered += 1
+            self._waiting.notify_all()
+
+    def _lose(self, _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
+        with self._waiting:
+            self._gone = self._gone or f"the connection was lost ({reason})"
+            self._waiting.notify_all()
+
+
+class _HttpSink:
+    """Posts records, some at a time, each with a line of its own; a request is made again until it is taken.
+
+    ``Idempotency-Key`` names the first record of a request: one that is made again has the same.
+    """
+
+    def __init__(self, address: Address, media: str, *, wait: Callable[[float], None] = time.sleep) -> None:
+        from spaseq.connect.clients.websocket import authorization
+
+        httpx = required("httpx", "http")
+        self._errors = httpx.TransportError
+        self._address = address
+        self._headers = {"Content-Type": media} | authorization(address)
+        self._wait = wait
+        self.delivered = 0
+        seconds = address.seconds("connect", CONNECT)
+        self._client = httpx.Client(verify=context(address) or True, timeout=seconds, trust_env=False)
+
+    def write(self, records: Sequence[Record]) -> None:
+        batch: list[Record] = []
+        size = 0
+        for record in records:
+            if batch and size + len(record.value) > _REQUEST:
+                self._post(batch)
+                batch, size = [], 0
+            batch.append(record)
+            size += len(record.value)
+        if batch:
+            self._post(batch)
+
+    def flush(self) -> None:
+        """Nothing: what was written was taken."""
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _post(self, records: Sequence[Record]) -> None:
+        body = b"".join(record.value for record in records)
+        first = records[0]
+        headers = self._headers | {"Idempotency-Key": f"{_latin(first.query)}/{first.number}"}
+        retries = Retries(self._address.seconds("retry", _PATIENCE))
+        while True:
+            try:
+                answer = self._client.post(self._address.url, content=body, headers=headers)
+            except self._errors as error:
+                from spaseq.connect.clients.websocket import refuse_certificate
+
+                refuse_certificate(self._address, error)
+                why = str(error) or type(error).__name__
+            else:
+                if answer.is_success:
+                    self.delivered += len(records)
+                    return
+                why = f"the server answers {answer.status_code}"
+                if answer.status_code < 500 and answer.status_code not in (408, 425, 429):
+                    raise _failed(self._address, self.delivered, why)
+            delay = retries.wait()
+            if delay is None:
+                raise _failed(self._address, self.delivered, why)
+            self._wait(delay)
+
+
+def _latin(text: str) -> str:
+    """A name as a header can have it."""
+    return text.encode("ascii", "backslashreplace").decode()

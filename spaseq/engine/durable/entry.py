@@ -1,0 +1,176 @@
+"""What happened, in order, and the bytes that it is kept as."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import zstandard
+from pyoxigraph import NamedNode
+
+from spaseq.errors import EngineError
+from spaseq.events import Clock, EventBatch, concatenate
+from spaseq.terms.dictionary import Dictionary
+
+_COLUMNS: Final = ("stream", "graph", "s", "p", "o")
+
+
+@dataclass(slots=True)
+class Arrived:
+    """Events of a stream, the first of which has the arrival number ``first``; ``joins``: more may follow."""
+
+    stream: int
+    first: int
+    batches: list[EventBatch]
+    joins: bool = True
+
+    @property
+    def last(self) -> int:
+        """The time of the last one."""
+        return int(self.batches[-1].time[-1])
+
+    @property
+    def clock(self) -> Clock:
+        """What their times count."""
+        return self.batches[0].clock
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The queries went to their watermarks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """No event before a time will come, of a stream or of any."""
+
+    clock: Clock
+    time: int
+    stream: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A stream holds the others back from now on, or does not any more."""
+
+    stream: int
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The query of this number begins to see events."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The query of this number is out."""
+
+    number: int
+
+
+Happening = Arrived | Moved | Promised | Held | Registered | Cancelled
+
+#: JSON: what the engine's orders were before the first of an entry's happenings.
+Orders = list[dict[str, Any]]
+
+
+def encode(orders: Orders, happenings: Sequence[Happening], dictionary: Dictionary) -> bytes:
+    """The bytes of an entry."""
+    # Here, because compiled code takes a while to load.
+    from spaseq.chunks.chunk import numbered, terms_out
+    from spaseq.chunks.pack import pack
+
+    def iri(stream: int) -> str:
+        return dictionary.term(stream).value
+
+    listed: list[list[object]] = []
+    batches: list[EventBatch] = []
+    for what in happenings:
+        match what:
+            case Arrived():
+                count = sum(map(len, what.batches))
+                listed.append(["events", iri(what.stream), what.first, count, what.clock.value])
+                batches += what.batches
+            case Moved():
+                listed.append(["moved"])
+            case Promised(clock, time, stream):
+                listed.append(["promised", clock.value, time, None if stream is None else iri(stream)])
+            case Held(stream, holds):
+                listed.append(["held", iri(stream), holds])
+            case Registered(number):
+                listed.append(["registered", number])
+            case Cancelled(number):
+                listed.append(["cancelled", number])
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    if batches:
+        batch = concatenate(batches)
+        with dictionary.lock:
+            used, local = numbered(dictionary, [getattr(batch, name) for name in _COLUMNS])
+            arrays = {name: local[getattr(batch, name)] for name in _COLUMNS}
+            arrays |= terms_out(dictionary, used)
+        arrays |= {"time": batch.time, "sizes": np.diff(batch.offset).astype(np.int32)}
+    return pack({"orders": orders, "happenings": listed}, arrays)
+
+
+def orders_of(data: bytes) -> Orders:
+    """What the orders were before an entry, without the rest of it."""
+    from spaseq.chunks.pack import unpack_header
+
+    orders: Orders = unpack_header(data)["orders"]
+    return orders
+
+
+def decode(data: bytes, dictionary: Dictionary) -> list[Happening]:
+    """What happened. Raises EngineError for bytes that are none of an entry's."""
+    from spaseq.chunks.chunk import terms_in
+    from spaseq.chunks.pack import unpack
+
+    try:
+        header, arrays = unpack(data)
+    except (zstandard.ZstdError, ValueError, KeyError, IndexError) as error:
+        raise EngineError(f"an entry is damaged ({error})") from None
+    batch = None
+    if arrays:
+        with dictionary.lock:
+            ids = terms_in(dictionary, arrays)
+            stream, graph, *triples = (ids[arrays[name]] for name in _COLUMNS)
+            count = len(arrays["time"])
+            offset = np.concatenate(([0], np.cumsum(arrays["sizes"], dtype=np.int64)))
+            batch = EventBatch(
+                dictionary, Clock.TICKS, stream, graph, arrays["time"],
+                np.zeros(count, dtype=np.int64), offset, *triples,
+            )  # fmt: skip
+    happenings: list[Happening] = []
+    at = 0
+
+    def identity(iri: str) -> int:
+        return dictionary.pin(NamedNode(iri))
+
+    for kind, *said in header["happenings"]:
+        match kind:
+            case "events":
+                iri, first, count, clock = said
+                assert batch is not None
+                part = batch if count == len(batch) else batch.take(np.arange(at, at + count))
+                numbers = np.arange(first, first + count, dtype=np.int64)
+                part = replace(part, clock=Clock(clock), n=numbers)
+                happenings.append(Arrived(identity(iri), first, [part]))
+                at += count
+            case "moved":
+                happenings.append(Moved())
+            case "promised":
+                clock, time, iri = said
+                happenings.append(Promised(Clock(clock), time, None if iri is None else identity(iri)))
+            case "held":
+                happenings.append(Held(identity(said[0]), said[1]))
+            case "registered":
+                happenings.append(Registered(said[0]))
+            case "cancelled":
+                happenings.append(Cancelled(said[0]))
+    return happenings

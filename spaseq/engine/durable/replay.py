@@ -1,0 +1,209 @@
+"""A new engine becomes what the last one was: what happened happens once more, and nobody hears of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyoxigraph import NamedNode
+
+from spaseq.engine.durable.entry import (
+    Arrived,
+    Cancelled,
+    Happening,
+    Held,
+    Moved,
+    Orders,
+    Promised,
+    Registered,
+    decode,
+    orders_of,
+)
+from spaseq.engine.durable.journal import Journal, Kept
+from spaseq.engine.durable.store import Query, Store
+from spaseq.engine.handle import Handle
+from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.pipelines.pipeline import Stats
+from spaseq.errors import EngineError, QueryError
+from spaseq.language import checked, syntax
+from spaseq.language.syntax import WindowKind
+from spaseq.terms.dictionary import Dictionary
+from spaseq.why.diagnosis import GpmStats
+
+#: Told of a handle that is there: its query, and its rank in the engine, if it has one of its own.
+Added = Callable[[Query, Handle, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What of an engine must be the same each time, as text."""
+
+    lateness: str
+    evaluator: str
+
+    def meta(self) -> dict[str, str]:
+        """To be kept with the state."""
+        return {"lateness": self.lateness, "evaluator": self.evaluator}
+
+    def check(self, meta: Mapping[str, str], path: Path) -> None:
+        """Raises ``EngineError`` if the state is of an engine with others."""
+        for name, value in self.meta().items():
+            if (before := meta.get(name, value)) != value:
+                raise EngineError(
+                    f"{path}: this state is of an engine with {name}={before}, not {value}: what arrived "
+                    "would be another thing. Say the same, or begin anew with another file"
+                )
+
+
+class Replay:
+    """What a state file says is done to an engine without queries."""
+
+    def __init__(
+        self,
+        store: Store,
+        flow: Flow,
+        dictionary: Dictionary,
+        journal: Journal,
+        add: Callable[[syntax.Query, int | None], Handle],
+        settle: Callable[[], None],
+        added: Added,
+    ) -> None:
+        self._store, self._flow, self._dictionary = store, flow, dictionary
+        self._journal, self._add, self._settle, self._added = journal, add, settle, added
+        self._queries = {query.number: query for query in store.queries()}
+        self._handles: dict[int, Handle] = {}
+        self._bases: dict[int, dict[str, Any]] = {
+            number: json.loads(query.base) for number, query in self._queries.items() if query.base
+        }
+        self._is_warming = False
+
+    def run(self, meta: Mapping[str, str]) -> None:
+        """Does all of it. Raises ``EngineError`` for what cannot be read, and what the queries raise."""
+        mark = json.loads(meta["mark"]) if "mark" in meta else None
+        entries = self._store.sizes()
+        self._flow.is_replayed = True
+        try:
+            if mark is not None:
+                self._is_warming = True
+                first = entries[0][0] if entries else mark["seq"] + 1
+                orders = orders_of(self._store.entry(first)) if entries else mark["orders"]
+                self._restore(orders, first)
+            for seq, _, _ in entries:
+                if mark is not None and self._is_warming and seq > mark["seq"]:
+                    self._resume()
+                self._redo(seq)
+                self._settle()
+            if self._is_warming:
+                self._resume()
+            if mark is not None and not entries:
+                self._journal.known(Kept(mark["seq"]))
+                self._journal.kept.clear()
+        finally:
+            self._flow.is_replayed = False
+        for iri, count in json.loads(meta.get("arrivals", "{}")).items():
+            self._flow.number(self._dictionary.pin(NamedNode(iri)), count)
+        self._flow.events = int(meta.get("events", 0))
+
+    def _redo(self, seq: int) -> None:
+        """Does what an entry says."""
+        kept = Kept(seq)
+        try:
+            happenings = decode(self._store.entry(seq), self._dictionary)
+        except EngineError as error:
+            raise EngineError(f"{self._store.path}: entry {seq}: {error}") from None
+        for what in happenings:
+            if isinstance(what, Arrived):
+                kept.saw(what.stream, what.batches[0])
+            self._do(what)
+        self._journal.known(kept)
+
+    def _do(self, what: Happening) -> None:
+        flow = self._flow
+        match what:
+            case Arrived(stream, first, [batch]):
+                flow.number(stream, first)
+                flow.enter(stream, batch)
+            case Moved():
+                flow.move()
+            case Promised(clock, time, stream):
+                flow.promise(clock, time, stream)
+            case Held(stream, holds):
+                flow.hold(stream, holds)
+            # Those that are not known were cancelled before the mark.
+            case Registered(number) if number in self._queries:
+                self._register(self._queries[number])
+            case Cancelled(number) if number in self._handles:
+                self._handles[number].cancel()
+
+    def _register(self, query: Query, prepared: syntax.Query | None = None) -> None:
+        base = self._bases.get(query.number) if self._is_warming else None
+        prepared = prepared or self._prepared(query)
+        tumbling = prepared.window.kind is WindowKind.TUMBLING
+        rank = self._flow.registered
+        handle = self._add(prepared, base["begin"] if base is not None and tumbling else None)
+        is_alone = self._flow.registered > rank
+        if is_alone and base is not None:
+            self._flow.queries[-1].pipeline.is_warming = True
+        self._handles[query.number] = handle
+        self._added(query, handle, rank if is_alone else None)
+        if base is None:
+            handle.recount(query.given, query.given)
+        elif base["over"]:
+            handle.end(_stats(base), base["error"])
+            handle.recount(query.given, 0)
+
+    def _prepared(self, query: Query) -> syntax.Query:
+        try:
+            return checked(query.text, f"query {query.name} of {self._store.path}")
+        except QueryError as error:
+            raise EngineError(
+                f"{self._store.path}: this version cannot read a query of it:\n{error}"
+            ) from None
+
+    # --- from a mark on -----------------------------------------------------------------------------
+
+    def _restore(self, orders: Orders, first: int) -> None:
+        """The queries that began before the first entry, their orders as far as they had come."""
+        # Of each set of streams, the order that the newest query has its place in.
+        places: dict[frozenset[int], int] = {}
+        for query in self._queries.values():
+            if query.entry >= first or query.number not in self._bases:
+                continue
+            prepared = self._prepared(query)
+            streams = frozenset(self._dictionary.pin(declared.iri) for declared in prepared.streams)
+            iris = sorted({declared.iri.value for declared in prepared.streams})
+            alike = [i for i, o in enumerate(orders) if o["of"] == iris and o["first"] <= query.number]
+            if alike:  # if not, it was over
+                place = max(alike, key=lambda i: int(orders[i]["first"]))
+                if streams in places and places[streams] != place:
+                    self._place(streams, orders[places[streams]])
+                places[streams] = place
+            self._register(query, prepared)
+        for streams, place in places.items():
+            self._place(streams, orders[place])
+
+    def _place(self, streams: frozenset[int], order: Mapping[str, Any]) -> None:
+        """The newest queries of these streams are there: their order is as it was."""
+        intake = self._flow.newest(streams)
+        intake.order.restore(order)
+        intake.is_fresh = order["fresh"]
+
+    def _resume(self) -> None:
+        """What is known was before the mark; from now on it is new."""
+        self._is_warming = False
+        self._flow.move()
+        for number, base in self._bases.items():
+            handle, given = self._handles[number], self._queries[number].given
+            if not base["over"]:
+                handle.resume(base["left"], _stats(base))
+                handle.recount(given, given - base["found"])
+        for query in self._flow.queries:
+            query.pipeline.is_warming = False
+
+
+def _stats(base: Mapping[str, Any]) -> Stats:
+    gpms = {name: GpmStats(**counts) for name, counts in base["gpms"].items()}
+    return Stats(**base["stats"], gpms=gpms)

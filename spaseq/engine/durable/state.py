@@ -1,0 +1,245 @@
+"""The state of an engine: what it does is taken down, committed, and done again by the next engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Final
+
+from spaseq.engine.durable import journal as taken
+from spaseq.engine.durable.entry import Orders
+from spaseq.engine.durable.horizon import keeps, unneeded
+from spaseq.engine.durable.journal import Journal
+from spaseq.engine.durable.replay import Replay, Settings
+from spaseq.engine.durable.resume import Position
+from spaseq.engine.durable.store import Commit, Query, Store, changed
+from spaseq.engine.handle import COUNTS, Handle
+from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.rejects import Rejects
+from spaseq.language import syntax
+from spaseq.terms.dictionary import Dictionary
+
+#: Between two commits by time, no more events than this wait in memory.
+MOST: Final = 100_000
+#: So many events are to go for each query that is there, for the log to be cut: that says what all came to.
+PER_QUERY: Final = 4
+
+
+class State:
+    """A state file, and what an engine has done since the last commit. Used in the engine's turn."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        every: int | timedelta | None,
+        settings: Settings,
+        flow: Flow,
+        rejects: Rejects,
+        dictionary: Dictionary,
+    ) -> None:
+        """``every``: after so many events, or so long, a commit is due; None: never.
+
+        Raises ``EngineError`` for a file that is none of a state, or in use.
+        """
+        self.handles: dict[str, Handle] = {}
+        self.positions: dict[str, Position] = {}
+        self.outputs: dict[str, int] = {}
+        self._every = every
+        self._settings = settings
+        self._flow, self._rejects, self._dictionary = flow, rejects, dictionary
+        self._journal = Journal(dictionary, self._orders, self._joins)
+        # All queries whose registration is in an entry, or in the base; and their handles.
+        self._queries: dict[int, Query] = {}
+        self._of: dict[int, Handle] = {}
+        # By a query's rank in the engine its number, which is for life.
+        self._numbers: dict[int, int] = {}
+        self._next = 0
+        self._cancelled: set[int] = set()
+        # Queries that end by themselves, and count the events up to there.
+        self._ending: list[Handle] = []
+        # What the file has.
+        self._given: dict[int, int] = {}
+        self._rejected: Mapping[tuple[str, str], int] = {}
+        self._read: dict[str, str] = {}
+        self._meta: dict[str, str] = {}
+        self._new: list[Query] = []
+        self._events = 0
+        self._at = time.monotonic()
+        self.store = Store(path)
+
+    def open(self, add: Callable[[syntax.Query, int | None], Handle], settle: Callable[[], None]) -> None:
+        """Makes the engine what the last one was. ``add`` registers a query there; ``settle`` tidies up."""
+        self._meta = self.store.meta()
+        self._settings.check(self._meta, self.store.path)
+        replay = Replay(self.store, self._flow, self._dictionary, self._journal, add, settle, self._added)
+        replay.run(self._meta)
+        self._next = int(self._meta.get("next", 0))
+        self._rejected = self.store.rejects()
+        self._rejects.resume(self._rejected)
+        self._read = self.store.sources()
+        self.positions = {stream: Position.of(text) for stream, text in self._read.items()}
+        self.outputs = self.store.outputs()
+        self._events = self._flow.events
+        self._flow.journal = self._journal
+        self._flow.unhold()
+        self.commit({})
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._flow.journal = None
+        self.store.close()
+
+    # --- queries ------------------------------------------------------------------------------------
+
+    def register(self, name: str, query: syntax.Query, add: Callable[[], Handle]) -> Handle:
+        """A query begins."""
+        number, rank = self._next, self._flow.registered
+        self._journal.begin()
+        self._numbers[rank] = number
+        handle = add()
+        if self._flow.registered == rank:
+            del self._numbers[rank]  # it joined others
+        said = Query(number, name, query.text or str(query), self._journal.seq)
+        self._journal.registered(number)
+        self._next += 1
+        self._new.append(said)
+        self._added(said, handle, None)
+        return handle
+
+    def _added(self, query: Query, handle: Handle, rank: int | None) -> None:
+        """A handle of a query is there; ``rank``: its place in the engine, if it has one of its own."""
+        if rank is not None:
+            self._numbers[rank] = query.number
+        self.handles[query.name] = handle
+        self._queries[query.number] = query
+        self._of[query.number] = handle
+        self._given[query.number] = query.given
+        if handle.query.modifiers.limit is not None or isinstance(handle.query.form, syntax.Ask):
+            self._ending.append(handle)
+        handle.on_cancel = partial(self._cancel, query.number)
+
+    def _joins(self) -> bool:
+        """Whether events that came one by one may come again all at once."""
+        ending = self._ending
+        while ending and ending[-1].is_over:
+            ending.pop()
+        return not ending
+
+    def _cancel(self, number: int) -> None:
+        """A query is taken out."""
+        if number in self._of and number not in self._cancelled:
+            self._cancelled.add(number)
+            if self._flow.journal is not None:
+                self._journal.cancelled(number)
+            name = self._queries[number].name
+            if self.handles.get(name) is self._of[number]:
+                del self.handles[name]
+
+    # --- commits ------------------------------------------------------------------------------------
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for a commit."""
+        if isinstance(self._every, int):
+            return self._flow.events - self._events >= self._every
+        if self._every is None:
+            return False
+        passed = time.monotonic() - self._at
+        return passed >= self._every.total_seconds() or self._journal.events >= MOST
+
+    def commit(self, outputs: Mapping[str, IO[Any]]) -> None:
+        """Writes all that happened since the last commit, in one transaction. See ``Engine.commit``."""
+        journal, commit = self._journal, Commit()
+        with self._rejects.still():
+            rejects = self._rejects.counts
+            sizes = {path: _size(file) for path, file in outputs.items()}
+        given = {number: handle.given for number, handle in self._of.items()}
+        mark = self._mark()
+        commit.first = first = 0 if not mark else mark[0]
+        commit.entries = journal.unwritten(first)
+        commit.queries = list(self._new)
+        if mark:
+            commit.queries, commit.gone = mark[1], list(self._cancelled)
+        commit.given = list(changed(given, self._given).items())
+        commit.rejects = changed(rejects, self._rejected)
+        commit.outputs = changed(sizes, self.outputs)
+        read = {stream: position.text() for stream, position in self.positions.items()}
+        commit.sources = changed(read, self._read)
+        arrivals = {self._dictionary.term(s).value: n for s, n in self._flow.arrivals.items()}
+        meta = {
+            "next": str(self._next),
+            "events": str(self._flow.events),
+            "arrivals": json.dumps(arrivals),
+            **self._settings.meta(),
+        }
+        if mark:
+            meta["mark"] = json.dumps({"seq": journal.seq - 1, "orders": self._orders()})
+        commit.meta = changed(meta, self._meta)
+        if commit != Commit(first=first):
+            self.store.commit(commit)
+        journal.written(first)
+        self._new, self._given, self._rejected, self._read = [], given, rejects, read
+        self._meta, self.outputs = {**self._meta, **meta}, {**self.outputs, **sizes}
+        if mark:
+            for number in commit.gone:
+                self._cancelled.discard(number)
+                del self._queries[number], self._of[number], self._given[number]
+        self._events, self._at = self._flow.events, time.monotonic()
+
+    def _mark(self) -> tuple[int, list[Query]] | None:
+        """From what entry on the past is needed, and what the queries have come to; None to leave all."""
+        live = {n: h for n, h in self._of.items() if n not in self._cancelled}
+        if not all(handle.is_taken for handle in live.values()):
+            return None
+        going = [handle.query for handle in live.values() if not handle.is_over]
+        made = {str(q.register.iri.value) for q in going if q.register is not None}
+        if any(keeps(query, made) for query in going):
+            return None
+        journal = self._journal
+        entries = [*journal.kept, journal.unfinished]
+        count = unneeded(self._flow, entries)
+        gone = sum(entry.events for entry in entries[:count])
+        if gone < max(taken.BLOCK, PER_QUERY * len(live), sum(entry.events for entry in entries[count:])):
+            return None
+        journal.close()
+        seq = entries[count].seq if count < len(entries) else journal.seq
+        return seq, [self._based(self._queries[number], handle) for number, handle in live.items()]
+
+    def _based(self, query: Query, handle: Handle) -> Query:
+        base = {
+            "stats": {k: v for k, v in asdict(handle.stats).items() if k in COUNTS},
+            "gpms": {name: asdict(counts) for name, counts in handle.stats.gpms.items()},
+            "begin": handle.pipeline.beginning,
+            "left": handle.pipeline.left,
+            "over": handle.is_over,
+            "error": None if handle.error is None else str(handle.error),
+            "found": handle.given,
+        }
+        query.base, query.given = json.dumps(base), handle.given
+        return query
+
+    def _orders(self) -> Orders:
+        """How far the orders of all queries have come; of each, its oldest query says which it is."""
+        return [
+            {
+                "first": self._numbers[intake.members[0].rank],
+                "of": sorted(self._dictionary.term(stream).value for stream in intake.streams),
+                "fresh": intake.is_fresh,
+                **intake.order.state(),
+            }
+            for intake in self._flow.intakes
+            if intake.members
+        ]
+
+
+def _size(file: IO[Any]) -> int:
+    """How many bytes are in a file, and safe there."""
+    file.flush()
+    os.fsync(file.fileno())
+    return os.fstat(file.fileno()).st_size

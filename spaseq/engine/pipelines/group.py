@@ -1,0 +1,254 @@
+"""Queries as one: equal ones, and those that differ in constants only, over a table of these.
+
+Each query has a seat. Where constants differ, the matcher has a partition for each set of them, before the
+partitions of the queries themselves; queries that have the same ones have it in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import GpmPart
+from spaseq.engine.pipelines.pipeline import GpmAnswers, Pipeline, Stats
+from spaseq.events import Clock, EventBatch, Ids
+from spaseq.gpm.discrimination import Needs, needs
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.sharing import ByEvent, Sharing
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.limits import Limits
+from spaseq.matching.columns.found import Block
+from spaseq.matching.templates.form import Template, template
+from spaseq.matching.templates.table import Parameters, TableGpm
+from spaseq.results.batch import MatchBatch
+from spaseq.results.reading import Reader
+from spaseq.results.select import Projector
+from spaseq.terms.dictionary import Dictionary, Term
+
+if TYPE_CHECKING:
+    from spaseq.engine.pipelines.seats import Seat
+
+
+class Row:
+    """A set of constants, and the seats of the queries that have them. ``name`` is the table's for it."""
+
+    __slots__ = ("name", "number", "seats")
+
+    def __init__(self, name: int, number: int) -> None:
+        self.name = name
+        self.number = number
+        self.seats: list[Seat] = []
+
+
+class Tally:
+    """What is counted of each row: relevant events, and of each GPM the events it matched, its solutions."""
+
+    def __init__(self, gpms: Sequence[str], rows: int) -> None:
+        self._rows = rows
+        self._relevant = np.zeros(rows, dtype=np.int64)
+        self._matched = {gpm: np.zeros(rows, dtype=np.int64) for gpm in gpms}
+        self._solutions = {gpm: np.zeros(rows, dtype=np.int64) for gpm in gpms}
+        # The events of the batch in hand and the rows that they are relevant for, as one number.
+        self._pairs: list[Ids] = []
+
+    def count(self, gpm: str, solutions: Solutions, rows: Ids) -> None:
+        """Counts what a GPM has in a batch; ``rows`` are the numbers of the rows that solutions are for."""
+        if gpm in self._matched and len(rows):
+            events = np.zeros(len(rows), dtype=np.int64) if solutions.event is None else solutions.event
+            pairs = np.unique(events * self._rows + rows)
+            np.add.at(self._solutions[gpm], rows, 1)
+            np.add.at(self._matched[gpm], pairs % self._rows, 1)
+            self._pairs.append(pairs)
+
+    def settle(self) -> None:
+        """All GPMs were asked about the batch in hand."""
+        if self._pairs:
+            pairs = np.unique(np.concatenate(self._pairs)) if len(self._pairs) > 1 else self._pairs[0]
+            np.add.at(self._relevant, pairs % self._rows, 1)
+            self._pairs = []
+
+    def relevant(self, row: int) -> int:
+        """How many events are relevant for a row."""
+        self.settle()
+        return int(self._relevant[row])
+
+    def of(self, gpm: str, row: int) -> tuple[int, int]:
+        """How many events a GPM matched for a row, and with how many solutions."""
+        return int(self._matched[gpm][row]), int(self._solutions[gpm][row])
+
+
+class _Answers:
+    """A GPM's solutions for every row of the table; counts them."""
+
+    def __init__(self, gpm: TableGpm, name: str, tally: Tally) -> None:
+        self._gpm = gpm
+        self._name = name
+        self._tally = tally
+        self.core = gpm.core
+        self.exists = gpm.exists
+
+    def evaluate(self, batch: EventBatch) -> Solutions:
+        """The solutions of every event."""
+        solutions, rows = self._gpm.evaluate(batch)
+        self._tally.count(self._name, solutions, rows)
+        return solutions
+
+    def by_event(self, batch: EventBatch) -> ByEvent:
+        """The same, by event."""
+        return self.evaluate(batch).by_event()
+
+
+class Group(Pipeline):
+    """Queries of one form, on their way through the engine together.
+
+    ``queries`` have each its constants, of which those at the places ``varying`` differ: all of them begin
+    with the same event. What is found stands in ``found``, by row, until somebody takes it.
+    """
+
+    def __init__(
+        self,
+        queries: Sequence[tuple[Seat, Sequence[Term]]],
+        varying: Sequence[int],
+        dictionary: Dictionary,
+        kb: KnowledgeBase,
+        sharing: Sharing,
+        limits: Limits,
+        start: int | None = None,
+    ) -> None:
+        query = queries[0][0].query
+        self._template: Template | None = template(query, varying) if varying else None
+        self._rows: dict[int, Row] = {}
+        self._followers: list[Callable[[EventBatch], None]] = []
+        self.found: dict[int, list[Block]] = {}
+        self._live = len(queries)
+        rows: dict[tuple[Term, ...], list[Seat]] = {}
+        for seat, constants in queries:
+            rows.setdefault(tuple(constants[place] for place in varying), []).append(seat)
+        self._tally = Tally([gpm.name for gpm in query.gpms], len(rows))
+        made = self._template
+        if made is not None:
+            self._table = Parameters([name for name, _ in made.parameters], made.member, dictionary)
+        taken = query if made is None else made.query
+        taken = replace(taken, modifiers=replace(taken.modifiers, limit=None))
+        # What a query may keep, as many times as there are queries that keep something of their own.
+        super().__init__(taken, dictionary, kb, None, sharing, start=start, limits=limits.times(len(rows)))
+        plain = normalise(query)
+        self.reader = Reader(plain, Projector(plain, self._context, dictionary), dictionary)
+        for number, (own, seats) in enumerate(rows.items()):
+            name = number if made is None else self._table.add(own)
+            row = self._rows[name] = Row(name, number)
+            for seat in seats:
+                seat.sit(self, row)
+
+    def _make_gpm(
+        self, part: GpmPart, dictionary: Dictionary, kb: KnowledgeBase, sharing: Sharing
+    ) -> GpmAnswers:
+        if self._template is None:
+            return super()._make_gpm(part, dictionary, kb, sharing)
+        streams = frozenset(map(dictionary.pin, part.streams))
+        gpm = TableGpm(part, self._template, self._table, dictionary, kb, streams, sharing)
+        return _Answers(gpm, part.name, self._tally)
+
+    def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
+        """What an event must have for each of the GPMs, whoever asks."""
+        if self._template is None:
+            yield from super().needs()
+            return
+        every = frozenset(self.pattern.streams)
+        for name, part in self.pattern.gpms.items():
+            gpm = self._gpms[name]
+            assert isinstance(gpm, _Answers)
+            streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
+            yield streams, needs(gpm.core, self._dictionary)
+
+    # --- queries go -------------------------------------------------------------------------------
+
+    @property
+    def seats(self) -> Iterator[Seat]:
+        """Those of the queries that are not over."""
+        for row in self._rows.values():
+            yield from row.seats
+
+    def remove(self, row: Row, seat: Seat) -> None:
+        """A query wants no more."""
+        row.seats.remove(seat)
+        self._live -= 1
+        if not row.seats:
+            del self._rows[row.name]
+            if self._template is not None:
+                self._table.remove(row.name)
+        if not self._rows:
+            self.drop()
+
+    def _queries(self) -> int:
+        return self._live
+
+    def follow_too(self, seen: Callable[[EventBatch], None]) -> None:
+        """Calls ``seen``, too, with the events to come."""
+        self._followers.append(seen)
+        self.follow(self._tell)
+
+    def _tell(self, batch: EventBatch) -> None:
+        for seen in self._followers:
+            seen(batch)
+
+    # --- what is found ----------------------------------------------------------------------------
+
+    def process(self, batch: EventBatch, position: int | None = None) -> Iterator[MatchBatch]:
+        """Takes events in processing order; see ``take``."""
+        self._tally.settle()
+        return super().process(batch, position)
+
+    def take_one(self, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
+        """What is found stands where its seats find it."""
+        return self.process(batch, position)
+
+    def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
+        """Puts matches where their seats find them: the first part of their key says whose they are."""
+        if self.is_warming:
+            for _ in found:
+                pass
+            return iter(())
+        if self._template is None:
+            self.found.setdefault(0, []).extend(found)
+            return iter(())
+        for block in found:
+            for name, part in block.split():
+                self.found.setdefault(name, []).append(part)
+        return iter(())
+
+    def take(self) -> list[tuple[Seat, list[Block]]]:
+        """What was found since the last time, in the order in which the queries were registered."""
+        found, self.found = self.found, {}
+        given = [
+            (seat, items)
+            for name, items in found.items()
+            if items and (row := self._rows.get(name)) is not None
+            for seat in row.seats
+        ]
+        return sorted(given, key=lambda pair: pair[0].rank) if len(given) > 1 else given
+
+    @property
+    def clock(self) -> Clock:
+        """What times are in."""
+        return self._clock or Clock.INSTANTS
+
+    def rank(self, stream: int) -> int:
+        """The place of a stream in the order of their IRIs."""
+        return self._context.rank(stream)
+
+    def counted(self, row: Row, stats: Stats) -> None:
+        """Brings the counts of a query's own up to date."""
+        stats.shared_with = self._live - 1
+        if self._template is None:
+            stats.relevant, stats.shared = self._stats.relevant, self.stats.shared
+            for name, counted in stats.gpms.items():
+                counted.matched, counted.rows = self._stats.gpms[name].matched, self._stats.gpms[name].rows
+            return
+        stats.relevant = self._tally.relevant(row.number)
+        for name, counted in stats.gpms.items():
+            counted.matched, counted.rows = self._tally.of(name, row.number)

@@ -1,0 +1,294 @@
+"""Queries that read the same streams and have seen the same of them: one order, and one index, for all.
+
+An event costs what it concerns. Whom it may concern, an index from constants to GPMs says
+(``gpm.discrimination``); the other queries are not touched. That is right because an event without a
+solution of any GPM changes nothing in a query but
+
+- *how many* events there were, which windows of EVENTS count: the number is the intake's, and a query has its
+  own as a difference;
+- *what was last*, which ``,`` asks, outside of partitions (in one, an event without a solution is no event):
+  a query that is touched after events were passed over gets the last of these with it;
+- *the time*: matches that wait for it to pass are few, and those queries stand in ``waiting``;
+- what ``stats`` and ``why`` show: they are made when somebody asks, from the intake's counts and sample.
+
+Whoever is not covered by that is touched by every event (``Registered.attends``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import WeakSet, ref
+
+import numpy as np
+
+from spaseq.engine.pipelines.order import Reorder
+from spaseq.events import EventBatch, concatenate
+from spaseq.gpm.discrimination import Discrimination
+from spaseq.matching.sharing.cohort import Cohort
+from spaseq.why.sample import Sample
+
+if TYPE_CHECKING:
+    from spaseq.engine.registered import Registered
+
+#: So many queries that are over are not worth looking for others.
+_SLACK: Final = 16
+
+#: Up to so many events are given to those whom they concern one by one.
+_SOME: Final = 256
+
+
+class Visit(NamedTuple):
+    """A query that is to go on: with events, the first of them at this position, or as time has passed."""
+
+    query: Registered
+    batch: EventBatch | None
+    position: int
+
+
+class Intake:
+    """What orders the events of some queries, and says whom they concern.
+
+    ``position`` counts the events released so far, ``late`` those that came too late, ``counts`` the released
+    ones by stream. ``is_fresh``: nothing has happened, so that a new query may join. ``layer``: intakes that
+    read what queries make come after those of the queries.
+    """
+
+    def __init__(self, streams: Mapping[int, int], lateness: timedelta) -> None:
+        """``streams`` as for ``Reorder``."""
+        self.order = Reorder(streams, lateness)
+        self.streams = frozenset(streams)
+        self.members: list[Registered] = []
+        self.position = 0
+        self.late = 0
+        self.counts: Counter[int] = Counter()
+        self.is_fresh = True
+        self.layer = 0
+        self.waiting: dict[Registered, None] = {}
+        self._attending: dict[Registered, None] = {}
+        self._new: list[Registered] = []
+        self._begun: list[tuple[Registered, EventBatch]] = []
+        # Those who join begin together, and share a sample as long as one of them wants it: who asks for his
+        # own, or for none, keeps no events of others.
+        self._sample: Callable[[], Sample | None] = _nothing
+        self._samples: WeakSet[Sample] = WeakSet()
+        # The last event of all and, before it, the last of an earlier time, with their positions.
+        self._passed: tuple[tuple[int, EventBatch], ...] = ()
+        self._indexes: dict[int, Discrimination[Registered]] = {
+            stream: Discrimination() for stream in streams
+        }
+        self._over = 0
+
+    # --- members ------------------------------------------------------------------------------
+
+    @property
+    def is_live(self) -> bool:
+        """Whether there is a query that is not over."""
+        return self._over < len(self.members)
+
+    @property
+    def live(self) -> list[Registered]:
+        """The queries that are not over."""
+        return [query for query in self.members if not query.handle.is_over]
+
+    def join(self, query: Registered) -> None:
+        """One query more, which sees the events from now on."""
+        sample = self._sample()
+        if sample is None:
+            sample = Sample()
+            self._sample = ref(sample)
+            self._samples.add(sample)
+        query.enter(self, sample)
+        self._enter(query)
+        self._new.append(query)
+        if query.output is not None:
+            self.waiting[query] = None  # how far its time has come is for others to know
+
+    def _enter(self, query: Registered) -> None:
+        self.members.append(query)
+        self._over += query.is_over
+
+    def _seat(self, query: Registered) -> None:
+        """Puts a query where it is found by the events that concern it."""
+        query.gather()
+        if query.is_over:
+            return
+        if query.attends:
+            self.attend(query)
+            return
+        for streams, needed in query.pipeline.needs():
+            for stream in self._indexes if streams is None else streams:
+                self._indexes[stream].add(query, needed)
+
+    def leave(self) -> None:
+        """One of the queries is over."""
+        self._over += 1
+
+    def attend(self, query: Registered) -> None:
+        """Touches a query by every event from now on."""
+        self._attending[query] = None
+
+    def samples(self, sample: Sample) -> None:
+        """Gives the events to come to a sample, until it is full."""
+        self._samples.add(sample)
+
+    def absorb(self, other: Intake) -> None:
+        """Takes over the queries of an intake of the same state (``equals``)."""
+        new = set(other._new)
+        for query in other.live:
+            query.move(other, self)
+            self._enter(query)
+            if query not in new:
+                self._seat(query)
+        self.waiting.update(other.waiting)
+        self._new += other._new
+        self._samples |= other._samples
+
+    def equals(self, other: Intake) -> bool:
+        """Whether all that comes will be treated alike by both."""
+        return not other.is_fresh and self.order.equals(other.order)
+
+    def prune(self) -> None:
+        """Forgets the queries that are over."""
+        members = self.live
+        self._attending, self._over = {}, 0
+        self._new = [query for query in self._new if not query.handle.is_over]
+        self.waiting = {query: None for query in self.waiting if not query.handle.is_over}
+        self._indexes = {stream: Discrimination() for stream in self._indexes}
+        self.members, new = [], set(self._new)
+        for query in members:
+            self._enter(query)
+            if query not in new:
+                self._seat(query)
+
+    # --- events -------------------------------------------------------------------------------
+
+    def release(self, last: bool = False) -> list[Visit]:
+        """The queries that the events which the watermark has reached concern; ``last``: all events left."""
+        if self._over > len(self.members) // 2 + _SLACK:
+            self.prune()
+        before = self.order.watermark
+        batch = self.order.drain() if last else self.order.release()
+        if batch is not None:
+            self._begin(batch)
+        visits: list[Visit] = []
+        if batch is not None:
+            begin, self.position = self.position, self.position + len(batch)
+            self._count(batch)
+            if self._samples:
+                for sample in tuple(self._samples):
+                    sample.add(batch)
+                    if not sample.open:
+                        self._samples.discard(sample)
+            few = self._several(batch) if len(batch) > 1 else None
+            parts: dict[tuple[int, ...], EventBatch] = {}
+            for query in self._concerned(batch) if few is None else few:
+                some = () if few is None else tuple(few[query])
+                if some and query.is_sparse:
+                    if some not in parts:
+                        parts[some] = batch.take(np.array(some))
+                    visits.append(Visit(query, parts[some], begin + some[0]))
+                else:
+                    given = [*self._unseen(query, begin), batch] if query.asks_for_last else [batch]
+                    visits.append(Visit(query, concatenate(given), begin + 1 - len(given)))
+                query.reached = self.position
+            self._pass(batch, begin)
+        if self.waiting and (batch is not None or self.order.watermark != before):
+            touched = {visit.query for visit in visits}
+            visits += [Visit(query, None, 0) for query in self.waiting if query not in touched]
+        return visits
+
+    def _unseen(self, query: Registered, begin: int) -> list[EventBatch]:
+        """Of the events that a query was not given, the last, and the last of another time than that one's.
+
+        For simultaneous events do not come between each other.
+        """
+        return [event for place, event in self._passed if query.reached <= place < begin]
+
+    def _pass(self, batch: EventBatch, begin: int) -> None:
+        """Remembers the last event, and the last of an earlier time."""
+        count, time = len(batch), int(batch.time[-1])
+        if count == 1:
+            last, at = batch, 0
+        else:
+            last, at = batch.take(np.array([count - 1])), int(np.searchsorted(batch.time, time))
+        if at:
+            earlier = [(begin + at - 1, batch.take(np.array([at - 1])))]
+        else:
+            earlier = [(place, event) for place, event in self._passed if event.time[0] < time][-1:]
+        self._passed = (*earlier, (begin + count - 1, last))
+
+    def _begin(self, batch: EventBatch) -> None:
+        new, self._new = self._new, []
+        for query in new:
+            if not query.handle.is_over:
+                self._seat(query)
+                self._begun.append((query, batch))
+        cohort = Cohort()
+        for query in new:
+            query.pipeline.share(cohort)
+
+    def beginning(self) -> Sequence[tuple[Registered, EventBatch]]:
+        """The queries whose first event is there, and which; whether it concerns them or not."""
+        begun, self._begun = self._begun, []
+        return begun
+
+    def _count(self, batch: EventBatch) -> None:
+        if len(self.order.clocks) == 1 or len(batch) == 1:
+            self.counts[int(batch.stream[0])] += len(batch)
+            return
+        streams, counts = np.unique(batch.stream, return_counts=True)
+        for stream, count in zip(streams.tolist(), counts.tolist(), strict=True):
+            self.counts[stream] += count
+
+    def _concerned(self, batch: EventBatch) -> list[Registered]:
+        """The queries that events may concern, in the order in which they were registered."""
+        found: list[Registered]
+        if len(self._attending) == len(self.members) or len(self.members) == 1 < len(batch):
+            found = self.members
+        else:
+            found = [*self._attending, *self._asked(batch)]
+            if len(found) > 1:
+                found = sorted(dict.fromkeys(found), key=_rank)
+        return [query for query in found if not query.handle.is_over]
+
+    def _several(self, batch: EventBatch) -> dict[Registered, list[int]] | None:
+        """Of some events the queries that each may concern, in their order, and which those are.
+
+        Empty for who is to have all, as for one whom most concern. None where it is not worth looking.
+        """
+        size = len(batch)
+        if size > _SOME or len(self.members) == 1 or len(self._attending) == len(self.members):
+            return None
+        found: dict[Registered, list[int]] = {}
+        for event, stream in enumerate(batch.stream.tolist()):
+            for query in self._indexes[stream].of_event(batch.triples(event)):
+                of = found.setdefault(query, [])
+                if not of or of[-1] != event:
+                    of.append(event)
+        few = {query: events if 2 * len(events) < size else [] for query, events in found.items()}
+        few |= {query: [] for query in self._attending}
+        return {query: few[query] for query in sorted(few, key=_rank) if not query.handle.is_over}
+
+    def _asked(self, batch: EventBatch) -> list[Registered]:
+        if len(batch) == 1:
+            return self._indexes[int(batch.stream[0])].of_event(batch.triples(0))
+        if len(self._indexes) == 1:
+            (index,) = self._indexes.values()
+            return index.of_batch(batch)
+        found = []
+        for stream, index in self._indexes.items():
+            events = np.flatnonzero(batch.stream == stream)
+            if len(events):
+                found += index.of_batch(batch.take(events))
+        return found
+
+
+def _nothing() -> None:
+    """What is referred to by nobody."""
+
+
+def _rank(query: Registered) -> int:
+    return query.rank

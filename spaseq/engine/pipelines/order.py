@@ -1,0 +1,228 @@
+"""From several streams to one: time order, the watermark, and what comes too late (semantics, 7).
+
+Times are exact over all 64 bits, so nothing here is a float: before any time and after all of them stand
+two integers that no event can have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.events import EARLIEST, LATEST, Clock, EventBatch, Ids, concatenate
+
+#: Before every time, and after every time: further from them than any lateness is long.
+BEGINNING: Final = -(1 << 80)
+END: Final = 1 << 80
+
+_NONE: Final[Ids] = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(slots=True)
+class StreamClock:
+    """How far one stream of a query has come.
+
+    ``newest`` is the largest time seen; nothing before ``promised`` will come. A stream ``holds`` the others
+    back while the engine pulls it (or derives it) and it has neither ended nor gone idle; a stream
+    that is only pushed to does not.
+    """
+
+    rank: int
+    newest: int = BEGINNING
+    promised: int = BEGINNING
+    holds: bool = False
+
+
+class Reorder:
+    """The events of one query's streams, held until its watermark reaches them.
+
+    ``clock`` is that of the first event, ``held`` how many events wait.
+    """
+
+    def __init__(self, streams: Mapping[int, int], lateness: timedelta) -> None:
+        """``streams``: the id of each stream, and its rank in the order of simultaneous events."""
+        self.clocks = {stream: StreamClock(rank) for stream, rank in streams.items()}
+        self.clock: Clock | None = None
+        self.watermark = BEGINNING
+        self.held = 0
+        self._allowed = lateness
+        self._lateness = 0
+        self._least = EARLIEST
+        self._waiting: list[EventBatch] = []
+        # Those made before the first event, whose clock they may be on.
+        self._promises: list[tuple[Clock, int, Sequence[int]]] = []
+
+    @property
+    def time(self) -> int | None:
+        """Up to where time is complete; None before anything is known of it."""
+        return self.watermark if BEGINNING < self.watermark < END else None
+
+    def reached(self, stream: int) -> int | None:
+        """Before what time no further event of a stream will be taken; None if that is not known."""
+        clock = self.clocks[stream]
+        time = max(clock.newest - self._lateness, clock.promised)
+        return time if EARLIEST <= time <= LATEST and clock.newest > BEGINNING else None
+
+    def equals(self, other: Reorder) -> bool:
+        """Whether all events to come have the same fate in both, and both hold the same ones back."""
+        return (
+            self.clock is other.clock
+            and self.watermark == other.watermark
+            and self.held == other.held
+            and self.clocks == other.clocks
+            and self._promises == other._promises
+            and (not self.held or _same(concatenate(self._waiting), concatenate(other._waiting)))
+        )
+
+    def state(self) -> dict[str, object]:
+        """How far it has come, for ``restore``, without the events that wait; its streams in their order."""
+        return {
+            "clock": None if self.clock is None else self.clock.value,
+            "watermark": self.watermark,
+            "streams": [[c.newest, c.promised, c.holds] for c in self.clocks.values()],
+            "promises": [
+                [clock.value, time, [self.clocks[s].rank for s in streams]]
+                for clock, time, streams in self._promises
+            ],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Comes as far as another of the same streams had."""
+        if state["clock"] is not None:
+            self.fits(Clock(state["clock"]))
+        self.watermark = state["watermark"]
+        for clock, (newest, promised, holds) in zip(self.clocks.values(), state["streams"], strict=True):
+            clock.newest, clock.promised, clock.holds = newest, promised, holds
+        streams = {clock.rank: stream for stream, clock in self.clocks.items()}
+        self._promises = [
+            (Clock(clock), time, [streams[rank] for rank in ranks])
+            for clock, time, ranks in state["promises"]
+        ]
+
+    def fits(self, clock: Clock) -> bool:
+        """Whether times are on the clock of the query's other events; the first one decides it."""
+        if self.clock is None:
+            self.clock = clock
+            self._lateness = self._allowed // clock.unit
+            self._least = clock.least
+            for promised in self._promises:
+                self.promise(*promised)
+            self._promises.clear()
+        return clock is self.clock
+
+    def add(self, batch: EventBatch) -> Ids:
+        """Takes events of one stream in arrival order; returns the indices of those that are late."""
+        clock = self.clocks[int(batch.stream[0])]
+        if len(batch) == 1:
+            return self._add_one(batch, int(batch.time[0]), clock)
+        time = batch.time
+        first = min(max(clock.newest, EARLIEST), LATEST)
+        seen = np.maximum.accumulate(np.concatenate(([first], time)))
+        # As unsigned numbers: the distance of two times may have 64 bits.
+        behind = seen[:-1].view(np.uint64) - time.view(np.uint64)
+        late = (seen[:-1] > time) & (behind > self._lateness) | (time < clock.promised)
+        late = late & (time < self._others(clock)) | (time < self.watermark)
+        kept = batch.take(np.flatnonzero(~late)) if late.any() else batch
+        clock.newest = max(clock.newest, int(seen[-1]))
+        self._hold(kept)
+        return np.flatnonzero(late)
+
+    def _add_one(self, batch: EventBatch, time: int, clock: StreamClock) -> Ids:
+        """The same, without arrays: an event that is pushed comes alone."""
+        reached = min(self._reached(clock), self._others(clock))
+        late = time < max(reached, self.watermark)
+        clock.newest = max(clock.newest, time)
+        if late:
+            return np.zeros(1, dtype=np.int64)
+        self._hold(batch)
+        return _NONE
+
+    def _hold(self, batch: EventBatch) -> None:
+        if len(batch):
+            self._waiting.append(batch)
+            self.held += len(batch)
+
+    def promise(self, clock: Clock, time: int, streams: Sequence[int]) -> None:
+        """No event of these streams will come before ``time``, if that is on the query's clock."""
+        if self.clock is None:
+            self._promises.append((clock, time, streams))
+        elif clock is self.clock:
+            for stream in streams:
+                self.clocks[stream].promised = max(self.clocks[stream].promised, time)
+
+    def release(self) -> EventBatch | None:
+        """The events that the watermark has reached, in order; moves the watermark."""
+        holding = [clock for clock in self.clocks.values() if clock.holds]
+        if not holding and len(self.clocks) == len(self._waiting) == 1 and len(self._waiting[0]) == 1:
+            return self._take_one()
+        if holding:
+            reached = min(map(self._reached, holding))
+        else:
+            reached = max(map(self._reached, self.clocks.values()))
+        self.watermark = max(self.watermark, reached)
+        # While several streams are pulled, one may still bring events simultaneous with another's.
+        return self._take(lambda time: time < self.watermark if len(holding) > 1 else time <= self.watermark)
+
+    def _take_one(self) -> EventBatch | None:
+        """The only event that is held, if the watermark has reached it."""
+        (clock,), (event,) = self.clocks.values(), self._waiting
+        self.watermark = max(self.watermark, self._reached(clock))
+        if event.time.item(0) > self.watermark:
+            return None
+        # No interrupt comes between these: that takes a call, or a loop.
+        self._waiting, self.held = [], 0
+        return event
+
+    def drain(self) -> EventBatch | None:
+        """All events that are held: their streams have ended."""
+        return self._take(lambda time: np.ones(len(time), dtype=bool))
+
+    def _reached(self, clock: StreamClock) -> int:
+        """Up to where a stream's time is complete."""
+        if clock.newest == BEGINNING:
+            return clock.promised
+        return max(clock.newest - self._lateness, clock.promised, self._least)
+
+    def _others(self, clock: StreamClock) -> int:
+        """How far the other streams let the watermark come while ``clock``'s events arrive."""
+        if len(self.clocks) == 1:
+            return END
+        others = (other for other in self.clocks.values() if other.holds and other is not clock)
+        return min(map(self._reached, others), default=END)
+
+    def _take(self, due: Callable[[Ids], npt.NDArray[np.bool_]]) -> EventBatch | None:
+        if not self._waiting:
+            return None
+        batch = concatenate(self._waiting)
+        order = None if _in_order(batch) else self._order(batch)
+        ready = due(batch.time if order is None else batch.time[order])
+        count = int(np.count_nonzero(ready))
+        if count == len(batch):
+            taken, left = batch if order is None else batch.take(order), []
+        else:
+            order = np.arange(len(batch)) if order is None else order
+            taken, left = batch.take(order[:count]), [batch.take(order[count:])]
+        self._waiting = left
+        self.held = len(batch) - count
+        return taken if count else None
+
+    def _order(self, batch: EventBatch) -> Ids:
+        ranks = np.array([self.clocks[s].rank for s in batch.stream.tolist()], dtype=np.int64)
+        return np.lexsort((batch.n, ranks, batch.time))
+
+
+def _in_order(batch: EventBatch) -> bool:
+    """Whether events that stand as they arrived stand in order: those of one stream, no time going back."""
+    if len(batch) == 1:
+        return True
+    return bool((batch.time[1:] >= batch.time[:-1]).all() and (batch.stream == batch.stream[0]).all())
+
+
+def _same(left: EventBatch, right: EventBatch) -> bool:
+    """Whether two batches are of the same events, in the same order."""
+    return bool(np.array_equal(left.stream, right.stream) and np.array_equal(left.n, right.n))

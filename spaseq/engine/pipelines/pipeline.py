@@ -1,0 +1,597 @@
+"""One registered query: events in time order → GPM solutions → matches → rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
+
+import numpy as np
+
+from spaseq.automaton.normal import is_strict, normalise
+from spaseq.automaton.pattern import GpmPart, SequencePattern, may_trail, walk
+from spaseq.effort import Effort, Shed
+from spaseq.engine.unread import Unread
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Stamp
+from spaseq.gpm.discrimination import Needs, needs
+from spaseq.gpm.evaluator import GpmEvaluator
+from spaseq.gpm.expressions.compiled import ExistsCallback
+from spaseq.gpm.expressions.walk import patterns
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.sharing import ByEvent, Sharing
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.syntax import (
+    UNITS,
+    Ask,
+    Bind,
+    Construct,
+    Emit,
+    Gpm,
+    Group,
+    Query,
+    RegisterKind,
+    SubSelect,
+)
+from spaseq.limits import UNLIMITED, Limits
+from spaseq.matching.columns.evaluator import ByColumns, Enumerating, Quick
+from spaseq.matching.columns.found import Block, blocks
+from spaseq.matching.context import Context
+from spaseq.matching.evaluators import by_columns, by_events, check, choose, under_bound
+from spaseq.matching.host import Key, Matcher
+from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution, bounds
+from spaseq.matching.ordered.skipping import falls_back
+from spaseq.results.batch import MatchBatch
+from spaseq.results.match import ConstructedTriple
+from spaseq.results.reading import Reader
+from spaseq.results.select import Projector
+from spaseq.terms.dictionary import Dictionary
+from spaseq.why.diagnosis import GpmStats
+from spaseq.why.evidence import Evidence
+from spaseq.why.sample import Sample
+
+if TYPE_CHECKING:
+    from spaseq.matching.sharing.cohort import Cohort
+    from spaseq.matching.sharing.group import Member
+
+#: Evaluators that may be told of the events alone in which some GPM has a solution.
+_PASSED_OVER: Final = frozenset(
+    {"kernel", "runs", "reference", "enumeration", "lazy", "tree", "parameterized"}
+)
+
+
+@dataclass(slots=True)
+class Stats:
+    """What a registered query has seen and done.
+
+    ``relevant``: so many of its ``events`` are such that some GPM has a solution; ``rows`` are those of all
+    ``matches``, which are counted when they are found: of very many that nobody reads, most are not;
+    ``unskipped``: so many of these had no event for SKIP TO to go to but their own first; ``shared_with``:
+    so many other queries run as one with it; ``shared``: how many queries, itself included, have the
+    partial matches of its first element in common, of its first two, and so on; empty if it shares none.
+    ``late``: so many events came too late for it. ``watermark``: the time up to which it has processed its
+    streams, in microseconds since the epoch or in ticks; None before the first event. ``gpms``: the same by
+    GPM. ``shed``: what it gave up to keep a bound; None if it has none, or does not shed.
+    """
+
+    events: int = 0
+    relevant: int = 0
+    matches: int = 0
+    rows: int = 0
+    unskipped: int = 0
+    shared_with: int = 0
+    late: int = 0
+    watermark: int | None = None
+    shared: tuple[int, ...] = ()
+    gpms: dict[str, GpmStats] = field(default_factory=dict)
+    shed: Shed | None = None
+
+
+class Seat(Protocol):
+    """A pipeline's place among others that have the same events, who counts them for it."""
+
+    def settle(self, stats: Stats) -> None:
+        """Brings the counts of events up to date."""
+        ...
+
+    def leave(self) -> None:
+        """The query is over: its counts stay as they are."""
+        ...
+
+    def sampled(self, sample: Sample) -> None:
+        """Gives the events to come to a sample."""
+        ...
+
+    def attend(self) -> None:
+        """Passes over no event to come."""
+        ...
+
+
+@runtime_checkable
+class Shedder(Protocol):
+    """An evaluator that keeps a bound; ``shed`` says what it gave up for that."""
+
+    shed: Shed
+
+
+class GpmAnswers(Protocol):
+    """What has a GPM's solutions in events."""
+
+    def evaluate(self, batch: EventBatch) -> Solutions:
+        """Those of every event."""
+        ...
+
+    def by_event(self, batch: EventBatch) -> ByEvent:
+        """Those of every event that has some, by event."""
+        ...
+
+    def exists(self, batch: EventBatch, event: int) -> ExistsCallback:
+        """What decides EXISTS on an event's graph."""
+        ...
+
+
+class Pipeline:
+    """A query on its way through the engine; ``stats`` counts, ``done`` says that it wants no more."""
+
+    def __init__(
+        self,
+        query: Query,
+        dictionary: Dictionary,
+        kb: KnowledgeBase,
+        evaluator: str | None = None,
+        sharing: Sharing | None = None,
+        start: int | None = None,
+        limits: Limits = UNLIMITED,
+        effort: Effort | None = None,
+    ) -> None:
+        """``start`` is the time at which the first window begins: the first event's, unless given.
+
+        ``effort``: its bounds. ``unkept`` says why it cannot keep them, if it cannot.
+        """
+        self.query = query
+        self.pattern: SequencePattern = normalise(query)
+        self._stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
+        self.done = False
+        #: Whether it just gets to know what was before: matches of that are not its own.
+        self.is_warming = False
+        #: Whether somebody asked for its events, too.
+        self.is_watched = False
+        #: Whether somebody asks ``unread`` for matches; and that, if the evaluator can leave them there.
+        self.may_leave = False
+        self.unread: Unread | None = None
+        self._seen: Callable[[EventBatch], None] | None = None
+        self._seat: Seat | None = None
+        self._dictionary = dictionary
+        self._kb = kb
+        self._sample: Sample | None = Sample()
+        #: The streams of each GPM, as ids; None for all of the query's.
+        self.streams = {
+            name: None
+            if part.streams == frozenset(self.pattern.streams)
+            else [dictionary.intern(stream) for stream in part.streams]
+            for name, part in self.pattern.gpms.items()
+            if name not in self.pattern.witnesses
+        }
+        sharing = sharing or Sharing()
+        self._gpms: dict[str, GpmAnswers] = {
+            name: self._make_gpm(part, dictionary, kb, sharing) for name, part in self.pattern.gpms.items()
+        }
+        self._computing = {name for name, part in self.pattern.gpms.items() if _computes(part.gpm)}
+        self._context = self._make_context(limits)
+        self._reader = Reader(self.pattern, Projector(self.pattern, self._context, dictionary), dictionary)
+        self._only_first = isinstance(query.form, Ask)
+        self.unkept: str | None = None
+        self._effort: Effort | None = None
+        if effort is None:
+            self._chosen = check(evaluator, self.pattern) if evaluator else choose(self.pattern).name
+        else:
+            bounded = under_bound(self.pattern, evaluator, effort.policy)
+            self._chosen = bounded.name
+            self.unkept = None if bounded.is_kept else bounded.reason
+            if bounded.sheds:
+                self._effort, self._stats.shed = effort, Shed()
+                if effort.pool is not None:
+                    effort.pool.join(effort)
+        self._matcher: Matcher | ByColumns | None = None
+        self._is_quick = False
+        self._member: Member | None = None
+        self._begin = start
+        self._clock: Clock | None = None
+        self._position = 0
+        self._attends, self.asks_for_last = self._looks()
+        self._is_by_time = UNITS[query.window.unit] is not None
+        self._left = query.modifiers.limit
+        if self._left == 0:
+            self.done = True
+        register = query.register
+        is_stream = register is not None and register.kind is RegisterKind.STREAM
+        self.output = register.iri if register is not None and is_stream else None
+        self._derived: BatchBuilder | None = None
+
+    def _make_gpm(
+        self, part: GpmPart, dictionary: Dictionary, kb: KnowledgeBase, sharing: Sharing
+    ) -> GpmAnswers:
+        """What evaluates a GPM."""
+        streams = frozenset(map(dictionary.intern, part.streams))
+        return GpmEvaluator(part.gpm, part.stateless, dictionary, kb, streams, sharing)
+
+    def _make_context(self, limits: Limits) -> Context:
+        """The operations on the rows of its matches."""
+        return Context(self.pattern, self._dictionary, self._exists, limits)
+
+    def _make_evaluators(self, window: Bounds) -> Callable[[], Evaluator]:
+        """Makes evaluators that take event by event, one for each partition."""
+        return by_events(self._chosen, self.pattern, self._context, window)
+
+    @property
+    def beginning(self) -> int | None:
+        """When the first window began."""
+        return self._begin
+
+    @property
+    def left(self) -> int | None:
+        """How many rows its LIMIT leaves."""
+        return self._left
+
+    def resume(self, left: int | None) -> None:
+        """What comes from now on is its own; ``left`` as its LIMIT left it."""
+        self.is_warming, self._left = False, left
+
+    @property
+    def stats(self) -> Stats:
+        """What it has seen and done."""
+        if self._seat is not None:
+            self._seat.settle(self._stats)
+            if self._member is not None:
+                self._stats.shared = self._member.shared
+        return self._stats
+
+    def _queries(self) -> int:
+        """How many queries it computes."""
+        return 1
+
+    # --- among others, which have the same events -----------------------------------------------
+
+    def _looks(self) -> tuple[bool, bool]:
+        """Whether events concern it in which no GPM has a solution: all of them, or just the last."""
+        query, pattern = self.query, self.pattern
+        counted = UNITS[query.window.unit] is None
+        # In a partition, an event without a solution is none.
+        strict = not query.partition and any(map(is_strict, walk(pattern.root)))
+        # Matches that wait are due when the count, or the next event, says so.
+        due = may_trail(pattern.root) and (counted or strict)
+        return due or query.skip is not None or self._chosen not in _PASSED_OVER, strict
+
+    @property
+    def attends(self) -> bool:
+        """Whether every event is for it, even one that no GPM has a solution in."""
+        return self._attends or self._seen is not None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it may be told that events follow each other at once that do not.
+
+        That is for those that count no events, and see them by themselves.
+        """
+        return self._is_by_time and (self._member is None or self._member.is_alone)
+
+    @property
+    def waits(self) -> bool:
+        """Whether matches may wait for time to pass."""
+        return self._matcher is not None and self._matcher.waits
+
+    def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
+        """What an event must have for each of the GPMs, and of what streams it must be; None: of any."""
+        every = frozenset(self.pattern.streams)
+        for part in self.pattern.gpms.values():
+            streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
+            yield streams, needs(part.stateless, self._dictionary)
+
+    def sit(self, seat: Seat, sample: Sample) -> None:
+        """From now on it gets those events that concern it; ``seat`` counts, and fills the ``sample``."""
+        self._seat, self._sample = seat, sample
+
+    def share(self, cohort: Cohort) -> None:
+        """Shares partial matches with others that see the same events from the first."""
+        gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
+        if (
+            self._chosen == "kernel"
+            and self._effort is None
+            and self._begin is None
+            and not self.done
+            and len(gpms) == len(self._gpms)
+        ):
+            self._member = cohort.enter(self.pattern, gpms, self._context, self._dictionary)
+            if self._member is not None:
+                self._member.queries = self._queries
+
+    def begin(self, batch: EventBatch) -> None:
+        """The first event of its streams is there, and perhaps passed over."""
+        if self._begin is None:
+            self._begin = int(batch.time[0])
+        bounds(self.query.window, batch.clock is Clock.TICKS, self._begin)  # or an error
+
+    def follow(self, seen: Callable[[EventBatch], None]) -> None:
+        """Calls ``seen`` with the events that it takes from now on, which are all that there are."""
+        self._seen, self.is_watched = seen, True
+        if self._seat is not None:
+            self._seat.attend()
+
+    def leave(self) -> None:
+        """It is over: what comes is not counted."""
+        if self._effort is not None and self._effort.pool is not None:
+            self._effort.pool.leave(self._effort)
+        if self._seat is not None:
+            self._stats = self.stats  # brought up to date
+            if self._member is not None:
+                self._member.leave(self._stats.events)
+            self._seat.leave()
+            self._seat = None
+            self._sample = None if self._sample is None else self._sample.copy()
+
+    # --- events ---------------------------------------------------------------------------------
+
+    def process(self, batch: EventBatch, position: int | None = None) -> Iterator[MatchBatch]:
+        """Takes events in processing order; yields them as soon as their last event is there.
+
+        ``position``: how many came before, those that were passed over included.
+        """
+        if self._member is not None and position is not None and self._begin is not None:
+            # What these events are to the others cannot wait until somebody asks for this query's matches.
+            self._member.see(batch, position, self._begin)
+        return self._process(batch, position)
+
+    def take_one(self, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
+        """As ``process``, of one event; None if there is nothing to be looked for."""
+        matcher = self._matcher
+        if not self._is_quick or self._seat is None or self._seen is not None or len(batch) > 1:
+            return self.process(batch, position)
+        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
+        self._position = position + 1
+        self._judge(1, solutions)
+        found = cast("Quick", matcher).take_one(batch, position, solutions)
+        return None if found is None else self._matches(found)
+
+    def _process(self, batch: EventBatch, position: int | None) -> Iterator[MatchBatch]:
+        if position is not None:
+            self._position = position
+        if self._seen is not None:
+            self._seen(batch)
+        if self._seat is None:
+            if self._sample is not None and self._sample.open:
+                self._sample.add(batch)
+            self._count(batch)
+        matcher = self._matcher or self._start(batch)
+        if not isinstance(matcher, Matcher):
+            yield from self._by_columns(matcher, batch)
+            return
+        solutions = [(name, gpm.by_event(batch)) for name, gpm in self._gpms.items()]
+        for name, found in solutions:
+            if name in self.pattern.witnesses:
+                continue
+            counted = self._stats.gpms[name]
+            counted.matched += len(found)
+            counted.rows += sum(map(len, found.values()))
+        computed = _Computed.of(
+            self._dictionary, [rows for name, rows in solutions if name in self._computing]
+        )
+        witnesses = self.pattern.witnesses
+        stamps = map(Stamp, batch.time.tolist(), batch.stream.tolist(), batch.n.tolist())
+        for index, stamp in enumerate(stamps):
+            seen = {name: rows[index] for name, rows in solutions if index in rows}
+            occurrence = Occurrence(stamp, self._position, seen, batch, index, computed)
+            self._position += 1
+            self._stats.relevant += any(name not in witnesses for name in seen)
+            yield from self._matches(blocks(matcher.push(occurrence)))
+            if self.done:
+                return
+
+    def _by_columns(self, evaluator: ByColumns, batch: EventBatch) -> Iterator[MatchBatch]:
+        """The same by the evaluator that takes whole batches."""
+        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
+        start = self._position
+        self._position += len(batch)
+        self._judge(len(batch), solutions)
+        if self.unread is not None and isinstance(evaluator, Enumerating):
+            evaluator.take(batch, start, solutions)
+        else:
+            yield from self._matches(evaluator.process(batch, start, solutions))
+
+    def _judge(self, size: int, solutions: Mapping[str, Solutions]) -> None:
+        """Counts for each GPM the events in which it has solutions."""
+        if size == 1:
+            some = False
+            for name, table in solutions.items():
+                if len(table) and name not in self.pattern.witnesses:
+                    some = True
+                    counted = self._stats.gpms[name]
+                    counted.matched += 1
+                    counted.rows += len(table)
+            self._stats.relevant += some
+            return
+        relevant = np.zeros(size, dtype=np.bool_)
+        for name, table in solutions.items():
+            if name in self.pattern.witnesses:
+                continue
+            matched = np.zeros(size, dtype=np.bool_)
+            if table.event is not None:
+                matched[table.event] = True
+            relevant |= matched
+            counted = self._stats.gpms[name]
+            counted.matched += int(np.count_nonzero(matched))
+            counted.rows += len(table)
+        self._stats.relevant += int(np.count_nonzero(relevant))
+
+    def _count(self, batch: EventBatch) -> None:
+        """Counts the events of a batch, for each GPM those of its streams."""
+        self._stats.events += len(batch)
+        for name, streams in self.streams.items():
+            of_gpm = len(batch)
+            if streams is not None:
+                of_gpm = sum(int(np.count_nonzero(batch.stream == stream)) for stream in streams)
+            self._stats.gpms[name].events += of_gpm
+
+    @property
+    def sample(self) -> Sample | None:
+        """The first of its events."""
+        return self._sample
+
+    def sampled(self, sample: Sample) -> None:
+        """Gives the events to come to another sample."""
+        if self._seat is not None:
+            self._seat.sampled(sample)
+
+    def keep(self, events: int) -> None:
+        """Keeps so many of the events to come as a sample."""
+        self._sample, self.is_watched = Sample(events, 10 * events), True
+        self.sampled(self._sample)
+
+    def evidence(self) -> Evidence:
+        """What is known of the query, for a diagnosis."""
+        stats = self.stats
+        return Evidence(
+            pattern=self.pattern,
+            events=stats.events,
+            matches=stats.matches,
+            late=stats.late,
+            gpms={name: replace(counted) for name, counted in stats.gpms.items()},
+            sample=None if self._sample is None else self._sample.batch(),
+            begin=self._begin,
+            dictionary=self._dictionary,
+            kb=self._kb,
+            ended=self._sample is None,
+        )
+
+    def advance(self, time: int) -> Iterator[MatchBatch]:
+        """The watermark has come to ``time``: yields the matches that waited for it."""
+        self._stats.watermark = time
+        if self._matcher is not None and not self.done:
+            yield from self._matches(_blocks(self._matcher.advance(time)))
+
+    def close(self) -> Iterator[MatchBatch]:
+        """No event will come any more: yields the matches that waited for the end of a window."""
+        if self._matcher is not None and not self.done:
+            yield from self._matches(_blocks(self._matcher.close()))
+
+    def derived(self) -> EventBatch | None:
+        """The events of REGISTER STREAM since the last call."""
+        return self._derived.build() if self._derived is not None and len(self._derived) else None
+
+    def settled(self, time: int) -> int:
+        """Up to what time all derived events are there, when the query's watermark is ``time``."""
+        return time if self._matcher is None else self._matcher.settled(time)
+
+    def drop(self) -> None:
+        """Forgets all that is not yet a match: the query is over."""
+        self.leave()
+        self._matcher = self._derived = self._sample = self.unread = None
+        self._gpms = {}
+        self.done = True
+
+    def _start(self, batch: EventBatch) -> Matcher | ByColumns:
+        self._clock = batch.clock
+        begin = int(batch.time[0]) if self._begin is None else self._begin
+        window = bounds(self.query.window, batch.clock is Clock.TICKS, begin)
+        if self._member is not None and self._member.is_shared:
+            self._matcher = self._member
+            return self._matcher
+        self._matcher = by_columns(
+            self._chosen, self.pattern, self._dictionary, self._context, window, self._effort
+        )
+        if self._effort is not None:
+            assert isinstance(self._matcher, Shedder)
+            self._matcher.shed = self._stats.shed = self._stats.shed or Shed()
+        if self._matcher is None:
+            make = self._make_evaluators(window)
+            self._matcher = Matcher(self.pattern, window, make, self._context.budget, self._context.order)
+        alone = self._member is None or self._member.is_alone
+        self._is_quick = isinstance(self._matcher, Quick) and alone and self._seat is not None
+        # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.
+        bounded = self._left is not None or self._only_first or self.query.emit is not Emit.ALL
+        if self.may_leave and not bounded and isinstance(self._matcher, Enumerating):
+            self.unread = Unread(self._matcher, self._matches)
+        return self._matcher
+
+    def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
+        clock = self._clock or Clock.INSTANTS
+        if self.is_warming:
+            for _ in found:
+                pass
+            return
+        for block in found:
+            wanted = block.part(0, 1) if self._only_first else block
+            for batch, rows in self._reader.batches(wanted, clock, self._left):
+                self._notice(wanted, batch, rows)
+                wanted = wanted.part(len(batch), len(wanted))
+                yield batch
+                if self.done:
+                    return
+
+    def _notice(self, block: Block, batch: MatchBatch, rows: int) -> None:
+        """Counts the matches of a batch, which are the first of a block, and derives events from them."""
+        self._stats.matches += len(batch)
+        self._stats.rows += rows
+        if self._left is not None:
+            self._left -= rows
+        if self._only_first or self._left == 0:
+            self.leave()
+            self.done = True
+        is_derived = self.output is not None and isinstance(self.query.form, Construct)
+        if self.query.skip is None and not is_derived:
+            return
+        for i in range(len(batch)):
+            found = block[i]
+            if self.query.skip is not None:
+                self._stats.unskipped += falls_back(self.query.skip, found, self._context.rank)
+            if is_derived:
+                self._derive(found, batch[i].constructed, self._clock or Clock.INSTANTS)
+
+    def _derive(self, found: Found, constructed: Sequence[ConstructedTriple], clock: Clock) -> None:
+        assert self.output is not None
+        if self._derived is None:
+            self._derived = BatchBuilder(self._dictionary, self.output, clock)
+        self._derived.add(found.span[1], 0, constructed)
+
+    def _exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
+        assert occurrence.batch is not None
+        return self._gpms[gpm].exists(occurrence.batch, occurrence.index)(pattern, solution)
+
+
+def _blocks(found: Iterable[tuple[Key, Found]] | Iterable[Block]) -> Iterator[Block]:
+    """Matches in blocks, which they may be already."""
+    singly: list[tuple[Key, Found]] = []
+    for item in found:
+        if isinstance(item, Block):
+            yield item
+        else:
+            singly.append(item)
+    yield from blocks(singly)
+
+
+class _Computed:
+    """The terms that GPMs computed for a batch, kept as long as one of its events is."""
+
+    __slots__ = ("__weakref__", "_ids")
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+
+    def live_ids(self) -> Iterable[Ids]:
+        """The ids of those terms."""
+        return (self._ids,)
+
+    @classmethod
+    def of(
+        cls, dictionary: Dictionary, found: Sequence[Mapping[int, Sequence[Solution]]]
+    ) -> _Computed | None:
+        """What keeps the terms of these solutions, by event; None if there are none."""
+        if not found:
+            return None
+        ids = {t for events in found for rows in events.values() for row in rows for t in row.values()}
+        holder = cls(np.fromiter(ids, dtype=np.int64, count=len(ids)))
+        dictionary.hold(holder)
+        return holder
+
+
+def _computes(gpm: Gpm) -> bool:
+    """Whether a GPM's solutions may have terms that neither the event nor the query has."""
+    return gpm.time is not None or any(isinstance(p, Bind | SubSelect) for p in patterns(gpm.pattern))

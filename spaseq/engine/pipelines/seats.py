@@ -1,0 +1,334 @@
+"""What single queries have of a group that runs them as one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from spaseq.automaton.normal import normalise
+from spaseq.engine.pipelines.group import Group, Row
+from spaseq.engine.pipelines.pipeline import Seat as Place
+from spaseq.engine.pipelines.pipeline import Stats
+from spaseq.errors import SpaseqError
+from spaseq.events import EventBatch
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.sharing import Sharing
+from spaseq.language.syntax import Ask, Query
+from spaseq.limits import Limits
+from spaseq.matching.columns.found import Block
+from spaseq.matching.ordered.skipping import falls_back
+from spaseq.results.batch import MatchBatch
+from spaseq.results.reading import Reader
+from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.why.diagnosis import GpmStats
+from spaseq.why.evidence import Evidence
+from spaseq.why.sample import Sample
+
+if TYPE_CHECKING:
+    from spaseq.engine.handle import Handle
+
+
+class Seat:
+    """What one query has of a group: its LIMIT, its counts, its form of answers.
+
+    It does for a ``Handle`` what a ``Pipeline`` of the query's own would do. ``rank``: its place among the
+    others.
+    """
+
+    __slots__ = (
+        "_crowd", "_group", "_left", "_over", "_reader", "_row", "_sample", "_seen", "_stats",
+        "done", "query", "rank",
+    )  # fmt: skip
+
+    def __init__(self, crowd: Crowd, query: Query, rank: int) -> None:
+        self.query = query
+        self.rank = rank
+        self.done = query.modifiers.limit == 0
+        self._crowd = crowd
+        self._left = query.modifiers.limit
+        self._stats = Stats(gpms={gpm.name: GpmStats() for gpm in query.gpms})
+        self._seen: Callable[[EventBatch], None] | None = None
+        self._sample: Sample | None = None
+        self._group: Group | None = None
+        self._row: Row | None = None
+        self._over = self.done
+        self._reader: Reader | None = None
+
+    @property
+    def output(self) -> None:
+        """No query that makes a stream has a seat."""
+
+    @property
+    def unread(self) -> None:
+        """What a group finds is handed on at once."""
+
+    @property
+    def stats(self) -> Stats:
+        """What the query has seen and done."""
+        if not self._over:
+            self._crowd.settle(self._stats)
+            if self._group is not None and self._row is not None:
+                self._group.counted(self._row, self._stats)
+        return self._stats
+
+    @property
+    def beginning(self) -> int | None:
+        """When the first window began."""
+        return None if self._group is None else self._group.beginning
+
+    @property
+    def left(self) -> int | None:
+        """How many rows its LIMIT leaves."""
+        return self._left
+
+    def resume(self, left: int | None) -> None:
+        """What comes from now on is its own; ``left`` as its LIMIT left it."""
+        self._left = left
+        if self._group is not None:
+            self._group.is_warming = False
+
+    def sit(self, group: Group, row: Row) -> None:
+        """The query has its row from now on."""
+        self._group, self._row = group, row
+        row.seats.append(self)
+
+    def begin(self) -> None:
+        """The first events are about to come."""
+        if self._group is not None:
+            if self._sample is not None:
+                self._group.sampled(self._sample)
+            if self._seen is not None:
+                self._group.follow_too(self._seen)
+
+    def answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
+        """Its matches, of those of its row."""
+        group, stats, skip = self._group, self._stats, self.query.skip
+        assert group is not None
+        if self._reader is None:
+            self._reader = group.reader.of(self.query)
+        only_first = isinstance(self.query.form, Ask)
+        for block in found:
+            wanted = block.part(0, 1) if only_first else block
+            for batch, rows in self._reader.batches(wanted, group.clock, self._left):
+                stats.matches += len(batch)
+                stats.rows += rows
+                if skip is not None:
+                    stats.unskipped += sum(falls_back(skip, wanted[i], group.rank) for i in range(len(batch)))
+                wanted = wanted.part(len(batch), len(wanted))
+                if self._left is not None:
+                    self._left -= rows
+                if only_first or self._left == 0:
+                    self.leave()
+                    self.done = True
+                yield batch
+                if self.done:
+                    return
+
+    def leave(self) -> None:
+        """The query is over: what comes is not counted, and costs nothing."""
+        group, row = self._group, self._row
+        if self._over:
+            return
+        stats = self.stats
+        stats.shared_with, stats.shared = 0, ()
+        self._over = True
+        if group is None:
+            self._crowd.left()
+        elif row is not None:
+            sample = self._sample or group.sample
+            self._sample = None if sample is None else sample.copy()
+            self._row = None
+            group.remove(row, self)
+
+    def drop(self) -> None:
+        """Forgets all that is not yet a match: the query is over."""
+        self.leave()
+        self.done = True
+        self._sample = None
+
+    def keep(self, events: int) -> None:
+        """Keeps so many of the events to come as a sample."""
+        self._sample = Sample(events, 10 * events)
+        if self._group is not None and self._row is not None:
+            self._group.sampled(self._sample)
+
+    def follow(self, seen: Callable[[EventBatch], None]) -> None:
+        """Calls ``seen`` with the events to come, which are all that there are."""
+        self._seen = seen
+        if self._group is not None and self._row is not None:
+            self._group.follow_too(seen)
+
+    def evidence(self) -> Evidence:
+        """What is known of the query, for a diagnosis."""
+        stats, group = self.stats, self._group
+        sample = self._sample or (None if group is None or self._row is None else group.sample)
+        return Evidence(
+            pattern=normalise(self.query),
+            events=stats.events,
+            matches=stats.matches,
+            late=stats.late,
+            gpms={name: replace(counted) for name, counted in stats.gpms.items()},
+            sample=None if sample is None else sample.batch(),
+            begin=None if group is None else group.beginning,
+            dictionary=self._crowd.dictionary,
+            kb=self._crowd.kb,
+            ended=self._over and self._sample is None,
+        )
+
+
+class Crowd:
+    """The handles of queries that run as one; it does for the engine what the ``Handle`` of one would do.
+
+    ``error`` is the newest of theirs.
+    """
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        kb: KnowledgeBase,
+        sharing: Sharing,
+        limits: Limits,
+        place: Place,
+        start: int | None = None,
+    ) -> None:
+        """``place``: the one that the queries have together; ``start``: when their first window begins."""
+        self._start = start
+        self.dictionary = dictionary
+        self.kb = kb
+        self.error: SpaseqError | None = None
+        self.taken: object = None
+        self.settle = place.settle
+        self._place = place
+        self._staying = 0
+        self._sharing = sharing
+        self._limits = limits
+        self._handles: list[Handle] = []
+        self._constants: list[Sequence[Term]] = []
+        self._live: list[Handle] = []
+        self._group: Group | None = None
+        self._failed: list[Handle] = []
+        # What was found, and not yet handed on.
+        self._due: deque[tuple[Handle, Iterator[MatchBatch]]] = deque()
+
+    def seat(self, query: Query) -> Seat:
+        """A seat for one query more; ``join`` says who has its handle."""
+        return Seat(self, query, len(self._handles))
+
+    def join(self, handle: Handle, constants: Sequence[Term]) -> None:
+        """The handle of the query that got the last seat, and its constants."""
+        self._handles.append(handle)
+        self._constants.append(constants)
+        self._live.append(handle)
+        self._staying += not handle.is_over
+
+    def left(self) -> None:
+        """One of them is over, and none has begun."""
+        self._staying -= 1
+        if not self._staying:
+            self._place.leave()
+
+    def gather(self) -> Group | None:
+        """Makes those who are there one; None if they are so already, or all gone."""
+        if self._group is not None:
+            return None
+        live = [(h, c) for h, c in zip(self._handles, self._constants, strict=True) if not h.is_over]
+        if not live:
+            return None
+        first = live[0][1]
+        varying = [place for place in range(len(first)) if any(c[place] != first[place] for _, c in live)]
+        seats = [(handle.seat, constants) for handle, constants in live]
+        self._constants = []
+        self._group = Group(
+            seats, varying, self.dictionary, self.kb, self._sharing, self._limits, self._start
+        )
+        return self._group
+
+    def begin(self) -> None:
+        """The group has its place."""
+        for handle in self._live:
+            handle.seat.begin()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all are."""
+        while self._live and self._live[-1].is_over:
+            self._live.pop()
+        return not self._live
+
+    @property
+    def live(self) -> int:
+        """How many are not over."""
+        return sum(not handle.is_over for handle in self._live)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether matches were not even looked for: all are, at once."""
+        return False
+
+    def add(
+        self,
+        matches: Iterator[MatchBatch],
+        *,
+        all_at_once: bool,  # noqa: ARG002  # as a handle's
+        after_all: bool,  # noqa: ARG002
+        visit: object = None,
+    ) -> None:
+        """Looks for further matches, all at once, and hands them on; see ``Handle.add``."""
+        self._hand_on()
+        self.taken = visit or self.taken
+        try:
+            for _ in matches:
+                pass
+        except BaseException as error:
+            self.fail(error)
+            if not isinstance(error, Exception):
+                raise
+        if self._group is not None:
+            for seat, found in self._group.take():
+                self._due.append((self._handles[seat.rank], seat.answers(found)))
+        self._hand_on()
+
+    def deliver(self) -> None:
+        """Gives callbacks what they did not get because something was raised."""
+        raised: Exception | None = None
+        for handle in list(self._live):
+            try:
+                handle.deliver()
+            except Exception as error:
+                raised = raised or error
+        self._hand_on(raised)
+
+    def _hand_on(self, raised: Exception | None = None) -> None:
+        """Gives matches to their handles; what callbacks raise is for the end."""
+        while self._due:
+            handle, matches = self._due.popleft()
+            if handle.is_over:
+                continue
+            before = handle.error
+            try:
+                handle.add(matches, all_at_once=False, after_all=True)
+            except Exception as error:
+                raised = raised or error
+            finally:
+                if handle.error is not before:
+                    self._note(handle)
+        if raised is not None:
+            raise raised
+
+    def _note(self, handle: Handle) -> None:
+        self.error = handle.error
+        self._failed.append(handle)
+
+    def fail(self, error: BaseException) -> None:
+        """Ends all queries because of what was raised in the middle of an event."""
+        for handle in self._live:
+            if not handle.is_over:
+                handle.fail(error)
+                self._note(handle)
+
+    def failed(self) -> list[Handle]:
+        """Those that failed since this was last asked."""
+        failed, self._failed = self._failed, []
+        return failed

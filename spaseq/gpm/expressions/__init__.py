@@ -1,0 +1,1 @@
+"""SPARQL's expressions: compiled, on typed values, and as filters of columns."""

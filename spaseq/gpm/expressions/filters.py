@@ -1,0 +1,77 @@
+"""Filters over columns: comparisons of numbers as arrays, everything else once per distinct values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spaseq.events import Ids
+from spaseq.gpm.expressions.comparison import NUMERIC
+from spaseq.gpm.expressions.compiled import Solution, compile_filter
+from spaseq.gpm.expressions.walk import volatile
+from spaseq.gpm.spectra.solutions import Mask, Solutions, per_distinct
+from spaseq.language.scope import mentioned
+from spaseq.language.syntax import Binary, Constant, Expression, Var
+from spaseq.terms.dictionary import UNBOUND, Dictionary
+from spaseq.terms.values import EXACT_ORDER, IS_DOUBLE, NO_NUMBER
+
+
+class ColumnFilter:
+    """A filter without EXISTS, compiled for columns."""
+
+    def __init__(self, expression: Expression, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._names = sorted(mentioned(expression))
+        self._repeatable = not volatile(expression)
+        self._test = compile_filter(expression, dictionary)
+        self._comparison: tuple[str, str | int, str | int] | None = None
+        match expression:
+            case Binary(symbol, Var() | Constant() as left, Var() | Constant() as right) if symbol in NUMERIC:
+                self._comparison = symbol, self._operand(left), self._operand(right)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables that it asks for."""
+        return tuple(self._names)
+
+    def _operand(self, expression: Var | Constant) -> str | int:
+        if isinstance(expression, Var):
+            return expression.name
+        return self._dictionary.pin(expression.term)
+
+    def __call__(self, solutions: Solutions, context: Solution) -> Mask:
+        """Which rows to keep. ``context`` binds variables that have no column."""
+        if self._comparison is None:
+            return self._one_by_one(solutions, context)
+        symbol, left, right = self._comparison
+        keep, decided = self._compare(
+            symbol, self._ids(left, solutions, context), self._ids(right, solutions, context)
+        )
+        if not decided.all():
+            rest = np.flatnonzero(~decided)
+            keep[rest] = self._one_by_one(solutions.take(rest), context)
+        return keep
+
+    def _ids(self, operand: str | int, solutions: Solutions, context: Solution) -> Ids:
+        if isinstance(operand, str):
+            if operand in solutions.columns:
+                return solutions.columns[operand]
+            operand = context.get(operand, UNBOUND)
+        return np.full(len(solutions), operand, dtype=np.int64)
+
+    def _compare(self, symbol: str, left: Ids, right: Ids) -> tuple[Mask, Mask]:
+        """The comparison by doubles, and the rows for which that is the exact answer.
+
+        Doubles compare as XPath compares them with anything. Integers and decimals keep their order when
+        rounded to doubles, so different doubles decide; equal ones do not.
+        """
+        x, x_rank = self._dictionary.numbers(left)
+        y, y_rank = self._dictionary.numbers(right)
+        numbers = (x_rank != NO_NUMBER) & (y_rank != NO_NUMBER)
+        promoted = (x_rank == IS_DOUBLE) | (y_rank == IS_DOUBLE)
+        different = (x_rank == EXACT_ORDER) & (y_rank == EXACT_ORDER) & (x != y)
+        answers: Mask = np.asarray(NUMERIC[symbol](x, y))
+        return answers, numbers & (promoted | different)
+
+    def _one_by_one(self, solutions: Solutions, context: Solution) -> Mask:
+        kept = per_distinct(solutions, self._names, self._test, context, repeatable=self._repeatable)
+        return kept.astype(np.bool_)

@@ -1,0 +1,1 @@
+"""The SPECTRA route: a batch's summary, its views, and their joins."""

@@ -1,0 +1,368 @@
+"""The SPECTRA route: patterns evaluated by joins of views, for all events of a batch at once.
+
+Every node of a pattern is evaluated bottom-up to ``Solutions``, as SPARQL 1.1, section 18.6 has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import MappingProxyType
+from typing import Final, Protocol
+
+import numpy as np
+from pyoxigraph import BlankNode
+
+from spaseq.events import EventBatch, Ids
+from spaseq.gpm.expressions.compiled import (
+    ExistsCallback,
+    ExpressionError,
+    Solution,
+    compile_filter,
+    compile_value,
+)
+from spaseq.gpm.expressions.filters import ColumnFilter
+from spaseq.gpm.expressions.walk import exists_in, only_joins, patterns, volatile
+from spaseq.gpm.spectra.solutions import (
+    UNIT,
+    Mask,
+    Solutions,
+    compatible,
+    distinct,
+    join,
+    left_join,
+    minus,
+    per_distinct,
+    substituted,
+    table,
+    union,
+)
+from spaseq.gpm.spectra.views import Views
+from spaseq.language.scope import conjuncts, mentioned, occurring, variables
+from spaseq.language.syntax import (
+    Bind,
+    Exists,
+    Expression,
+    Filter,
+    Graph,
+    Group,
+    Minus,
+    Optional,
+    Path,
+    PathNegated,
+    PathRepeat,
+    Pattern,
+    Service,
+    SubSelect,
+    TriplePattern,
+    Triples,
+    Union,
+    Values,
+    Var,
+)
+from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
+
+#: A context that replaces no variable.
+NO_CONTEXT: Final[Solution] = MappingProxyType({})
+
+
+class Knowledge(Protocol):
+    """What this route asks of the background knowledge base."""
+
+    @property
+    def version(self) -> int:
+        """Another number whenever the graphs have changed."""
+
+    def solutions(self, graph: Graph, dictionary: Dictionary, context: Solution) -> Solutions:
+        """The solutions of a GRAPH pattern in which ``context`` replaces variables."""
+
+
+class Route(Protocol):
+    """A pattern that is ready to be evaluated, whichever way."""
+
+    def evaluate(self, batch: EventBatch, context: Solution, initial: Solutions = UNIT) -> Solutions:
+        """The solutions of every event, or None as their event if they are the same in all.
+
+        ``context`` replaces variables throughout, as EXISTS does; they get no column. ``initial``
+        holds one row per event, whose variables are visible everywhere but in subqueries.
+        """
+
+
+def covers(pattern: Pattern) -> str | None:
+    """None if this route evaluates the pattern, else what it has that needs the general one."""
+    for inner in patterns(pattern):
+        match inner:
+            case Triples(triples):
+                for triple in triples:
+                    if not isinstance(triple.predicate, Var) and (reason := _walkable(triple.predicate)):
+                        return reason
+            case Service():
+                return "SERVICE"
+            case SubSelect(select, _, modifiers):
+                if modifiers.group_by or modifiers.having or modifiers.limit is not None or modifiers.offset:
+                    return "a subquery with GROUP BY, HAVING, LIMIT or OFFSET"
+                if select.items is not None and any(item.expression for item in select.items):
+                    return "a subquery that computes"
+    return None
+
+
+def _walkable(path: Path) -> str | None:
+    match path:
+        case PathRepeat():
+            return "a property path with *, + or ?"
+        case PathNegated():
+            return "a negated property set"
+        case _:
+            inner = getattr(path, "parts", None) or ([path.path] if hasattr(path, "path") else [])
+            return next((reason for part in inner if (reason := _walkable(part))), None)
+
+
+class Spectra:
+    """A pattern, ready to be evaluated on batches."""
+
+    def __init__(self, pattern: Group, dictionary: Dictionary, kb: Knowledge | None) -> None:
+        self.pattern = pattern
+        self.dictionary = dictionary
+        self.kb = kb
+        self._names = variables(pattern)
+        self._filters: dict[Expression, ColumnFilter] = {}
+        self._inner: dict[Group, Spectra] = {}
+
+    def evaluate(
+        self,
+        batch: EventBatch,
+        context: Solution = NO_CONTEXT,
+        initial: Solutions = UNIT,
+        views: Views | None = None,
+    ) -> Solutions:
+        """See ``Route``. ``views`` are the batch's, if they are there already."""
+        views = views or Views(batch)
+        names = sorted(self._names - context.keys() | initial.columns.keys())
+        return _Evaluation(self, batch, views, context, initial).group(self.pattern).project(names)
+
+    def inner(self, pattern: Group) -> Spectra:
+        """The pattern of an EXISTS, made ready once."""
+        found = self._inner.get(pattern)
+        if found is None:
+            found = self._inner[pattern] = Spectra(pattern, self.dictionary, self.kb)
+        return found
+
+    def filter(self, expression: Expression) -> ColumnFilter:
+        """A filter without EXISTS, compiled once."""
+        found = self._filters.get(expression)
+        if found is None:
+            found = self._filters[expression] = ColumnFilter(expression, self.dictionary)
+        return found
+
+
+class _Evaluation:
+    """One evaluation of a pattern on one batch."""
+
+    def __init__(
+        self, spectra: Spectra, batch: EventBatch, views: Views, context: Solution, initial: Solutions
+    ) -> None:
+        self._spectra = spectra
+        self._dictionary = spectra.dictionary
+        self._batch = batch
+        self._views = views
+        self._context = context
+        self._initial = initial
+        self._events: Ids = np.arange(len(batch))
+
+    # --- groups -------------------------------------------------------------------------------
+
+    def group(self, group: Group) -> Solutions:
+        """``{ … }``: elements in order, then the filters on the whole."""
+        found, filters = self._elements(group)
+        return self._keep(found, filters)
+
+    def _elements(self, group: Group) -> tuple[Solutions, list[Expression]]:
+        found = self._initial
+        filters: list[Expression] = []
+        pending: list[TriplePattern] = []
+        for element in group.elements:
+            match element:
+                case Triples(triples):
+                    pending += triples
+                    continue
+                case Filter(condition):
+                    filters += conjuncts(condition)
+                    continue
+            found = self._combine(self._join_triples(found, pending), element)
+            pending = []
+        return self._join_triples(found, pending), filters
+
+    def _combine(self, left: Solutions, element: Pattern) -> Solutions:
+        match element:
+            case Bind(expression, variable):
+                return self._bind(left, expression, variable.name)
+            case Values():
+                return join(left, self._values(element))
+            case Optional(pattern):
+                right, conditions = self._elements(pattern)
+                if any(exists_in(condition) or volatile(condition) for condition in conditions):
+                    left = left.everywhere(self._events)
+                return left_join(
+                    left, self._inner(right), self._events, lambda rows: self._mask(rows, conditions)
+                )
+            case Union(branches):
+                parts = [self._inner(self.group(branch)) for branch in branches]
+                if left.event is not None and any(part.event is None for part in parts):
+                    # Not written out for every event: it may be background knowledge.
+                    return union([join(left, part) for part in parts], self._events)
+                return join(left, union(parts, self._events))
+            case Minus(pattern):
+                return minus(left, self._inner(self.group(pattern)), self._events)
+            case Graph():
+                if self._spectra.kb is None:
+                    raise ValueError("GRAPH without a background knowledge base")
+                return join(left, self._spectra.kb.solutions(element, self._dictionary, self._context))
+            case SubSelect():
+                return join(left, self._subselect(element))
+            case Group():
+                return join(left, self._inner(self.group(element)))
+        raise ValueError(f"not covered: {type(element).__name__}")
+
+    def _inner(self, solutions: Solutions) -> Solutions:
+        """A nested pattern's solutions without the initial columns, which the outside has as well."""
+        return solutions.drop(self._initial.columns)
+
+    def _subselect(self, query: SubSelect) -> Solutions:
+        """A subquery sees nothing of what is around it, the context and the initial columns included."""
+        alone = _Evaluation(self._spectra, self._batch, self._views, NO_CONTEXT, UNIT)
+        found = alone.group(query.pattern)
+        if query.values is not None:
+            found = join(found, alone._values(query.values))
+        if query.select.items is not None:
+            found = found.project(item.variable.name for item in query.select.items)
+        return substituted(distinct(found) if query.select.distinct else found, self._context)
+
+    def _values(self, values: Values) -> Solutions:
+        intern = self._dictionary.intern
+        rows = [[UNBOUND if term is None else intern(term) for term in row] for row in values.rows]
+        return substituted(table([v.name for v in values.variables], rows), self._context)
+
+    def _bind(self, solutions: Solutions, expression: Expression, name: str) -> Solutions:
+        repeatable = not volatile(expression)
+        with_exists = bool(exists_in(expression))
+        if with_exists or not repeatable:
+            solutions = solutions.everywhere(self._events)
+        if with_exists:
+            ids = [
+                _value_or_unbound(compile_value(expression, self._dictionary, exists))(row)
+                for row, exists in self._each(solutions)
+            ]
+            column = np.array(ids, dtype=np.int64)
+        else:
+            value = _value_or_unbound(compile_value(expression, self._dictionary))
+            column = per_distinct(
+                solutions, mentioned(expression), value, self._context, repeatable=repeatable
+            )
+        return substituted(solutions.extend(name, column), self._context)
+
+    # --- filters ------------------------------------------------------------------------------
+
+    def _keep(self, solutions: Solutions, filters: list[Expression]) -> Solutions:
+        for expression in filters:
+            if exists_in(expression) or volatile(expression):
+                solutions = solutions.everywhere(self._events)
+            keep = self._test(solutions, expression)
+            if not keep.all():
+                solutions = solutions.take(keep)
+        return solutions
+
+    def _mask(self, solutions: Solutions, filters: list[Expression]) -> Mask:
+        """The rows that pass all filters."""
+        keep = np.ones(len(solutions), dtype=np.bool_)
+        for expression in filters:
+            rows = np.flatnonzero(keep)
+            keep[rows] = self._test(solutions.take(rows), expression)
+        return keep
+
+    def _test(self, solutions: Solutions, expression: Expression) -> Mask:
+        if not exists_in(expression):
+            return self._spectra.filter(expression)(solutions, self._context)
+        if isinstance(expression, Exists) and only_joins(expression.pattern):
+            return self._semi_join(solutions, expression)
+        tests = [
+            compile_filter(expression, self._dictionary, exists)(row) for row, exists in self._each(solutions)
+        ]
+        return np.array(tests, dtype=np.bool_)
+
+    def _semi_join(self, solutions: Solutions, exists: Exists) -> Mask:
+        """EXISTS of a pattern that only joins: the rows with a compatible solution of it."""
+        inner = self.group(exists.pattern)
+        keep = np.zeros(len(solutions), dtype=np.bool_)
+        shared = inner.columns.keys() & solutions.columns.keys()
+        rows = distinct(inner.project(shared))
+        keep[compatible(solutions, rows)[0]] = True
+        return ~keep if exists.negated else keep
+
+    def _each(self, solutions: Solutions) -> Iterator[tuple[Solution, ExistsCallback]]:
+        """Every row, with what decides EXISTS in its event."""
+        assert solutions.event is not None
+        callbacks: dict[int, ExistsCallback] = {}
+        for event, row in zip(solutions.event.tolist(), solutions.by_row(), strict=True):
+            if event not in callbacks:
+                callbacks[event] = exists_on(self._batch, event, self._spectra.inner)
+            yield {**self._context, **row}, callbacks[event]
+
+    # --- triples ------------------------------------------------------------------------------
+
+    def _join_triples(self, left: Solutions, triples: list[TriplePattern]) -> Solutions:
+        """A basic graph pattern: its views joined, the smallest first, and connected ones if possible."""
+        if not triples:
+            return left
+        remaining = sorted((self._scan(triple) for triple in triples), key=len)
+        found = remaining.pop(0)
+        while remaining:
+            connected = (i for i, view in enumerate(remaining) if view.columns.keys() & found.columns.keys())
+            found = join(found, remaining.pop(next(connected, 0)))
+        return join(left, found.drop([name for name in found.columns if name.startswith("_:")]))
+
+    def _scan(self, triple: TriplePattern) -> Solutions:
+        """The solutions of one triple pattern."""
+        if isinstance(triple.predicate, Var):
+            event, s, p, o = self._views.all()
+            places = [(triple.subject, s), (triple.predicate, p), (triple.object, o)]
+        else:
+            event, s, o = self._views.path(triple.predicate, self._dictionary)
+            places = [(triple.subject, s), (triple.object, o)]
+        kept: list[Mask] = []
+        columns: dict[str, Ids] = {}
+        for term, column in places:
+            wanted = self._resolve(term)
+            if isinstance(wanted, int):
+                kept.append(column == wanted)
+            elif (known := columns.setdefault(wanted, column)) is not column:
+                kept.append(column == known)  # the variable stands here twice
+        found = Solutions(len(event), event, columns)
+        return found.take(np.flatnonzero(np.logical_and.reduce(kept))) if kept else found
+
+    def _resolve(self, term: Term | Var) -> str | int:
+        """The id that a term of a pattern stands for, or the name of the variable that it is."""
+        if isinstance(term, Var):
+            return self._context.get(term.name, UNBOUND) or term.name
+        if isinstance(term, BlankNode):
+            return f"_:{term.value}"
+        return self._dictionary.intern(term)
+
+
+def _value_or_unbound(evaluate: Callable[[Solution], int]) -> Callable[[Solution], int]:
+    def value(solution: Solution) -> int:
+        try:
+            return evaluate(solution)
+        except ExpressionError:
+            return UNBOUND
+
+    return value
+
+
+def exists_on(batch: EventBatch, event: int, prepare: Callable[[Group], Route]) -> ExistsCallback:
+    """The EXISTS of one event: does a pattern, its variables replaced, match the event's graph?"""
+    one = batch.take(np.array([event]))
+
+    def exists(pattern: Group, solution: Solution) -> bool:
+        context = {name: solution[name] for name in occurring(pattern) & solution.keys()}
+        return len(prepare(pattern).evaluate(one, context)) > 0
+
+    return exists

@@ -1,0 +1,69 @@
+"""Finding the rows of a table by the values of some of its columns: a hash index, made once.
+
+Background knowledge is joined with every event. What that costs must depend on the event's rows and on
+what they find, not on the size of the table, so nothing here but ``__init__`` reads all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.terms.dictionary import Ids
+
+_FACTOR: Final = 0x9E3779B97F4A7C15  # Fibonacci hashing (Knuth, TAOCP 3, 6.4)
+_WORD: Final = 2**64 - 1
+
+
+class Lookup:
+    """The rows of a table by the ids in its key columns; at least one column, all of one length.
+
+    Rows of one bucket stand side by side, as in a CSR matrix; a found row is compared with the key.
+    """
+
+    def __init__(self, keys: Sequence[Ids]) -> None:
+        self._keys = keys
+        bits = max(1, (2 * len(keys[0])).bit_length())
+        self._shift = 64 - bits
+        buckets = self._buckets(keys)
+        self._order = np.argsort(buckets, kind="stable")
+        self._start: Ids = np.concatenate(([0], np.cumsum(np.bincount(buckets, minlength=2**bits))))
+
+    def _buckets(self, keys: Sequence[Ids]) -> Ids:
+        code = np.zeros(len(keys[0]), dtype=np.uint64)
+        for column in keys:
+            code = (code ^ column.astype(np.uint64)) * np.uint64(_FACTOR)
+        return (code >> np.uint64(self._shift)).astype(np.int64)
+
+    def pairs(self, keys: Sequence[Ids]) -> tuple[Ids, Ids]:
+        """All pairs (row of ``keys``, row of the table) with equal keys, in that order."""
+        buckets = self._buckets(keys)
+        start = self._start[buckets]
+        counts = self._start[buckets + 1] - start
+        wanted, positions = spread(start, counts)
+        rows = self._order[positions]
+        same = np.ones(len(rows), dtype=np.bool_)
+        for known, key in zip(self._keys, keys, strict=True):
+            same &= known[rows] == key[wanted]
+        return wanted[same], rows[same]
+
+    def rows(self, key: Sequence[int]) -> list[int]:
+        """The rows of the table with this key, in order."""
+        code = 0
+        for identifier in key:
+            code = ((code ^ identifier) * _FACTOR) & _WORD
+        bucket = code >> self._shift
+        found: list[int] = self._order[self._start.item(bucket) : self._start.item(bucket + 1)].tolist()
+        for known, identifier in zip(self._keys, key, strict=True):
+            found = [row for row in found if known.item(row) == identifier]
+        return found
+
+
+def spread(start: Ids, counts: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
+    """Ranges written out: for range ``i`` its number and its elements ``start[i] … + counts[i] - 1``."""
+    numbers = np.repeat(np.arange(len(counts)), counts)
+    within = np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return numbers, np.repeat(start, counts) + within

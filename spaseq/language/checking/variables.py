@@ -1,0 +1,317 @@
+"""Static checks of variables: who binds them, which are group variables, who may speak of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from spaseq.language import syntax as s
+from spaseq.language.checking.findings import Findings
+from spaseq.language.checking.reach import Reached, needed, reached
+from spaseq.language.printer import print_sequence
+from spaseq.language.reading.hints import nearest
+from spaseq.language.scope import (
+    gpm_certain,
+    gpm_variables,
+    group_variables,
+    plain_variables,
+    references,
+    variables,
+    walk,
+)
+
+_NONE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Kleene:
+    """A repetition in SEQ: the GPMs in it, and the variables that every iteration binds anew."""
+
+    node: s.Repeat
+    gpms: frozenset[str]
+    own: frozenset[str]
+
+
+class VariableChecks:
+    """All that a query says of variables; every method raises QueryMeaningError or warns."""
+
+    def __init__(self, query: s.Query, findings: Findings) -> None:
+        self._query = query
+        self._findings = findings
+        self._bound: Mapping[str, frozenset[str]] = {gpm.name: gpm_variables(gpm) for gpm in query.gpms}
+        refs = list(references(query.sequence))
+        self._positive = {ref.name for ref, negated in refs if not negated}
+        self._negated = {ref.name for ref, negated in refs if negated} - self._positive
+        #: What a match binds, for everybody to see.
+        self._visible = self._of(self._positive)
+        self._kleenes = [
+            _Kleene(node, frozenset(ref.name for ref, _ in references(node)), own)
+            for node, own in group_variables(query)
+        ]
+
+    def check(self) -> None:
+        """Everything, in the order of the text."""
+        computed = self._form()
+        self._partition()
+        for gpm in self._query.gpms:
+            self._gpm(gpm)
+        for condition in self._query.filters:
+            self._filter(condition.condition, None)
+            self._no_event(condition.condition)
+        self._modifiers(computed)
+        self._reach()
+
+    def _reach(self) -> None:
+        """Warn of filters that ask for values which are never there before them."""
+        places: dict[str, list[Reached]] = {}
+        for place in reached(self._query, self._bound):
+            places.setdefault(place[0].name, []).append(place)
+        for gpm in self._query.gpms:
+            here = places.get(gpm.name, [])
+            if not here:
+                continue
+            known = self._bound[gpm.name].union(*(before for *_, before in here))
+            for element in gpm.pattern.elements:
+                if isinstance(element, s.Filter):
+                    for name in sorted((needed(element.condition) & self._visible) - known):
+                        self._never(gpm, element, name, negated=all(negated for _, negated, _ in here))
+
+    def _never(self, gpm: s.Gpm, condition: s.Filter, name: str, negated: bool) -> None:
+        found = (p for p in plain_variables(condition.condition) if p.name == name)
+        binder = next(g.name for g in self._query.gpms if name in self._bound[g.name] and g.name != gpm.name)
+        span = next((variable.span for variable in found), condition.span)
+        if negated:
+            message = f"?{name} is bound only after what follows !{gpm.name}, by {binder}: it bars nothing"
+        else:
+            message = f"?{name} is bound only after {gpm.name}, by {binder}: this filter never holds"
+        self._findings.warn(f"{message}; ask it in {binder}, or in WHERE", span)
+
+    def _of(self, names: Iterable[str]) -> frozenset[str]:
+        return _NONE.union(*(self._bound[name] for name in names))
+
+    # --- who binds a variable
+
+    def _known(self, variable: s.Var, names: frozenset[str]) -> None:
+        if variable.name in names:
+            return
+        binder = next((gpm for gpm in sorted(self._negated) if variable.name in self._bound[gpm]), None)
+        if binder is not None:
+            hint = "what is not there has no values; only the negated GPM's own filters see them"
+            raise self._findings.error(
+                f"{variable} is bound only inside a negation, by {binder}", variable.span, hint
+            )
+        binder = next((gpm for gpm in sorted(self._bound) if variable.name in self._bound[gpm]), None)
+        if binder is not None:
+            hint = f"use {binder} in SEQ"
+            raise self._findings.error(
+                f"{variable} is bound only by {binder}, which SEQ does not use", variable.span, hint
+            )
+        alike = nearest(variable.name, names)
+        raise self._findings.error(
+            f"no GPM binds {variable}", variable.span, f"did you mean ?{alike}?" if alike else None
+        )
+
+    def _all_known(self, expression: s.Expression, names: frozenset[str]) -> None:
+        for part in walk(expression):
+            if isinstance(part, s.Var):
+                self._known(part, names)
+            elif isinstance(part, s.Prev):
+                self._known(part.variable, names)
+            elif isinstance(part, s.Exists):
+                self._pattern(part.pattern, names, None)
+
+    # --- the parts of a query
+
+    def _form(self) -> frozenset[str]:
+        """Check what is asked for; the names that it computes."""
+        form = self._query.form
+        computed = frozenset(c.variable.name for c in self._query.modifiers.group_by if c.variable)
+        if isinstance(form, s.Construct):
+            for triple in form.template:
+                for term in (triple.subject, triple.predicate, triple.object):
+                    if isinstance(term, s.Var):
+                        self._known(term, self._visible | computed)
+        elif isinstance(form, s.Select):
+            for item in form.items or ():
+                asked = item.variable if item.expression is None else item.expression
+                self._answer(asked, self._visible | computed)
+                if item.expression is not None:
+                    computed |= {item.variable.name}
+            self._one_row(form)
+        return computed
+
+    def _one_row(self, form: s.Select) -> None:
+        """With aggregates and no GROUP BY a match is one row, and a group variable has many values."""
+        computed = [item.expression for item in form.items or () if item.expression is not None]
+        if self._query.modifiers.group_by or not any(
+            isinstance(part, s.Aggregate) for expression in computed for part in walk(expression)
+        ):
+            return
+        for item in form.items or ():
+            for variable in plain_variables(item.variable if item.expression is None else item.expression):
+                if any(variable.name in kleene.own for kleene in self._kleenes):
+                    hint = f"take LAST({variable}), MIN, MAX…, or GROUP BY {variable}"
+                    raise self._findings.error(
+                        f"{variable} has one value per iteration, and the match is one row",
+                        variable.span,
+                        hint,
+                    )
+
+    def _answer(self, expression: s.Expression, names: frozenset[str]) -> None:
+        self._all_known(expression, names)
+        self._no_event(expression)
+
+    def _no_event(self, expression: s.Expression) -> None:
+        """Refuse what needs an event in an expression that belongs to no GPM."""
+        for part in walk(expression):
+            if isinstance(part, s.Prev):
+                self._misplaced_prev(part)
+            if isinstance(part, s.Exists) and not _only_knowledge(part.pattern):
+                hint = "move it into a GPM, or ask the background: EXISTS { GRAPH <…> { … } }"
+                raise self._findings.error("EXISTS has no event to look into here", part.span, hint)
+
+    def _modifiers(self, computed: frozenset[str]) -> None:
+        names = self._visible | computed
+        modifiers = self._query.modifiers
+        for condition in modifiers.group_by:
+            self._answer(condition.expression, self._visible)
+        for expression in (*modifiers.having, *(order.expression for order in modifiers.order_by)):
+            self._answer(expression, names)
+
+    def _partition(self) -> None:
+        for variable in self._query.partition:
+            self._known(variable, self._visible)
+            for gpm in self._query.gpms:
+                if gpm.name in self._positive and variable.name not in gpm_certain(gpm):
+                    how = "does not always bind" if variable.name in gpm_variables(gpm) else "does not bind"
+                    hint = "every GPM outside a negation must tell which partition its events belong to"
+                    place = self._findings.word(gpm.name, gpm.span, after="GPM")
+                    message = f"GPM {gpm.name} {how} the partition variable {variable}"
+                    raise self._findings.error(message, place, hint)
+
+    # --- inside a GPM
+
+    def _gpm(self, gpm: s.Gpm) -> None:
+        self._event_variables(gpm)
+        names = self._visible | gpm_variables(gpm)
+        for element in gpm.pattern.elements:
+            if isinstance(element, s.Filter):
+                self._filter(element.condition, gpm)
+            else:
+                self._pattern(element, names, gpm)
+
+    def _event_variables(self, gpm: s.Gpm) -> None:
+        taken = variables(gpm.pattern)
+        for word, variable in (("AT", gpm.time), ("AS", gpm.graph)):
+            if variable is None:
+                continue
+            if variable.name in taken:
+                hint = "choose a name of its own, and compare in a FILTER"
+                raise self._findings.error(
+                    f"{word} {variable}, and the pattern binds {variable} too", variable.span, hint
+                )
+            taken |= {variable.name}
+
+    def _pattern(self, pattern: s.Pattern, names: frozenset[str], gpm: s.Gpm | None) -> None:
+        """``names`` are known inside; ``gpm`` is where a filter would see other GPMs' values, outside."""
+        match pattern:
+            case s.Filter(condition):
+                self._inner(condition, names, gpm)
+            case s.Bind(expression):
+                self._inner(expression, names, gpm)
+            case s.Group(elements) | s.Union(elements):
+                for element in elements:
+                    self._pattern(element, names | variables(pattern), gpm)
+            case s.Optional(inner) | s.Minus(inner) | s.Graph(_, inner):
+                self._pattern(inner, names | variables(inner), gpm)
+            case s.Service():
+                hint = "a query reads its streams and its background graphs, nothing else"
+                raise self._findings.error("SERVICE would reach the network", pattern.span, hint)
+            case s.SubSelect():
+                self._sub_select(pattern, names, gpm)
+            case s.Triples() | s.Values():
+                pass
+
+    def _inner(self, expression: s.Expression, names: frozenset[str], gpm: s.Gpm | None) -> None:
+        """An expression that is not a top-level FILTER: it has SPARQL's meaning, within the event."""
+        self._all_known(expression, names)
+        foreign = self._visible - gpm_variables(gpm) if gpm else _NONE
+        for part in walk(expression):
+            if isinstance(part, s.Prev):
+                self._misplaced_prev(part)
+            if isinstance(part, s.Var) and part.name in foreign:
+                self._findings.warn(
+                    f"{part} is never bound here: only a FILTER directly in the {{ … }} of the GPM "
+                    "sees values of other GPMs",
+                    part.span,
+                )
+
+    def _sub_select(self, query: s.SubSelect, outside: frozenset[str], gpm: s.Gpm | None) -> None:
+        inner = variables(query.pattern) | (variables(query.values) if query.values else _NONE)
+        self._pattern(query.pattern, outside | inner, gpm)
+        inner |= {c.variable.name for c in query.modifiers.group_by if c.variable}
+        names = outside | inner
+        asked: list[s.Expression] = [c.expression for c in query.modifiers.group_by]
+        for item in query.select.items or ():
+            if item.expression is not None:
+                asked.append(item.expression)
+            elif item.variable.name not in inner:
+                alike = nearest(item.variable.name, inner)
+                hint = f"did you mean ?{alike}?" if alike else None
+                message = f"this subquery does not bind {item.variable}"
+                raise self._findings.error(message, item.variable.span, hint)
+        after = [*query.modifiers.having, *(order.expression for order in query.modifiers.order_by)]
+        computed = {item.variable.name for item in query.select.items or () if item.expression is not None}
+        for expression in (*asked, *after):
+            self._all_known(expression, names | computed)
+            for part in walk(expression):
+                if isinstance(part, s.Prev):
+                    self._misplaced_prev(part)
+                if isinstance(part, s.Aggregate) and part.name in ("FIRST", "LAST"):
+                    hint = "a subquery has no iterations; use MIN, MAX or ORDER BY … LIMIT 1"
+                    raise self._findings.error(f"{part.name} in a subquery", part.span, hint)
+
+    # --- filters that look at the match
+
+    def _filter(self, condition: s.Expression, gpm: s.Gpm | None) -> None:
+        """A FILTER directly in a GPM, or in WHERE (``gpm`` None)."""
+        own = gpm_variables(gpm) if gpm else _NONE
+        self._all_known(condition, self._visible | own)
+        for part in walk(condition):
+            if isinstance(part, s.Aggregate):
+                self._aggregate(part)
+            elif isinstance(part, s.Prev) and gpm is not None:
+                self._prev(part, gpm)
+        for variable in plain_variables(condition):
+            for kleene in self._kleenes:
+                if variable.name in kleene.own and (gpm is None or gpm.name not in kleene.gpms):
+                    self._findings.warn(
+                        f"{variable} has a value per iteration of {print_sequence(kleene.node)}: "
+                        f"this asks for some iteration; say LAST({variable}), MIN({variable}) or "
+                        f"MAX({variable}) for one",
+                        variable.span,
+                    )
+
+    def _aggregate(self, aggregate: s.Aggregate) -> None:
+        if not any(isinstance(part, s.Var) for part in walk(aggregate)):
+            hint = "count a variable of the repeated GPM: COUNT(?v)"
+            raise self._findings.error(f"{aggregate.name} of no group variable", aggregate.span, hint)
+
+    def _prev(self, prev: s.Prev, gpm: s.Gpm) -> None:
+        name = prev.variable.name
+        owners = [kleene for kleene in self._kleenes if name in kleene.own]
+        if not owners:
+            hint = "PREV takes a variable that each iteration of A+ or (A ; B)+ binds, and nothing else does"
+            raise self._findings.error(f"{prev.variable} is no group variable", prev.variable.span, hint)
+        if not any(gpm.name in kleene.gpms for kleene in owners):
+            inner = print_sequence(owners[-1].node)
+            hint = f"only the GPMs of {inner} have an iteration before; LAST({prev.variable}) is its last"
+            raise self._findings.error(f"PREV outside of {inner}", prev.span, hint)
+
+    def _misplaced_prev(self, prev: s.Prev) -> None:
+        hint = "PREV stands in a FILTER directly in the { … } of a repeated GPM"
+        raise self._findings.error("PREV cannot stand here", prev.span, hint)
+
+
+def _only_knowledge(pattern: s.Group) -> bool:
+    return all(isinstance(element, s.Graph | s.Filter | s.Values | s.Bind) for element in pattern.elements)

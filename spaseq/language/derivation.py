@@ -1,0 +1,262 @@
+"""A text's derivation by a grammar of lark's, built from the bottom up while the text is read.
+
+lark makes the tables (LALR(1), contextual lexer) and is asked for what is wrong with a text. For texts that
+are right its own loop would make a tree of several objects a token first, with four places each, only for
+a transformer to walk it: twice the time of all else. Here each reduction calls the method of a builder
+that has the rule's name (or alias) with the place and the children, as ``lark.v_args(meta=True)`` has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedInput
+from lark.grammar import Rule
+from lark.parsers.lalr_analysis import Shift
+
+from spaseq.errors import QuerySyntaxError
+from spaseq.language.reading.diagnosis import diagnose
+from spaseq.language.reading.source import Source
+
+_END: Final = "$END"
+
+
+class Extent(NamedTuple):
+    """Where what a rule derives begins and ends, in characters; both 0 where it is nothing."""
+
+    start_pos: int
+    end_pos: int
+
+
+class _NotDerivedError(Exception):
+    """The grammar does not have this text; lark can tell why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reduction:
+    """A rule: how many symbols it takes off the stack, and what it makes of them.
+
+    ``kept`` are the children: an index, whether they are those of a nameless rule that stands there, and
+    how many absent optional ones come before.
+    """
+
+    size: int
+    origin: str
+    kept: tuple[tuple[int, bool, int], ...]
+    absent: int
+    build: Callable[[Any, Extent, list[Any]], Any] | None
+    passes_one: bool
+    only_renames: bool
+
+    def children(self, values: list[Any]) -> list[Any]:
+        found: list[Any] = []
+        for index, spread, absent in self.kept:
+            if absent:
+                found += [None] * absent
+            if not spread:
+                found.append(values[index])
+            elif found:
+                found += values[index]
+            else:
+                found = values[index]  # nobody else has it: a chain of n is not copied n times
+        if self.absent:
+            found += [None] * self.absent
+        return found
+
+
+class _State(NamedTuple):
+    """What may come in a state: how it looks, and which state or rule each terminal, and rule, leads to."""
+
+    match: Callable[[str, int], re.Match[str] | None]
+    shifts: dict[str, int]
+    reductions: dict[str, _Reduction]
+    gotos: dict[str, int]
+
+
+class Derivation:
+    """The tables of a grammar, and the class whose methods build what its rules derive.
+
+    Threads may share it: what a text changes is on the stack of ``build``.
+    """
+
+    def __init__(self, lark: Lark, builder: type) -> None:
+        self._lark = lark
+        front: Any = lark.parser
+        self._table = front.parser._parse_table
+        self._lexers = front.lexer.lexers
+        self._builder = builder
+        self._states: dict[int, _State] = {}
+        self._rules: dict[Rule, _Reduction] = {}
+        patterns = {terminal.name: terminal.pattern.to_regexp() for terminal in lark.terminals}
+        ignored = [patterns[name] for name in lark.lexer_conf.ignore]
+        self._ignored = set(lark.lexer_conf.ignore)
+        self._skip = re.compile(f"(?:{'|'.join(ignored)})*").match
+        # A sign may be dropped where a rule writes it as text, and kept where one calls it by its name.
+        self._kept = {
+            symbol.name
+            for rule in lark.rules
+            for symbol in rule.expansion
+            if symbol.is_term and not symbol.filter_out  # type: ignore[attr-defined]  # a terminal has it
+        }
+
+    def build(self, builder: Any, source: Source, start: str) -> Any:
+        """What ``builder`` makes of a text; QuerySyntaxError, or whatever one of its methods raises.
+
+        What cannot be read is told first, also where it stands behind what cannot be built.
+        """
+        try:
+            return self._build(builder, source.expanded, start)
+        except _NotDerivedError:
+            raise diagnose(self._lark, source, start) from None
+        except (QuerySyntaxError, RecursionError):
+            if self._is_read(source.expanded, start):
+                raise
+            raise diagnose(self._lark, source, start) from None
+
+    def _is_read(self, text: str, start: str) -> bool:
+        try:
+            self._lark.parse(text, start=start)
+        except UnexpectedInput:
+            return False
+        return True
+
+    def _build(self, builder: Any, text: str, start: str) -> Any:
+        states, skip, kept = self._states, self._skip, self._kept
+        final = self._table.end_states[start]
+        number = self._table.start_states[start]
+        path: list[int] = [number]
+        values: list[Any] = []
+        # Where each value begins and ends, brackets that were dropped from it included.
+        starts: list[int | None] = []
+        ends: list[int | None] = []
+        state = states.get(number) or self._state(number)
+        position = 0
+        while True:
+            position = skip(text, position).end()  # type: ignore[union-attr]  # matches nothing, too
+            found = state.match(text, position)
+            if found is not None:
+                kind: str = found.lastgroup  # type: ignore[assignment]  # each alternative is a group
+            elif position == len(text):
+                kind = _END
+            else:
+                raise _NotDerivedError
+            while (target := state.shifts.get(kind)) is None:
+                rule = state.reductions.get(kind)
+                if rule is None:
+                    raise _NotDerivedError
+                if rule.only_renames:
+                    path.pop()
+                else:
+                    _reduce(rule, builder, values, starts, ends)
+                    if rule.size:
+                        del path[-rule.size :]
+                number = states[path[-1]].gotos[rule.origin]
+                path.append(number)
+                if found is None and number == final:
+                    return values[-1]
+                state = states.get(number) or self._state(number)
+            if found is None:
+                raise _NotDerivedError
+            path.append(target)
+            state = states.get(target) or self._state(target)
+            starts.append(position)
+            end = found.end()
+            values.append(Token(kind, found[0], position, end_pos=end) if kind in kept else None)
+            ends.append(end)
+            position = end
+
+    def _state(self, number: int) -> _State:
+        """Made when it is first reached: most texts need a few of them."""
+        shifts: dict[str, int] = {}
+        reductions: dict[str, _Reduction] = {}
+        gotos: dict[str, int] = {}
+        terminals = self._lexers[number].terminals
+        names = {terminal.name for terminal in terminals}
+        for symbol, (action, target) in self._table.states[number].items():
+            if action is not Shift:
+                reductions[symbol] = self._reduction(target)
+            elif symbol in names:
+                shifts[symbol] = target
+            else:
+                gotos[symbol] = target
+        alternatives = (
+            f"(?P<{terminal.name}>{terminal.pattern.to_regexp()})"
+            for terminal in terminals
+            if terminal.name not in self._ignored
+        )
+        # Where only the end may come, nothing does.
+        pattern = "|".join(alternatives) or "(?!)"
+        state = self._states[number] = _State(re.compile(pattern).match, shifts, reductions, gotos)
+        return state
+
+    def _reduction(self, rule: Rule) -> _Reduction:
+        known = self._rules.get(rule)
+        if known is None:
+            known = self._rules[rule] = _read(rule, self._builder)
+        return known
+
+
+def _reduce(
+    rule: _Reduction, builder: Any, values: list[Any], starts: list[int | None], ends: list[int | None]
+) -> None:
+    """Replace what a rule derives from by what it makes of it, which is as long."""
+    size = rule.size
+    if size:
+        start = starts[-size]
+        end = ends[-1]
+        if start is None:
+            start = _first(starts[-size:])
+        if end is None:
+            end = _first(reversed(ends[-size:]))
+        children = rule.children(values[-size:])
+        del values[-size:], starts[-size:], ends[-size:]
+    else:
+        start = end = None
+        children = rule.children([])
+    if rule.build is None:
+        value: Any = children
+    elif rule.passes_one and len(children) == 1:
+        value = children[0]
+    else:
+        value = rule.build(builder, Extent(start or 0, end or 0), children)
+    values.append(value)
+    starts.append(start)
+    ends.append(end)
+
+
+def _first(places: Iterable[int | None]) -> int | None:
+    return next((place for place in places if place is not None), None)
+
+
+def _read(rule: Rule, builder: type) -> _Reduction:
+    """A rule of lark's as it says it in its own tree builder."""
+    origin = str(rule.origin.name)
+    # Where a [ ] was left out of the rule, the places of what it holds are marked.
+    marks = rule.options.empty_indices or (False,) * len(rule.expansion)
+    before = [len(run) for run in "".join("01"[mark] for mark in marks).split("0")]
+    kept: list[tuple[int, bool, int]] = []
+    absent = 0
+    for index, symbol in enumerate(rule.expansion):
+        absent += before[index]
+        if not (symbol.is_term and symbol.filter_out):  # type: ignore[attr-defined]  # a terminal has it
+            spread = not symbol.is_term and symbol.name.startswith("_")
+            kept.append((index, spread, absent))
+            absent = 0
+    passes_one = bool(rule.options.expand1 and not rule.alias)
+    nameless = origin.startswith("_") and not rule.alias
+    name = str(rule.alias or origin)
+    build = None if nameless else getattr(builder, name, None) or _single
+    absent += before[-1]
+    size = len(rule.expansion)
+    only_renames = passes_one and size == 1 and kept == [(0, False, 0)] and not absent
+    return _Reduction(size, origin, tuple(kept), absent, build, passes_one, only_renames)
+
+
+def _single(_builder: Any, _place: Extent, children: list[Any]) -> Any:
+    """For rules without a method: they have one child, which is theirs."""
+    (child,) = children
+    return child

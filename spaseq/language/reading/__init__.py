@@ -1,0 +1,1 @@
+"""Text → syntax tree, and what is said of a text that is none."""

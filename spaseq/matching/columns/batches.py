@@ -1,0 +1,185 @@
+"""Batches as the kernels read them: one array of integers each, and what is known of the terms in it.
+
+GPMs that ask the same share their columns (``gpm.sharing``), and what is done to a column is done once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.events import EventBatch
+from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
+from spaseq.language.scope import mentioned
+from spaseq.limits import Budget
+from spaseq.matching.columns.history import Chunk, Past
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions.derived import Derived
+from spaseq.matching.conditions.numbers import Numbers
+from spaseq.terms.dictionary import Dictionary
+
+Ints = npt.NDArray[np.int64]
+
+#: So many ids are looked at together, and so many numbers packed one by one.
+_FEW: Final = 64
+
+
+class Columns:
+    """The batches that matches may still have events of, and the numbers of the terms that are in them.
+
+    ``read`` are the variables that tables read, each with the place of its GPM in ``gpms``, some of which
+    are ``derived``; ``constants`` the ids of the terms that tables mention. ``past`` has the batches,
+    ``numbers`` the terms.
+    """
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        pattern: SequencePattern,
+        gpms: Sequence[str],
+        read: Sequence[tuple[int, str]],
+        constants: Sequence[int],
+        derived: Mapping[str, Derived],
+        budget: Budget,
+    ) -> None:
+        self._gpms = gpms
+        self._derived = [
+            (g, name, sorted(mentioned(derived[name].expression)), derived[name].column(dictionary))
+            for g, name in read
+            if name in derived
+        ]
+        self._read = read
+        self._single = len(set(pattern.streams)) == 1
+        self._streams: dict[int, int] = {}
+        self.past = Past(gpms, tuple(variable.name for variable in pattern.query.partition), budget)
+        self.numbers = Numbers(dictionary)
+        self._constants = np.array(constants, dtype=np.int64)
+        self.numbers.cover(self._constants)
+        self._stale = False
+        dictionary.hold(self)
+
+    def live_ids(self) -> Iterable[Ints]:
+        """No ids, since the past's batches keep theirs; asked when all others are about to be forgotten."""
+        self._stale = True
+        self.numbers.forget_all_but(ids for chunk in self.past for ids in chunk.live_ids())
+        return ()
+
+    def add(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions], axis: Ints, oldest: int
+    ) -> Chunk:
+        """Takes a batch, and lets those go that end before ``oldest``; ``axis`` is where its events lie."""
+        found = (solutions.get(name, NO_SOLUTIONS) for name in self._gpms)
+        tables, begins = by_event(found, len(batch))
+        more = {(g, name): per_distinct(tables[g], of, compute, {}) for g, name, of, compute in self._derived}
+        chunk = Chunk(start, batch, tables, int(axis[-1]), begins, more)
+        self.past.add(chunk, oldest)
+        return chunk
+
+    def renew(self) -> bool:
+        """If ids of events that are gone may have been given to other terms: looks at all terms again.
+
+        Whatever else holds ids of such events must then be left out by the caller.
+        """
+        if not self._stale:
+            return False
+        self._stale = False
+        self.numbers.cover(self._constants)
+        for chunk in self.past:
+            self._cover(self._parts(chunk))
+        return True
+
+    def packed(self, chunk: Chunk, axis: Ints) -> Ints:
+        """A batch for the kernel."""
+        assert chunk.rows is not None
+        parts = self._parts(chunk)
+        self._cover(parts)
+        return packed(chunk.start, chunk.batch, self._numbered(chunk.batch), axis, chunk.rows, parts)
+
+    def one(self, chunk: Chunk, axis: Ints) -> Ints:
+        """A batch of one event for the kernel: a few numbers are a list faster than they are arrays."""
+        parts = [column.tolist() for column in self._parts(chunk)]
+        if sum(map(len, parts)) > _FEW:
+            return self.packed(chunk, axis)
+        self.numbers.cover_few({term for column in parts for term in column})
+        batch, rows = chunk.batch, chunk.rows
+        assert rows is not None
+        stream = 0 if self._single else self._numbered(batch).item(0)
+        at = v.B_HEADER + len(parts)
+        begins = at + 4 + rows.size
+        places = []
+        for column in parts:
+            places.append(begins)
+            begins += len(column)
+        return np.array(
+            [1, chunk.start, at, at + 1, at + 2, at + 3, at + 4, v.B_HEADER, *places]
+            + [batch.time.item(0), stream, batch.n.item(0), axis.item(0), *rows.ravel().tolist()]
+            + [term for column in parts for term in column],
+            dtype=np.int64,
+        )
+
+    def _parts(self, chunk: Chunk) -> list[Ints]:
+        return [
+            chunk.derived[g, name] if (g, name) in chunk.derived else chunk.solutions[g].column(name)
+            for g, name in self._read
+        ]
+
+    def _cover(self, parts: Iterable[Ints]) -> None:
+        columns = distinct(parts)
+        if len(columns) > 1 and sum(map(len, columns)) <= _FEW:
+            columns = [np.concatenate(columns)]
+        for column in columns:
+            self.numbers.cover(column)
+
+    def _numbered(self, batch: EventBatch) -> Ints:
+        """The stream of each event, as a number from 0."""
+        if self._single:
+            return np.zeros(len(batch), dtype=np.int64)
+        streams, inverse = np.unique(batch.stream, return_inverse=True)
+        numbers = [self._streams.setdefault(stream, len(self._streams)) for stream in streams.tolist()]
+        return np.array(numbers, dtype=np.int64)[inverse]
+
+
+def by_event(solutions: Iterable[Solutions], size: int) -> tuple[tuple[Solutions, ...], Ints]:
+    """The rows in the order of their events; and where those of each event begin, shape (GPMs, size + 1)."""
+    if size == 1:
+        whole = tuple(solutions)
+        return whole, np.array([(0, len(table)) for table in whole], dtype=np.int64)
+    events = np.arange(size + 1)
+    known: dict[int, tuple[Ints | None, Ints]] = {}
+    tables, rows = [], []
+    for table in solutions:
+        event = table.event
+        if event is None:
+            raise ValueError("these solutions belong to no event")
+        if id(event) not in known:
+            unsorted = len(event) > 1 and (event[1:] < event[:-1]).any()
+            order = np.argsort(event, kind="stable") if unsorted else None
+            known[id(event)] = order, np.searchsorted(event, events, sorter=order)
+        order, begins = known[id(event)]
+        tables.append(table if order is None else table.take(order))
+        rows.append(begins)
+    return tuple(tables), np.array(rows, dtype=np.int64)
+
+
+def distinct(columns: Iterable[Ints]) -> list[Ints]:
+    """The arrays, each once."""
+    return list({id(column): column for column in columns}.values())
+
+
+def packed(
+    start: int, batch: EventBatch, streams: Ints, axis: Ints, rows: Ints, columns: Sequence[Ints]
+) -> Ints:
+    """All columns one after the other, behind a header and the places of ``columns``."""
+    read = [batch.time, streams, batch.n, axis, rows.ravel(), *columns]
+    parts = distinct(read)
+    at, place = v.B_HEADER + len(columns), {}
+    for part in parts:
+        place[id(part)] = at
+        at += len(part)
+    header = [len(batch), start, *(place[id(column)] for column in read[:5]), v.B_HEADER]
+    header += [place[id(column)] for column in columns]
+    return np.concatenate([np.array(header, dtype=np.int64), *parts])

@@ -1,0 +1,96 @@
+"""Evaluators of a whole query, which take batches of columns: what they do, and what some of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, runtime_checkable
+
+from spaseq.events import EventBatch
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.found import Block
+
+
+class ByColumns(Protocol):
+    """An evaluator of a whole query, with all its partitions, that takes batches of columns.
+
+    Matches come in the order of their last events, each as soon as it is certain, as those of ``Matcher`` do.
+    """
+
+    @property
+    def waits(self) -> bool:
+        """Whether ``advance`` may give matches."""
+        ...
+
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterable[Block]:
+        """Takes events in processing order, the first at position ``start``; gives the matches found.
+
+        ``solutions`` are those of the GPMs' stateless parts; a GPM without any may be absent.
+        """
+        ...
+
+    def advance(self, time: int) -> Iterable[Block]:
+        """Time has come to ``time``: gives the matches that waited for that."""
+        ...
+
+    def close(self) -> Iterable[Block]:
+        """No event will come any more: gives the matches that waited for that."""
+        ...
+
+    def settled(self, time: int) -> int:
+        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
+        ...
+
+
+@runtime_checkable
+class Enumerating(ByColumns, Protocol):
+    """One that may leave what it has found, and enumerate it after any number of further events."""
+
+    @property
+    def waiting(self) -> int:
+        """Of how many events the matches are not all enumerated, at least."""
+        ...
+
+    def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        """Takes events, as ``process`` does, and enumerates nothing."""
+        ...
+
+    def unread(self) -> Iterator[Block]:
+        """The matches that were not enumerated, each once; those found meanwhile, too."""
+        ...
+
+    def drop(self) -> None:
+        """Forgets them."""
+        ...
+
+
+@runtime_checkable
+class Quick(ByColumns, Protocol):
+    """One that says of an event at once that it completes nothing, as most do."""
+
+    def take_one(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> Iterable[Block] | None:
+        """Takes one event, as ``process`` does; None if nothing is found, and nothing left to do."""
+        ...
+
+
+class Immediate:
+    """What an evaluator does when time passes, if a match of its queries is certain with its last event."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether ``advance`` may give matches."""
+        return False
+
+    def advance(self, time: int) -> Iterator[Block]:
+        """Time has come to ``time``: no match waits for that."""
+        del time
+        yield from ()
+
+    def close(self) -> Iterator[Block]:
+        """No event will come any more: no match waits for that."""
+        yield from ()
+
+    def settled(self, time: int) -> int:
+        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
+        return time

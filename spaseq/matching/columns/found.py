@@ -1,0 +1,356 @@
+"""Blocks of matches: what evaluators give.
+
+Most matches are nothing but events and, as Ω, their solutions side by side. Those are columns: which events,
+which solution of each (``plain.Columns``). What has to be put together exactly comes as objects (``Found``),
+in blocks of their own. The other side, what users see of a block, is ``spaseq.results.batch.MatchBatch``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.events import EventBatch
+from spaseq.matching.columns import _kernel_found as k
+from spaseq.matching.host import Key
+from spaseq.matching.model import Found
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """The events of matches: those of match i are from ``offsets[i]`` to ``offsets[i + 1]``.
+
+    ``gpm`` numbers, of each event, the GPM in ``names`` that it was chosen as; the event itself is number
+    ``index`` of batch ``which`` of ``batches``.
+    """
+
+    offsets: Ints
+    names: Sequence[str]
+    gpm: Ints
+    batches: Sequence[EventBatch]
+    which: Ints
+    index: Ints
+
+
+class Taken(NamedTuple):
+    """The events of matches that one GPM chose: those of match i are from ``offsets[i]`` on.
+
+    ``stream`` are numbers in the list of streams that is given beside.
+    """
+
+    offsets: Ints
+    stream: npt.NDArray[np.int32]
+    time: Ints
+    n: Ints
+
+
+class Picked:
+    """Values of a column, as many as ``len`` says, at the places ``at[first]``, ``at[first + step]``, …"""
+
+    __slots__ = ("at", "count", "first", "step", "values")
+
+    def __init__(self, values: Ints, at: Ints, first: int, step: int, count: int) -> None:
+        self.values = values
+        self.at = at
+        self.first = first
+        self.step = step
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def ids(self) -> Ints:
+        """They themselves."""
+        out = np.empty(self.count, dtype=np.int64)
+        k.gather(self.values, self.at, self.first, self.step, out)
+        return out
+
+    def numbers(self, number: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """What ``number`` has for each of them."""
+        out = np.empty(self.count, dtype=np.int32)
+        k.gather(number[self.values], self.at, self.first, self.step, out)
+        return out
+
+    def different(self) -> Ints:
+        """The values that were picked, if often not each once."""
+        seen = np.zeros(len(self.values), dtype=np.bool_)
+        k.mark(self.at, self.first, self.step, self.count, seen)
+        return self.values[seen]
+
+
+class Solved(NamedTuple):
+    """Ω of matches as columns of term ids, 0 where unbound: rows ``offsets[i]`` to ``offsets[i + 1]``."""
+
+    offsets: Ints
+    columns: dict[str, Ints | Picked]
+
+
+def ids(column: Ints | Picked) -> Ints:
+    """A column of Ω."""
+    return column.ids() if isinstance(column, Picked) else column
+
+
+class Block(ABC):
+    """Matches of one query, in the order of delivery. Iterating gives each with its partition.
+
+    An evaluator makes one of all that a call completes (``Columns`` where the matches are plain, ``blocks``
+    for a few objects); nothing in it may be overwritten by a later call.
+    """
+
+    @property
+    @abstractmethod
+    def keys(self) -> Ints:
+        """The values of the PARTITION BY variables, as ids of shape ``(matches, variables)``."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, i: int) -> Found:
+        """One match, by its number from 0."""
+
+    @abstractmethod
+    def key(self, i: int) -> Key:
+        """The partition of one match."""
+
+    def at(self, i: int) -> tuple[Block, int]:
+        """The block that match i is in, itself or one of several, and its number there."""
+        return self, i
+
+    @abstractmethod
+    def part(self, begin: int, end: int) -> Block:
+        """Some neighbours as a block of their own."""
+
+    def split(self) -> Iterator[tuple[int, Block]]:
+        """The matches by the first value of their keys, which these then lack."""
+        of: dict[int, list[tuple[Key, Found]]] = {}
+        for key, item in self:
+            of.setdefault(key[0], []).append((key[1:], item))
+        for value, items in of.items():
+            yield value, Objects(items)
+
+    @abstractmethod
+    def spans(self) -> tuple[Ints, Ints]:
+        """The times of the first and of the last event of each match."""
+
+    @abstractmethod
+    def sizes(self) -> Ints:
+        """How many solutions each match has."""
+
+    @abstractmethod
+    def chosen(self) -> Chosen:
+        """The events of all matches."""
+
+    def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
+        """The same by GPM, and the ids of the streams that they are of."""
+        chosen = self.chosen()
+        starts = np.cumsum([0, *map(len, chosen.batches)])[:-1]
+        places = starts[chosen.which] + chosen.index
+        nothing = np.zeros(0, dtype=np.int64)
+        time, n, stream = (
+            np.concatenate([nothing, *(getattr(batch, name) for batch in chosen.batches)])[places]
+            for name in ("time", "n", "stream")
+        )
+        streams = np.unique(stream)
+        codes = np.searchsorted(streams, stream).astype(np.int32)
+        found = {}
+        for name in gpms:
+            is_of = np.zeros(len(places), dtype=np.bool_)
+            if name in chosen.names:
+                is_of = chosen.gpm == list(chosen.names).index(name)
+            offsets = np.concatenate([[0], np.cumsum(is_of)])[chosen.offsets]
+            found[name] = Taken(offsets, codes[is_of], time[is_of], n[is_of])
+        return streams, found
+
+    @abstractmethod
+    def solved(self, names: Sequence[str]) -> Solved:
+        """The solutions of all matches, with these variables."""
+
+    def __iter__(self) -> Iterator[tuple[Key, Found]]:
+        for i in range(len(self)):
+            yield self.key(i), self[i]
+
+
+class Objects(Block):
+    """Matches that are objects already."""
+
+    def __init__(self, found: Sequence[tuple[Key, Found]], width: int | None = None) -> None:
+        """``width``: how many variables a key has, in case there is no match to tell."""
+        self._width = len(found[0][0]) if width is None else width
+        self._keys = [key for key, _ in found]
+        self._found = [match for _, match in found]
+
+    @property
+    def keys(self) -> Ints:
+        return np.array(self._keys, dtype=np.int64).reshape(len(self._found), self._width)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[tuple[Key, Found]]:
+        return zip(self._keys, self._found, strict=True)
+
+    def __getitem__(self, i: int) -> Found:
+        return self._found[i]
+
+    def key(self, i: int) -> Key:
+        return self._keys[i]
+
+    def part(self, begin: int, end: int) -> Objects:
+        found = list(zip(self._keys[begin:end], self._found[begin:end], strict=True))
+        return Objects(found, self._width)
+
+    def spans(self) -> tuple[Ints, Ints]:
+        spans = np.array([match.span for match in self._found], dtype=np.int64).reshape(-1, 2)
+        return spans[:, 0], spans[:, 1]
+
+    def sizes(self) -> Ints:
+        return np.array([match.size for match in self._found], dtype=np.int64)
+
+    def chosen(self) -> Chosen:
+        names: dict[str, int] = {}
+        batches: dict[int, tuple[int, EventBatch]] = {}
+        events: list[tuple[int, int, int]] = []
+        ends = [0]
+        for match in self._found:
+            for gpm, batch, index in match.places:
+                number, _ = batches.setdefault(id(batch), (len(batches), batch))
+                events.append((names.setdefault(gpm, len(names)), number, index))
+            ends.append(len(events))
+        columns = np.array(events, dtype=np.int64).reshape(-1, 3)
+        offsets, known = np.array(ends, dtype=np.int64), [batch for _, batch in batches.values()]
+        return Chosen(offsets, [*names], columns[:, 0], known, columns[:, 1], columns[:, 2])
+
+    def solved(self, names: Sequence[str]) -> Solved:
+        rows = [match.project(names) for match in self._found]
+        offsets = np.cumsum([0, *map(len, rows)])
+        flat = [row for of_match in rows for row in of_match]
+        columns: dict[str, Ints | Picked] = {
+            name: np.array([row.get(name, 0) for row in flat], dtype=np.int64) for name in names
+        }
+        return Solved(offsets, columns)
+
+
+class Joined(Block):
+    """Blocks of one query, one after the other, as one."""
+
+    def __init__(self, parts: Sequence[Block]) -> None:
+        self._parts = parts
+        self._ends = np.cumsum([len(part) for part in parts]).tolist()
+
+    @property
+    def keys(self) -> Ints:
+        return np.concatenate([part.keys for part in self._parts])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def __iter__(self) -> Iterator[tuple[Key, Found]]:
+        for part in self._parts:
+            yield from part
+
+    def __getitem__(self, i: int) -> Found:
+        part, inside = self.at(i)
+        return part[inside]
+
+    def key(self, i: int) -> Key:
+        part, inside = self.at(i)
+        return part.key(inside)
+
+    def split(self) -> Iterator[tuple[int, Block]]:
+        for part in self._parts:
+            yield from part.split()
+
+    def part(self, begin: int, end: int) -> Block:
+        found, start = [], 0
+        for part, stop in zip(self._parts, self._ends, strict=True):
+            if start < end and stop > begin:
+                found.append(part.part(max(begin - start, 0), min(end, stop) - start))
+            start = stop
+        return joined(found or [self._parts[0].part(0, 0)])
+
+    def spans(self) -> tuple[Ints, Ints]:
+        first, last = zip(*(part.spans() for part in self._parts), strict=True)
+        return np.concatenate(first), np.concatenate(last)
+
+    def sizes(self) -> Ints:
+        return np.concatenate([part.sizes() for part in self._parts])
+
+    def chosen(self) -> Chosen:
+        names: dict[str, int] = {}
+        batches: dict[int, tuple[int, EventBatch]] = {}
+        chosen = [part.chosen() for part in self._parts]
+        gpms, which = [], []
+        for part in chosen:
+            numbers = [names.setdefault(name, len(names)) for name in part.names]
+            known = [batches.setdefault(id(batch), (len(batches), batch))[0] for batch in part.batches]
+            gpms.append(np.array(numbers, dtype=np.int64)[part.gpm])
+            which.append(np.array(known, dtype=np.int64)[part.which])
+        return Chosen(
+            _one_after_the_other([part.offsets for part in chosen]),
+            [*names],
+            np.concatenate(gpms),
+            [batch for _, batch in batches.values()],
+            np.concatenate(which),
+            np.concatenate([part.index for part in chosen]),
+        )
+
+    def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
+        parts = [part.taken(gpms) for part in self._parts]
+        streams = np.unique(np.concatenate([ids for ids, _ in parts]))
+        found = {}
+        for name in gpms:
+            of_gpm = [taken[name] for _, taken in parts]
+            codes = [
+                taken[name].stream
+                if np.array_equal(ids, streams)
+                else np.searchsorted(streams, ids).astype(np.int32)[taken[name].stream]
+                for ids, taken in parts
+            ]
+            found[name] = Taken(
+                _one_after_the_other([part.offsets for part in of_gpm]),
+                np.concatenate(codes),
+                np.concatenate([part.time for part in of_gpm]),
+                np.concatenate([part.n for part in of_gpm]),
+            )
+        return streams, found
+
+    def solved(self, names: Sequence[str]) -> Solved:
+        parts = [part.solved(names) for part in self._parts]
+        columns: dict[str, Ints | Picked] = {
+            name: np.concatenate([ids(part.columns[name]) for part in parts]) for name in names
+        }
+        return Solved(_one_after_the_other([part.offsets for part in parts]), columns)
+
+    def at(self, i: int) -> tuple[Block, int]:
+        number = bisect_right(self._ends, i)
+        return self._parts[number].at(i - (self._ends[number - 1] if number else 0))
+
+
+def _one_after_the_other(offsets: Sequence[Ints]) -> Ints:
+    """Offsets into parts as those into all of them, concatenated."""
+    found, before = [np.zeros(1, dtype=np.int64)], 0
+    for part in offsets:
+        found.append(part[1:] + before)
+        before += int(part[-1])
+    return np.concatenate(found)
+
+
+def joined(blocks: Sequence[Block]) -> Block:
+    """Blocks of one query, at least one, as one."""
+    return blocks[0] if len(blocks) == 1 else Joined(blocks)
+
+
+def blocks(found: Iterable[tuple[Key, Found]]) -> Iterator[Objects]:
+    """Objects as a block, if there are any."""
+    listed = list(found)
+    if listed:
+        yield Objects(listed)

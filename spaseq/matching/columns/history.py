@@ -1,0 +1,285 @@
+"""The events of the past that a match may still hold, with their solutions."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.events import EventBatch, Stamp
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.limits import Budget
+from spaseq.matching.host import Key
+from spaseq.matching.model import Occurrence, Solution
+
+Ints = npt.NDArray[np.int64]
+
+#: So many batches may be gone before the list of where they start is cut.
+_SLACK: Final = 64
+
+#: Up to so many batches in a row are put together, whether or not each has an event that is asked for.
+_FEW: Final = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Chunk:
+    """A batch. ``last`` is its end on the axis; ``rows[g]`` where the rows of GPM g begin in each event.
+
+    Without ``rows``, they are looked for. ``derived`` are further columns of its solutions, by GPM and name.
+    Its terms are kept as long as it is referenced.
+    """
+
+    start: int
+    batch: EventBatch
+    solutions: tuple[Solutions, ...]
+    last: int
+    rows: Ints | None = None
+    derived: Mapping[tuple[int, str], Ints] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.batch.dictionary.hold(self)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the columns take, those of other queries' GPMs left out."""
+        batch = self.batch
+        rows = sum(len(table) * (len(table.columns) + 1) for table in self.solutions)
+        rows += sum(map(len, self.derived.values()))
+        return 8 * (3 * len(batch.s) + 5 * len(batch) + rows)
+
+    def span(self, g: int, index: int) -> range:
+        """The rows of a GPM in an event."""
+        if self.rows is not None:
+            return range(self.rows[g, index], self.rows[g, index + 1])
+        event = self.solutions[g].event
+        assert event is not None
+        begin, end = np.searchsorted(event, (index, index + 1)).tolist()
+        return range(begin, end)
+
+    def begins(self, g: int) -> Ints:
+        """Where the rows of a GPM begin in each event; shape ``(events + 1,)``."""
+        if self.rows is not None:
+            return np.asarray(self.rows[g])
+        return np.searchsorted(self.solutions[g].events, np.arange(len(self.batch) + 1))
+
+    def live_ids(self) -> Iterable[Ints]:
+        """The ids in the solutions, some of which may be in no event."""
+        solutions = [column for table in self.solutions for column in table.columns.values()]
+        return [*solutions, *self.derived.values()]
+
+    def row(self, g: int, i: int) -> dict[str, int]:
+        """A solution, without what is unbound."""
+        row = {name: column.item(i) for name, column in self.solutions[g].columns.items()}
+        return row if all(row.values()) else {name: term for name, term in row.items() if term}
+
+
+class Stretch:
+    """Some batches, one after the other, as one: matches tell their events by the places in it.
+
+    What is asked of it is put together at first. It keeps the batches, and so their terms.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self.chunks = chunks
+        #: Where each batch begins in it.
+        self.begins = np.cumsum([0, *(len(chunk.batch) for chunk in chunks)])
+        self._known: dict[object, Ints] = {}
+
+    def __len__(self) -> int:
+        return int(self.begins[-1])
+
+    def where(self, places: Ints) -> Ints:
+        """The numbers of the batches in which places are."""
+        if len(self.chunks) == 1:
+            return np.zeros(len(places), dtype=np.int64)
+        return np.searchsorted(self.begins, places, side="right") - 1
+
+    def events(self, column: str) -> Ints:
+        """A column of all events: ``time``, ``stream``, ``graph`` or ``n``."""
+        return self._whole(column, lambda chunk: getattr(chunk.batch, column))
+
+    def first_rows(self, g: int) -> Ints:
+        """Of each event, its first solution of a GPM among those of all."""
+        if ("first", g) not in self._known:
+            before = self.rows_before(g)
+            parts = [chunk.begins(g)[:-1] + before[i] for i, chunk in enumerate(self.chunks)]
+            self._known["first", g] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return self._known["first", g]
+
+    def counts(self, g: int) -> Ints:
+        """How many solutions of a GPM each event has."""
+        return self._whole(("count", g), lambda chunk: np.diff(chunk.begins(g)))
+
+    def most(self, g: int) -> int:
+        """How many solutions of a GPM an event has at most."""
+        return int(self._whole(("most", g), lambda chunk: np.diff(chunk.begins(g)).max(keepdims=True)).max())
+
+    def is_single(self, g: int) -> bool:
+        """Whether each event has exactly one solution of a GPM."""
+        return self.most(g) == 1 and sum(len(c.solutions[g]) for c in self.chunks) == len(self)
+
+    def column(self, g: int, name: str) -> Ints | None:
+        """The ids of a variable in all solutions of a GPM; None if it has no such column."""
+        if not any(name in chunk.solutions[g].columns for chunk in self.chunks):
+            return None
+        return self._whole((g, name), lambda chunk: chunk.solutions[g].column(name))
+
+    def of_events(self, g: int, name: str) -> Ints | None:
+        """Of each event, the variable in its first solution of a GPM; anything where it has none."""
+        column = self.column(g, name)
+        if column is None or not len(column) or self.is_single(g):
+            return column
+        if ("of", g, name) not in self._known:
+            rows = np.minimum(self.first_rows(g), len(column) - 1)
+            self._known["of", g, name] = column[rows]
+        return self._known["of", g, name]
+
+    def is_bound(self, g: int, name: str) -> bool:
+        """Whether all solutions of a GPM bind a variable."""
+        return bool(
+            self._whole(("bound", g, name), lambda chunk: _all(chunk.solutions[g].column(name))).all()
+        )
+
+    def streams(self) -> tuple[Ints, npt.NDArray[np.int32]]:
+        """The ids of the streams that events are of, and of each event the number of its stream there."""
+        if "streams" not in self._known:
+            self._known["streams"] = np.unique(self.events("stream"))
+        ids = self._known["streams"]
+        if len(ids) == 1:
+            return ids, np.zeros(len(self), dtype=np.int32)
+        return ids, np.searchsorted(ids, self.events("stream")).astype(np.int32)
+
+    def rows_before(self, g: int) -> Ints:
+        """How many solutions of a GPM the batches before each have."""
+        return np.cumsum([0, *(len(chunk.solutions[g]) for chunk in self.chunks)])
+
+    def _whole(self, key: object, part: Callable[[Chunk], Ints]) -> Ints:
+        if key not in self._known:
+            parts = [part(chunk) for chunk in self.chunks]
+            self._known[key] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return self._known[key]
+
+
+def _all(column: Ints) -> Ints:
+    return np.array([column.all()], dtype=np.int64)
+
+
+class Past:
+    """Batches, from the oldest that a run may hold on."""
+
+    def __init__(self, gpms: Sequence[str], keys: Sequence[str], budget: Budget) -> None:
+        self._budget = budget
+        self._size = 0
+        self._number = {name: g for g, name in enumerate(gpms)}
+        self._keys = keys
+        self._chunks: dict[int, Chunk] = {}
+        self._starts: list[int] = []
+        self._sizes: list[int] = []
+        self._gone = 0
+        self._seen: dict[tuple[int, Key], Occurrence] = {}
+        self._last: Stretch | None = None
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return iter(self._chunks.values())
+
+    def add(self, chunk: Chunk, oldest: int) -> None:
+        """One batch more; those that end before ``oldest`` on the window's axis go."""
+        while self._gone < len(self._starts) and self._chunks[self._starts[self._gone]].last < oldest:
+            del self._chunks[self._starts[self._gone]]
+            self._size -= self._sizes[self._gone]
+            self._gone += 1
+        if self._gone > _SLACK and 2 * self._gone > len(self._starts):
+            del self._starts[: self._gone], self._sizes[: self._gone]
+            self._gone = 0
+        self._chunks[chunk.start] = chunk
+        self._starts.append(chunk.start)
+        self._sizes.append(chunk.size)
+        self._size += self._sizes[-1]
+        self._budget.takes("events", self._size)
+        self._seen.clear()
+        self._last = None
+
+    def since(self, start: int) -> list[Chunk]:
+        """The batches that begin after a position."""
+        first = max(self._gone, bisect_right(self._starts, start))
+        return [self._chunks[begin] for begin in self._starts[first:]]
+
+    def chunks(self, positions: Ints) -> list[Chunk]:
+        """The batches in which events are."""
+        first = bisect_right(self._starts, int(positions.min())) - 1
+        starts = np.array(self._starts[first:], dtype=np.int64)
+        found = starts[np.searchsorted(starts, positions, side="right") - 1]
+        return [self._chunks[start] for start in found.tolist()]
+
+    def stretch(self, positions: Ints) -> tuple[Stretch, Ints]:
+        """The batches in which events are, and the places of these there."""
+        starts = self._starts
+        first = bisect_right(starts, int(positions.min())) - 1
+        last = bisect_right(starts, int(positions.max()))
+        if last - first > max(_FEW, len(positions)):
+            near = np.array(starts[first:last], dtype=np.int64)
+            numbers, inverse = np.unique(
+                np.searchsorted(near, positions, side="right") - 1, return_inverse=True
+            )
+            used = near[numbers]
+            found = self._stretch(used.tolist())
+            return found, positions - (used - found.begins[:-1])[inverse]
+        found = self._stretch(starts[first:last])
+        if starts[last - 1] - starts[first] == found.begins[-2]:
+            return found, positions - starts[first]
+        used = np.array(starts[first:last], dtype=np.int64)
+        numbers = np.searchsorted(used, positions, side="right") - 1
+        return found, positions - (used - found.begins[:-1])[numbers]
+
+    def _stretch(self, starts: Sequence[int]) -> Stretch:
+        """These batches as one, the same for matches found of the same."""
+        last = self._last
+        if last is None or [chunk.start for chunk in last.chunks] != starts:
+            last = self._last = Stretch([self._chunks[start] for start in starts])
+        return last
+
+    def stamps(self, positions: Ints) -> list[Stamp]:
+        """When events were."""
+        chunks = self.chunks(positions)
+        return [c.batch.stamp(at - c.start) for at, c in zip(positions.tolist(), chunks, strict=True)]
+
+    def occurrence(self, position: int, key: Key, gpm: str) -> Occurrence:
+        """An event as one partition sees it, with its solutions of one GPM at least."""
+        found = self._seen.get((position, key))
+        if found is not None and gpm in found.solutions:
+            return found
+        chunk = self._chunks[self._starts[bisect_right(self._starts, position) - 1]]
+        index = position - chunk.start
+        if found is None:
+            found = Occurrence(chunk.batch.stamp(index), position, {}, chunk.batch, index, chunk)
+            self._seen[position, key] = found
+        solutions = found.solutions
+        assert isinstance(solutions, dict)
+        g = self._number[gpm]
+        rows = [chunk.row(g, i) for i in chunk.span(g, index)]
+        # One row alone is of the key, or the kernel would not speak of it.
+        solutions[gpm] = tuple(row for row in rows if len(rows) == 1 or self.belongs(row, key))
+        return found
+
+    def sees(self, chunk: Chunk, index: int, key: Key) -> bool:
+        """Whether a partition sees an event of a batch: some solution has the whole key."""
+        wanted = tuple(zip(self._keys, key, strict=True))
+        for g, table in enumerate(chunk.solutions):
+            columns = table.columns
+            for i in chunk.span(g, index):
+                if all(name in columns and columns[name][i] == term for name, term in wanted):
+                    return True
+        return not wanted
+
+    def solutions(self, chunk: Chunk, index: int, g: int, key: Key) -> tuple[Solution, ...]:
+        """The solutions of a GPM in an event of a batch that a partition sees."""
+        rows = [chunk.row(g, i) for i in chunk.span(g, index)]
+        return tuple(row for row in rows if self.belongs(row, key))
+
+    def belongs(self, solution: Solution, key: Key) -> bool:
+        """Whether a partition sees a solution."""
+        return all(solution.get(name, term) == term for name, term in zip(self._keys, key, strict=True))

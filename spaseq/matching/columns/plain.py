@@ -1,0 +1,367 @@
+"""Matches that are events with one solution each, side by side: columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.matching.columns import _kernel_found as k
+from spaseq.matching.columns.found import Block, Chosen, Objects, Picked, Solved, Taken, blocks, ids
+from spaseq.matching.columns.history import Stretch
+from spaseq.matching.columns.one import One
+from spaseq.matching.host import Key
+from spaseq.matching.model import Found
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: Blocks of columns are cut where other matches come between if they keep so many matches on average.
+_WORTH_IT: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where in the sequence an event is taken: its GPM, and the Kleene it is in, if any.
+
+    ``begins``: it is the first event of an iteration. ``own`` are that Kleene's variables.
+    """
+
+    number: int
+    gpm: str
+    kleene: int | None = None
+    begins: bool = False
+    own: frozenset[str] = frozenset()
+
+
+class Sites:
+    """The sites of a query, by number; ``gpms`` are its GPMs, as sites number them."""
+
+    def __init__(self, sites: Sequence[Site], gpms: Sequence[str]) -> None:
+        self.all = tuple(sites)
+        self.gpms = tuple(gpms)
+        self.numbers = np.array([site.number for site in sites], dtype=np.int64)
+        self.kleenes = tuple(dict.fromkeys(site.kleene for site in sites if site.kleene is not None))
+        order = {kleene: i for i, kleene in enumerate(self.kleenes)}
+        self.kleene = np.array([-1 if s.kleene is None else order[s.kleene] for s in sites], dtype=np.int64)
+        self.begins = np.array([site.begins for site in sites], dtype=np.bool_)
+        places = {gpm: i for i, gpm in enumerate(sorted({site.gpm for site in sites}))}
+        self._ranks = np.array([places[site.gpm] for site in sites], dtype=np.int64)
+
+    def paths(self, positions: Ints, sites: Ints) -> Ints:
+        """A number for each event of a path, which compares as its position and the name of its GPM."""
+        return np.asarray(positions * len(self.all) + self._ranks[sites])
+
+
+class Columns(Block):
+    """Matches each of which is some events, with one solution each, and these side by side as its Ω.
+
+    Match i has the events from ``offsets[i]`` to ``offsets[i + 1]``: ``places`` is where they are in the
+    stretch, ``site`` what they were taken as, and ``rows`` which of the solutions in the stretch, where that
+    is not the event's only one.
+    """
+
+    def __init__(
+        self, sites: Sites, stretch: Stretch, keys: Ints, offsets: Ints, places: Ints, site: Ints,
+        rows: Ints | None = None,
+    ) -> None:  # fmt: skip
+        self.sites = sites
+        self.stretch = stretch
+        self._keys = keys
+        self.offsets = offsets
+        self.places = places
+        self.site = site
+        self.rows = rows
+
+    @property
+    def keys(self) -> Ints:
+        return self._keys
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> Found:
+        begin, end = self._bounds[i : i + 2]
+        return One(self, begin, end)
+
+    def key(self, i: int) -> Key:
+        return self._listed_keys[i]
+
+    def part(self, begin: int, end: int) -> Columns:
+        first, last = int(self.offsets[begin]), int(self.offsets[end])
+        offsets = self.offsets[begin : end + 1] - first
+        rows = None if self.rows is None else self.rows[first:last]
+        places, site = self.places[first:last], self.site[first:last]
+        return Columns(self.sites, self.stretch, self.keys[begin:end], offsets, places, site, rows)
+
+    def take(self, numbers: Ints) -> Columns:
+        """Some matches, in this order."""
+        sizes = np.diff(self.offsets)[numbers]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        events = np.repeat(self.offsets[:-1][numbers] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        rows = None if self.rows is None else self.rows[events]
+        places, site = self.places[events], self.site[events]
+        return Columns(self.sites, self.stretch, self.keys[numbers], offsets, places, site, rows)
+
+    def split(self) -> Iterator[tuple[int, Block]]:
+        of = self.keys[:, 0]
+        order = np.argsort(of, kind="stable")
+        cuts = np.flatnonzero(np.diff(of[order])) + 1
+        if (len(cuts) + 1) * _WORTH_IT > len(self):
+            yield from super().split()
+            return
+        sorted_ = self.take(order) if len(cuts) else self
+        rest = Columns(
+            self.sites, self.stretch, sorted_.keys[:, 1:], sorted_.offsets, sorted_.places, sorted_.site,
+            sorted_.rows,
+        )  # fmt: skip
+        for begin, end in pairwise([0, *cuts.tolist(), len(self)]):
+            yield int(of[order[begin]]), rest.part(begin, end)
+
+    def spans(self) -> tuple[Ints, Ints]:
+        times = self.stretch.events("time")
+        return times[self.places[self.offsets[:-1]]], times[self.places[self.offsets[1:] - 1]]
+
+    def chosen(self) -> Chosen:
+        stretch = self.stretch
+        which = stretch.where(self.places)
+        return Chosen(
+            self.offsets,
+            self.sites.gpms,
+            self.sites.numbers[self.site],
+            [chunk.batch for chunk in stretch.chunks],
+            which,
+            self.places - stretch.begins[which],
+        )
+
+    def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
+        stretch = self.stretch
+        streams, codes = stretch.streams()
+        time, n = stretch.events("time"), stretch.events("n")
+        found = {}
+        for gpm in gpms:
+            offsets, places, first, step, count = self._taken_as(gpm)
+            of_stream = np.zeros(count, dtype=np.int32)
+            if len(streams) > 1:
+                k.gather(codes, places, first, step, of_stream)
+            times, numbers = Picked(time, places, first, step, count), Picked(n, places, first, step, count)
+            found[gpm] = Taken(offsets, of_stream, times.ids(), numbers.ids())
+        return streams, found
+
+    def _taken_as(self, gpm: str) -> tuple[Ints, Ints, int, int, int]:
+        """The offsets of a GPM's events; their places: in what, from where on, how far apart, how many."""
+        of_gpm = [site.gpm == gpm for site in self.sites.all]
+        form = self.form
+        if form is not None and sum(of_gpm[site] for site in form) == 1:
+            first = [of_gpm[site] for site in form].index(True)
+            return self._one_each, self.places, first, len(form), len(self)
+        offsets, places = np.zeros(len(self) + 1, dtype=np.int64), np.empty_like(self.places)
+        wanted = np.array(of_gpm, dtype=np.bool_)
+        count = k.pick(self.offsets, self.places, self.site, wanted, offsets[1:], places)
+        return offsets, places, 0, 1, count
+
+    @cached_property
+    def _one_each(self) -> Ints:
+        return np.arange(len(self) + 1)
+
+    def sizes(self) -> Ints:
+        sizes = np.ones(len(self), dtype=np.int64)
+        for number in range(len(self.sites.kleenes)):
+            sizes *= np.maximum(self._iterations(number), 1)
+        return sizes
+
+    def solved(self, names: Sequence[str]) -> Solved:
+        kleenes = [i for i in range(len(self.sites.kleenes)) if self._iterations(i).any()]
+        if len(kleenes) > 1 and not self._are_in_order(kleenes):
+            return Objects(list(self), self.keys.shape[1]).solved(names)
+        if not kleenes:
+            return Solved(self._one_each, {name: self._shared(name) for name in names})
+        sizes = self.sizes()
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        match = np.repeat(np.arange(len(self)), sizes)
+        number = np.arange(offsets[-1]) - offsets[:-1][match]
+        columns = {name: ids(self._shared(name))[match] for name in names}
+        # The iterations of the last Kleene change fastest.
+        for kleene in reversed(kleenes):
+            count = np.maximum(self._iterations(kleene), 1)[match]
+            iteration = number % count
+            number //= count
+            for name in names:
+                values = self._of_iterations(kleene, name)
+                if values is not None:
+                    at = self._first_iterations(kleene)[match] + iteration
+                    entered = self._iterations(kleene)[match] > 0
+                    columns[name] = np.where(entered, values[np.where(entered, at, 0)], columns[name])
+        return Solved(offsets, {**columns})
+
+    # --- columns of Ω -------------------------------------------------------------------------
+
+    @cached_property
+    def form(self) -> tuple[int, ...] | None:
+        """The sites of each match, if they are the same in all."""
+        if not len(self) or len(self.site) % len(self):
+            return None
+        size = len(self.site) // len(self)
+        return tuple(self.site[:size].tolist()) if k.are_alike(self.offsets, self.site, size) else None
+
+    def _values(self, site: int, name: str, events: slice | Ints) -> Ints | None:
+        """A variable in the solutions of some events that were taken at one site."""
+        g = self.sites.all[site].number
+        column = self.stretch.column(g, name)
+        if column is None:
+            return None
+        if self.rows is not None:
+            return column[self.rows[events]]
+        if self.stretch.is_single(g):
+            return column[self.places[events]]
+        return column[self.stretch.first_rows(g)[self.places[events]]]
+
+    def _picked(self, place: int, name: str) -> Picked | None:
+        """A variable in the solutions of the events at a place of the form."""
+        assert self.form is not None
+        g = self.sites.all[self.form[place]].number
+        values = self.stretch.of_events(g, name) if self.rows is None else self.stretch.column(g, name)
+        at = self.places if self.rows is None else self.rows
+        return None if values is None else Picked(values, at, place, len(self.form), len(self))
+
+    def _shared(self, name: str) -> Ints | Picked:
+        """A variable's value in each match, outside of Kleenes that bind it anew."""
+        form = self.form
+        found: Ints | Picked | None = None
+        if form is not None:
+            for place, site in enumerate(form):
+                if name in self.sites.all[site].own:
+                    continue
+                picked = self._picked(place, name)
+                if picked is not None:
+                    found = picked if found is None else np.where(ids(found) == 0, picked.ids(), ids(found))
+                    if self.stretch.is_bound(self.sites.all[site].number, name):
+                        break
+            return np.zeros(len(self), dtype=np.int64) if found is None else found
+        out = np.zeros(len(self), dtype=np.int64)
+        for site, described in enumerate(self.sites.all):
+            if name not in described.own:
+                events = np.flatnonzero(self.site == site)
+                values = self._values(site, name, events) if len(events) else None
+                if values is not None:
+                    bound = values != 0
+                    out[self._match[events[bound]]] = values[bound]
+        return out
+
+    @cached_property
+    def _match(self) -> Ints:
+        """Of each event, the number of its match."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    @cached_property
+    def _begun(self) -> list[Ints]:
+        """Of each Kleene, how many iterations began before each event, and in all."""
+        found = []
+        for number in range(len(self.sites.kleenes)):
+            begins = self.sites.begins & (self.sites.kleene == number)
+            found.append(np.concatenate([[0], np.cumsum(begins[self.site])]))
+        return found
+
+    def _iterations(self, kleene: int) -> Ints:
+        """How many iterations of a Kleene each match has."""
+        begun = self._begun[kleene]
+        return np.asarray(begun[self.offsets[1:]] - begun[self.offsets[:-1]])
+
+    def _first_iterations(self, kleene: int) -> Ints:
+        """The number of the first of them among those of all matches."""
+        return self._begun[kleene][self.offsets[:-1]]
+
+    def _of_iterations(self, kleene: int, name: str) -> Ints | None:
+        """A variable of a Kleene in each of its iterations, of one match after the other."""
+        begun = self._begun[kleene]
+        found: Ints | None = None
+        for site, described in enumerate(self.sites.all):
+            if described.kleene != self.sites.kleenes[kleene] or name not in described.own:
+                continue
+            events = np.flatnonzero(self.site == site)
+            values = self._values(site, name, events) if len(events) else None
+            if values is not None:
+                found = np.zeros(int(begun[-1]), dtype=np.int64) if found is None else found
+                bound = values != 0
+                found[begun[1:][events[bound]] - 1] = values[bound]
+        return found
+
+    def _are_in_order(self, kleenes: Sequence[int]) -> bool:
+        """Whether Kleenes begin in the order of their numbers in each match that has several."""
+        before = np.full(len(self), -1, dtype=np.int64)
+        for kleene in kleenes:
+            begun = self._begun[kleene]
+            first = np.searchsorted(begun, self._first_iterations(kleene), side="right") - 1
+            entered = self._iterations(kleene) > 0
+            if (first[entered] < before[entered]).any():
+                return False
+            before[entered] = first[entered]
+        return True
+
+    # --- one by one ---------------------------------------------------------------------------
+
+    @cached_property
+    def _bounds(self) -> list[int]:
+        bounds: list[int] = self.offsets.tolist()
+        return bounds
+
+    @cached_property
+    def _listed_keys(self) -> list[Key]:
+        return list(map(tuple, self._keys.tolist()))
+
+    @cached_property
+    def _listed(self) -> tuple[list[Site], list[int], list[int], list[int]]:
+        """Of each event its site, its batch in the stretch, its number there, and its solution's."""
+        stretch = self.stretch
+        which = stretch.where(self.places)
+        sites = [self.sites.all[site] for site in self.site.tolist()]
+        rows = self.rows
+        if rows is None:
+            rows = np.zeros(len(self.site), dtype=np.int64)
+            for g in set(self.sites.numbers.tolist()):
+                events = np.flatnonzero(self.sites.numbers[self.site] == g)
+                if len(events):
+                    rows[events] = stretch.first_rows(g)[self.places[events]]
+        before = np.zeros((len(self.sites.gpms), len(stretch.chunks) + 1), dtype=np.int64)
+        for g in set(self.sites.numbers.tolist()):
+            before[g] = stretch.rows_before(g)
+        rows = rows - before[self.sites.numbers[self.site], which]
+        return sites, which.tolist(), (self.places - stretch.begins[which]).tolist(), rows.tolist()
+
+
+def arranged(block: Columns, groups: Ints, positions: Ints) -> tuple[Columns, Mask]:
+    """A block with the matches of each group, which are neighbours, in the order of their events.
+
+    Also says which of them are in a group where two have the same events. ``positions`` are those of its
+    events.
+    """
+    paths = block.sites.paths(positions, block.site)
+    order, work, again = (np.zeros(len(block), dtype=np.int64) for _ in range(3))
+    moved = k.arrange(paths, block.offsets, groups, order, work, again)
+    return block.take(order) if moved else block, again != 0
+
+
+def mixed(
+    block: Columns, odd: Mask, matches: Callable[[int, int], Iterable[tuple[Key, Found]]]
+) -> Iterator[Block]:
+    """A block, but for those matches that are ``odd``: these as ``matches`` makes them, from one to another.
+
+    Where that would cut it into very small ones, all are made so.
+    """
+    if not odd.any():
+        yield block
+        return
+    cuts = np.flatnonzero(odd[1:] != odd[:-1]) + 1
+    if len(cuts) * _WORTH_IT > len(odd) or odd.all():
+        yield from blocks(matches(0, len(odd)))
+        return
+    for begin, end in pairwise([0, *cuts.tolist(), len(odd)]):
+        if odd[begin]:
+            yield from blocks(matches(begin, end))
+        else:
+            yield block.part(begin, end)

@@ -1,0 +1,392 @@
+"""Conditions as data: a small postfix machine over term ids, and the aggregates of Kleene closures."""
+
+from __future__ import annotations
+
+from spaseq._jit import inlined, part
+from spaseq.gpm.expressions._kernel_math import geodesic
+from spaseq.matching.conditions._kernel_arithmetic import (
+    absolute,
+    applied,
+    calculate,
+    compare,
+    either,
+    error_of,
+    kind_of_truth,
+    truth,
+)
+from spaseq.matching.conditions._kernel_memo import look_up
+from spaseq.matching.conditions._kernel_values import (
+    A_KIND,
+    A_KLEENE,
+    A_OFFSET,
+    A_SIZE,
+    A_SLOT,
+    A_SUM,
+    ABS,
+    ACC_COUNT,
+    ACC_FIRST,
+    ACC_LAST,
+    ACC_MIN,
+    ACC_PREVIOUS,
+    ACC_SUM,
+    ADD,
+    AGGREGATE,
+    AGGREGATES,
+    AND,
+    AVERAGE,
+    B_COLUMNS,
+    BEYOND,
+    BOOLEAN,
+    BOUND,
+    CALC,
+    CHOOSE,
+    CODE_SIZE,
+    COMPARE,
+    CONSTANT,
+    DEEPEST,
+    DISTANCE,
+    DIVIDE,
+    DOUBLE,
+    EARLY,
+    ERRED,
+    ERROR,
+    FALSE,
+    FUNCTION,
+    FUNCTION_2,
+    IF_BOUND,
+    IF_COMPLETED,
+    INSTEAD,
+    JUMP,
+    KEEP,
+    LONG,
+    MANY,
+    MINUS,
+    MISSING,
+    N_KLEENES,
+    N_SLOTS,
+    NODE,
+    NOT,
+    NOTHING,
+    ONE,
+    OR,
+    RELATE,
+    SHORT,
+    SLOTS,
+    TEST,
+    TRUE,
+    UNKNOWN,
+    UNLESS_FALSE,
+    UNLESS_TRUE,
+    Codes,
+    Floats,
+    Ints,
+)
+
+
+@inlined
+def _kind(identifier: int, codes: Codes) -> int:
+    if identifier == MANY:
+        return BEYOND
+    if identifier <= 0:
+        return NOTHING
+    return int(codes[identifier])
+
+
+@part
+def _better(kind: int, a: int, b: int, numbers: Floats, codes: Codes) -> int:
+    """The smaller (ACC_MIN) or greater term of two; MANY if the tables cannot tell."""
+    if a == ERROR or b == ERROR or b == 0:
+        return ERROR
+    if a == 0 or a == b:
+        return b
+    if a == MANY or b == MANY:
+        return MANY
+    p, q = codes[a], codes[b]
+    if p < SHORT or p > DOUBLE or q < SHORT or q > DOUBLE:
+        return MANY
+    x, y = numbers[a], numbers[b]
+    if x == y:
+        return a if (p == SHORT and q == SHORT) or (p == DOUBLE and q == DOUBLE) else MANY
+    if x != x or y != y:
+        return MANY
+    return a if (x < y) == (kind == ACC_MIN) else b
+
+
+@part
+def clear_sum(f: Floats, at: int) -> None:
+    """A sum of nothing: zero, exactly."""
+    f[at] = 0.0
+    f[at + 1] = 0.0
+    f[at + 2] = CALC
+
+
+@part
+def _further(kind: int, known: int, nearer: int, current: int) -> int:
+    """The same for an aggregate with an offset; ``nearer`` is the one whose offset is less by one."""
+    if kind == ACC_PREVIOUS:
+        return nearer
+    if known == MANY or current == 0 or (kind == ACC_FIRST and known != 0):
+        return known
+    if current == MANY:
+        return MANY  # it may be one of the values of the same iteration
+    if kind == ACC_FIRST:
+        return current if nearer != 0 else 0
+    return nearer
+
+
+@part
+def _folded(
+    kind: int, offset: int, known: int, nearer: int, current: int, first: bool, numbers: Floats, codes: Codes
+) -> int:
+    """An aggregate that is a term or a count, with one more value. ``first``: it is the first one."""
+    if offset > 0:
+        return _further(kind, known, nearer, current)
+    if kind == ACC_COUNT:
+        if known == MANY or current == MANY:
+            return MANY
+        return known + 1 if current > 0 else known
+    if kind == ACC_PREVIOUS:
+        return current if current != 0 else ERROR
+    if kind == ACC_FIRST:
+        return known if known != 0 else current
+    if kind == ACC_LAST:
+        return current if current != 0 else known
+    if first:
+        return current if current != 0 else ERROR
+    return _better(kind, known, current, numbers, codes)
+
+
+@part
+def _summed(
+    k: int, x: float, e: float, current: int, numbers: Floats, codes: Codes
+) -> tuple[int, float, float]:
+    kind = _kind(current, codes)
+    y = numbers[current] if kind >= SHORT else 0.0
+    return calculate(ADD, k, x, e, kind, y, 0.0)
+
+
+@part
+def fold(
+    t: Ints, m: Ints, f: Floats, w: int, sums: int, number: int, first: bool, numbers: Floats, codes: Codes
+) -> None:
+    """An iteration ends: an aggregate of a wait takes the value of its slot."""
+    a = t[AGGREGATES] + number * A_SIZE
+    current = m[w + SLOTS + t[a + A_SLOT]]
+    if t[a + A_KIND] == ACC_SUM:
+        at = sums + t[a + A_SUM]
+        k, x, e = _summed(int(f[at + 2]), f[at], f[at + 1], current, numbers, codes)
+        f[at] = x
+        f[at + 1] = e
+        f[at + 2] = k
+        return
+    at = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES] + number
+    m[at] = _folded(t[a + A_KIND], t[a + A_OFFSET], m[at], m[at + 1], current, first, numbers, codes)
+
+
+@inlined
+def _current(m: Ints, w: int, slot: int, b: Ints, column: int, r: int) -> int:
+    """The id of a variable: the event's, or else the run's."""
+    if column >= 0:
+        identifier = b[b[b[B_COLUMNS] + column] + r]
+        if identifier != 0:
+            return int(identifier)
+    return m[w + SLOTS + slot] if slot >= 0 else 0
+
+
+@part
+def _aggregated(
+    t: Ints, m: Ints, f: Floats, w: int, sums: int, number: int, inside: bool, current: int,
+    numbers: Floats, codes: Codes,
+) -> tuple[int, int, float, float]:  # fmt: skip
+    """Kind, id, value and error of an aggregate."""
+    a = t[AGGREGATES] + number * A_SIZE
+    kind, offset = t[a + A_KIND], t[a + A_OFFSET]
+    completed = w + SLOTS + t[N_SLOTS] + t[N_KLEENES] + t[a + A_KLEENE]
+    if kind == ACC_SUM:
+        at = sums + t[a + A_SUM]
+        k, x, e = int(f[at + 2]), f[at], f[at + 1]
+        if inside:
+            k, x, e = _summed(k, x, e, current, numbers, codes)
+        return k, 0, x, e
+    at = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES] + number
+    known = m[at]
+    if kind == ACC_PREVIOUS and m[completed] <= offset:
+        return MISSING, 0, 0.0, 0.0
+    if inside:
+        known = _folded(kind, offset, known, m[at + 1], current, m[completed] == 0, numbers, codes)
+    if kind == ACC_COUNT:
+        return (BEYOND if known == MANY else CALC), 0, float(known), 0.0
+    k = _kind(known, codes)
+    return k, known, (numbers[known] if k >= SHORT else 0.0), 0.0
+
+
+@inlined
+def _set(m: Ints, f: Floats, kinds: int, at: int, kind: int, identifier: int, x: float, e: float) -> None:
+    """Writes a value to a place of the stack."""
+    m[kinds + at] = kind
+    m[kinds + DEEPEST + at] = identifier
+    f[1 + at] = x
+    f[1 + DEEPEST + at] = e
+
+
+@inlined
+def _truth(m: Ints, f: Floats, kinds: int, at: int) -> int:
+    return truth(m[kinds + at], f[1 + at], f[1 + DEEPEST + at])
+
+
+@part
+def _compared(m: Ints, f: Floats, kinds: int, at: int, op: int) -> int:
+    """The comparison of two values of the stack, the first at ``at``."""
+    return compare(
+        op,
+        m[kinds + at], f[1 + at], f[1 + DEEPEST + at], m[kinds + DEEPEST + at],
+        m[kinds + at + 1], f[2 + at], f[2 + DEEPEST + at], m[kinds + DEEPEST + at + 1],
+    )  # fmt: skip
+
+
+@part
+def _computed(m: Ints, f: Floats, kinds: int, at: int, op: int, a: int) -> None:
+    """Replaces two values of the stack, or one, by what an instruction makes of them."""
+    xk, x, xe = m[kinds + at], f[1 + at], f[1 + DEEPEST + at]
+    yk, y, ye = SHORT, 0.0, 0.0
+    if op <= DIVIDE or op in (AVERAGE, FUNCTION_2):
+        yk, y, ye = m[kinds + at + 1], f[2 + at], f[2 + DEEPEST + at]
+    if op == AVERAGE and xk == CALC and yk == CALC and y == 0.0:
+        kind, z, e = CALC, 0.0, 0.0
+    elif op in (FUNCTION, FUNCTION_2):
+        kind, z, e = applied(a, xk, x, xe, yk, y, ye)
+    elif op == ABS:
+        kind, z, e = absolute(xk, x, xe)
+    elif op == MINUS:
+        kind, z, e = xk, -x, error_of(xk, x, xe)
+        if xk >= NODE:
+            kind = NOTHING
+        elif xk in (SHORT, LONG):
+            kind = CALC
+    else:
+        kind, z, e = calculate(DIVIDE if op == AVERAGE else op, xk, x, xe, yk, y, ye)
+    if kind == CALC and z == 0.0:
+        z = 0.0  # exact arithmetic has a zero without a sign
+    _set(m, f, kinds, at, kind, 0, z, e)
+
+
+@part
+def _distance(m: Ints, f: Floats, kinds: int, at: int) -> None:
+    """Replaces two longitudes and latitudes, exact doubles of points, by the metres between them."""
+    kind = DOUBLE
+    for i in range(at, at + 4):
+        other = m[kinds + i]
+        if other > NOTHING:
+            other = DOUBLE if other == DOUBLE else NOTHING
+        if other == NOTHING or kind == DOUBLE or (other == BEYOND and kind == MISSING):
+            kind = other
+    metres = 0.0
+    if kind == DOUBLE:
+        metres = geodesic(f[1 + at], f[2 + at], f[3 + at], f[4 + at])
+    _set(m, f, kinds, at, kind, 0, metres, 0.0)
+
+
+@part
+def holds(
+    t: Ints, start: int, end: int, m: Ints, kinds: int, f: Floats, w: int, sums: int, b: Ints, r: int,
+    numbers: Floats, codes: Codes,
+) -> int:  # fmt: skip
+    """Whether all conditions of a program hold for a run and a row; ``ERRED`` if one errs before one fails.
+
+    The stack: kinds and ids from ``m[kinds]`` on, numbers and errors in ``f``.
+    """
+    unknown = False
+    top = 0
+    pc = start
+    while pc < end:
+        op, a, slot, column = t[pc], t[pc + 1], t[pc + 2], t[pc + 3]
+        pc += CODE_SIZE
+        if op <= CONSTANT or op == ONE:
+            identifier = a if op == CONSTANT else _current(m, w, slot, b, column, r)
+            kind = _kind(identifier, codes)
+            x = numbers[identifier] if kind >= SHORT else 0.0
+            if op == ONE:
+                kind = CALC if identifier != MANY else BEYOND
+                x = 1.0 if identifier > 0 else 0.0
+            _set(m, f, kinds, top, kind, identifier, x, 0.0)
+            top += 1
+        elif op in (COMPARE, TEST):
+            if op == COMPARE:
+                top -= 2
+                verdict = _compared(m, f, kinds, top, a)
+            else:
+                top -= 1
+                verdict = _truth(m, f, kinds, top)
+            if verdict <= FALSE and verdict != EARLY:
+                return verdict
+            if verdict == UNKNOWN:
+                unknown = True
+        elif op == IF_COMPLETED:
+            if m[w + SLOTS + t[N_SLOTS] + t[N_KLEENES] + slot] == 0:
+                pc = a
+        elif op == IF_BOUND:
+            if _current(m, w, slot, b, column, r) == 0:
+                pc = a
+        elif op == AGGREGATE:
+            inside = slot >= 0
+            current = _current(m, w, slot, b, column, r) if inside else 0
+            kind, identifier, x, e = _aggregated(t, m, f, w, sums, a, inside, current, numbers, codes)
+            _set(m, f, kinds, top, kind, identifier, x, e)
+            top += 1
+        elif op <= DIVIDE or op in (AVERAGE, FUNCTION_2):
+            top -= 1
+            _computed(m, f, kinds, top - 1, op, a)
+        elif op in (MINUS, ABS, FUNCTION):
+            _computed(m, f, kinds, top - 1, op, a)
+        elif op in (RELATE, AND, OR):
+            top -= 2
+            if op == RELATE:
+                verdict = _compared(m, f, kinds, top, a)
+            else:
+                left, right = _truth(m, f, kinds, top), _truth(m, f, kinds, top + 1)
+                verdict = either(left, right, TRUE if op == OR else FALSE)
+            _set(m, f, kinds, top, kind_of_truth(verdict), 0, 1.0 if verdict == TRUE else 0.0, 0.0)
+            top += 1
+        elif op == NOT:
+            verdict = _truth(m, f, kinds, top - 1)
+            _set(m, f, kinds, top - 1, kind_of_truth(verdict), 0, 0.0 if verdict == TRUE else 1.0, 0.0)
+        elif op in (UNLESS_FALSE, UNLESS_TRUE):
+            if _truth(m, f, kinds, top - 1) == (FALSE if op == UNLESS_FALSE else TRUE):
+                m[kinds + top - 1] = BOOLEAN
+                f[top] = 0.0 if op == UNLESS_FALSE else 1.0
+                pc = a
+        elif op == CHOOSE:
+            verdict = _truth(m, f, kinds, top - 1)
+            if verdict in (TRUE, FALSE):
+                top -= 1
+                pc = pc if verdict == TRUE else a
+            else:
+                # Whether an error is for want of an iteration alone depends on both branches.
+                _set(m, f, kinds, top - 1, NOTHING if verdict == ERRED else BEYOND, 0, 0.0, 0.0)
+                pc = slot
+        elif op == JUMP:
+            pc = a
+        elif op == KEEP:
+            if m[kinds + top - 1] not in (NOTHING, MISSING):
+                pc = a
+        elif op == INSTEAD:
+            top -= 1
+            kind = m[kinds + top]
+            if kind != MISSING and (kind != NOTHING or m[kinds + top - 1] == MISSING):
+                identifier, x, e = m[kinds + DEEPEST + top], f[1 + top], f[1 + DEEPEST + top]
+                _set(m, f, kinds, top - 1, kind, identifier, x, e)
+        elif op == BOUND:
+            identifier = _current(m, w, slot, b, column, r)
+            kind = BEYOND if identifier == MANY else BOOLEAN
+            _set(m, f, kinds, top, kind, 0, 1.0 if identifier > 0 else 0.0, 0.0)
+            top += 1
+        elif op == DISTANCE:
+            top -= 3
+            _distance(m, f, kinds, top - 1)
+        else:
+            top -= slot
+            identifier = look_up(m, kinds, a, slot, top)
+            kind = _kind(identifier, codes) if identifier != 0 else BEYOND
+            _set(m, f, kinds, top, kind, identifier, numbers[identifier] if kind >= SHORT else 0.0, 0.0)
+            top += 1
+    return UNKNOWN if unknown else TRUE

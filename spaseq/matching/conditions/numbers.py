@@ -1,0 +1,166 @@
+"""What the kernel knows of terms: a double and a code for each id, see ``_kernel_values``."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from pyoxigraph import Literal, NamedNode
+
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.values import (
+    BLANK,
+    BOOLEAN,
+    DATETIME,
+    DECIMAL,
+    DOUBLE,
+    EXACT,
+    EXACT_ORDER,
+    INTEGER,
+    IRI,
+    IS_DOUBLE,
+    NO_NUMBER,
+    STRING,
+    TEMPORAL,
+    XSD,
+    Value,
+)
+
+Ids = npt.NDArray[np.int64]
+
+#: Decimals of so many digits are told apart by their doubles.
+_DIGITS: Final = 15
+_UNKNOWN: Final = -1
+_MILLION: Final = Decimal(10**6)
+_WHOLE: Final = 2**53
+_DURATION: Final = re.compile(r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
+
+#: Stands for what has no value. (A term, so that it can stand in a column and in a slot.)
+ERROR: Final = NamedNode("urn:x-spaseq:no-value")
+#: Stands for what has no value only for want of an earlier iteration.
+EARLY: Final = NamedNode("urn:x-spaseq:no-value-yet")
+
+
+class Numbers:
+    """The id table: ``numbers`` and ``codes``, by id."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._error, self._early = dictionary.pin(ERROR), dictionary.pin(EARLY)
+        self.numbers: npt.NDArray[np.float64] = np.zeros(0)
+        self.codes: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
+        self._ranks: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
+
+    def cover(self, ids: Ids) -> None:
+        """Looks at terms that it has not seen yet."""
+        self._make_room()
+        value = self._dictionary.value
+        new = ids[self.codes[ids] == _UNKNOWN]
+        if not len(new):
+            return
+        for identifier in np.unique(self._usual(new)).tolist():
+            self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
+        self.codes[self._error], self.codes[self._early] = v.NOTHING, v.MISSING
+
+    def cover_few(self, ids: Iterable[int]) -> None:
+        """The same without arrays, as for an event that comes alone."""
+        self._make_room()
+        code, value = self.codes.item, self._dictionary.value
+        for identifier in ids:
+            if code(identifier) == _UNKNOWN:
+                self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
+                self.codes[self._error], self.codes[self._early] = v.NOTHING, v.MISSING
+
+    def _make_room(self) -> None:
+        limit = self._dictionary.limit
+        if len(self.codes) < limit:
+            room = 2 * limit - len(self.codes)
+            self.numbers = np.concatenate([self.numbers, np.zeros(room)])
+            self.codes = np.concatenate([self.codes, np.full(room, _UNKNOWN, dtype=np.int8)])
+            self.codes[0] = v.NOTHING
+
+    def _usual(self, new: Ids) -> Ids:
+        """Enters the numbers that the dictionary reads without a Python object; returns the other ids."""
+        if len(self._ranks) < len(self.codes):
+            self._ranks = np.zeros(len(self.codes), dtype=np.int8)
+        self._ranks[new] = NO_NUMBER
+        self._dictionary.usual(new, self.numbers, self._ranks)
+        ranks = self._ranks[new]
+        self.codes[new[ranks == EXACT_ORDER]] = v.SHORT
+        self.codes[new[ranks == IS_DOUBLE]] = v.DOUBLE
+        others: Ids = new[ranks == NO_NUMBER]
+        return others
+
+    def forget_all_but(self, live: Iterable[Ids]) -> None:
+        """All ids but these may mean something else from now on."""
+        kept = np.zeros(len(self.codes), dtype=np.bool_)
+        kept[:1] = True
+        for ids in live:
+            kept[ids[ids < len(kept)]] = True
+        self.codes[~kept] = _UNKNOWN
+
+
+def _look(value: Value) -> tuple[int, float]:
+    """The code and number of a value."""
+    match value.kind:
+        case kind if kind == INTEGER:
+            number = value.data
+            if -(10**_DIGITS) < number < 10**_DIGITS:
+                return v.SHORT, float(number)
+            try:
+                return v.LONG, float(number)
+            except OverflowError:
+                return v.BEYOND, 0.0
+        case kind if kind == DECIMAL:
+            if not value.data:
+                return v.SHORT, 0.0
+            _, digits, exponent = value.data.as_tuple()
+            if not -300 < exponent + len(digits) < 300:
+                return v.BEYOND, 0.0
+            return (v.SHORT if len(digits) <= _DIGITS else v.LONG), float(value.data)
+        case kind if kind == DOUBLE:
+            return (v.BEYOND, 0.0) if math.isnan(value.data) else (v.DOUBLE, value.data)
+        case kind if kind in (IRI, BLANK):
+            return v.NODE, 0.0
+        case kind if kind == DATETIME and value.data.offset is not None:
+            return _moment(value.data.seconds)
+        case kind if kind == STRING:
+            return v.STRING, float(bool(value.data))
+        case kind if kind == BOOLEAN:
+            return v.BOOLEAN, float(value.data)
+        case kind if kind == TEMPORAL:
+            return _duration(value)
+        case _:
+            return v.BEYOND, 0.0
+
+
+def _moment(seconds: Decimal) -> tuple[int, float]:
+    """A dateTime with a zone."""
+    return _micros(v.MOMENT, seconds)
+
+
+def _duration(value: Value) -> tuple[int, float]:
+    """A duration of days and less."""
+    assert isinstance(value.term, Literal)
+    match = _DURATION.fullmatch(value.text)
+    if value.term.datatype.value not in (XSD + "dayTimeDuration", XSD + "duration") or match is None:
+        return v.BEYOND, 0.0
+    sign, *parts = match.groups()
+    seconds = Decimal(0)
+    for length, count in zip((86_400, 3_600, 60, 1), parts, strict=True):
+        seconds = EXACT.add(seconds, EXACT.multiply(Decimal(length), Decimal(count or 0)))
+    return _micros(v.DURATION, -seconds if sign else seconds)
+
+
+def _micros(code: int, seconds: Decimal) -> tuple[int, float]:
+    """Microseconds, if there are so few of them that a double is exact."""
+    micros = EXACT.multiply(seconds, _MILLION)
+    if abs(micros) < _WHOLE and micros == micros.to_integral_value():
+        return code, float(micros)
+    return v.BEYOND, 0.0

@@ -1,0 +1,311 @@
+"""The runs kernel: NFA_scep interpreted over columns, by tables (SPAseq paper, 6.3 and 7.2).
+
+One call takes a batch as far as it can. Events are processed in two steps: *decide*, which changes
+no run, says what the event does to each run it concerns; *apply* does it. Between the two the kernel can
+stop, and be called again: when a condition is beyond the tables (``ASK``: the caller answers, and the same
+decisions are made again), or when something is full (``ROOM``, ``DECISIONS``, ``MORE_KEYS``).
+
+All arrays are flat, so that the functions here can pass plain pointers: ``t`` are the tables
+(``tables``), ``m`` and ``f`` the memory (``_kernel_memory``), ``b`` the batch, ``numbers`` and
+``codes`` the id table (``numbers``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq._jit import inlined, kernel, part
+from spaseq.matching.conditions._kernel_values import (
+    B_AXIS,
+    B_SIZE,
+    B_START,
+    CONSUMES,
+    LIMIT,
+    MOST_ACCEPTS,
+    MOST_GATES,
+    MOST_PARTS,
+    N_GPMS,
+    N_KEYS,
+    PARTITION_COLUMNS,
+    WONDERS,
+    Codes,
+    Floats,
+    Ints,
+    pointer,
+)
+from spaseq.matching.kernel.compiled._kernel_apply import apply
+from spaseq.matching.kernel.compiled._kernel_decide import decide
+from spaseq.matching.kernel.compiled._kernel_end import is_due, settle
+from spaseq.matching.kernel.compiled._kernel_gaps import move_entry, remember, wanted
+from spaseq.matching.kernel.compiled._kernel_layout import (
+    ASK,
+    CONSUME,
+    DECISIONS_FULL,
+    DONE,
+    DRAIN,
+    FOUND_NODE,
+    FOUND_SIZE,
+    MORE_KEYS,
+    ROOM,
+    row_of,
+    value,
+)
+from spaseq.matching.kernel.compiled._kernel_memory import (
+    ANSWERED,
+    ASKED,
+    BUCKET,
+    BUCKET_COUNT,
+    DECIDED,
+    DEPTH,
+    DUE,
+    E_AXIS,
+    ENTERED,
+    ENTRIES,
+    ENTRY_WIDTH,
+    EVENT,
+    EVENT_KEY,
+    FOUND,
+    FOUND_COUNT,
+    GATE,
+    IS_PARKED,
+    KEYS,
+    KINDS,
+    LIVE_BUCKETS,
+    LIVE_ENTRIES,
+    LIVE_NODES,
+    LIVE_WAITS,
+    MOST_DECISIONS,
+    MOST_ENTRIES,
+    MOST_FOUND,
+    MOST_KEYS,
+    MOST_NODES,
+    MOST_WAITS,
+    NEWEST,
+    NEXT_ENTRY,
+    NEXT_WAIT,
+    NOW,
+    PARKED,
+    PARKED_COUNT,
+    POSITION,
+    PREVIOUS,
+    ROW,
+    SERIAL,
+    WAITS,
+    WANTED,
+    WAY,
+    WIDTH,
+    find_partition,
+    release,
+)
+from spaseq.matching.kernel.compiled._kernel_places import (
+    drop,
+    is_over,
+    move,
+)
+
+
+@part
+def find_keys(t: Ints, m: Ints, b: Ints, e: int) -> int:
+    """The partition keys of an event, in order, into ``KEYS``; how many; -1 if there is no room."""
+    size = t[N_KEYS]
+    if size == 0:
+        return 1
+    count = 0
+    for g in range(t[N_GPMS]):
+        for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+            if count >= m[MOST_KEYS]:
+                return -1
+            new = m[KEYS] + count * size
+            whole = True
+            for j in range(size):
+                column = t[t[PARTITION_COLUMNS] + g * size + j]
+                m[new + j] = value(b, column, r) if column >= 0 else 0
+                if m[new + j] == 0:
+                    whole = False
+            if not whole:
+                continue
+            at = m[KEYS]
+            order = 1
+            while at < new:
+                order = 0
+                for j in range(size):
+                    if order == 0 and m[at + j] != m[new + j]:
+                        order = -1 if m[at + j] < m[new + j] else 1
+                if order >= 0:
+                    break
+                at += size
+            if at < new and order == 0:
+                continue
+            for j in range(size):
+                identifier = m[new + j]
+                i = new + j
+                while i > at + j:
+                    m[i] = m[i - size]
+                    i -= size
+                m[at + j] = identifier
+            count += 1
+    return count
+
+
+@inlined
+def _has_room(t: Ints, m: Ints) -> bool:
+    """Whether all that was decided can be applied."""
+    decided = m[DECIDED]
+    new = decided * t[MOST_GATES] + 2
+    return bool(
+        m[LIVE_WAITS] + new <= m[MOST_WAITS]
+        and m[LIVE_NODES] + decided * max(1, t[MOST_PARTS]) <= m[MOST_NODES]
+        and 2 * (m[LIVE_BUCKETS] + new) <= m[BUCKET_COUNT]
+        and m[FOUND_COUNT] + decided * t[MOST_ACCEPTS] <= m[MOST_FOUND]
+    )
+
+
+@inlined
+def _has_room_for_entries(m: Ints) -> bool:
+    return bool(
+        m[LIVE_ENTRIES] + m[WANTED] <= m[MOST_ENTRIES]
+        and 2 * (m[LIVE_BUCKETS] + m[WANTED]) <= m[BUCKET_COUNT]
+    )
+
+
+@kernel
+def run(tables: Ints, ints: Ints, floats: Floats, batch: Ints, numbers: Floats, codes: Codes) -> int:
+    """Takes a batch on from event ``EVENT``, key ``EVENT_KEY``; says why it stopped."""
+    return _run(
+        pointer(tables), pointer(ints), pointer(floats), pointer(batch), pointer(numbers), pointer(codes)
+    )
+
+
+@part
+def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) -> int:
+    e = m[EVENT]
+    while e < b[B_SIZE]:
+        m[NOW] = b[b[B_AXIS] + e]
+        m[WANTED] = wanted(t, b, e)
+        if is_due(t, m, m[NOW]):
+            if m[FOUND_COUNT] + m[PARKED_COUNT] > m[MOST_FOUND]:
+                return DRAIN
+            settle(t, m, f, numbers, codes, m[NOW], e, b[B_START])
+        count = find_keys(t, m, b, e)
+        if count < 0:
+            return MORE_KEYS
+        for k in range(m[EVENT_KEY], count):
+            m[EVENT_KEY] = k
+            key = m[KEYS] + k * t[N_KEYS]
+            p = find_partition(m, t[N_KEYS], key)
+            if p == 0:
+                m[DECIDED] = 0
+                return ROOM
+            if count == 1 and t[N_KEYS] <= 1:
+                key = 0
+            if m[WANTED] > 0 and m[ENTERED] == 0:
+                if not _has_room_for_entries(m):
+                    m[DECIDED] = 0
+                    return ROOM
+                remember(t, m, b, e, key, p)
+                m[ENTERED] = 1
+            decide(t, m, f, b, numbers, codes, e, key, p)
+            m[p + NEWEST] = m[SERIAL]
+            if m[m[KINDS] + WONDERS] > 0:
+                return ASK
+            if m[DECIDED] > m[MOST_DECISIONS] or m[ASKED] > m[MOST_DECISIONS]:
+                return DECISIONS_FULL
+            if m[ASKED] > m[ANSWERED]:
+                return ASK
+            if m[DECIDED] > 0:
+                if m[FOUND_COUNT] > 0 and m[FOUND_COUNT] + m[DECIDED] * t[MOST_ACCEPTS] > m[MOST_FOUND]:
+                    return DRAIN
+                if not _has_room(t, m):
+                    m[ANSWERED] = 0  # runs will stand in another order
+                    return ROOM
+                apply(t, m, f, b, numbers, codes, e, key, p)
+            m[ANSWERED] = 0
+            m[ENTERED] = 0
+            if t[CONSUMES] != 0 and m[FOUND_COUNT] > 0:
+                m[EVENT_KEY] = k + 1
+                return CONSUME
+        m[EVENT_KEY] = 0
+        e += 1
+        m[EVENT] = e
+    return DONE
+
+
+@kernel
+def finish(tables: Ints, ints: Ints, floats: Floats, axis: int, numbers: Floats, codes: Codes) -> None:
+    """The matches that are due before a place on the window's axis. Nothing is found yet."""
+    settle(pointer(tables), pointer(ints), pointer(floats), pointer(numbers), pointer(codes), axis, 0, 0)
+
+
+@kernel
+def consume(ints: Ints, p: int, position: int) -> None:
+    """See ``drop``."""
+    drop(pointer(ints), p, position)
+
+
+@kernel
+def unroll(ints: Ints, paths: Ints) -> None:
+    """Position, candidate and row of the events of the runs found, one run after the other; forgets them."""
+    m: Ints = pointer(ints)
+    at = 0
+    for i in range(m[FOUND_COUNT]):
+        node = m[m[FOUND] + i * FOUND_SIZE + 2]
+        at += 3 * m[node + DEPTH]
+        j = at
+        last = node
+        while node != 0:
+            j -= 3
+            paths[j] = m[node + POSITION]
+            paths[j + 1] = m[node + WAY]
+            paths[j + 2] = m[node + ROW]
+            node = m[node + PREVIOUS]
+        release(m, last)
+    m[FOUND_COUNT] = 0
+
+
+@kernel
+def keep(ints: Ints, kept: npt.NDArray[np.bool_]) -> None:
+    """Forgets some of the runs found."""
+    m: Ints = pointer(ints)
+    count = 0
+    for i in range(m[FOUND_COUNT]):
+        at = m[FOUND] + i * FOUND_SIZE
+        if kept[i]:
+            for j in range(FOUND_SIZE):
+                m[m[FOUND] + count * FOUND_SIZE + j] = m[at + j]
+            count += 1
+        else:
+            release(m, m[at + FOUND_NODE])
+    m[FOUND_COUNT] = count
+
+
+@kernel
+def sweep(
+    tables: Ints, ints: Ints, floats: Floats, new_ints: Ints, new_floats: Floats, axis: int, time: int,
+    numbers: Floats, codes: Codes,
+) -> tuple[int, int]:  # fmt: skip
+    """Moves what may still matter, waits and entries, into an empty memory; the old one is worth nothing.
+
+    If the new memory is too short to be one, only counts them.
+    """
+    t: Ints = pointer(tables)
+    old: Ints = pointer(ints)
+    new: Ints = pointer(new_ints)
+    count, entries = 0, 0
+    oldest = axis - t[LIMIT]
+    if old[PARKED_COUNT] != 0:
+        oldest = min(oldest, old[old[old[PARKED]] + DUE] - t[LIMIT])
+    for x in range(old[ENTRIES], old[NEXT_ENTRY], old[ENTRY_WIDTH]):
+        if old[x + E_AXIS] >= oldest:
+            entries += 1
+            if len(new_ints) > 0:
+                move_entry(t, old, x, new)
+    for w in range(old[WAITS] + old[WIDTH], old[NEXT_WAIT], old[WIDTH]):
+        parked = old[w + GATE] != 0 and old[w + BUCKET] == IS_PARKED
+        if parked or not is_over(old, w, t[LIMIT], axis, time):
+            count += 1
+            if len(new_ints) > 0:
+                move(
+                    t, old, pointer(floats), w, new, pointer(new_floats), pointer(numbers), pointer(codes)
+                )  # fmt: skip
+    return count, entries

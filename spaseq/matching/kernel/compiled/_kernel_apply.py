@@ -1,0 +1,411 @@
+"""Apply: runs take an event, end, wait at the gates of their new place, or go."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import inlined, part
+from spaseq.matching.conditions._kernel_machine import clear_sum, fold, holds
+from spaseq.matching.conditions._kernel_values import (
+    A_KIND,
+    A_OFFSET,
+    A_SIZE,
+    A_SUM,
+    ACC_COUNT,
+    ACC_FIRST,
+    ACC_LAST,
+    ACC_SUM,
+    AGGREGATES,
+    B_AXIS,
+    B_NUMBER,
+    B_START,
+    B_STREAM,
+    B_TIME,
+    BARS,
+    BEYOND,
+    FALSE,
+    MANY,
+    N_GAPS,
+    N_KLEENES,
+    N_SLOTS,
+    SINCES,
+    SINCES_END,
+    SINGLE,
+    SLOTS,
+    Codes,
+    Floats,
+    Ints,
+)
+from spaseq.matching.kernel.compiled._kernel_end import end
+from spaseq.matching.kernel.compiled._kernel_gaps import begin, gap_action
+from spaseq.matching.kernel.compiled._kernel_gather import bind_entries
+from spaseq.matching.kernel.compiled._kernel_judge import belongs
+from spaseq.matching.kernel.compiled._kernel_layout import (
+    ACTION_SIZE,
+    AGAIN,
+    BAR,
+    C_ACTIONS,
+    C_ACTIONS_END,
+    C_GPM,
+    C_NUMBER,
+    C_PARTS,
+    C_PARTS_END,
+    C_PLACE,
+    C_UNIT,
+    DECISION_SIZE,
+    DROP,
+    ENTER,
+    FORBID,
+    FORGET,
+    G_ACTIONS,
+    G_ACTIONS_END,
+    G_CODE,
+    G_CODE_END,
+    G_GATHERS,
+    GATE_SIZE,
+    J_SIZE,
+    J_UNIT,
+    K_AGGREGATES,
+    K_AGGREGATES_END,
+    K_NUMBER,
+    K_OWN,
+    K_OWN_END,
+    LEAVE,
+    NEVER,
+    NOWHERE,
+    P_ACCEPTS,
+    P_ACCEPTS_END,
+    P_GATES,
+    P_GATES_END,
+    PART_LIMIT,
+    POP,
+    SEVERAL,
+    SINCE,
+    U_BINDS,
+    U_BINDS_END,
+    U_COUNTING,
+    UNTIL,
+    X_ACTIONS,
+    X_ACTIONS_END,
+    X_CODE,
+    X_CODE_END,
+    X_SIZE,
+    row_of,
+    value,
+)
+from spaseq.matching.kernel.compiled._kernel_memory import (
+    BAR_TIME,
+    BARRED,
+    DECIDED,
+    DECISIONS,
+    DEPTH,
+    E_AXIS,
+    E_NUMBER,
+    E_POSITION,
+    E_ROW,
+    E_STREAM,
+    FIRST,
+    GATE,
+    KINDS,
+    NODE,
+    NOW,
+    NUMBER,
+    PARTITION,
+    POSITION,
+    PREVIOUS,
+    ROW,
+    STREAM,
+    SUMS,
+    TIME,
+    USES,
+    WAY,
+    WIDTH,
+    forget,
+    new_node,
+    new_wait,
+    release,
+    remove,
+)
+from spaseq.matching.kernel.compiled._kernel_places import (
+    place,
+    pop,
+)
+
+#: What is of several streams bars only what comes later.
+_NO_STREAM: Final = 62
+
+
+@part
+def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, start: int, end: int) -> bool:
+    """Actions on a wait; False if one of them forbids to go on."""
+    begun = w + SLOTS + t[N_SLOTS]
+    completed = begun + t[N_KLEENES]
+    aggregates = completed + t[N_KLEENES]
+    for i in range(start, end, ACTION_SIZE):
+        action, kleene, most = t[i], t[i + 1], t[i + 2]
+        if action == SINCE:
+            m[w + t[SINCES] + kleene] = NEVER
+            continue
+        if action == UNTIL:
+            if m[w + TIME] - m[w + t[SINCES] + kleene] > t[most]:
+                return False
+            continue
+        if action >= FORBID:
+            if not gap_action(t, m, f, numbers, codes, w, action, kleene, most):
+                return False
+            continue
+        number = t[kleene + K_NUMBER]
+        if action == ENTER:
+            m[begun + number] = 1
+            m[completed + number] = 0
+            for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
+                m[aggregates + j] = 0
+                if t[t[AGGREGATES] + j * A_SIZE + A_KIND] == ACC_SUM:
+                    clear_sum(f, m[w + SUMS] + t[t[AGGREGATES] + j * A_SIZE + A_SUM])
+            continue
+        iterations = m[begun + number]
+        if action == AGAIN and most >= 0 and iterations >= most:
+            return False
+        if action == LEAVE and iterations < most:
+            return False
+        for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
+            fold(t, m, f, w, m[w + SUMS], j, m[completed + number] == 0, numbers, codes)
+        m[completed + number] += 1
+        own = t[kleene + K_OWN]
+        if action == AGAIN:
+            m[begun + number] += 1
+            for j in range(own, t[kleene + K_OWN_END]):
+                m[w + SLOTS + t[j]] = 0
+        elif m[completed + number] > 1:
+            for j in range(own, t[kleene + K_OWN_END]):
+                m[w + SLOTS + t[j]] = MANY
+    return True
+
+
+@part
+def may(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, w: int,
+    actions: int, actions_end: int, code: int, code_end: int,
+) -> bool:  # fmt: skip
+    """Actions on a wait, and whether it may go on: no condition that is decided here surely fails."""
+    if not act(t, m, f, numbers, codes, w, actions, actions_end):
+        return False
+    if code == code_end:
+        return True
+    return holds(t, code, code_end, m, m[KINDS], f, w, m[w + SUMS], b, 0, numbers, codes) > FALSE
+
+
+@part
+def blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
+    """An iteration has several solutions: how many, and their sum, is beyond the tables."""
+    start = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES]
+    for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
+        a = t[AGGREGATES] + j * A_SIZE
+        kind = t[a + A_KIND]
+        further = t[a + A_OFFSET] > 0 and (kind == ACC_LAST or (kind == ACC_FIRST and m[start + j] == 0))
+        if kind == ACC_COUNT or further:
+            m[start + j] = MANY
+        elif kind == ACC_SUM:
+            f[m[w + SUMS] + t[a + A_SUM] + 2] = BEYOND
+
+
+@inlined
+def begin_bounds(t: Ints, m: Ints, w: int, time: int) -> None:
+    """A run takes an event: time counts from there where it was to begin."""
+    for j in range(w + t[SINCES], w + t[SINCES_END]):
+        if m[j] == NEVER:
+            m[j] = time
+
+
+@part
+def copy(m: Ints, f: Floats, w: int, p: int, time: int, stream: int, number: int) -> int:
+    """A new wait of a partition, with the slots of another; what it holds ends with an event."""
+    new = new_wait(m)
+    m[new + PARTITION] = p
+    m[new + TIME] = time
+    m[new + STREAM] = stream
+    m[new + NUMBER] = number
+    for j in range(SLOTS, m[WIDTH]):
+        m[new + j] = m[w + j]
+    for j in range(int(f[0])):
+        f[m[new + SUMS] + j] = f[m[w + SUMS] + j]
+    return new
+
+
+@part
+def bind(t: Ints, m: Ints, b: Ints, e: int, key: int, w: int, c: int, row: int) -> None:
+    """The slots take what the event binds."""
+    unit, g = t[c + C_UNIT], t[c + C_GPM]
+    for i in range(t[unit + U_BINDS], t[unit + U_BINDS_END], 2):
+        slot, column = w + SLOTS + t[i], t[i + 1]
+        if row >= 0:
+            identifier = value(b, column, row)
+            if identifier != 0:
+                m[slot] = identifier
+        elif m[slot] <= 0:
+            same = -2
+            for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+                if belongs(t, m, b, g, r, key):
+                    identifier = value(b, column, r)
+                    if same == -2:
+                        same = identifier
+                    elif same != identifier:
+                        same = MANY
+            if same != 0:
+                m[slot] = same
+
+
+@part
+def _extend(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int,
+    w: int, c: int, row: int,
+) -> None:  # fmt: skip
+    """A run takes the event: it ends where it may, and waits at the gates of its new place."""
+    before = m[w + NODE]
+    first = m[w + FIRST] if before != 0 else b[b[B_AXIS] + e]
+    time, stream, number = b[b[B_TIME] + e], b[b[B_STREAM] + e], b[b[B_NUMBER] + e]
+    taken = copy(m, f, w, p, m[w + TIME], m[w + STREAM], m[w + NUMBER])  # only for its slots
+    bind(t, m, b, e, key, taken, c, row)
+    act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
+    begin_bounds(t, m, taken, time)
+    if row < 0 and t[t[c + C_UNIT] + U_COUNTING] != 0:
+        blur(t, m, f, taken, t[t[c + C_UNIT] + U_COUNTING])
+    if t[N_GAPS] != 0:
+        begin(t, m, taken, time, stream, number)
+    if before != 0:
+        m[before + USES] += 1
+    node = follow(m, before, b[B_START] + e, t[c + C_NUMBER], row)
+    _arrive(t, m, f, b, numbers, codes, e, p, t[c + C_PLACE], taken, node, first, time, stream, number)
+
+
+@part
+def follow(m: Ints, before: int, position: int, way: int, row: int) -> int:
+    """A node after another one, which it takes over one use of."""
+    node = new_node(m)
+    m[node + POSITION] = position
+    m[node + PREVIOUS] = before
+    m[node + WAY] = way
+    m[node + ROW] = row
+    m[node + USES] = 1
+    m[node + DEPTH] = 1 + (m[before + DEPTH] if before != 0 else 0)
+    return node
+
+
+@part
+def _extend_all(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int,
+    w: int, c: int, gathered: int,
+) -> None:  # fmt: skip
+    """A run takes the events that were gathered."""
+    before = m[w + NODE]
+    first = m[w + FIRST] if before != 0 else m[NOW]
+    several = m[gathered] != 0
+    time, stream, least, most = b[b[B_TIME] + e], NOWHERE, 0, 0
+    taken = copy(m, f, w, p, m[w + TIME], m[w + STREAM], m[w + NUMBER])
+    parts, size = t[c + C_PARTS], (t[c + C_PARTS_END] - t[c + C_PARTS]) // J_SIZE
+    for i in range(size):
+        x = m[gathered + 1 + i]
+        bind_entries(t, m, taken, t[parts + i * J_SIZE + J_UNIT], x, several)
+        number = m[x + E_NUMBER]
+        least = number if stream == NOWHERE else min(least, number)
+        most = number if stream == NOWHERE else max(most, number)
+        stream = m[x + E_STREAM] if stream in (NOWHERE, m[x + E_STREAM]) else SEVERAL
+        if before == 0:
+            first = min(first, m[x + E_AXIS])
+    act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
+    begin_bounds(t, m, taken, time)
+    for i in range(size):
+        counting = t[t[parts + i * J_SIZE + J_UNIT] + U_COUNTING]
+        if several and counting != 0:
+            blur(t, m, f, taken, counting)
+    if t[N_GAPS] != 0:
+        begin(t, m, taken, time, stream, least)
+    if before != 0:
+        m[before + USES] += 1
+    node = before
+    # In the order in which the events came.
+    last = NOWHERE
+    for _ in range(size):
+        chosen = -1
+        for i in range(size):
+            at = m[m[gathered + 1 + i] + E_POSITION] * PART_LIMIT + i
+            if at > last and (chosen < 0 or at < chosen):
+                chosen = at
+        last = chosen
+        i = chosen % PART_LIMIT
+        row = -1 if several else m[m[gathered + 1 + i] + E_ROW]
+        node = follow(m, node, chosen // PART_LIMIT, t[c + C_NUMBER] + i, row)
+    _arrive(t, m, f, b, numbers, codes, e, p, t[c + C_PLACE], taken, node, first, time, stream, most)
+
+
+@part
+def _arrive(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int,
+    to: int, taken: int, node: int, first: int, time: int, stream: int, number: int,
+) -> None:  # fmt: skip
+    """A run is in a place: it ends there if it may, and waits at the gates out of it."""
+    for a in range(t[to + P_ACCEPTS], t[to + P_ACCEPTS_END], X_SIZE):
+        new = copy(m, f, taken, p, time, stream, number)
+        waits = False
+        if may(
+            t, m, f, b, numbers, codes, new,
+            t[a + X_ACTIONS], t[a + X_ACTIONS_END], t[a + X_CODE], t[a + X_CODE_END],
+        ):  # fmt: skip
+            m[new + NODE] = node
+            m[new + FIRST] = first
+            waits = end(t, m, new, e, a)
+            if not waits:
+                m[new + NODE] = 0
+        if not waits:
+            forget(m, new)
+    for gate in range(t[to + P_GATES], t[to + P_GATES_END], GATE_SIZE):
+        new = copy(m, f, taken, p, time, stream, number)
+        if may(
+            t, m, f, b, numbers, codes, new,
+            t[gate + G_ACTIONS], t[gate + G_ACTIONS_END], t[gate + G_CODE], t[gate + G_CODE_END],
+        ):  # fmt: skip
+            m[new + GATE] = gate
+            m[new + NODE] = node
+            m[node + USES] += 1
+            m[new + FIRST] = first
+            m[new + BARRED] = 0
+            place(t, m, new, numbers, codes)
+        else:
+            forget(m, new)
+    forget(m, taken)
+    release(m, node)
+
+
+@part
+def apply(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int
+) -> None:
+    # What leaves a heap does so before anything comes in: it is counted, not named.
+    for i in range(m[DECIDED]):
+        at = m[DECISIONS] + i * DECISION_SIZE
+        if m[at + 1] == POP:
+            for _ in range(m[at + 2]):
+                pop(t, m, m[at], numbers)
+    for i in range(m[DECIDED]):
+        at = m[DECISIONS] + i * DECISION_SIZE
+        w, c, row = m[at], m[at + 1], m[at + 2]
+        if c > 0 and t[c + C_PARTS] < t[c + C_PARTS_END]:
+            _extend_all(t, m, f, b, numbers, codes, e, p, w, c, row)
+        elif c > 0:
+            _extend(t, m, f, b, numbers, codes, e, key, p, w, c, row)
+        elif c == FORGET:
+            for j in range(w, w + row):
+                forget(m, m[m[DECISIONS] + j * DECISION_SIZE])
+        elif c == BAR and t[m[w + GATE] + G_GATHERS] != 0:
+            stream = b[b[B_STREAM] + e]
+            if row == 1:
+                stream = _NO_STREAM
+            elif (m[w + BARRED] >> stream) & 1 == 0:
+                m[w + t[BARS] + stream] = b[b[B_NUMBER] + e]
+            m[w + BAR_TIME] = b[b[B_TIME] + e]
+            m[w + BARRED] |= 1 << stream
+        elif c == DROP or (c == BAR and t[SINGLE] != 0):
+            remove(m, w)
+        elif c == BAR:
+            m[w + BAR_TIME] = b[b[B_TIME] + e]
+            m[w + BARRED] |= 1 << b[b[B_STREAM] + e]

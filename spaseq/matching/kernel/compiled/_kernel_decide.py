@@ -1,0 +1,310 @@
+"""Decide: what an event does to each run that it concerns. No run is changed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spaseq._jit import inlined, part
+from spaseq.matching.conditions._kernel_values import (
+    B_AXIS,
+    B_NUMBER,
+    B_START,
+    B_STREAM,
+    B_TIME,
+    LIMIT,
+    N_GPMS,
+    START,
+    STRING,
+    TRUE,
+    WOKEN,
+    WONDERS,
+    Codes,
+    Floats,
+    Ints,
+)
+from spaseq.matching.conditions._kernel_values import NODE as IS_NODE
+from spaseq.matching.kernel.compiled._kernel_gather import gather
+from spaseq.matching.kernel.compiled._kernel_judge import belongs, judge
+from spaseq.matching.kernel.compiled._kernel_layout import (
+    BAR,
+    C_GPM,
+    C_KEYS,
+    C_PARTS,
+    C_PARTS_END,
+    C_PLACE,
+    C_RIVAL,
+    C_SIZE,
+    DECISION_SIZE,
+    DROP,
+    FORGET,
+    G_CANDIDATES,
+    G_CANDIDATES_END,
+    G_CLOSED,
+    G_COLUMN,
+    G_GATHERS,
+    G_KEYS,
+    G_KEYS_END,
+    G_NUMBER,
+    G_OPERATOR,
+    G_SIGN,
+    GATE_SIZE,
+    J_GPM,
+    J_KEYS,
+    J_SIZE,
+    P_GATES,
+    P_GATES_END,
+    POP,
+    SKIP,
+    STRICT,
+    row_of,
+    value,
+)
+from spaseq.matching.kernel.compiled._kernel_memory import (
+    ASKED,
+    BARRED,
+    CHILD,
+    DECIDED,
+    DECISIONS,
+    FIRST,
+    GATE,
+    GATES_SEEN,
+    HEAD,
+    KINDS,
+    LINK,
+    MOST_DECISIONS,
+    NUMBER,
+    PARTITION,
+    ROOT,
+    SEEN,
+    SERIAL,
+    STREAM,
+    TIME,
+    WAITS,
+    find_bucket,
+)
+from spaseq.matching.kernel.compiled._kernel_places import (
+    bound,
+    dissolve,
+    is_orderly,
+    is_over,
+)
+
+
+@inlined
+def note(m: Ints, w: int, c: int, row: int) -> None:
+    """Writes a decision down; what does not fit is only counted."""
+    count = m[DECIDED]
+    if count < m[MOST_DECISIONS]:
+        at = m[DECISIONS] + count * DECISION_SIZE
+        m[at] = w
+        m[at + 1] = c
+        m[at + 2] = row
+    m[DECIDED] = count + 1
+
+
+@part
+def _gather(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int, w: int, c: int
+) -> int:
+    """See ``gather``; 0 also if the event serves no part."""
+    for j in range(t[c + C_PARTS], t[c + C_PARTS_END], J_SIZE):
+        g = t[j + J_GPM]
+        if row_of(b, g, e) < row_of(b, g, e + 1):
+            return int(gather(t, m, f, numbers, codes, b[B_START] + e, b[b[B_TIME] + e], p, w, c))
+    return 0
+
+
+@part
+def _show_gathering(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
+) -> None:
+    """The same at a gate where several events may be gathered."""
+    gate = m[w + GATE]
+    barred = (m[w + BARRED] >> b[b[B_STREAM] + e]) & 1
+    bars = 2 if t[gate + G_OPERATOR] == STRICT else 0
+    for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+        if t[c + C_PARTS] < t[c + C_PARTS_END]:
+            found = _gather(t, m, f, b, numbers, codes, e, m[w + PARTITION], w, c)
+            if t[c + C_RIVAL] != 0:
+                bars = max(bars, found)
+            continue
+        g = t[c + C_GPM]
+        if barred or row_of(b, g, e) == row_of(b, g, e + 1):
+            continue
+        verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
+        if verdict == TRUE:
+            if t[c + C_PLACE] != 0:
+                note(m, w, c, row)
+            if t[c + C_RIVAL] != 0:
+                bars = 2
+    if bars > 0:
+        note(m, w, BAR, bars)
+
+
+@part
+def _show(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
+) -> None:
+    """What the event does to one wait."""
+    time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
+    if is_over(m, w, t[LIMIT], b[b[B_AXIS] + e], time):
+        note(m, w, DROP, 0)
+        return
+    if time == m[w + TIME] and not (stream == m[w + STREAM] and b[b[B_NUMBER] + e] > m[w + NUMBER]):
+        return
+    gate = m[w + GATE]
+    if t[gate + G_GATHERS] != 0:
+        _show_gathering(t, m, f, b, numbers, codes, e, key, w)
+        return
+    if (m[w + BARRED] >> stream) & 1:
+        return
+    bars = t[gate + G_OPERATOR] == STRICT
+    for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+        g = t[c + C_GPM]
+        if row_of(b, g, e) == row_of(b, g, e + 1):
+            continue
+        verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
+        if verdict == TRUE:
+            if t[c + C_PLACE] != 0:
+                note(m, w, c, row)
+            if t[c + C_RIVAL] != 0:
+                bars = True
+    if bars:
+        note(m, w, BAR, 0)
+
+
+@part
+def _is_of_bucket(t: Ints, m: Ints, b: Ints, bucket: int, gate: int, r: int) -> bool:
+    """Whether a row has the join key of a bucket at a gate with one candidate."""
+    at = t[t[gate + G_CANDIDATES] + C_KEYS]
+    for j in range(t[gate + G_KEYS_END] - t[gate + G_KEYS]):
+        if value(b, t[at + j], r) != m[bucket + 2 + j]:
+            return False
+    return True
+
+
+@part
+def _visit_heap(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, bucket: int
+) -> None:
+    """The waits of a heap whose bound the event passes; if that is not plain, the heap becomes a list."""
+    root = m[bucket + ROOT]
+    gate = m[root + GATE]
+    c = t[gate + G_CANDIDATES]
+    g = t[c + C_GPM]
+    most = -np.inf
+    for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+        if not belongs(t, m, b, g, r, key) or not _is_of_bucket(t, m, b, bucket, gate, r):
+            continue
+        identifier = value(b, t[gate + G_COLUMN], r)
+        if identifier == 0 or codes[identifier] == IS_NODE or codes[identifier] == STRING:
+            continue  # comparing it with a number is an error
+        if not is_orderly(codes[identifier]):
+            dissolve(m, bucket)
+            return
+        most = max(most, t[gate + G_SIGN] * numbers[identifier])
+    closed = t[gate + G_CLOSED] != 0
+    x = bound(t, m, root, numbers)
+    if not (x < most or (closed and x == most)):
+        return
+    begin = m[DECIDED]
+    note(m, root, c, -1)
+    i = begin
+    while i < m[DECIDED] and i < m[MOST_DECISIONS]:
+        at = m[DECISIONS] + i * DECISION_SIZE
+        w = m[at]
+        child = m[w + CHILD]
+        while child != 0:
+            x = bound(t, m, child, numbers)
+            if x < most or (closed and x == most):
+                note(m, child, c, -1)
+            child = m[child + LINK]
+        if b[b[B_AXIS] + e] - m[w + FIRST] > t[LIMIT]:
+            m[at + 1] = SKIP
+        else:
+            m[at + 2] = judge(t, m, f, b, numbers, codes, e, key, w, c)[1]
+        i += 1
+    note(m, bucket, POP, i - begin)
+    note(m, begin, FORGET, i - begin)
+
+
+@part
+def _visit(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, bucket: int
+) -> None:
+    """The waits of a bucket, once per event."""
+    if bucket == 0 or m[bucket + SEEN] == m[SERIAL]:
+        return
+    m[bucket + SEEN] = m[SERIAL]
+    if m[bucket + ROOT] != 0:
+        _visit_heap(t, m, f, b, numbers, codes, e, key, bucket)
+    w = m[bucket + HEAD]
+    while w != 0:
+        _show(t, m, f, b, numbers, codes, e, key, w)
+        w = m[w + LINK]
+
+
+@part
+def _visit_keys(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int, gate: int,
+    g: int, at: int,
+) -> None:  # fmt: skip
+    """The waits at a gate that have the key of a GPM's rows, whose columns stand at ``at``."""
+    size = t[gate + G_KEYS_END] - t[gate + G_KEYS]
+    for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+        if not belongs(t, m, b, g, r, key):
+            continue
+        k0 = value(b, t[at], r)
+        k1 = value(b, t[at + 1], r) if size > 1 else 0
+        k2 = value(b, t[at + 2], r) if size > 2 else 0
+        k3 = value(b, t[at + 3], r) if size > 3 else 0
+        _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, k0, k1, k2, k3, False))
+
+
+@part
+def _visit_gate(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int, gate: int
+) -> None:
+    """The waits at a gate that the event may concern."""
+    size = t[gate + G_KEYS_END] - t[gate + G_KEYS]
+    if size == 0:
+        _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, 0, 0, 0, 0, False))
+        return
+    for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+        if t[c + C_PARTS] == t[c + C_PARTS_END]:
+            _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, t[c + C_GPM], t[c + C_KEYS])
+        for j in range(t[c + C_PARTS], t[c + C_PARTS_END], J_SIZE):
+            _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, t[j + J_GPM], t[j + J_KEYS])
+    _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, -1, -1, -1, -1, False))
+
+
+@part
+def decide(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int
+) -> None:
+    m[DECIDED] = 0
+    m[ASKED] = 0
+    m[m[KINDS] + WONDERS] = 0
+    m[SERIAL] += 1
+    for gate in range(t[t[START] + P_GATES], t[t[START] + P_GATES_END], GATE_SIZE):
+        for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+            g = t[c + C_GPM]
+            if t[c + C_PARTS] < t[c + C_PARTS_END]:
+                _gather(t, m, f, b, numbers, codes, e, p, m[WAITS], c)
+            elif row_of(b, g, e) < row_of(b, g, e + 1):
+                verdict, row = judge(t, m, f, b, numbers, codes, e, key, m[WAITS], c)
+                if verdict == TRUE:
+                    note(m, m[WAITS], c, row)
+    w = m[p]
+    while w != 0:
+        _show(t, m, f, b, numbers, codes, e, key, w)
+        w = m[w + LINK]
+    for g in range(t[N_GPMS]):
+        if row_of(b, g, e) == row_of(b, g, e + 1):
+            continue
+        for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
+            gate = t[i]
+            seen = m[GATES_SEEN] + t[gate + G_NUMBER]
+            if m[seen] != m[SERIAL]:
+                m[seen] = m[SERIAL]
+                _visit_gate(t, m, f, b, numbers, codes, e, key, p, gate)

@@ -1,0 +1,266 @@
+"""Negations: the gaps of runs, the rows they look back at, and whether something forbidden is among these.
+
+A gap opens after some event (or when the window begins), and closes before the first event of the element
+that owns it. When that element is complete, nothing in the gap may be relevant for what is forbidden, in the
+context of the run then. So rows are kept as *entries*, in chains by partition and key, newest first, and a
+run looks back as far as its gap goes. What the tables cannot tell makes the run ``UNSURE``: it goes on, and
+if it becomes a match, that is asked exactly.
+"""
+
+from __future__ import annotations
+
+from spaseq._jit import inlined, part
+from spaseq.matching.conditions._kernel_values import (
+    B_AXIS,
+    B_NUMBER,
+    B_START,
+    B_STREAM,
+    B_TIME,
+    CHAINS,
+    CHAINS_END,
+    FALSE,
+    GAPS,
+    LIMIT,
+    N_GAPS,
+    SLOTS,
+    TRUE,
+    UNKNOWN,
+    Codes,
+    Floats,
+    Ints,
+)
+from spaseq.matching.kernel.compiled._kernel_judge import belongs, judge_row
+from spaseq.matching.kernel.compiled._kernel_layout import (
+    AFTER_NUMBER,
+    AFTER_STREAM,
+    AFTER_TIME,
+    AWAIT,
+    BEFORE_NUMBER,
+    BEFORE_STREAM,
+    BEFORE_TIME,
+    FIRST_GAP,
+    FORBID,
+    FORBIDDEN_SIZE,
+    GAP_FORBIDDEN,
+    GAP_OWNER,
+    GAP_SIZE,
+    H_CHAIN,
+    H_EVERY,
+    H_KEYS,
+    H_KEYS_END,
+    H_SIZE,
+    H_SURE,
+    H_UNIT,
+    LED,
+    NEVER,
+    NOWHERE,
+    Q_COLUMNS,
+    Q_COLUMNS_END,
+    Q_GPM,
+    Q_KEYS,
+    Q_KEYS_END,
+    Q_SIZE,
+    UNSURE,
+    row_of,
+    value,
+)
+from spaseq.matching.kernel.compiled._kernel_memory import (
+    E_AXIS,
+    E_CHAIN,
+    E_LINK,
+    E_NUMBER,
+    E_PARTITION,
+    E_POSITION,
+    E_ROW,
+    E_STREAM,
+    E_TIME,
+    E_VALUES,
+    ENTRY_WIDTH,
+    FIRST,
+    HEAD,
+    LIVE_ENTRIES,
+    NEXT_ENTRY,
+    NOW,
+    NUMBER,
+    PARTITION,
+    STREAM,
+    TIME,
+    find_bucket,
+    move_partition,
+)
+
+# --- what is remembered ---------------------------------------------------------------------------
+
+
+@part
+def wanted(t: Ints, b: Ints, e: int) -> int:
+    """How many entries an event needs at most."""
+    count = 0
+    for chain in range(t[CHAINS], t[CHAINS_END], Q_SIZE):
+        g = t[chain + Q_GPM]
+        count += row_of(b, g, e + 1) - row_of(b, g, e)
+    return count
+
+
+@part
+def _enter(t: Ints, m: Ints, x: int, p: int) -> None:
+    """Puts an entry in front of its chain."""
+    m[x + E_PARTITION] = p
+    chain = m[x + E_CHAIN]
+    at = t[chain + Q_KEYS]
+    size = t[chain + Q_KEYS_END] - at
+    k0 = value(m, t[at], x) if size > 0 else 0
+    k1 = value(m, t[at + 1], x) if size > 1 else 0
+    k2 = value(m, t[at + 2], x) if size > 2 else 0
+    k3 = value(m, t[at + 3], x) if size > 3 else 0
+    bucket = find_bucket(m, chain, p, k0, k1, k2, k3, True)
+    m[x + E_LINK] = m[bucket + HEAD]
+    m[bucket + HEAD] = x
+
+
+@inlined
+def _new_entry(m: Ints) -> int:
+    x = m[NEXT_ENTRY]
+    m[NEXT_ENTRY] += m[ENTRY_WIDTH]
+    m[LIVE_ENTRIES] += 1
+    return int(x)
+
+
+@part
+def remember(t: Ints, m: Ints, b: Ints, e: int, key: int, p: int) -> None:
+    """Enters the rows of an event in the chains of a partition."""
+    for chain in range(t[CHAINS], t[CHAINS_END], Q_SIZE):
+        g = t[chain + Q_GPM]
+        for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+            if not belongs(t, m, b, g, r, key):
+                continue
+            x = _new_entry(m)
+            m[x + E_CHAIN] = chain
+            m[x + E_TIME] = b[b[B_TIME] + e]
+            m[x + E_STREAM] = b[b[B_STREAM] + e]
+            m[x + E_NUMBER] = b[b[B_NUMBER] + e]
+            m[x + E_AXIS] = b[b[B_AXIS] + e]
+            m[x + E_POSITION] = b[B_START] + e
+            m[x + E_ROW] = r
+            start = t[chain + Q_COLUMNS]
+            for j in range(t[chain + Q_COLUMNS_END] - start):
+                m[x + E_VALUES + j] = value(b, t[start + j], r)
+            _enter(t, m, x, p)
+
+
+@part
+def move_entry(t: Ints, old: Ints, x: int, new: Ints) -> None:
+    """Copies an entry into another memory."""
+    to = _new_entry(new)
+    for j in range(old[ENTRY_WIDTH]):
+        new[to + j] = old[x + j]
+    _enter(t, new, to, move_partition(t, old, old[x + E_PARTITION], new))
+
+
+# --- gaps -----------------------------------------------------------------------------------------
+
+
+@inlined
+def _precedes(time: int, stream: int, number: int, later: int, other: int, limit: int) -> bool:
+    return time < later or (time == later and stream == other and number < limit)
+
+
+@part
+def begin(t: Ints, m: Ints, w: int, time: int, stream: int, number: int) -> None:
+    """A run takes its next event: that closes the gaps whose owner begins with it."""
+    start = w + t[GAPS] + FIRST_GAP
+    for gap in range(start, start + t[N_GAPS] * GAP_SIZE, GAP_SIZE):
+        if m[gap + GAP_FORBIDDEN] != 0 and m[gap + GAP_OWNER] != 0 and m[gap + BEFORE_STREAM] == NOWHERE:
+            m[gap + BEFORE_TIME] = time
+            m[gap + BEFORE_STREAM] = stream
+            m[gap + BEFORE_NUMBER] = number
+
+
+@part
+def look_back(
+    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, gap: int, view: int, end: bool
+) -> tuple[int, int]:
+    """Whether something forbidden is in a gap; since the window began: the latest place on its axis.
+
+    ``end``: the gap lasts to the end of the window.
+    """
+    forbidden = m[gap + GAP_FORBIDDEN] + view * FORBIDDEN_SIZE
+    leads = m[gap + AFTER_STREAM] == NOWHERE
+    oldest = m[NOW] - t[LIMIT]
+    unknown, latest = False, NEVER
+    for check in range(t[forbidden], t[forbidden + 1], H_SIZE):
+        at = t[check + H_KEYS]
+        size = t[check + H_KEYS_END] - at
+        slots = w + SLOTS
+        k0 = m[slots + t[at]] if size > 0 else 0
+        k1 = m[slots + t[at + 1]] if size > 1 else 0
+        k2 = m[slots + t[at + 2]] if size > 2 else 0
+        k3 = m[slots + t[at + 3]] if size > 3 else 0
+        chain = t[check + H_CHAIN]
+        if (
+            (size > 0 and k0 <= 0)
+            or (size > 1 and k1 <= 0)
+            or (size > 2 and k2 <= 0)
+            or (size > 3 and k3 <= 0)
+        ):
+            k0, k1, k2, k3 = 0, 0, 0, 0
+            chain = t[check + H_EVERY]
+        bucket = find_bucket(m, chain, m[w + PARTITION], k0, k1, k2, k3, False)
+        x = m[bucket + HEAD] if bucket != 0 else 0
+        while x != 0:
+            time, stream, number = m[x + E_TIME], m[x + E_STREAM], m[x + E_NUMBER]
+            if (leads and m[x + E_AXIS] < oldest) or (not leads and time < m[gap + AFTER_TIME]):
+                break
+            inside = leads or _precedes(
+                m[gap + AFTER_TIME], m[gap + AFTER_STREAM], m[gap + AFTER_NUMBER], time, stream, number
+            )
+            if end:
+                inside = inside and m[x + E_AXIS] <= m[w + FIRST] + t[LIMIT]
+            else:
+                inside = inside and _precedes(
+                    time, stream, number, m[gap + BEFORE_TIME], m[gap + BEFORE_STREAM], m[gap + BEFORE_NUMBER]
+                )
+            if inside:
+                verdict = judge_row(t, m, f, m, numbers, codes, w, t[check + H_UNIT], x)
+                if verdict == TRUE and t[check + H_SURE] != 0:
+                    if not leads:
+                        return TRUE, NEVER
+                    latest = max(latest, m[x + E_AXIS])
+                    break
+                if verdict > FALSE:
+                    unknown = True
+            x = m[x + E_LINK]
+    return (UNKNOWN if unknown else FALSE), latest
+
+
+@part
+def gap_action(
+    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, action: int, about: int, number: int
+) -> bool:
+    """An action of negations on a wait; False if something forbidden has surely happened."""
+    knows = w + t[GAPS]
+    for gap in range(knows + FIRST_GAP, knows + FIRST_GAP + t[N_GAPS] * GAP_SIZE, GAP_SIZE):
+        forbidden = m[gap + GAP_FORBIDDEN]
+        if action == FORBID:
+            if forbidden == 0:
+                m[gap + GAP_FORBIDDEN] = about
+                m[gap + GAP_OWNER] = 0
+                m[gap + AFTER_TIME] = m[w + TIME]
+                m[gap + AFTER_STREAM] = m[w + STREAM]
+                m[gap + AFTER_NUMBER] = m[w + NUMBER]
+                m[gap + BEFORE_STREAM] = NOWHERE
+                return True
+        elif forbidden == 0:
+            continue
+        elif action == AWAIT:
+            if m[gap + GAP_OWNER] == 0:
+                m[gap + GAP_OWNER] = number
+        elif m[gap + GAP_OWNER] == number:
+            verdict, latest = look_back(t, m, f, numbers, codes, w, gap, about, False)
+            if verdict == UNKNOWN:
+                m[knows + UNSURE] = 1
+            if verdict == TRUE:
+                return False
+            m[knows + LED] = max(m[knows + LED], latest)
+            m[gap + GAP_FORBIDDEN] = 0
+    return True

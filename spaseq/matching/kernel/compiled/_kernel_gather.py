@@ -1,0 +1,280 @@
+"""``X & Y``: candidates that gather events of one time, one for each part; one event may serve several.
+
+The rows of the parts' GPMs are entries, so the events of the time are found in their chains. A combination of
+events is tried on a copy of the run: row by row, each part is judged and binds its slots.
+"""
+
+from __future__ import annotations
+
+from spaseq._jit import inlined, part
+from spaseq.matching.conditions._kernel_machine import holds
+from spaseq.matching.conditions._kernel_values import (
+    BARS,
+    FALSE,
+    LIMIT,
+    MANY,
+    SLOTS,
+    TRUE,
+    UNKNOWN,
+    Codes,
+    Floats,
+    Ints,
+)
+from spaseq.matching.kernel.compiled._kernel_judge import judge_row
+from spaseq.matching.kernel.compiled._kernel_layout import (
+    C_CODE,
+    C_CODE_END,
+    C_NUMBER,
+    C_PARTS,
+    C_PARTS_END,
+    C_PLACE,
+    DECISION_SIZE,
+    GATHERED_SIZE,
+    J_CHAIN,
+    J_SIZE,
+    J_UNIT,
+    PART_LIMIT,
+    QUESTION_SIZE,
+    SEVERAL,
+    U_BINDS,
+    U_BINDS_END,
+    value,
+)
+from spaseq.matching.kernel.compiled._kernel_memory import (
+    ANSWERED,
+    ANSWERS,
+    ASKED,
+    BARRED,
+    DECIDED,
+    DECISIONS,
+    DROPPED,
+    E_AXIS,
+    E_LINK,
+    E_NUMBER,
+    E_POSITION,
+    E_STREAM,
+    E_TIME,
+    GATHERED,
+    HEAD,
+    KINDS,
+    MOST_DECISIONS,
+    NODE,
+    NOW,
+    NUMBER,
+    QUESTIONS,
+    STREAM,
+    SUMS,
+    TIME,
+    TRIAL,
+    TRIED,
+    WIDTH,
+    find_bucket,
+)
+
+
+@part
+def _reach(m: Ints, w: int, x: int, time: int) -> int:
+    """From an entry back, the first of this time that comes after a run; 0 if there is none."""
+    while x != 0 and m[x + E_TIME] == time:
+        follows = m[w + TIME] != time or (
+            m[x + E_STREAM] == m[w + STREAM] and m[x + E_NUMBER] > m[w + NUMBER]
+        )
+        if m[w + NODE] == 0 or follows:
+            return x
+        x = m[x + E_LINK]
+    return 0
+
+
+@part
+def _next_event(m: Ints, w: int, x: int, time: int) -> int:
+    position = m[x + E_POSITION]
+    while x != 0 and m[x + E_POSITION] == position:
+        x = m[x + E_LINK]
+    return _reach(m, w, x, time)
+
+
+@inlined
+def _next_row(m: Ints, y: int) -> int:
+    """The next row of the same event."""
+    link = m[y + E_LINK]
+    return link if link != 0 and m[link + E_POSITION] == m[y + E_POSITION] else 0
+
+
+@part
+def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: int) -> int:
+    """Whether rows, one for each part, join with a run and each other, and the conditions hold."""
+    trial, rows = m[TRIAL], m[TRIED] + PART_LIMIT
+    for j in range(SLOTS, m[WIDTH]):
+        m[trial + j] = m[w + j]
+    for j in range(int(f[0])):
+        f[m[trial + SUMS] + j] = f[m[w + SUMS] + j]
+    unknown = False
+    for i in range((t[c + C_PARTS_END] - t[c + C_PARTS]) // J_SIZE):
+        unit, y = t[t[c + C_PARTS] + i * J_SIZE + J_UNIT], m[rows + i]
+        # A part knows nothing of its siblings, but that it must join with them.
+        verdict = judge_row(t, m, f, m, numbers, codes, w, unit, y)
+        if verdict <= FALSE:
+            return FALSE
+        if verdict == UNKNOWN:
+            unknown = True
+        for j in range(t[unit + U_BINDS], t[unit + U_BINDS_END], 2):
+            identifier, slot = value(m, t[j + 1], y), trial + SLOTS + t[j]
+            if identifier == 0:
+                continue
+            if m[slot] == MANY:
+                unknown = True
+            elif m[slot] != 0 and m[slot] != identifier:
+                return FALSE
+            m[slot] = identifier
+    if t[c + C_CODE] < t[c + C_CODE_END]:
+        verdict = holds(
+            t, t[c + C_CODE], t[c + C_CODE_END], m, m[KINDS], f, trial, m[trial + SUMS], m, 0, numbers, codes
+        )
+        if verdict != TRUE:
+            return max(verdict, FALSE)
+    return UNKNOWN if unknown else TRUE
+
+
+@part
+def _judge_events(
+    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: int, into: int
+) -> int:
+    """Whether events, one for each part, are a match of a candidate; ``into`` takes what was gathered."""
+    size = (t[c + C_PARTS_END] - t[c + C_PARTS]) // J_SIZE
+    events, rows = m[TRIED], m[TRIED] + PART_LIMIT
+    for i in range(size):
+        m[rows + i] = m[events + i]
+        m[into + 1 + i] = m[events + i]
+    true, unknown = 0, 0
+    while true + unknown < 2 or true == 0:
+        verdict = _try(t, m, f, numbers, codes, w, c)
+        if verdict != FALSE:
+            if verdict == TRUE:
+                true += 1
+            else:
+                unknown += 1
+            if true + unknown == 1:
+                for i in range(size):
+                    m[into + 1 + i] = m[rows + i]
+        i = 0
+        while i < size:
+            m[rows + i] = _next_row(m, m[rows + i])
+            if m[rows + i] != 0:
+                break
+            m[rows + i] = m[events + i]
+            i += 1
+        if i == size:
+            break
+    m[into] = 1 if true + unknown > 1 else 0
+    if m[into] != 0:
+        for i in range(size):
+            m[into + 1 + i] = m[events + i]
+    if true > 0:
+        return TRUE
+    if unknown == 0:
+        return FALSE
+    asked = m[ASKED]
+    m[ASKED] = asked + 1
+    if asked < m[ANSWERED]:
+        return int(m[m[ANSWERS] + asked])
+    if asked < m[MOST_DECISIONS]:
+        at = m[QUESTIONS] + asked * QUESTION_SIZE
+        m[at] = w
+        m[at + 1] = t[c + C_NUMBER]
+        for i in range(size):
+            m[at + 2 + i] = m[m[events + i] + E_POSITION]
+    return UNKNOWN
+
+
+@part
+def _is_barred(t: Ints, m: Ints, w: int, size: int) -> bool:
+    """Whether something that must not be skipped precedes all the events tried."""
+    events = m[TRIED]
+    stream, least = m[m[events] + E_STREAM], m[m[events] + E_NUMBER]
+    for i in range(1, size):
+        if m[m[events + i] + E_STREAM] != stream:
+            return False
+        least = min(least, m[m[events + i] + E_NUMBER])
+    return bool((m[w + BARRED] >> stream) & 1 and least > m[w + t[BARS] + stream])
+
+
+@part
+def gather(
+    t: Ints,
+    m: Ints,
+    f: Floats,
+    numbers: Floats,
+    codes: Codes,
+    position: int,
+    time: int,
+    p: int,
+    w: int,
+    c: int,
+) -> int:
+    """Notes the combinations with an event that a run can take; how the relevant ones bar others.
+
+    0: there are none; 1: they are all of several streams; 2: some are of one stream.
+    """
+    size = (t[c + C_PARTS_END] - t[c + C_PARTS]) // J_SIZE
+    events = m[TRIED]
+    heads = events + 2 * PART_LIMIT
+    bars = 0
+    for i in range(size):
+        chain = t[t[c + C_PARTS] + i * J_SIZE + J_CHAIN]
+        bucket = find_bucket(m, chain, p, 0, 0, 0, 0, False)
+        if bucket == 0:
+            return 0
+        head = m[bucket + HEAD]
+        m[heads + i] = _reach(m, w, head, time)
+        if m[heads + i] == 0:
+            return 0
+        m[events + i] = m[heads + i]
+    while True:
+        has_it, first, stream = False, m[NOW], m[m[events] + E_STREAM]
+        oldest = position
+        for i in range(size):
+            x = m[events + i]
+            has_it = has_it or m[x + E_POSITION] == position
+            first = min(first, m[x + E_AXIS])
+            oldest = min(oldest, m[x + E_POSITION])
+            if m[x + E_STREAM] != stream:
+                stream = SEVERAL
+        begins = m[NOW] - first <= t[LIMIT] and oldest > m[p + DROPPED]
+        if has_it and (m[w + NODE] != 0 or begins):
+            into = m[GATHERED] + min(m[DECIDED], m[MOST_DECISIONS]) * GATHERED_SIZE
+            if _judge_events(t, m, f, numbers, codes, w, c, into) == TRUE:
+                bars = max(bars, 1 if stream == SEVERAL else 2)
+                if t[c + C_PLACE] != 0 and not _is_barred(t, m, w, size):
+                    if m[DECIDED] < m[MOST_DECISIONS]:
+                        at = m[DECISIONS] + m[DECIDED] * DECISION_SIZE
+                        m[at] = w
+                        m[at + 1] = c
+                        m[at + 2] = into
+                    m[DECIDED] += 1
+        i = 0
+        while i < size:
+            m[events + i] = _next_event(m, w, m[events + i], time)
+            if m[events + i] != 0:
+                break
+            m[events + i] = m[heads + i]
+            i += 1
+        if i == size:
+            return bars
+
+
+@part
+def bind_entries(t: Ints, m: Ints, w: int, unit: int, x: int, several: bool) -> None:
+    """The slots take what a row binds, or what all rows of its event agree on."""
+    for i in range(t[unit + U_BINDS], t[unit + U_BINDS_END], 2):
+        slot, column = w + SLOTS + t[i], t[i + 1]
+        identifier = value(m, column, x)
+        if several and m[slot] > 0:
+            continue
+        if several:
+            y = _next_row(m, x)
+            while y != 0:
+                if value(m, column, y) != identifier:
+                    identifier = MANY
+                y = _next_row(m, y)
+        if identifier != 0:
+            m[slot] = identifier

@@ -1,0 +1,112 @@
+"""Whether an event is relevant for a run: the rows of the event, one by one, against the run's slots."""
+
+from __future__ import annotations
+
+from spaseq._jit import inlined, part
+from spaseq.matching.conditions._kernel_machine import holds
+from spaseq.matching.conditions._kernel_values import (
+    FALSE,
+    MANY,
+    N_KEYS,
+    PARTITION_COLUMNS,
+    SLOTS,
+    TRUE,
+    UNKNOWN,
+    Codes,
+    Floats,
+    Ints,
+)
+from spaseq.matching.kernel.compiled._kernel_layout import (
+    C_GPM,
+    C_NUMBER,
+    C_UNIT,
+    QUESTION_SIZE,
+    U_BINDS,
+    U_BINDS_END,
+    U_CODE,
+    U_CODE_END,
+    row_of,
+    value,
+)
+from spaseq.matching.kernel.compiled._kernel_memory import (
+    ANSWERED,
+    ANSWERS,
+    ASKED,
+    KINDS,
+    MOST_DECISIONS,
+    QUESTIONS,
+    SUMS,
+)
+
+
+@part
+def _is_of_key(t: Ints, m: Ints, b: Ints, g: int, r: int, key: int) -> bool:
+    size = t[N_KEYS]
+    for j in range(size):
+        column = t[t[PARTITION_COLUMNS] + g * size + j]
+        if column >= 0:
+            identifier = value(b, column, r)
+            if identifier != 0 and identifier != m[key + j]:
+                return False
+    return True
+
+
+@inlined
+def belongs(t: Ints, m: Ints, b: Ints, g: int, r: int, key: int) -> bool:
+    """Whether a row is of the partition's key; ``key`` 0: all rows of the event are."""
+    return key == 0 or _is_of_key(t, m, b, g, r, key)
+
+
+@part
+def judge_row(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, w: int, unit: int, r: int
+) -> int:
+    """Whether a row joins with a run and the conditions hold."""
+    unknown = False
+    for i in range(t[unit + U_BINDS], t[unit + U_BINDS_END], 2):
+        known = m[w + SLOTS + t[i]]
+        if known != 0:
+            identifier = value(b, t[i + 1], r)
+            if identifier != 0 and identifier != known:
+                if known != MANY:
+                    return FALSE
+                unknown = True
+    start, end = t[unit + U_CODE], t[unit + U_CODE_END]
+    if start < end:
+        verdict = holds(t, start, end, m, m[KINDS], f, w, m[w + SUMS], b, r, numbers, codes)
+        if verdict != TRUE:
+            return verdict
+    return UNKNOWN if unknown else TRUE
+
+
+@part
+def judge(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int, c: int
+) -> tuple[int, int]:
+    """Whether the event is relevant for a candidate of a wait; the one row that is, or -1 if several."""
+    unit, g = t[c + C_UNIT], t[c + C_GPM]
+    true, unknown, row = 0, 0, -1
+    for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
+        if not belongs(t, m, b, g, r, key):
+            continue
+        verdict = judge_row(t, m, f, b, numbers, codes, w, unit, r)
+        if verdict == TRUE:
+            true += 1
+            row = r
+        elif verdict == UNKNOWN:
+            unknown += 1
+            row = r
+    if true + unknown > 1:
+        row = -1
+    if true > 0:
+        return TRUE, row
+    if unknown == 0:
+        return FALSE, -1
+    asked = m[ASKED]
+    m[ASKED] = asked + 1
+    if asked < m[ANSWERED]:
+        return m[m[ANSWERS] + asked], row
+    if asked < m[MOST_DECISIONS]:
+        m[m[QUESTIONS] + asked * QUESTION_SIZE] = w
+        m[m[QUESTIONS] + asked * QUESTION_SIZE + 1] = t[c + C_NUMBER]
+    return UNKNOWN, -1

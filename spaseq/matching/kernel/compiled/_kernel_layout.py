@@ -1,0 +1,176 @@
+"""Columns of the tables, of what is decided and of what is found; how a batch is read.
+
+What the tables say is in ``tables``; where two columns are a start and an end, they enclose rows of another
+section.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import inlined
+from spaseq.matching.conditions._kernel_values import B_COLUMNS, B_ROWS, B_SIZE, Ints
+
+# What a call ends with.
+DONE: Final = 0
+ASK: Final = 1
+ROOM: Final = 2
+DECISIONS_FULL: Final = 3
+MORE_KEYS: Final = 4
+DRAIN: Final = 5
+CONSUME: Final = 6
+
+# Actions: kind, what about, and a bound or number.
+ENTER: Final = 0
+AGAIN: Final = 1
+LEAVE: Final = 2
+FORBID: Final = 3
+AWAIT: Final = 4
+DECIDE: Final = 5
+SINCE: Final = 6
+UNTIL: Final = 7
+ACTION_SIZE: Final = 3
+
+# Columns of gates in the tables.
+G_OPERATOR: Final = 0
+G_CANDIDATES: Final = 1
+G_CANDIDATES_END: Final = 2
+G_ACTIONS: Final = 3
+G_ACTIONS_END: Final = 4
+G_CODE: Final = 5
+G_CODE_END: Final = 6
+G_KEYS: Final = 7
+G_KEYS_END: Final = 8
+G_SIGN: Final = 9
+G_SLOT: Final = 10
+G_COLUMN: Final = 11
+G_CLOSED: Final = 12
+G_NUMBER: Final = 13
+G_GATHERS: Final = 14  # some candidate gathers several events
+
+STRICT: Final = 0
+NEXT: Final = 1
+ANY: Final = 2
+
+# What a wait knows of negations, from GAPS on: the latest place on the window's axis of something that is
+# forbidden before the match, whether something is left to be asked exactly; then its gaps.
+LED: Final = 0
+UNSURE: Final = 1
+FIRST_GAP: Final = 2
+# Columns of gaps. A gap is open after and before events, of a time, stream (or SEVERAL) and number.
+GAP_FORBIDDEN: Final = 0  # 0: unused
+GAP_OWNER: Final = 1
+AFTER_TIME: Final = 2
+AFTER_STREAM: Final = 3  # NOWHERE: since the window began
+AFTER_NUMBER: Final = 4
+BEFORE_TIME: Final = 5
+BEFORE_STREAM: Final = 6  # NOWHERE: the owner has not begun
+BEFORE_NUMBER: Final = 7
+GAP_SIZE: Final = 8
+NOWHERE: Final = -2
+NEVER: Final = -(1 << 63)
+SEVERAL: Final = -1
+
+# Of a negation: where its checks begin and end, for each view (the Kleenes in progress when it is decided).
+FORBIDDEN_SIZE: Final = 2
+
+# Columns of checks.
+H_UNIT: Final = 0
+H_SURE: Final = 1
+H_CHAIN: Final = 2
+H_EVERY: Final = 3  # the chain of all rows, where the key is not known
+H_KEYS: Final = 4
+H_KEYS_END: Final = 5
+H_SIZE: Final = 6
+
+# Columns of chains: rows of a GPM by the values of a key.
+Q_GPM: Final = 0
+Q_KEYS: Final = 1
+Q_KEYS_END: Final = 2
+Q_COLUMNS: Final = 3
+Q_COLUMNS_END: Final = 4
+Q_SIZE: Final = 5
+
+# Columns of candidates.
+C_UNIT: Final = 0
+C_GPM: Final = 1
+C_PLACE: Final = 2  # 0: only a rival
+C_RIVAL: Final = 3
+C_NUMBER: Final = 4
+C_ACTIONS: Final = 5
+C_ACTIONS_END: Final = 6
+C_KEYS: Final = 7
+C_PARTS: Final = 8  # of one that gathers several events; its unit, GPM and key are those of the first
+C_PARTS_END: Final = 9
+C_CODE: Final = 10  # what all of them together must meet
+C_CODE_END: Final = 11
+C_SIZE: Final = 12
+
+# Columns of parts. There are at most so many in a candidate.
+J_UNIT: Final = 0
+J_GPM: Final = 1
+J_KEYS: Final = 2
+J_CHAIN: Final = 3
+J_SIZE: Final = 4
+PART_LIMIT: Final = 4
+
+# Columns of units.
+U_BINDS: Final = 0
+U_BINDS_END: Final = 1
+U_CODE: Final = 2
+U_CODE_END: Final = 3
+U_COUNTING: Final = 4
+
+# Columns of places, accepts, and Kleenes.
+P_ACCEPTS: Final = 0
+P_ACCEPTS_END: Final = 1
+P_GATES: Final = 2
+P_GATES_END: Final = 3
+P_SIZE: Final = 4
+X_ACTIONS: Final = 0
+X_ACTIONS_END: Final = 1
+X_CODE: Final = 2
+X_CODE_END: Final = 3
+X_NUMBER: Final = 4
+X_SIZE: Final = 5
+K_NUMBER: Final = 0
+K_OWN: Final = 1
+K_OWN_END: Final = 2
+K_AGGREGATES: Final = 3
+K_AGGREGATES_END: Final = 4
+GATE_SIZE: Final = 15
+
+DECISION_SIZE: Final = 3
+# Columns of what is found: its last event, partition, newest node, and accept; what is left to be asked. If
+# matches may wait: the event that delivers it, its partition's place in the order of delivery, if it waited.
+FOUND_EVENT: Final = 0
+FOUND_PARTITION: Final = 1
+FOUND_NODE: Final = 2
+FOUND_ACCEPT: Final = 3
+FOUND_UNSURE: Final = 4
+FOUND_TURN: Final = 5
+FOUND_RANK: Final = 6
+FOUND_WAITED: Final = 7
+FOUND_SIZE: Final = 8
+LAST_RANK: Final = (1 << 63) - 1
+QUESTION_SIZE: Final = 2 + PART_LIMIT
+# What is gathered: 1 if some of the events have several solutions, and an entry for each part.
+GATHERED_SIZE: Final = 1 + PART_LIMIT
+
+# What decisions say instead of a candidate.
+BAR: Final = 0
+DROP: Final = -1
+POP: Final = -2
+SKIP: Final = -3
+FORGET: Final = -4
+
+
+@inlined
+def row_of(b: Ints, g: int, e: int) -> int:
+    """Where the rows of GPM g in event e begin."""
+    return int(b[b[B_ROWS] + g * (b[B_SIZE] + 1) + e])
+
+
+@inlined
+def value(b: Ints, column: int, r: int) -> int:
+    return int(b[b[b[B_COLUMNS] + column] + r])

@@ -1,0 +1,296 @@
+"""The runs kernel's memory: one array of integers that holds all runs, and what is done to it.
+
+References are places in the array, 0 is none. It begins with counters and with where the sections are;
+then come
+
+- *waits*, runs in front of a gate: the columns below, then the term ids of the slots (variables that
+  conditions and joins read: 0 unbound, ``MANY`` if solutions differ), per Kleene the iterations begun and
+  those completed, and the aggregates of completed iterations. The first wait is the empty run.
+- *nodes*, the events of runs, as trees from the newest back; used by waits and by later nodes.
+- *buckets*, an open hash table: the waits at a gate of ``;`` or ``:`` by partition and join key, as a list or
+  (at a gate with one ordering filter) as a pairing heap. Waits at gates of ``,`` hang on their partition.
+  Also the chains of entries, by partition and key.
+- *entries*, rows that negations and ``&`` look back at: the columns below, then term ids. A header place says
+  where in an entry a column stands, as that of a batch does, so that entries are read like rows of a batch.
+- *partitions* and a hash table of them; scratch space.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import inlined, part
+from spaseq.matching.conditions._kernel_values import (
+    B_COLUMNS,
+    N_KEYS,
+    SLOTS,
+    Ints,
+)
+
+# Columns of waits. Of an unused one, the gate is 0 and LINK the next unused one.
+GATE: Final = 0
+PARTITION: Final = 1
+NODE: Final = 2
+FIRST: Final = 3  # of its first event, the place on the window's axis
+TIME: Final = 4
+STREAM: Final = 5
+NUMBER: Final = 6
+BAR_TIME: Final = 7
+BARRED: Final = 8  # streams, as bits, whose further events at BAR_TIME come too late
+LINK: Final = 9
+BACK: Final = 10
+BUCKET: Final = 11  # 0: hangs on its partition; IS_PARKED: a match, at an accept instead of a gate
+CHILD: Final = 12
+SUMS: Final = 13  # where its floats are
+assert SUMS < SLOTS
+
+IS_PARKED: Final = -1
+DUE: Final = BAR_TIME  # of a parked one, from where on the window's axis the end of its window counts
+
+# Columns of nodes. PREVIOUS links unused ones.
+POSITION: Final = 0
+PREVIOUS: Final = 1
+WAY: Final = 2
+USES: Final = 3
+DEPTH: Final = 4
+ROW: Final = 5  # of the event's solutions the one that joins; -1 if there are several
+NODE_SIZE: Final = 6
+
+# Columns of buckets: what they are of, then what they hold.
+KEY_LIMIT: Final = 4
+HEAD: Final = 2 + KEY_LIMIT
+ROOT: Final = HEAD + 1
+SEEN: Final = HEAD + 2
+BUCKET_SIZE: Final = HEAD + 3
+
+# The head of a partition's list, when it had its newest event, and the position up to which events begin no
+# run any more, come before its key.
+NEWEST: Final = 1
+DROPPED: Final = 2
+KEY: Final = 3
+
+# Counters.
+EVENT: Final = 0
+EVENT_KEY: Final = 1
+ANSWERED: Final = 2
+ASKED: Final = 3
+DECIDED: Final = 4
+FOUND_COUNT: Final = 5
+SERIAL: Final = 6
+OFFSETS: Final = B_COLUMNS
+NEXT_WAIT: Final = 8
+LIVE_WAITS: Final = 9
+MOST_WAITS: Final = 10
+FREE_NODE: Final = 11
+NEXT_NODE: Final = 12
+LIVE_NODES: Final = 13
+MOST_NODES: Final = 14
+LIVE_BUCKETS: Final = 15
+BUCKET_COUNT: Final = 16
+LIVE_PARTITIONS: Final = 17
+MOST_PARTITIONS: Final = 18
+TABLE_SIZE: Final = 19
+MOST_FOUND: Final = 20
+MOST_DECISIONS: Final = 21
+MOST_KEYS: Final = 22
+# Where sections begin.
+WAITS: Final = 23
+WIDTH: Final = 24
+NODES: Final = 25
+BUCKETS: Final = 26
+PARTITIONS: Final = 27
+TABLE: Final = 28
+FOUND: Final = 29
+DECISIONS: Final = 30
+QUESTIONS: Final = 31
+ANSWERS: Final = 32
+KEYS: Final = 33
+GATES_SEEN: Final = 34
+KINDS: Final = 35
+PARTITION_WIDTH: Final = 36
+FREE_WAIT: Final = 37
+NOW: Final = 38  # of the event, the place on the window's axis
+ENTRIES: Final = 39
+ENTRY_WIDTH: Final = 40
+NEXT_ENTRY: Final = 41
+MOST_ENTRIES: Final = 42
+LIVE_ENTRIES: Final = 43
+WANTED: Final = 44  # entries that the event needs
+PARKED: Final = 45  # a binary heap of the matches that wait for the end of a window
+PARKED_COUNT: Final = 46
+ENTERED: Final = 47  # whether the event's rows are among the entries
+GATHERED: Final = 48
+TRIED: Final = 49  # of what is being gathered: events, then rows
+TRIAL: Final = 50  # a wait to try it on
+LEARNT: Final = 51  # answers to questions, and questions: see ``_kernel_memo``
+ASKING: Final = 52
+HEADER: Final = 56
+
+# Columns of entries.
+E_LINK: Final = 0  # the one before it in its chain
+E_CHAIN: Final = 1
+E_PARTITION: Final = 2
+E_TIME: Final = 3
+E_STREAM: Final = 4
+E_NUMBER: Final = 5
+E_AXIS: Final = 6
+E_POSITION: Final = 7
+E_ROW: Final = 8
+E_VALUES: Final = 9
+
+
+_MULTIPLIER: Final = 0x2545F4914F6CDD1D
+
+
+@inlined
+def mix(code: int, value: int) -> int:
+    code = (code ^ value) * _MULTIPLIER
+    return code ^ (code >> 29)
+
+
+# --- partitions -----------------------------------------------------------------------------------
+
+
+@part
+def find_partition(m: Ints, size: int, key: int) -> int:
+    """The partition whose key of so many ids stands at ``key``, new if need be; 0 if there is no room."""
+    if size == 0:
+        return int(m[PARTITIONS])
+    code = 1
+    for j in range(size):
+        code = mix(code, m[key + j])
+    mask = m[TABLE_SIZE] - 1
+    at = code & mask
+    while m[m[TABLE] + at] != 0:
+        p = m[m[TABLE] + at]
+        same = True
+        for j in range(size):
+            if m[p + KEY + j] != m[key + j]:
+                same = False
+        if same:
+            return int(p)
+        at = (at + 1) & mask
+    if m[LIVE_PARTITIONS] >= m[MOST_PARTITIONS]:
+        return 0
+    p = m[PARTITIONS] + m[LIVE_PARTITIONS] * (KEY + size)
+    m[LIVE_PARTITIONS] += 1
+    m[m[TABLE] + at] = p
+    m[p] = 0
+    m[p + NEWEST] = 0
+    m[p + DROPPED] = -1
+    for j in range(size):
+        m[p + KEY + j] = m[key + j]
+    return int(p)
+
+
+# --- nodes and waits ------------------------------------------------------------------------------
+
+
+@part
+def new_wait(m: Ints) -> int:
+    m[LIVE_WAITS] += 1
+    w = m[FREE_WAIT]
+    if w != 0:
+        m[FREE_WAIT] = m[w + LINK]
+    else:
+        w = m[NEXT_WAIT]
+        m[NEXT_WAIT] += m[WIDTH]
+    m[w + NODE] = 0
+    return int(w)
+
+
+@part
+def new_node(m: Ints) -> int:
+    m[LIVE_NODES] += 1
+    node = m[FREE_NODE]
+    if node != 0:
+        m[FREE_NODE] = m[node + PREVIOUS]
+        return int(node)
+    node = m[NEXT_NODE]
+    m[NEXT_NODE] += NODE_SIZE
+    return int(node)
+
+
+@part
+def release(m: Ints, node: int) -> None:
+    """One use of a node less; nodes without uses are free."""
+    while node != 0:
+        m[node + USES] -= 1
+        if m[node + USES] > 0:
+            return
+        before = m[node + PREVIOUS]
+        m[node + PREVIOUS] = m[FREE_NODE]
+        m[FREE_NODE] = node
+        m[LIVE_NODES] -= 1
+        node = before
+
+
+@part
+def forget(m: Ints, w: int) -> None:
+    """A wait that hangs nowhere is free."""
+    release(m, m[w + NODE])
+    m[w + GATE] = 0
+    m[w + LINK] = m[FREE_WAIT]
+    m[FREE_WAIT] = w
+    m[LIVE_WAITS] -= 1
+
+
+@part
+def remove(m: Ints, w: int) -> None:
+    """Takes a wait out of its list and frees it."""
+    back, link = m[w + BACK], m[w + LINK]
+    if link != 0:
+        m[link + BACK] = back
+    if back != 0:
+        m[back + LINK] = link
+    elif m[w + BUCKET] == 0:
+        m[m[w + PARTITION]] = link
+    else:
+        m[m[w + BUCKET] + HEAD] = link
+    forget(m, w)
+
+
+# --- buckets --------------------------------------------------------------------------------------
+
+
+@part
+def find_bucket(m: Ints, gate: int, p: int, k0: int, k1: int, k2: int, k3: int, make: bool) -> int:
+    """The bucket of a gate, partition and key; 0 if there is none and none is to be made."""
+    code = mix(mix(mix(mix(mix(mix(1, gate), p), k0), k1), k2), k3)
+    mask = m[BUCKET_COUNT] - 1
+    at = code & mask
+    while True:
+        bucket = m[BUCKETS] + at * BUCKET_SIZE
+        if m[bucket] == 0:
+            break
+        if (
+            m[bucket] == gate
+            and m[bucket + 1] == p
+            and m[bucket + 2] == k0
+            and m[bucket + 3] == k1
+            and m[bucket + 4] == k2
+            and m[bucket + 5] == k3
+        ):
+            return int(bucket)
+        at = (at + 1) & mask
+    if not make:
+        return 0
+    m[bucket] = gate
+    m[bucket + 1] = p
+    m[bucket + 2] = k0
+    m[bucket + 3] = k1
+    m[bucket + 4] = k2
+    m[bucket + 5] = k3
+    m[LIVE_BUCKETS] += 1
+    return int(bucket)
+
+
+@part
+def move_partition(t: Ints, old: Ints, p: int, new: Ints) -> int:
+    """Copies a partition into another memory, but for its runs."""
+    for j in range(t[N_KEYS]):
+        new[new[KEYS] + j] = old[p + KEY + j]
+    to = find_partition(new, t[N_KEYS], new[KEYS])
+    new[to + NEWEST] = old[p + NEWEST]
+    new[to + DROPPED] = old[p + DROPPED]
+    return to

@@ -1,0 +1,318 @@
+"""What a query asks of the kernel's tables: places and gates, slots, aggregates, programs, negations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, product
+from typing import Final
+
+from spaseq.automaton.compile import compile_pattern
+from spaseq.automaton.nfa import (
+    Action,
+    Enter,
+    Leave,
+    Unit,
+)
+from spaseq.automaton.pattern import (
+    AnyOrder,
+    Atom,
+    Both,
+    Either,
+    Kleene,
+    Node,
+    SequencePattern,
+    children,
+    may_trail,
+    walk,
+)
+from spaseq.automaton.show import show
+from spaseq.language import scope
+from spaseq.language.syntax import Filter
+from spaseq.matching.conditions.postfix import (
+    Accumulator,
+    BeyondTables,
+    Site,
+    Step,
+    needs,
+    steps,
+    touched,
+    with_nearer,
+)
+from spaseq.matching.kernel.compiled._kernel_layout import PART_LIMIT
+from spaseq.matching.kernel.compiled._kernel_memory import KEY_LIMIT
+from spaseq.matching.kernel.tables.absences import Absences
+from spaseq.matching.runs.program import Gate, Place, Program, Way
+
+#: So many ways there may be to match an `&` of `|`.
+_MOST_ALTERNATIVES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What an event may be for a run at a gate: a way on, or only a rival of one (``way`` is None).
+
+    Of ``both``, a conjunction, it is the one part ``unit`` of the alternative ``parts``.
+    """
+
+    gate: Gate
+    way: Way | None
+    unit: Atom
+    begins: tuple[Action, ...]
+    inside: tuple[int, ...]
+    both: Both | None = None
+    parts: tuple[Atom, ...] = ()
+
+    @property
+    def apart(self) -> bool:
+        """Whether each part of it is an event of a match like others."""
+        return self.both is None or (
+            not self.inside and len({atom.gpm for atom in self.parts}) == len(self.parts)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Rows of a GPM that negations look back at, gathered by the values of some variables."""
+
+    gpm: str
+    key: tuple[str, ...]
+
+
+class Analysis:
+    """Everything about a query that its tables are written from; the variables ``derived`` join nothing.
+
+    ``start``: where its automaton begins, if it is not compiled of the pattern. Raises ``BeyondTables``.
+    """
+
+    def __init__(
+        self, pattern: SequencePattern, derived: Container[str] = (), start: Place | None = None
+    ) -> None:
+        self.pattern = pattern
+        self._derived = derived
+        self.start = start or Program(compile_pattern(pattern)).start
+        self.gpms = tuple(pattern.gpms)
+        self._inside: dict[int, tuple[int, ...]] = {}
+        self._locate(pattern.root, ())
+        self.atoms = {node.id: node for node in walk(pattern.root) if isinstance(node, Atom)}
+        self.kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
+        self.places = self._reachable(self.start)
+        self.gates = [gate for place in self.places for gate in place.gates]
+        #: Matches may wait for the end of their window.
+        self.trails = may_trail(pattern.root)
+        self.absences = Absences(self.start, self.trails)
+        self.free = {
+            check.atom.id: check.free for a in self.absences.all for check in self.absences.checks(a)
+        }
+        self.codes = self._find_codes()
+        self.slots = self._find_slots()
+        self.accumulators = self._find_accumulators()
+
+    # --- the automaton ------------------------------------------------------------------------
+
+    def _locate(self, node: Node, inside: tuple[int, ...]) -> None:
+        self._inside[node.id] = inside
+        for child in children(node):
+            self._locate(child, (*inside, node.id) if isinstance(node, Kleene) else inside)
+
+    def _reachable(self, start: Place) -> list[Place]:
+        found = [start]
+        for place in found:
+            for gate in place.gates:
+                for way in gate.ways:
+                    if isinstance(way.unit, AnyOrder):
+                        raise BeyondTables("nothing gathers events in any order", "ALL")
+                    if way.target not in found:
+                        found.append(way.target)
+        return found
+
+    def candidates(self, gate: Gate) -> Iterable[tuple[tuple[Candidate, ...], bool]]:
+        """What an event may be at a gate (of ``&``, all parts), and whether ``;`` must not skip it."""
+        rivals = {rival.unit.id for rival in gate.rivals}
+        reached = set()
+        for way in gate.ways:
+            reached.add(way.unit.id)
+            for parts in _parts(way.unit):
+                yield _candidates(gate, way, parts, way.begins, way.inside, way.unit), way.unit.id in rivals
+        for rival in gate.rivals:
+            if rival.unit.id not in reached:
+                begins = tuple(Enter(kleene) for kleene in rival.entered)
+                inside = (*gate.inside, *rival.entered)
+                for parts in _parts(rival.unit):
+                    yield _candidates(gate, None, parts, begins, inside, rival.unit), True
+
+    def _everything(self) -> Iterator[Candidate]:
+        return (one for gate in self.gates for candidate, _ in self.candidates(gate) for one in candidate)
+
+    def together(self, candidate: Candidate) -> list[Step]:
+        """The conditions that all parts of a candidate must meet together."""
+        parts = {atom.id for atom in candidate.parts}
+        nodes = () if candidate.both is None else walk(candidate.both)
+        met = (n for n in nodes if isinstance(n, Both) and parts & {inner.id for inner in walk(n)})
+        code = [s for node in met for f in node.deferred for s in self.steps(f, Site(candidate.inside))]
+        return code + self._settling((atom.gpm for atom in candidate.parts), candidate.inside)
+
+    def gate_key(self, gate: Gate) -> list[str]:
+        """The variables by which the runs at a gate are found."""
+        partition = {variable.name for variable in self.pattern.query.partition}
+        names = (name for name in gate.key if name not in partition and name not in self._derived)
+        return [name for name in names if name in self.slots][:KEY_LIMIT]
+
+    # --- what is absent -----------------------------------------------------------------------
+
+    def _checked(self) -> Iterator[Atom]:
+        return (check.atom for absence in self.absences.all for check in self.absences.checks(absence))
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether a match that waits may have the events of one that does not."""
+        uses = Counter(
+            candidate.unit.gpm for candidate in {c.unit.id: c for c in self._everything()}.values()
+        )
+        return self.trails and max(uses.values()) > 1
+
+    def chain(self, atom: Atom) -> Chain:
+        """Where the rows are among which a check looks."""
+        partition = {variable.name for variable in self.pattern.query.partition}
+        certain = scope.gpm_certain(self.pattern.gpms[atom.gpm].gpm)
+        names = sorted((certain & self._joined()) - partition - self.free.get(atom.id, frozenset()))
+        return Chain(atom.gpm, tuple(names[:KEY_LIMIT]))
+
+    # --- slots and aggregates -----------------------------------------------------------------
+
+    def _joined(self) -> set[str]:
+        """The variables by which an event is joined with a run."""
+        count = Counter(name for a in self.atoms.values() for name in self.pattern.gpms[a.gpm].variables)
+        repeated = {
+            name
+            for a in self.atoms.values()
+            if self._inside[a.id]
+            for name in self.pattern.gpms[a.gpm].variables
+            if not any(name in self.kleenes[kleene].own for kleene in self._inside[a.id])
+        }
+        found = {name for name, number in count.items() if number > 1} | repeated
+        # Those of PARTITION BY agree anyway, and so does what is derived of what is joined.
+        partition = {variable.name for variable in self.pattern.query.partition}
+        return {name for name in found - partition if name not in self._derived}
+
+    def joined_by(self, atom: Atom) -> set[str]:
+        """The variables of an atom by which its events are joined with a run."""
+        return self._joined() & self.pattern.gpms[atom.gpm].variables
+
+    def _find_slots(self) -> dict[str, int]:
+        bound = frozenset().union(*(self.pattern.gpms[a.gpm].variables for a in self.atoms.values()))
+        names = self._joined()
+        # What `?` has taken may be bound when the same is forbidden in an earlier iteration's gap.
+        taken = {candidate.unit.id for candidate in self._everything()}
+        both = [atom for atom in self._checked() if atom.id in taken]
+        names |= {name for atom in both for name in self.pattern.gpms[atom.gpm].variables}
+        for step in self._all_steps():
+            if step.op in ("PUSH", "ONE", "BOUND", "IF_BOUND"):
+                names.add(str(step.what))
+            elif isinstance(step.what, Accumulator):
+                names.add(step.what.variable)
+        return {name: i for i, name in enumerate(sorted(names & bound))}
+
+    def _find_accumulators(self) -> list[Accumulator]:
+        found = {s.what for s in self._all_steps() if isinstance(s.what, Accumulator)}
+        for a in found:
+            kleene = self.kleenes[a.kleene]
+            nested = any(isinstance(node, Kleene) and node is not kleene for node in walk(kleene))
+            if nested or self._inside[a.kleene]:
+                raise BeyondTables(
+                    "aggregates and PREV are of Kleenes that are in no other", f"?{a.variable}"
+                )
+        return with_nearer(found)
+
+    def _all_steps(self) -> Iterator[Step]:
+        for code in self.codes.values():
+            yield from code
+        for candidate in self._everything():
+            yield from self.together(candidate)
+        for item in self.pattern.where:
+            yield from self.steps(item, Site())
+
+    def counting(self, atom: Atom) -> int | None:
+        """The Kleene around an atom whose aggregates count its solutions."""
+        for a in self.accumulators:
+            counts = a.kind in ("COUNT", "SUM") or (a.kind in ("FIRST", "LAST") and a.offset > 0)
+            if counts and a.kleene in self._inside[atom.id]:
+                return a.kleene
+        return None
+
+    # --- conditions ---------------------------------------------------------------------------
+
+    def steps(self, item: Filter, site: Site) -> list[Step]:
+        """A filter as a program."""
+        return steps(item, site, self.pattern.owners)
+
+    def unit(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
+        """An atom where it stands, as ``codes`` names it."""
+        return atom.id, self._inside[atom.id]
+
+    def _find_codes(self) -> dict[tuple[int, tuple[int, ...]], list[Step]]:
+        """The conditions of atoms, by the Kleenes inside which they are asked."""
+        negated = dict.fromkeys(atom.id for atom in self._checked())
+        asked = dict.fromkeys(self.unit(candidate.unit) for candidate in self._everything())
+        asked |= dict.fromkeys((a, inside) for a in negated for inside in self.absences.views)
+        return {(a, inside): self._unit_code(self.atoms[a], inside) for a, inside in asked}
+
+    def _unit_code(self, atom: Atom, inside: tuple[int, ...]) -> list[Step]:
+        """The conditions that an event must meet for an atom."""
+        code = [s for f in atom.filters for s in self.steps(f, Site(inside))]
+        return code + self._settling([atom.gpm], inside)
+
+    def _settling(self, gpms: Iterable[str], inside: tuple[int, ...]) -> list[Step]:
+        """The filters of WHERE that may be decided when events for some GPMs are taken."""
+        variables = frozenset[str]().union(*(self.pattern.gpms[gpm].variables for gpm in gpms))
+        code = list[Step]()
+        for item in self.pattern.where:
+            condition = item.condition
+            bound = needs(condition, self.pattern.owners) & variables
+            if bound and not touched(condition, self.pattern.owners) & set(inside):
+                code += self.steps(item, Site(inside, guarded=True))
+        return code
+
+    def pruning(self, ends: Sequence[Action], inside: tuple[int, ...]) -> list[Step]:
+        """The filters of WHERE that are decided by leaving Kleenes."""
+        left = {action.kleene for action in ends if isinstance(action, Leave)}
+        code = []
+        for item in self.pattern.where:
+            kleenes = touched(item.condition, self.pattern.owners)
+            if kleenes & left and not kleenes & set(inside):
+                code += self.steps(item, Site(guarded=True))
+        return code
+
+
+def _candidates(
+    gate: Gate,
+    way: Way | None,
+    parts: tuple[Atom, ...],
+    begins: tuple[Action, ...],
+    inside: tuple[int, ...],
+    unit: Unit,
+) -> tuple[Candidate, ...]:
+    if isinstance(unit, Both):
+        return tuple(Candidate(gate, way, atom, begins, inside, unit, parts) for atom in parts)
+    return (Candidate(gate, way, parts[0], begins, inside),)
+
+
+def _parts(unit: Unit) -> list[tuple[Atom, ...]]:
+    """The GPMs that a unit gathers events for, in each of its alternatives."""
+
+    def alternatives(node: Node) -> list[tuple[Atom, ...]]:
+        match node:
+            case Atom():
+                return [(node,)]
+            case Either(operands=operands):
+                return [found for operand in operands for found in alternatives(operand)]
+            case Both(operands=operands):
+                return [tuple(chain(*found)) for found in product(*map(alternatives, operands))]
+            case _:
+                raise BeyondTables("& gathers GPMs and nothing else", show(node))
+
+    found = alternatives(unit)
+    if max(map(len, found)) > PART_LIMIT or len(found) > _MOST_ALTERNATIVES:
+        raise BeyondTables(f"& gathers at most {PART_LIMIT} GPMs", show(unit))
+    return found

@@ -1,0 +1,174 @@
+"""The tools over a knowledge graph, as plain values in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from spaseq.errors import QueryMeaningError, RetrievalError
+from spaseq.language.printer import print_term
+from spaseq.mcp.bounds import Bounds
+from spaseq.paths import KnowledgeGraph, Path
+from spaseq.paths import retrieve as retrieve_paths
+from spaseq.paths.explain import explain as explain_path
+from spaseq.paths.graph.linking.candidates import topics as find_topics
+from spaseq.paths.graph.snapshot import Snapshot
+from spaseq.paths.shown import path_text
+from spaseq.terms.dictionary import Term
+from spaseq.terms.interop import from_rdflib
+
+Topics = Annotated[
+    str | list[str],
+    Field(description="What it is about: a name (a label, or the end of an IRI), an IRI, or several."),
+]
+Ends = Annotated[str | list[str] | None, Field(description="Names or terms; any node if it is not given.")]
+Expression = Annotated[
+    str,
+    Field(
+        description="A path expression: IRIs or prefixed names joined by / | * + ? ^ (…) !(…) as in SPARQL, "
+        "{n,m} times, . any predicate, [a :Film] only at such nodes. "
+        "Relation names alone are for the tool retrieve."
+    ),
+]
+Relations = Annotated[
+    list[list[str] | str],
+    Field(
+        description="Each is a list of relation names as the tool relations tells them, ^ before those from "
+        'object to subject, as ["^starred", "directed_by"]; or a path expression as text.'
+    ),
+]
+Rows = Annotated[int | None, Field(description="At most so many answers; the server has a limit, too.")]
+
+
+@dataclass(frozen=True)
+class GraphTools:
+    """What can be asked of a graph. Each method is a tool: its docstring is what a model reads of it."""
+
+    graph: KnowledgeGraph
+    bounds: Bounds
+
+    def relations(
+        self,
+        topic: Topics,
+        hops: Annotated[int, Field(ge=1, le=4, description="Paths of so many relations.")] = 2,
+        rows: Rows = None,
+    ) -> dict[str, Any]:
+        """Which relations lead away from a topic in the knowledge graph, with examples of what they reach.
+
+        Ask this first: retrieve takes relation paths by these names.
+        """
+        most = self.bounds.most(rows)
+        found = self.graph.now.relations_of(topic, hops, most)
+        names, prefixes = found.graph.names, found.graph.prefixes
+        shown = found.paths[:most]
+        return {
+            "topics": [names.node(node) for node in found.topics],
+            "relations": [
+                {
+                    "path": list(path.relations),
+                    "count": path.count,
+                    "examples": [names.node(node) for node in path.examples],
+                }
+                for path in shown
+            ],
+            "warnings": [
+                *(
+                    f"the graph has no node {print_term(from_rdflib(term), prefixes)}"
+                    for term in found.unknown
+                ),
+                *(["there are more relation paths"] if found.truncated or len(shown) < len(found) else []),
+            ],
+        }
+
+    def paths(
+        self,
+        expression: Expression,
+        sources: Ends = None,
+        targets: Ends = None,
+        mode: Annotated[
+            str | None,
+            Field(
+                description="For the paths themselves instead of pairs of nodes: ALL, ANY, ANY SHORTEST, "
+                "ALL SHORTEST or SHORTEST k, then WALK, TRAIL, SIMPLE or ACYCLIC."
+            ),
+        ] = None,
+        rows: Rows = None,
+    ) -> dict[str, Any]:
+        """Which nodes of the knowledge graph a path expression joins; with a mode, by which paths."""
+        now = self.graph.now
+        begins, strange_begins = _ends(now, sources)
+        ends, strange_ends = _ends(now, targets)
+        prefixes = now.prefixes
+        warnings = [
+            *now.check(expression),
+            *(f"the graph has no node {print_term(t, prefixes)}" for t in (*strange_begins, *strange_ends)),
+        ]
+        most = self.bounds.most(rows)
+        answers: Iterator[Any]
+        if mode is None:
+            pairs = chain.from_iterable(now.batches(expression, begins, ends))
+            answers = ({"source": _shown(now, s), "target": _shown(now, t)} for s, t in pairs)
+        else:
+            walks = now.paths(expression, begins, ends, mode, None, most + 1)
+            answers = map(_path, walks)
+        found, more = self.bounds.taken(answers, most)
+        told = warnings if more is None else [*warnings, more]
+        return {"pairs" if mode is None else "paths": found, "warnings": told}
+
+    def retrieve(
+        self,
+        topic: Topics,
+        relations: Relations,
+        question: Annotated[str | None, Field(description="What the paths are ranked by.")] = None,
+        rows: Rows = None,
+    ) -> dict[str, Any]:
+        """What the knowledge graph says about a topic, along relation paths: the paths best for the question.
+
+        text has the facts, one a line; paths how they hang together.
+        """
+        most = min(10, self.bounds.rows) if rows is None else self.bounds.most(rows)
+        found = retrieve_paths(self.graph, relations, topic, most, question=question)
+        if relations and len(found.rejected) == len(relations):
+            reasons = "\n".join(rejected.reason for rejected in found.rejected)
+            raise RetrievalError(f"none of the relations can be used\n{reasons}")
+        prefixes = found.graph.prefixes
+        return {
+            "text": found.text(),
+            "paths": [{"score": ranked.score, "text": ranked.text} for ranked in found],
+            "warnings": [
+                *(f"left out {rejected.expression}: {rejected.reason}" for rejected in found.rejected),
+                *found.warnings,
+                *(
+                    f"the graph has no node {print_term(from_rdflib(term), prefixes)}"
+                    for term in found.unknown
+                ),
+                *(["there are more paths: some were not looked at"] if found.truncated else []),
+            ],
+        }
+
+    def explain(self, expression: Expression) -> dict[str, Any]:
+        """How a path expression is understood, and what is doubtful about it in this graph."""
+        explanation = explain_path(expression, self.graph)
+        return {"text": str(explanation), "warnings": [*explanation.warnings]}
+
+
+def _ends(graph: Snapshot, given: str | list[str] | None) -> tuple[Any, tuple[Term, ...]]:
+    """Names and terms as nodes, and the terms that are none. None is any node."""
+    if given is None:
+        return None, ()
+    nodes, strangers, _ = find_topics(graph, given)
+    if not len(nodes) and not strangers:
+        raise QueryMeaningError("no node is given", filename="<nodes>", text=str(given))
+    return nodes, strangers
+
+
+def _shown(graph: Snapshot, term: Any) -> str:
+    return print_term(from_rdflib(term), graph.prefixes)
+
+
+def _path(path: Path) -> dict[str, str]:
+    return {"text": path_text(path, path.graph.names), "path": str(path)}

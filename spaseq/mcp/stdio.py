@@ -1,0 +1,55 @@
+"""Serving standard input and output until there is no more input, or a signal says to end."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Final
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+_STDIN: Final = 0
+_AT_ONCE: Final = 1 << 16
+
+
+def serve(run: Callable[[], None]) -> int | None:
+    """Runs a server that reads ``sys.stdin`` to its end; the signal that ended it, None if none did.
+
+    A read of standard input cannot be interrupted, so a thread reads it for the server, which sees the end of
+    its input on Ctrl-C and SIGTERM as well, and ends as on that. A second signal ends the process at once.
+    """
+    ours, theirs = socket.socketpair()
+    caught: list[int] = []
+
+    def end(number: int, _: FrameType | None) -> None:
+        caught.append(number)
+        signal.signal(number, signal.SIG_DFL)
+        with contextlib.suppress(OSError):
+            ours.shutdown(socket.SHUT_WR)
+
+    def copy() -> None:
+        with contextlib.suppress(OSError):  # nobody reads on
+            while data := os.read(_STDIN, _AT_ONCE):
+                ours.sendall(data)
+            ours.shutdown(socket.SHUT_WR)
+
+    stdin = sys.stdin
+    before = {number: signal.signal(number, end) for number in _SIGNALS}
+    # A daemon: it may wait for input that nobody sends.
+    threading.Thread(target=copy, name="spaseq-mcp-stdin", daemon=True).start()
+    try:
+        with theirs, ours, io.TextIOWrapper(theirs.makefile("rb"), encoding="utf-8") as text:
+            sys.stdin = text
+            run()
+    finally:
+        sys.stdin = stdin
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return caught[0] if caught else None

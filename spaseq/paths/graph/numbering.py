@@ -1,0 +1,115 @@
+"""Terms, texts and numbers as people give them → the numbers of a graph's nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from pyoxigraph import BlankNode, Literal, NamedNode
+from rdflib.term import Literal as RdflibLiteral
+
+from spaseq.paths.graph.saved.contents import Contents
+from spaseq.paths.graph.user_terms import read_term
+from spaseq.paths.search._kernel import Ids
+from spaseq.terms.dictionary import UNBOUND, Term
+
+# Tuples, since a union is made anew each time.
+_TERMS: Final = (NamedNode, BlankNode, Literal)
+_NUMBERS: Final = (int, np.integer)
+_ONE: Final = (str, int, *_TERMS)
+
+#: So many of what was asked for are kept.
+_MOST_KEPT: Final = 1 << 20
+
+
+def no_node(number: int, nodes: int) -> KeyError:
+    """The error for a number that is no node's, of so many."""
+    return KeyError(
+        f"the graph has no node {number}: numbers are those of nodes, here all below {nodes:,}; "
+        f"the literal is written as text, '{number}' for the integer, '\"{number}\"' for the string"
+    )
+
+
+class Numbering:
+    """The nodes of a graph by what they are asked for by, which is kept. Threads may share it."""
+
+    def __init__(self, contents: Contents, prefixes: Mapping[str, str]) -> None:
+        self._contents = contents
+        self._nodes = contents.nodes
+        self._prefixes = prefixes
+        self._terms: dict[Any, int] = {}  # and texts
+        self._literals: dict[tuple[str, str | None, str | None], int] = {}  # rdflib's
+
+    def term(self, value: Any) -> Term:
+        """What is given as a term: ``spaseq.paths.graph.user_terms.read_term``."""
+        return read_term(value, self._prefixes, lambda iri: self._contents.dictionary.find(iri) != UNBOUND)
+
+    def numbers(self, values: Any) -> tuple[Ids, tuple[Term, ...]]:
+        """Terms, or one term, as distinct numbers of nodes; and those that are no nodes of the graph."""
+        if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+            ids = values.astype(np.int64)
+            if not (ids[1:] > ids[:-1]).all():
+                ids = np.unique(ids)
+            if len(ids) and not 0 <= ids[0] <= ids[-1] < self._nodes:
+                raise no_node(int(ids[0] if ids[0] < 0 else ids[-1]), self._nodes)
+            return ids, ()
+        if isinstance(values, _ONE) or not isinstance(values, Iterable):
+            values = [values]
+        elif not isinstance(values, list | tuple):
+            values = list(values)
+        literals = self._literals
+        try:
+            if RdflibLiteral in set(map(type, values)):  # which take long to be compared
+                ready = [
+                    literals.get((str(value), value.datatype, value.language))
+                    if type(value) is RdflibLiteral
+                    else self._terms.get(value)
+                    for value in values
+                ]
+            else:
+                ready = [*map(self._terms.get, values)]
+        except TypeError:  # what is no term may be no key either
+            return self._looked_up(values)
+        if None in ready:
+            return self._looked_up(values)
+        return np.array([*dict.fromkeys(ready)], dtype=np.int64), ()
+
+    def _looked_up(self, values: Sequence[Any]) -> tuple[Ids, tuple[Term, ...]]:
+        found: dict[int, None] = {}
+        given: list[Term] = []
+        keys: list[Any] = []
+        for value in values:
+            if isinstance(value, _NUMBERS) and not isinstance(value, bool):
+                if not 0 <= value < self._nodes:
+                    raise no_node(int(value), self._nodes)
+                found[int(value)] = None
+            else:
+                given.append(value if isinstance(value, _TERMS) else self.term(value))
+                keys.append(value)
+        if not given:
+            return np.array([*found], dtype=np.int64), ()
+        ids = np.array(list(map(self._contents.dictionary.find, given)), dtype=np.int64)
+        ids[ids >= len(self._contents.node_of)] = UNBOUND
+        numbers = self._contents.node_of[ids].tolist()
+        found.update(dict.fromkeys(numbers))
+        self._remember(keys, numbers)
+        strange: tuple[Term, ...] = ()
+        if -1 in found:
+            del found[-1]
+            strange = tuple(
+                dict.fromkeys(term for term, number in zip(given, numbers, strict=True) if number < 0)
+            )
+        return np.array(list(found), dtype=np.int64), strange
+
+    def _remember(self, keys: Iterable[Any], numbers: Iterable[int]) -> None:
+        """Terms that are nodes."""
+        if len(self._terms) > _MOST_KEPT:
+            self._terms.clear()
+        if len(self._literals) > _MOST_KEPT:
+            self._literals.clear()
+        for key, number in zip(keys, numbers, strict=True):
+            if number >= 0 and type(key) is RdflibLiteral:
+                self._literals[str(key), key.datatype, key.language] = number
+            elif number >= 0:
+                self._terms[key] = number

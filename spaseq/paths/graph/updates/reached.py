@@ -1,0 +1,182 @@
+"""Which pairs of nodes a path joins, kept up as edges come: an automaton's moves over edges with times.
+
+A path is as old as its oldest edge, and a pair as young as the youngest path that joins it: a pair counts
+until that time leaves the window, so that nothing needs to be done when an edge does. This is the widest path
+with times for widths, as trees of all sources at once (after A. Pacaci, A. Bonifati, M. T. Özsu: Regular Path
+Query Evaluation on Streaming Graphs, SIGMOD 2020, which keeps such times per node of a tree).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from spaseq.paths.graph.updates.merging import Edge
+from spaseq.paths.language.expression import Condition, Step
+from spaseq.paths.language.transitions import Move, Moves, Tests
+
+#: Two nodes, by the ids of their terms.
+Pair = tuple[int, int]
+
+#: The time of what holds always, and of what never did.
+ALWAYS: Final = math.inf
+NEVER: Final = -math.inf
+
+#: A place of a run: a node and a state of the automaton.
+_Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for: moves, with ids for predicates and terms, and the ends if any are given."""
+
+    moves: Moves
+    ids: Mapping[object, int]
+    sources: frozenset[int] | None
+    targets: frozenset[int] | None
+
+
+class Reached:
+    """The pairs that are joined, each with its time. Edges are entered in order of their times."""
+
+    def __init__(
+        self, asked: Asked, on_pair: Callable[[Pair, float, float], None], take: Callable[[int], None]
+    ) -> None:
+        """``on_pair`` is told a pair's later time and the one before, ``take`` how many places are new."""
+        self._asked = asked
+        self._on_pair = on_pair
+        self._take = take
+        steps: dict[Step, list[Move]] = defaultdict(list)
+        self._leaving: dict[int, list[Move]] = defaultdict(list)
+        for move in asked.moves.moves:
+            steps[move.relation.step].append(move)
+            self._leaving[move.source].append(move)
+        self._steps = [
+            (step, frozenset(asked.ids[p] for p in step.predicates), found) for step, found in steps.items()
+        ]
+        self._conditions = [
+            (c, asked.ids[c.predicate], None if c.value is None else asked.ids[c.value])
+            for c in _conditions(asked.moves)
+        ]
+        self._links: dict[Step, dict[int, dict[int, float]]] = {step: defaultdict(dict) for step in steps}
+        self._passing: dict[Condition, dict[int, float]] = {c: {} for c, _, _ in self._conditions}
+        self._at: dict[_Place, dict[int, float]] = defaultdict(dict)
+        self.pairs: dict[Pair, float] = {}
+        for node in asked.sources or ():
+            for state in asked.moves.initial:
+                self._at[node, state][node] = ALWAYS
+        for node in self._always_joined():
+            self._join((node, node), ALWAYS)
+
+    def wants(self, edge: Edge) -> bool:
+        """Whether the edge can make a difference."""
+        return (
+            bool(self._asked.moves.empty)
+            or any((edge[1] in ids) is not step.negated for step, ids, _ in self._steps)
+            or any(predicate == edge[1] for _, predicate, _ in self._conditions)
+        )
+
+    def enter(self, edge: Edge, time: float) -> bool:
+        """An edge of this time; False if nodes pass a test by it: all is to be found anew then."""
+        s, p, o = edge
+        if self._passes(edge, time):
+            return False
+        self._join_empty((s, o), time)
+        for step, ids, found in self._steps:
+            if (p in ids) is step.negated:
+                continue
+            begin, end = (o, s) if step.inverse else (s, o)
+            followers = self._links[step][begin]
+            if time <= followers.get(end, NEVER):
+                continue
+            followers[end] = time
+            for move in found:
+                if self._asked.sources is None and move.source in self._asked.moves.initial:
+                    self._at[begin, move.source].setdefault(begin, ALWAYS)
+                for source, age in [*self._at.get((begin, move.source), {}).items()]:
+                    self._go_on(move, begin, end, source, min(age, time))
+        return True
+
+    def enter_all(self, edges: Collection[tuple[Edge, float]]) -> None:
+        """Edges at once, of any times, before any other: tests first, so that none is to be found anew."""
+        for edge, time in edges:
+            self._passes(edge, time)
+        for edge, time in edges:
+            self.enter(edge, time)
+
+    # --- what leads on
+
+    def _go_on(self, move: Move, begin: int, end: int, source: int, time: float) -> None:
+        """A run of this source and age takes a move along an edge, and all that follow."""
+        waiting = [(move, begin, end, source, time)]
+        accepting, fresh = self._asked.moves.accepting, 0
+        while waiting:
+            move, begin, end, source, time = waiting.pop()
+            time = min(
+                time, self._passed(begin, move.relation.before), self._passed(end, move.relation.after)
+            )
+            if time == NEVER:
+                continue
+            state = move.target
+            if state in accepting:
+                self._join((source, end), time)
+            known = self._at[end, state]
+            last = known.get(source, NEVER)
+            if time <= last:
+                continue
+            fresh += last == NEVER
+            known[source] = time
+            for further in self._leaving[state]:
+                for follower, age in self._links[further.relation.step].get(end, {}).items():
+                    waiting.append((further, end, follower, source, min(time, age)))
+        self._take(fresh)
+
+    def _join(self, pair: Pair, time: float) -> None:
+        targets = self._asked.targets
+        before = self.pairs.get(pair, NEVER)
+        if time > before and (targets is None or pair[1] in targets):
+            self.pairs[pair] = time
+            self._on_pair(pair, time, before)
+
+    # --- paths of no edges
+
+    def _always_joined(self) -> Iterator[int]:
+        """What is joined with itself whatever the edges."""
+        given = [ends for ends in (self._asked.sources, self._asked.targets) if ends is not None]
+        if frozenset() in self._asked.moves.empty and given:
+            yield from frozenset.intersection(*given)
+
+    def _join_empty(self, nodes: tuple[int, int], time: float) -> None:
+        for tests in self._asked.moves.empty:
+            for node in nodes:
+                if self._asked.sources is None or node in self._asked.sources:
+                    self._join((node, node), self._passed(node, tests) if tests else time)
+
+    # --- tests of nodes
+
+    def _passes(self, edge: Edge, time: float) -> bool:
+        """Whether nodes pass a test by an edge as they did not; they do from now on."""
+        s, p, o = edge
+        changed = False
+        for condition, predicate, value in self._conditions:
+            node, other = (o, s) if condition.inverse else (s, o)
+            if p == predicate and (value is None or other == value):
+                passing = self._passing[condition]
+                if time > passing.get(node, NEVER):
+                    passing[node] = time
+                    changed = True
+        return changed
+
+    def _passed(self, node: int, tests: Tests) -> float:
+        """From when on the node passes all of them: the youngest edges by which it does count."""
+        times = [self._passing[c].get(node, NEVER) for test in tests for c in test.conditions]
+        return min(times, default=ALWAYS)
+
+
+def _conditions(moves: Moves) -> set[Condition]:
+    tests = [test for move in moves.moves for test in move.relation.before | move.relation.after]
+    tests += [test for some in moves.empty for test in some]
+    return {condition for test in tests for condition in test.conditions}

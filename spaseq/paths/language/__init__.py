@@ -1,0 +1,1 @@
+"""Path expressions: text → tree → automaton."""

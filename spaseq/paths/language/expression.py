@@ -1,0 +1,211 @@
+"""The syntax tree of a path expression: what was written, with inverses pushed down to the steps.
+
+Terms are pyoxigraph's. Trees are equal when they say the same; spans never take part in comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from pyoxigraph import NamedNode
+
+from spaseq.language.printer import print_term
+from spaseq.language.reading.patterns import RDF_TYPE
+from spaseq.language.reading.source import Source
+from spaseq.language.syntax import Span
+from spaseq.terms.dictionary import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One edge: ``:p``, ``^:p``; ``negated``: ``!(:p|:q)``, any other predicate; ``.`` excludes none."""
+
+    predicates: tuple[NamedNode, ...]
+    negated: bool = False
+    inverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``:p value``, or ``^:p value``, or with no value ``:p``: the node has one at all."""
+
+    predicate: NamedNode
+    inverse: bool
+    value: Term | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTest:
+    """``[a :Film ; :year 1999]``: stays at the node, if it fulfils all the conditions."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """``e1/e2``"""
+
+    parts: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """``e1|e2``"""
+
+    parts: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """``e{n,m}``: so many iterations; ``maximum`` None: any number."""
+
+    part: Path
+    minimum: int
+    maximum: int | None
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+Path = Step | NodeTest | Sequence | Alternative | Repeat
+
+#: A predicate, and whether it is read backwards.
+Verb = tuple[NamedNode, bool]
+
+#: What one place of an expression reads: an edge, or nothing but a look at the node.
+Symbol = Step | NodeTest
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A path expression as it was written. Two are equal if they mean the same."""
+
+    root: Path
+    prefixes: Mapping[str, str] = field(compare=False, hash=False, repr=False)
+    source: Source = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return show(self.root, self.prefixes)
+
+
+def either(parts: Iterable[Path]) -> Alternative:
+    """``e1|e2``, without alternatives in alternatives."""
+    inner = (part.parts if isinstance(part, Alternative) else (part,) for part in parts)
+    return Alternative(tuple(chain.from_iterable(inner)))
+
+
+def excluding(verbs: Iterable[Verb]) -> Path:
+    """``!(:p|^:q)``: any predicate but some."""
+    found = dict.fromkeys(verbs)
+    forward = tuple(predicate for predicate, backwards in found if not backwards)
+    backward = tuple(predicate for predicate, backwards in found if backwards)
+    ahead, back = Step(forward, negated=True), Step(backward, negated=True, inverse=True)
+    if not backward:
+        return ahead
+    return Alternative((ahead, back)) if forward else back
+
+
+def inverse(path: Path) -> Path:
+    """``^path``: the same, read from its end."""
+    match path:
+        case Step(predicates, negated, backwards):
+            return Step(predicates, negated, not backwards)
+        case NodeTest():
+            return path
+        case Sequence(parts):
+            return Sequence(tuple(map(inverse, reversed(parts))))
+        case Alternative(parts):
+            return Alternative(tuple(map(inverse, parts)))
+        case Repeat():
+            return replace(path, part=inverse(path.part))
+
+
+def read(path: Path) -> tuple[Symbol, ...]:
+    """All steps and tests of an expression, in the order written."""
+    match path:
+        case Step() | NodeTest():
+            return (path,)
+        case Sequence(parts) | Alternative(parts):
+            return tuple(symbol for part in parts for symbol in read(part))
+        case Repeat(part):
+            return read(part)
+
+
+def steps(path: Path) -> tuple[Step, ...]:
+    """All steps of an expression, in the order written."""
+    return tuple(symbol for symbol in read(path) if isinstance(symbol, Step))
+
+
+def takes_edges(path: Path) -> bool:
+    """Whether an expression can be met by a path that has edges: ``:a{0}`` and node tests cannot."""
+    match path:
+        case Step():
+            return True
+        case NodeTest():
+            return False
+        case Sequence(parts) | Alternative(parts):
+            return any(map(takes_edges, parts))
+        case Repeat(part, maximum=maximum):
+            return maximum != 0 and takes_edges(part)
+
+
+def endless(path: Path) -> Repeat | None:
+    """The first repetition without a bound that can take edges: what makes paths of any length."""
+    match path:
+        case Repeat(part, maximum=None) if takes_edges(part):
+            return path
+        case Repeat(part, maximum=maximum):
+            return endless(part) if maximum != 0 else None
+        case Sequence(parts) | Alternative(parts):
+            return next(filter(None, map(endless, parts)), None)
+        case _:
+            return None
+
+
+def show(path: Path, prefixes: Mapping[str, str], level: int = 0) -> str:
+    """An expression as text; in parentheses if it binds more loosely than ``level``.
+
+    >>> show(Repeat(Step((NamedNode("http://e.org/p"),), inverse=True), 2, 5), {"": "http://e.org/"})
+    '(^:p){2,5}'
+    """
+    match path:
+        case Step(predicates):
+            own, text = _show_step(path, [_show_predicate(p, prefixes) for p in predicates])
+        case NodeTest(conditions):
+            return f"[{' ; '.join(_show_condition(c, prefixes) for c in conditions)}]"
+        case Alternative(parts):
+            own, text = 1, "|".join(show(part, prefixes, 2) for part in parts)
+        case Sequence(parts):
+            own, text = 2, "/".join(show(part, prefixes, 3) for part in parts)
+        case Repeat(part, minimum, maximum):
+            own, text = 4, show(part, prefixes, 5) + _bounds(minimum, maximum)
+    return f"({text})" if own < level else text
+
+
+def _show_step(step: Step, names: list[str]) -> tuple[int, str]:
+    """How tightly it binds, and its text."""
+    if not step.negated:
+        return (3, f"^{names[0]}") if step.inverse else (5, names[0])
+    if not names:
+        return (3, "^.") if step.inverse else (5, ".")
+    if step.inverse:
+        names = [f"^{name}" for name in names]
+    return 5, f"!({'|'.join(names)})"
+
+
+def _show_condition(condition: Condition, prefixes: Mapping[str, str]) -> str:
+    verb = ("^" if condition.inverse else "") + _show_predicate(condition.predicate, prefixes)
+    return verb if condition.value is None else f"{verb} {print_term(condition.value, prefixes)}"
+
+
+def _show_predicate(predicate: NamedNode, prefixes: Mapping[str, str]) -> str:
+    return "a" if predicate == RDF_TYPE else print_term(predicate, prefixes)
+
+
+def _bounds(minimum: int, maximum: int | None) -> str:
+    sign = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((minimum, maximum))
+    if sign is not None:
+        return sign
+    if minimum == maximum:
+        return f"{{{minimum}}}"
+    return f"{{{minimum},{'' if maximum is None else maximum}}}"

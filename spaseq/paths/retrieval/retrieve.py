@@ -1,0 +1,294 @@
+"""Retrieval for language models: the paths that relation paths find from a topic, the best for a question.
+
+>>> import spaseq
+>>> films = spaseq.paths.load([
+...     ("urn:film:Kismet", "urn:starred_actors", "urn:person:Edward_Arnold"),
+...     ("urn:film:Kismet", "urn:directed_by", "urn:person:William_Dieterle"),
+...     ("urn:film:Kismet", "urn:release_year", "1944"),
+...     ("urn:film:Meet_Nero_Wolfe", "urn:starred_actors", "urn:person:Edward_Arnold"),
+...     ("urn:film:Meet_Nero_Wolfe", "urn:release_year", "1936"),
+... ])
+>>> found = spaseq.paths.retrieve(
+...     films,
+...     [["^starred_actors", "release_year"], (["^starred_actors", "directed_by"], 0.5), ["acted_by"]],
+...     topic="urn:person:Edward_Arnold",
+...     question="In which years were the films released that Edward Arnold starred in?",
+...     k=2,
+... )
+>>> for ranked in found:
+...     print(f"{ranked.score:.2f}", ranked.text)
+0.30 Edward Arnold ← starred actors ← Kismet → release year → 1944
+0.26 Edward Arnold ← starred actors ← Meet Nero Wolfe → release year → 1936
+>>> print(found.text())
+(Kismet, starred actors, Edward Arnold)
+(Kismet, release year, 1944)
+(Meet Nero Wolfe, starred actors, Edward Arnold)
+(Meet Nero Wolfe, release year, 1936)
+>>> [rejected.reason.splitlines()[0] for rejected in found.rejected]
+['<relations>:1:1: no predicate of the graph is called acted_by']
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from spaseq.errors import RetrievalError, SpaseqError
+from spaseq.paths.graph.linking.candidates import topics
+from spaseq.paths.graph.names import Names
+from spaseq.paths.language.expression import Expression
+from spaseq.paths.language.modes import Choice, Mode, read_mode
+from spaseq.paths.retrieval.ranking import Embed, cosine, count_tokens, embedded, hashed_words
+from spaseq.paths.retrieval.retrieved import Ranked, Retrieval
+from spaseq.paths.retrieval.together import Plan, Together, Walked
+from spaseq.paths.retrieval.wanted import Weighted, read_expressions
+from spaseq.paths.shown import Numbers, triple_text
+from spaseq.terms.interop import to_rdflib
+
+if TYPE_CHECKING:
+    from spaseq.paths.graph.knowledge import KnowledgeGraph
+    from spaseq.paths.graph.snapshot import Snapshot
+
+#: Scores that differ by less are equal: what is left of it depends on the machine.
+_DIGITS: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a retrieval may cost; None is no bound.
+
+    ``paths``: so many paths are looked at, prefixes included; where there are more, half of what is left
+    goes to each length, spread evenly. Those that are complete are given to ``embed``. ``tokens``: so many
+    the text may have, as ``count`` counts those of a line; the default counts words and punctuation marks.
+    """
+
+    paths: int | None = 10_000
+    tokens: int | None = None
+    count: Callable[[str], int] = count_tokens
+
+    def __post_init__(self) -> None:
+        for name, value in (("paths", self.paths), ("tokens", self.tokens)):
+            if value is not None and value < 0:
+                raise RetrievalError(f"a budget of {value:,} {name}: it is a number from 0 on, or None")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What ``retrieve_many`` is asked: expressions, topic and question as ``retrieve`` takes them."""
+
+    expressions: Iterable[Weighted] | str | Expression
+    topic: Any
+    question: str | None = None
+
+
+def retrieve(
+    graph: KnowledgeGraph | Snapshot,
+    expressions: Iterable[Weighted] | str | Expression,
+    topic: Any,
+    k: int = 10,
+    embed: Embed | None = None,
+    budget: Budget | None = None,
+    *,
+    question: str | None = None,
+    mode: str = "TRAIL",
+    returning: bool = True,
+    labels: Any = (),
+) -> Retrieval:
+    """The ``k`` best paths from a topic (a term, or several), of all that meet one of the expressions.
+
+    A topic that is no term of the graph may be a name, ``"Edward Arnold"``: a label, or the last segment of
+    an IRI. All nodes that are called so are topics; ``graph.link`` tells them, and those spelled alike.
+    ``labels`` are more predicates (or one) whose values are names.
+
+    An expression is a list of relation names as a language model writes them (``["^starred_actors",
+    "release_year"]``: local names, labels, prefixed names or IRIs of predicates, ``^`` from object to
+    subject), or a path expression, as text or as a tree; with a weight, ``(expression, 0.5)``, or else of
+    weight 1. All are walked together, what their paths have in common at the beginning once
+    (``spaseq.paths.retrieval.prefixes``). What cannot be used is left out, and said in ``rejected``.
+
+    A path's score is the cosine between the vectors of its text and of the question, times the weight of
+    its expression (the one that gives most, if it meets several); without a question it is the weight. Equal
+    scores: the shorter path first, then by text. ``embed`` makes vectors of texts, a row for each; the
+    default hashes words and their trigrams (``spaseq.paths.retrieval.ranking``). The same arguments give the
+    same; where the budget cuts paths off, which ones depends on the order in which the graph was loaded.
+
+    ``mode`` is WALK, TRAIL, SIMPLE or ACYCLIC. Without ``returning``, paths that come back to the topic are
+    left out, and with them the answers that are the topic or lie behind it.
+    Paths of no edges say nothing and are left out. The text of the paths that are returned has at most
+    ``budget.tokens`` tokens: a path with more than are left is passed over.
+
+    Raises QueryError for a topic that is a name of no node and for labels that no edge has, RetrievalError
+    for a budget or vectors that cannot be used, QueryMeaningError for a mode that is none, LimitError for
+    more memory than ``graph.limits`` lets a query take.
+    """
+    settings = _settings(k, embed, budget, mode, returning)
+    graph = graph.now
+    plan = _plan(graph, Question(expressions, topic, question), settings.choice, labels)
+    (found,) = _answers(graph, [plan], settings)
+    return found
+
+
+def retrieve_many(
+    graph: KnowledgeGraph | Snapshot,
+    questions: Iterable[Question],
+    k: int = 10,
+    embed: Embed | None = None,
+    budget: Budget | None = None,
+    *,
+    mode: str = "TRAIL",
+    returning: bool = True,
+    labels: Any = (),
+) -> list[Retrieval]:
+    """What ``retrieve`` gives for each question, in their order, for less.
+
+    ``embed`` is called once, with all questions and texts, each once; again only when what ranking takes for
+    so many is more than ``limits.query_bytes``. Questions with the same topics are walked together as long
+    as the budget has room for all their paths; ``looked`` is then that of their walk. ``budget`` and ``k``
+    are each question's. From asyncio: ``await asyncio.to_thread(retrieve_many, graph, questions)``.
+
+    Raises what ``retrieve`` raises; for a topic, before anything is walked, with a note that says of which
+    question.
+    """
+    settings = _settings(k, embed, budget, mode, returning)
+    graph, plans = graph.now, list[Plan]()
+    for place, asked in enumerate(questions):
+        try:
+            plans.append(_plan(graph, asked, settings.choice, labels))
+        except SpaseqError as error:
+            error.add_note(f"this is questions[{place}]")
+            raise
+    return _answers(graph, plans, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What is the same for all questions."""
+
+    k: int
+    embed: Embed
+    budget: Budget
+    choice: Choice
+    returning: bool
+
+
+def _settings(k: int, embed: Embed | None, budget: Budget | None, mode: str, returning: bool) -> _Settings:
+    choice = read_mode(mode)
+    if not choice.everything:
+        raise RetrievalError(f"mode {mode!r}: all paths are ranked, so it is one of {', '.join(Mode)}")
+    if k < 0:
+        raise RetrievalError(f"the best {k} paths: k is a number from 0 on")
+    return _Settings(k, embed or hashed_words, budget or Budget(), choice, returning)
+
+
+def _plan(graph: Snapshot, asked: Question, choice: Choice, labels: Any) -> Plan:
+    usable, rejected, warnings = read_expressions(graph, asked.expressions, choice.mode)
+    found, strangers, linked = topics(graph, asked.topic, labels)
+    return Plan(
+        asked.question, tuple(usable), tuple(rejected), tuple(warnings), found, strangers, linked
+    )  # fmt: skip
+
+
+def _answers(graph: Snapshot, plans: list[Plan], settings: _Settings) -> list[Retrieval]:
+    together = Together(graph, settings.choice.mode, settings.budget.paths, returning=settings.returning)
+    found = dict[int, Retrieval]()
+    for batch in _batches(together.walk(plans), graph.limits.query_bytes):
+        for walked, likeness in zip(batch, _likeness(batch, settings.embed), strict=True):
+            found[walked.place] = _answer(graph, walked, likeness, settings)
+    return [found[place] for place in range(len(plans))]
+
+
+def _batches(walked: Iterable[Walked], most: int | None) -> Iterator[list[Walked]]:
+    """As many at a time as ranking takes ``most`` bytes for."""
+    batch, size = list[Walked](), 0
+    for one in walked:
+        if batch and most is not None and size + one.size > most:
+            yield batch
+            batch, size = [], 0
+        batch.append(one)
+        size += one.size
+    if batch:
+        yield batch
+
+
+def _likeness(batch: list[Walked], embed: Embed) -> list[dict[str, float]]:
+    """How like its question each distinct text is, by one call of ``embed``; 1 without a question."""
+    texts = [walked.distinct for walked in batch]
+    asked = [
+        walked.plan.question if distinct else None for walked, distinct in zip(batch, texts, strict=True)
+    ]
+    rows = dict[str, int]()
+    for question, distinct in zip(asked, texts, strict=True):
+        if question is not None:
+            for text in (question, *distinct):
+                rows.setdefault(text, len(rows))
+    vectors = embedded(embed, [*rows])
+    return [
+        dict.fromkeys(distinct, 1.0)
+        if question is None
+        else dict(
+            zip(
+                distinct,
+                cosine(vectors[rows[question]], vectors[[rows[text] for text in distinct]]).tolist(),
+                strict=True,
+            )
+        )
+        for question, distinct in zip(asked, texts, strict=True)
+    ]
+
+
+def _answer(graph: Snapshot, walked: Walked, likeness: dict[str, float], settings: _Settings) -> Retrieval:
+    candidates = _rank(walked, likeness)
+    chosen, tokens = _within(candidates, settings.k, settings.budget, graph.names)
+    plan = walked.plan
+    return Retrieval(
+        graph=graph,
+        question=plan.question,
+        topics=tuple(plan.topics.tolist()),
+        paths=tuple(chosen),
+        candidates=len(candidates),
+        looked=walked.looked,
+        tokens=tokens,
+        truncated=walked.truncated,
+        rejected=plan.rejected,
+        warnings=plan.warnings,
+        unknown=tuple(map(to_rdflib, plan.unknown)),
+        linked=plan.linked,
+    )
+
+
+def _rank(walked: Walked, likeness: dict[str, float]) -> list[Ranked]:
+    """The paths, best first."""
+    usable, texts = walked.plan.usable, walked.texts
+    ranked = [
+        Ranked(
+            path,
+            max(round(usable[i].weight * likeness[texts[path]], _DIGITS) for i in accepted),
+            texts[path],
+            tuple(sorted(usable[i].place for i in accepted)),
+        )
+        for path, accepted in walked.accepted.items()
+    ]
+    namesakes = Counter(texts.values())
+
+    def order(r: Ranked) -> tuple[float, int, str, str]:
+        return -r.score, len(r.path), r.text, str(r.path) if namesakes[r.text] > 1 else ""
+
+    return sorted(ranked, key=order)
+
+
+def _within(candidates: Iterable[Ranked], k: int, budget: Budget, names: Names) -> tuple[list[Ranked], int]:
+    """The first ``k`` that the budget in tokens has room for, and the tokens of their text."""
+    chosen, shown, tokens = list[Ranked](), set[Numbers](), 0
+    for ranked in candidates:
+        if len(chosen) == k:
+            break
+        edges = dict.fromkeys(ranked.path.edges)
+        new = [edge for edge in edges if edge not in shown and not names.is_told(edge)]
+        cost = sum(budget.count(triple_text(edge, names)) for edge in new)
+        if budget.tokens is None or tokens + cost <= budget.tokens:
+            chosen.append(ranked)
+            shown.update(new)
+            tokens += cost
+    return chosen, tokens

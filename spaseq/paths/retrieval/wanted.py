@@ -1,0 +1,73 @@
+"""The expressions of a retrieval, as people and language models give them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, TypeAlias
+
+from spaseq.errors import QueryError, RetrievalError
+from spaseq.paths.graph.names import Names
+from spaseq.paths.language.expression import Expression
+from spaseq.paths.language.modes import Choice, Mode, check_finite
+from spaseq.paths.retrieval.retrieved import Rejected
+
+if TYPE_CHECKING:
+    from spaseq.paths.graph.snapshot import Snapshot
+
+#: Relation names, or an expression as text or tree; with a weight or without.
+Relations: TypeAlias = "Sequence[str] | str | Expression"
+Weighted: TypeAlias = "Relations | tuple[Relations, float]"
+
+
+@dataclass(frozen=True, slots=True)
+class Usable:
+    """An expression that can be used, by its place among those given."""
+
+    place: int
+    expression: str | Expression
+    weight: float
+
+
+def read_expressions(
+    graph: Snapshot, expressions: Iterable[Weighted] | str | Expression, mode: Mode
+) -> tuple[list[Usable], list[Rejected], list[str]]:
+    """The expressions that can be used, those that cannot, and what is doubtful."""
+    given = [expressions] if isinstance(expressions, str | Expression) else list(expressions)
+    usable, rejected, warnings = list[Usable](), list[Rejected](), list[str]()
+    for place, weighted in enumerate(given):
+        relations, weight = _split(weighted)
+        try:
+            expression = _expression(graph.names, relations)
+            check_finite(graph.compile(expression).expression, Choice(mode))
+            if not (isfinite(weight) and weight >= 0):
+                raise RetrievalError(f"its weight is {weight}, and not a number from 0 on")
+            warnings += graph.check(expression)
+        except (QueryError, RetrievalError) as error:
+            rejected.append(Rejected(place, _shown(relations), str(error)))
+        else:
+            usable.append(Usable(place, expression, weight))
+    return usable, rejected, list(dict.fromkeys(warnings))
+
+
+def _split(weighted: Weighted) -> tuple[Relations, float]:
+    match weighted:
+        case (relations, int() | float() as weight):
+            return relations, float(weight)
+        case _:
+            return weighted, 1.0
+
+
+def _expression(names: Names, relations: Relations) -> str | Expression:
+    """What the graph is asked for; text stays text, by which the graph keeps what it has compiled."""
+    if isinstance(relations, str | Expression):
+        return relations
+    if not isinstance(relations, list | tuple):
+        kind = type(relations).__name__
+        raise RetrievalError(f"a list of relation names or a path expression is wanted, not {kind}")
+    return names.expression(relations)
+
+
+def _shown(relations: Relations) -> str:
+    return ", ".join(map(str, relations)) if isinstance(relations, list | tuple) else str(relations)

@@ -1,0 +1,1 @@
+"""Searches of the product of a graph and an automaton."""

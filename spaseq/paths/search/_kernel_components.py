@@ -1,0 +1,193 @@
+"""Closures from many sources: the product's strongly connected components, found once, and swept in order.
+
+Whatever reaches one place of a component reaches all of them, so a component needs one mask; in topological
+order every edge is looked at once for each batch of sources. Arrays as in ``_kernel``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq._jit import kernel
+from spaseq.paths.search._kernel import Flags, Ids, Masks, Nodes
+
+_NONE: Final = np.uint64(0)
+_ONE: Final = np.uint64(1)
+
+
+@kernel
+def components(
+    pointers: npt.NDArray[np.int64],
+    targets: Nodes,
+    leaving: Nodes,
+    moves: npt.NDArray[np.int32],
+    initial: Nodes,
+    sources: Nodes,
+    index: Nodes,
+    low: Nodes,
+    component: Nodes,
+    stack: Ids,
+    path: Ids,
+    move: Nodes,
+    edge: Ids,
+    members: Ids,
+    begins: Ids,
+) -> int:
+    """Tarjan's algorithm from the places where searches from the sources begin; returns how many there are.
+
+    Component ``c`` has the places ``members[begins[c]:begins[c + 1]]``; edges lead to components with smaller
+    numbers only. ``index`` is all 0 before. ``path``, ``move``, ``edge`` are the places in progress, and how
+    far each of them has come.
+    """
+    nodes = pointers.shape[1] - 1
+    count = tail = waiting = time = 0
+    begins[0] = 0
+    for i in range(len(sources)):
+        for k in range(len(initial)):
+            root = np.int64(initial[k]) * nodes + sources[i]
+            if index[root] != 0:
+                continue
+            depth = 0
+            path[0] = root
+            move[0] = leaving[initial[k]] - 1
+            edge[0] = 0
+            time += 1
+            index[root] = low[root] = time
+            component[root] = -1
+            stack[waiting] = root
+            waiting += 1
+            while depth >= 0:
+                place = path[depth]
+                state = place // nodes
+                node = place - state * nodes
+                deeper = False
+                # The first move has no edges, so that all begin alike.
+                while True:
+                    m = move[depth]
+                    if m < leaving[state] or edge[depth] == pointers[moves[m, 0], node + 1]:
+                        if m + 1 >= leaving[state + 1]:
+                            break
+                        move[depth] = m + 1
+                        edge[depth] = pointers[moves[m + 1, 0], node]
+                        continue
+                    after = np.int64(moves[m, 1]) * nodes + targets[edge[depth]]
+                    edge[depth] += 1
+                    if index[after] == 0:
+                        time += 1
+                        index[after] = low[after] = time
+                        component[after] = -1
+                        stack[waiting] = after
+                        waiting += 1
+                        depth += 1
+                        path[depth] = after
+                        move[depth] = leaving[after // nodes] - 1
+                        edge[depth] = 0
+                        deeper = True
+                        break
+                    if component[after] < 0:
+                        low[place] = min(low[place], index[after])
+                if deeper:
+                    continue
+                if low[place] == index[place]:
+                    while True:
+                        waiting -= 1
+                        other = stack[waiting]
+                        component[other] = count
+                        members[tail] = other
+                        tail += 1
+                        if other == place:
+                            break
+                    count += 1
+                    begins[count] = tail
+                depth -= 1
+                if depth >= 0:
+                    low[path[depth]] = min(low[path[depth]], low[place])
+    return count
+
+
+@kernel
+def sweep(
+    pointers: npt.NDArray[np.int64],
+    targets: Nodes,
+    leaving: Nodes,
+    moves: npt.NDArray[np.int32],
+    ends: npt.NDArray[np.uint8],
+    initial: Nodes,
+    empty: Flags,
+    sources: Nodes,
+    begin: int,
+    end: int,
+    words: int,
+    component: Nodes,
+    members: Ids,
+    begins: Ids,
+    count: int,
+    started: Masks,
+    arrived: Masks,
+    total: Masks,
+    reached: Masks,
+    known: Flags,
+    found: Nodes,
+) -> int:
+    """What ``together`` does, component by component. ``started`` and ``arrived`` are masks of components,
+    all 0 before and afterwards: of the sources there, and of those that an edge leads from to there.
+    """
+    nodes = len(known)
+    filled = 0
+    for i in range(begin, end):
+        word = (i - begin) >> 6
+        bit = _ONE << np.uint64((i - begin) & 63)
+        source = np.int64(sources[i])
+        if len(empty) > 0 and empty[source]:
+            if not known[source]:
+                known[source] = True
+                found[filled] = source
+                filled += 1
+            reached[words * source + word] |= bit
+        for k in range(len(initial)):
+            started[words * component[initial[k] * nodes + source] + word] |= bit
+    for c in range(count - 1, -1, -1):
+        some = _NONE
+        for w in range(words):
+            total[w] = started[words * c + w] | arrived[words * c + w]
+            some |= total[w]
+            started[words * c + w] = _NONE
+        if some == _NONE:
+            continue
+        inside = False  # whether an edge leads from the component to itself
+        for k in range(begins[c], begins[c + 1]):
+            state = members[k] // nodes
+            node = members[k] - state * nodes
+            for m in range(leaving[state], leaving[state + 1]):
+                row, base = moves[m, 0], np.int64(moves[m, 1]) * nodes
+                for e in range(pointers[row, node], pointers[row, node + 1]):
+                    other = component[base + targets[e]]
+                    if other == c:
+                        inside = True
+                    else:
+                        for w in range(words):
+                            arrived[words * other + w] |= total[w]
+        if inside:
+            for w in range(words):
+                arrived[words * c + w] = total[w]
+        some = _NONE
+        for w in range(words):
+            total[w] = arrived[words * c + w]
+            arrived[words * c + w] = _NONE
+            some |= total[w]
+        if some == _NONE:
+            continue
+        for k in range(begins[c], begins[c + 1]):
+            state = members[k] // nodes
+            if ends[state] != 0:
+                node = members[k] - state * nodes
+                if not known[node]:
+                    known[node] = True
+                    found[filled] = node
+                    filled += 1
+                for w in range(words):
+                    reached[words * node + w] |= total[w]
+    return filled

@@ -1,0 +1,165 @@
+"""The edges that a set of automaton states can take from a node: what enumerating paths stands on.
+
+Sets of states are bits of an integer. Going from set to set instead of from state to state makes the
+automaton deterministic on the fly, so a path is found once, however many runs accept it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from spaseq.paths.language.expression import Step
+from spaseq.paths.language.transitions import Move, Tests
+from spaseq.paths.search._kernel import Flags, Nodes
+from spaseq.paths.search.memory import Memory
+
+if TYPE_CHECKING:
+    from spaseq.paths.graph.snapshot import Snapshot
+    from spaseq.paths.search.product import Product
+
+#: So many edges taken are kept; then all are forgotten.
+_KEPT: Final = 1 << 20
+
+#: What an edge takes that was taken.
+_TAKEN_BYTES: Final = 200
+
+#: (predicate, forward, node reached, states)
+Taken = tuple[int, bool, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """A move between nodes that pass tests."""
+
+    before: Flags | None
+    after: Flags | None
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """What some states do with the edges of one predicate in one direction: ``row`` has them.
+
+    ``free`` are the states reached without tests.
+    """
+
+    row: int
+    predicate: int
+    inverse: bool
+    free: int
+    guarded: tuple[_Guarded, ...]
+
+
+class Expansion:
+    """Takes edges by the moves of an automaton; it can end from the places with a ``distance``."""
+
+    def __init__(self, graph: Snapshot, product: Product, distance: Nodes, memory: Memory) -> None:
+        self._graph = graph
+        self._memory = memory
+        self._room = min(_KEPT, memory.left // (2 * _TAKEN_BYTES))
+        self._product = product
+        self._distance = distance
+        self._readers: dict[int, tuple[_Reader, ...]] = {}
+        self._kept: dict[tuple[int, int], list[Taken]] = {}
+        self._count = 0
+        self.accepting = sum(1 << state for state in product.automaton.accepting)
+        self.initial = sum(1 << state for state in product.automaton.initial)
+
+    def forget(self) -> None:
+        """The distances have changed."""
+        self._kept.clear()
+        self._count = 0
+
+    def useful(self, node: int, states: int) -> int:
+        """Those states from which the end can be reached from this node."""
+        nodes, distance, useful = self._graph.nodes, self._distance, 0
+        for state in bits(states):
+            if distance[state * nodes + node] >= 0:
+                useful |= 1 << state
+        return useful
+
+    def remaining(self, node: int, states: int) -> int:
+        """The number of edges from the node to the end, from one of these states, all of them useful."""
+        nodes, distance = self._graph.nodes, self._distance
+        return min(int(distance[state * nodes + node]) for state in bits(states))
+
+    def take(self, node: int, states: int) -> list[Taken]:
+        """The edges from a node that lead on, each once, with the states reached by it that are useful."""
+        key = (node, states)
+        taken = self._kept.get(key)
+        if taken is None:
+            taken = list(self._take(node, states))
+            if self._count > self._room:
+                self.forget()
+            self._count += 1 + len(taken)
+            self._kept[key] = taken
+        return taken
+
+    def _take(self, node: int, states: int) -> Iterator[Taken]:
+        relations = self._product.relations
+        found: dict[tuple[int, bool, int], int] = {}
+        for reader in self._reading(states):
+            low, high = relations.pointers[reader.row, node : node + 2].tolist()
+            if high - low > self._room:
+                self._memory.take(_TAKEN_BYTES * (high - low), f"the {high - low:,} edges of a node")
+            for other in relations.targets[low:high].tolist():
+                reached = reader.free
+                for guard in reader.guarded:
+                    if (guard.before is None or guard.before[node]) and (
+                        guard.after is None or guard.after[other]
+                    ):
+                        reached |= guard.target
+                if reached:
+                    # A loop is the same edge whichever way it is taken.
+                    key = (reader.predicate, not reader.inverse or other == node, other)
+                    found[key] = found.get(key, 0) | reached
+        for (predicate, forward, other), reached in found.items():
+            useful = self.useful(other, reached)
+            if useful:
+                yield predicate, forward, other, useful
+
+    def _reading(self, states: int) -> tuple[_Reader, ...]:
+        readers = self._readers.get(states)
+        if readers is None:
+            readers = self._readers[states] = tuple(self._make(states))
+        return readers
+
+    def _make(self, states: int) -> Iterator[_Reader]:
+        moves: dict[tuple[int, bool], list[Move]] = {}
+        for move in self._product.automaton.moves:
+            if states >> move.source & 1:
+                for predicate in self._predicates(move.relation.step):
+                    moves.setdefault((predicate, move.relation.step.inverse), []).append(move)
+        for (predicate, inverse), found in moves.items():
+            free, guarded = 0, []
+            for move in found:
+                before, after = self._flags(move.relation.before), self._flags(move.relation.after)
+                if before is None and after is None:
+                    free |= 1 << move.target
+                else:
+                    guarded.append(_Guarded(before, after, 1 << move.target))
+            step = Step((self._graph.ox_predicate(predicate),), inverse=inverse)
+            row = self._product.relations.step(step, self._memory)
+            yield _Reader(row, predicate, inverse, free, tuple(guarded))
+
+    def _predicates(self, step: Step) -> list[int]:
+        """The numbers of the predicates that a step takes."""
+        given = {n for p in step.predicates if (n := self._graph.predicate_number(p)) is not None}
+        return [p for p in range(self._graph.predicates) if p not in given] if step.negated else sorted(given)
+
+    def _flags(self, tests: Tests) -> Flags | None:
+        return self._product.relations.passing(tests) if tests else None
+
+
+def bits(states: int) -> Iterator[int]:
+    """The numbers of the bits that are 1.
+
+    >>> list(bits(0b10110))
+    [1, 2, 4]
+    """
+    while states:
+        low = states & -states
+        yield low.bit_length() - 1
+        states ^= low

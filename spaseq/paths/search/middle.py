@@ -1,0 +1,66 @@
+"""Beginning in the middle: at the rare steps of an expression, from which a search goes both ways.
+
+What leads to a cheap cut, and what it leads to, is marked first, each place once; the search then begins
+only where a path across the cut begins, and goes only through marked places. It is what lazy chain automata
+do with the rarest event of a sequence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.paths.search._kernel import Ids, Nodes, distances
+from spaseq.paths.search.cut import Cut
+from spaseq.paths.search.product import Product
+from spaseq.paths.search.workspace import Workspace
+
+#: In ``inside``: no place is left out.
+EVERYWHERE: Final[Nodes] = np.zeros(0, dtype=np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The nodes where paths across a cut begin and end, in order.
+
+    The places on their way have ``inside`` ≥ 0, until the workspace, whose it is, is cleared.
+    """
+
+    sources: Ids
+    targets: Ids
+    inside: Nodes
+
+
+def mark(forward: Product, backward: Product, cut: Cut, workspace: Workspace) -> Marks:
+    """Mark what leads to a cut and what it leads to.
+
+    The two products read the same paths from either end. Their states have the same numbers.
+    """
+    relations, nodes = forward.relations, forward.pointers.shape[1] - 1
+    inside, marked = workspace.marks(forward.size)
+    heads = [state * nodes + relations.begins(row) for state, row, _ in cut.moves]
+    tails = [reached * nodes + relations.ends(row).astype(np.int64) for _, row, reached in cut.moves]
+    before = _mark(backward, np.concatenate(heads), inside, marked)
+    behind = _mark(forward, np.concatenate(tails), inside, marked[before:])
+    workspace.mark(before + behind)
+    return Marks(
+        _nodes(marked[:before], backward.ends, nodes),
+        _nodes(marked[before : before + behind], forward.ends, nodes),
+        inside,
+    )
+
+
+def _mark(product: Product, places: Ids, inside: Nodes, marked: Ids) -> int:
+    return distances(
+        product.pointers, product.targets, product.leaving, product.moves,
+        places, EVERYWHERE, inside, marked,
+    )  # fmt: skip
+
+
+def _nodes(places: Ids, ends: npt.NDArray[np.uint8], nodes: int) -> Ids:
+    """The nodes of the places where a path ends, in order."""
+    states = places // nodes
+    return np.unique((places - states * nodes)[ends[states] != 0])

@@ -1,0 +1,258 @@
+"""Which nodes a path joins: pairs of endpoints, by breadth-first search of the product.
+
+The pairs are distinct, as under SPARQL's DISTINCT, however many paths join them (SPARQL itself gives a bag
+for ``/`` and ``|``). Where nothing repeats but ``?``, ``*`` and bounds from 0, a path may have no edge: it
+joins a given source or target with itself, also one that is no node of the graph, and where neither is
+given, every node (SPARQL 1.1, section 9.3).
+
+The search begins at the end that is given; if both or none are, at the one whose first moves look at fewer
+edges; and in the middle, if every path takes one of a few edges there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from spaseq.paths.language.expression import Expression
+from spaseq.paths.search._kernel import Flags, Ids, Nodes
+from spaseq.paths.search.asked import Asked
+from spaseq.paths.search.cut import Cut
+from spaseq.paths.search.middle import EVERYWHERE, Marks, mark
+from spaseq.paths.search.product import Given, Product
+from spaseq.paths.search.reach import Search
+from spaseq.paths.search.workspace import Workspace
+from spaseq.terms.dictionary import Term
+from spaseq.terms.interop import RdflibTerm, to_rdflib
+
+if TYPE_CHECKING:
+    from spaseq.paths.graph.snapshot import Snapshot
+
+__all__ = ["Pairs", "PairsPlan", "Search", "find_pairs", "plan_pairs", "rare_cut"]
+
+#: A search begins in the middle where that many times fewer edges are there than at either end.
+_RARER: Final = 8
+
+#: From so many edges on it is worth to look for a rare step in the middle.
+_WORTH: Final = 1 << 10
+
+#: Pairs are shown as terms so many at a time.
+_SHOWN: Final = 1 << 12
+
+_ALL: Final[Flags] = np.zeros(0, dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Pairs:
+    """Distinct pairs of a source and a target; iterating gives them as rdflib terms.
+
+    As numbers they are grouped by the end where the search began: ``others[offsets[i]:offsets[i + 1]]``
+    belong to ``begins[i]``; these are the targets if ``backwards``, else the sources. Numbers from
+    ``graph.nodes`` on are ``strangers``: terms that were given and are no nodes of the graph.
+    Shapes: ``begins`` ``(n,)``, ``offsets`` ``(n + 1,)``, ``others`` ``(pairs,)``.
+    ``truncated``: there are more than ``limit``.
+    """
+
+    graph: Snapshot
+    begins: Ids
+    offsets: Ids
+    others: Nodes
+    backwards: bool
+    truncated: bool
+    strangers: tuple[Term, ...]
+
+    def __len__(self) -> int:
+        return len(self.others)
+
+    def __iter__(self) -> Iterator[tuple[RdflibTerm, RdflibTerm]]:
+        if len(self.others) <= _SHOWN:
+            return self._shown(0) if len(self.others) else iter(())
+        return chain.from_iterable(map(self._shown, range(0, len(self.others), _SHOWN)))
+
+    def _shown(self, low: int) -> Iterator[tuple[RdflibTerm, RdflibTerm]]:
+        """Some pairs, from number ``low`` on."""
+        begins, bounds, high = self.begins, self.offsets, len(self.others)
+        if high > _SHOWN:
+            high = min(low + _SHOWN, high)
+            first, last = np.searchsorted(bounds, (low + 1, high)).tolist()
+            begins, bounds = begins[first - 1 : last], bounds[first - 1 : last + 1].clip(low, high)
+        begins = begins.repeat(bounds[1:] - bounds[:-1])
+        ones, others = self._terms(begins), self._terms(self.others[low:high])
+        return zip(others, ones, strict=True) if self.backwards else zip(ones, others, strict=True)
+
+    def _terms(self, numbers: Ids | Nodes) -> list[RdflibTerm]:
+        if self.strangers and numbers[-1] >= self.graph.nodes:  # they stand at the end
+            return list(map(self.term, numbers.tolist()))
+        return self.graph.terms(numbers)
+
+    def __repr__(self) -> str:
+        return f"<Pairs: {len(self):,}{', and there are more' if self.truncated else ''}>"
+
+    @property
+    def arrays(self) -> tuple[Nodes, Nodes]:
+        """The sources and the targets as numbers, each ``(len(self),)``."""
+        begins = np.repeat(self.begins.astype(np.int32), np.diff(self.offsets))
+        return (self.others, begins) if self.backwards else (begins, self.others)
+
+    def term(self, number: int) -> RdflibTerm:
+        """The term of a number in the arrays."""
+        if number >= self.graph.nodes:
+            return to_rdflib(self.strangers[number - self.graph.nodes])
+        return self.graph.term(number)
+
+
+class PairsPlan(NamedTuple):
+    """From where to search for what: the nodes to begin at, and those wanted at the other end (None: all).
+
+    ``strangers`` are terms that are no nodes of the graph, and joined with themselves. ``marks``: the search
+    began in the middle.
+    """
+
+    product: Product
+    begins: Ids
+    ends: Ids | None
+    backwards: bool
+    strangers: tuple[Term, ...]
+    marks: Marks | None
+
+    @property
+    def wanted(self) -> Flags:
+        """Flags of the nodes wanted; of length 0 if all are."""
+        if self.ends is None:
+            return _ALL
+        flags = np.zeros(max(1, self.product.pointers.shape[1] - 1), dtype=np.bool_)
+        flags[self.ends] = True
+        return flags
+
+
+def plan_pairs(graph: Snapshot, expression: str | Expression, sources: Any, targets: Any) -> PairsPlan:
+    """How to find the pairs of an expression; see ``find_pairs``."""
+    with graph.workspaces.borrow(graph.memory(expression)) as workspace:
+        asked = _asked(graph, expression, sources, targets)
+        return _plan(graph, expression, asked, workspace)._replace(marks=None)
+
+
+def find_pairs(
+    graph: Snapshot, expression: str | Expression, sources: Any, targets: Any, limit: int | None
+) -> Pairs:
+    """The distinct pairs that a path of the expression joins, at most ``limit`` of them.
+
+    ``sources`` and ``targets`` are terms, one or several, or None for all. Raises QuerySyntaxError and
+    QueryMeaningError with the place in the expression.
+    """
+    asked = _asked(graph, expression, sources, targets)
+    with graph.workspaces.borrow(graph.memory(expression)) as workspace:
+        plan = _plan(graph, expression, asked, workspace)
+        found = _search(plan, workspace).run(limit)
+    begins, offsets, others = plan.begins, found.offsets, found.found
+    if plan.strangers:
+        alone = _strangers(graph, plan)
+        begins = np.concatenate([begins, alone.begins])
+        offsets = np.concatenate([offsets, offsets[-1] + alone.offsets[1:]])
+        others = np.concatenate([others, alone.others])
+    truncated = limit is not None and len(others) > limit
+    if truncated:
+        others, offsets = others[:limit], np.minimum(offsets, limit or 0)
+    return Pairs(graph, begins, offsets, others, plan.backwards, truncated, plan.strangers)
+
+
+def find_batches(
+    graph: Snapshot, expression: str | Expression, sources: Any, targets: Any
+) -> Iterator[Pairs]:
+    """The pairs of ``find_pairs``, some 2^16 at a time, as they are found: memory holds no more of them."""
+    asked = _asked(graph, expression, sources, targets)
+
+    def found() -> Iterator[Pairs]:
+        with graph.workspaces.borrow(graph.memory(expression)) as workspace:
+            plan = _plan(graph, expression, asked, workspace)
+            for part in _search(plan, workspace).parts():
+                begins = part.begins.astype(np.int64)
+                yield Pairs(graph, begins, part.offsets, part.found, plan.backwards, False, ())
+        if plan.strangers:
+            yield _strangers(graph, plan)
+
+    return Asked(found())
+
+
+def _strangers(graph: Snapshot, plan: PairsPlan) -> Pairs:
+    """Terms that are no nodes, each with itself."""
+    count = len(plan.strangers)
+    alone = np.arange(graph.nodes, graph.nodes + count, dtype=np.int64)
+    offsets = np.arange(count + 1, dtype=np.int64)
+    return Pairs(graph, alone, offsets, alone.astype(np.int32), plan.backwards, False, plan.strangers)
+
+
+def _search(plan: PairsPlan, workspace: Workspace) -> Search:
+    wanted = _ALL if plan.ends is None else workspace.want(plan.ends)
+    inside = EVERYWHERE if plan.marks is None else plan.marks.inside
+    return Search(plan.product.arrays(), workspace, plan.begins.astype(np.int32), wanted, inside)
+
+
+class _Asked(NamedTuple):
+    """The product, and the ends that are given (None: all nodes)."""
+
+    forward: Product
+    given: Given | None
+    wanted: Given | None
+
+
+def _asked(graph: Snapshot, expression: str | Expression, sources: Any, targets: Any) -> _Asked:
+    forward = graph.product(expression)
+    given = None if sources is None else graph.numbers(sources)
+    wanted = None if targets is None else graph.numbers(targets)
+    return _Asked(forward, given, wanted)
+
+
+def _plan(graph: Snapshot, expression: str | Expression, asked: _Asked, workspace: Workspace) -> PairsPlan:
+    forward, given, wanted = asked
+    strangers = forward.strangers(given, wanted) if forward.anywhere else ()
+    starts = None if given is None else given[0]
+    ends = None if wanted is None else wanted[0]
+    cost, backwards = cheaper_end(graph, expression, starts, ends)
+    marks = None
+    if (cut := rare_cut(forward, cost)) is not None:
+        backward = graph.product(expression, backwards=True)
+        marks = mark(forward, backward, cut, workspace)
+        from_here, from_there = both(starts, marks.sources), both(ends, marks.targets)
+        backwards = backward.first_edges(from_there) < forward.first_edges(from_here)
+        begins: Ids | None = from_there if backwards else from_here
+    else:
+        begins = ends if backwards else starts
+    product = graph.product(expression, backwards=True) if backwards else forward
+    if begins is None:
+        begins = product.candidates()
+    return PairsPlan(product, begins, starts if backwards else ends, backwards, strangers, marks)
+
+
+def cheaper_end(
+    graph: Snapshot, expression: str | Expression, starts: Ids | None, ends: Ids | None
+) -> tuple[int, bool]:
+    """How many edges the first moves look at from the better end, and whether that is the far one.
+
+    One that is given is better than one that is not.
+    """
+    if ends is None or starts is not None:
+        ahead = graph.product(expression).first_edges(starts)
+        if (starts is None) != (ends is None):
+            return ahead, False
+    behind = graph.product(expression, backwards=True).first_edges(ends)
+    if (starts is None) != (ends is None):
+        return behind, True
+    return min(ahead, behind), behind < ahead
+
+
+def rare_cut(product: Product, cost: int) -> Cut | None:
+    """Where to begin in the middle, if that is much cheaper than what beginning at an end costs."""
+    if cost < _WORTH or len(product.empty):  # where a path may have no edge, all nodes are answers anyway
+        return None
+    cut = product.cut
+    return cut if cut is not None and _RARER * cut.edges < cost else None
+
+
+def both(given: Ids | None, found: Ids) -> Ids:
+    """The nodes found, of those that are given (None: all of them)."""
+    return found if given is None else np.intersect1d(given, found, assume_unique=True)

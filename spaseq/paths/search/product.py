@@ -1,0 +1,152 @@
+"""An automaton bound to a graph, as the arrays that the kernels take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.paths.graph.relations import Pointers, Relations
+from spaseq.paths.language.transitions import Moves
+from spaseq.paths.search._kernel import Flags, Ids, Nodes, count_edges
+from spaseq.paths.search.cut import Cut, cheapest_cut
+from spaseq.paths.search.memory import Memory
+from spaseq.terms.dictionary import Term
+
+#: Sources or targets: numbers of nodes, and terms that are no nodes of the graph.
+Given = tuple[Ids, tuple[Term, ...]]
+
+#: From so many edges on, the nodes that they begin at are flagged; they are few enough to be kept else.
+_FEW: Final = 1 << 12
+
+_NO_NODES: Final[Ids] = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """What the kernels take of a product: see ``_kernel``. It can be sent to another process."""
+
+    size: int
+    pointers: Pointers
+    targets: Nodes
+    leaving: Nodes
+    moves: Nodes
+    ends: npt.NDArray[np.uint8]
+    initial: Nodes
+    empty: Flags
+
+
+class Product:
+    """The product of a graph with an automaton's moves; those without an edge in the graph are left out.
+
+    ``leaving``, ``moves``, ``ends``, ``initial`` are as in ``_kernel``. ``empty`` flags the nodes at which
+    a path of no edges is an answer; of length 0 where none is. ``anywhere``: it is one at any node.
+    """
+
+    def __init__(self, relations: Relations, found: Moves, nodes: int, memory: Memory) -> None:
+        self.relations = relations
+        rows = [relations.row(move.relation, memory) for move in found.moves]
+        if not all(map(relations.size, rows)):
+            found = found.only(
+                move for move, row in zip(found.moves, rows, strict=True) if relations.size(row)
+            )
+            rows = [relations.row(move.relation) for move in found.moves]
+        self.automaton = found
+        self.size = max(1, found.size)
+        by_source: list[list[tuple[int, int]]] = [[] for _ in range(self.size)]
+        for move, row in zip(found.moves, rows, strict=True):
+            by_source[move.source].append((row, move.target))
+        self.leaving = np.array([0, *accumulate(map(len, by_source))], dtype=np.int32)
+        self.moves = np.array([*chain.from_iterable(by_source)], dtype=np.int32).reshape(-1, 2)
+        self.ends = np.array([state in found.accepting for state in range(self.size)], dtype=np.uint8)
+        self.initial = np.array(found.initial, dtype=np.int32)
+        self.anywhere = frozenset() in found.empty
+        self.empty: Flags = np.zeros(nodes if found.empty else 0, dtype=np.bool_)
+        for tests in found.empty:
+            self.empty |= relations.passing(tests)
+        self._arrays = self._bundle(relations.pointers, relations.targets, self.moves)
+
+    def arrays(self, *, alone: bool = False) -> Arrays:
+        """The arrays; ``alone``: copies, with the rows of this product and no others."""
+        if alone:
+            return self._copied()
+        if self._arrays.pointers is not self.pointers or self._arrays.targets is not self.targets:
+            self._arrays = self._bundle(self.pointers, self.targets, self.moves)
+        return self._arrays
+
+    def _copied(self) -> Arrays:
+        pointers, targets, moves = self.pointers, self.targets, self.moves.copy()
+        rows = np.unique(moves[:, 0])
+        moves[:, 0] = np.searchsorted(rows, moves[:, 0])
+        parts = [targets[pointers[row, 0] : pointers[row, -1]] for row in rows]
+        begins = np.cumsum([0, *map(len, parts)])[:-1]
+        pointers = pointers[rows] - pointers[rows, :1] + begins[:, None]
+        return self._bundle(pointers, np.concatenate([*parts, np.zeros(0, dtype=np.int32)]), moves)
+
+    def _bundle(self, pointers: Pointers, targets: Nodes, moves: Nodes) -> Arrays:
+        return Arrays(self.size, pointers, targets, self.leaving, moves, self.ends, self.initial, self.empty)
+
+    @property
+    def pointers(self) -> Pointers:
+        """All CSR rows there are."""
+        return self.relations.pointers
+
+    @property
+    def targets(self) -> Nodes:
+        """What the pointers point at."""
+        return self.relations.targets
+
+    @cached_property
+    def starting(self) -> Ids:
+        """The rows of the first moves."""
+        rows = [self.moves[self.leaving[q] : self.leaving[q + 1], 0].tolist() for q in self.initial.tolist()]
+        return np.array(list(dict.fromkeys(row for found in rows for row in found)), dtype=np.int64)
+
+    @cached_property
+    def all_first_edges(self) -> int:
+        """How many edges the first moves look at, from all nodes."""
+        return sum(map(self.relations.size, self.starting.tolist()))
+
+    @cached_property
+    def cut(self) -> Cut | None:
+        """The moves with fewest edges of which every path with edges makes exactly one."""
+        states = np.repeat(np.arange(self.size), np.diff(self.leaving)).tolist()
+        moves = [
+            (state, row, reached) for state, (row, reached) in zip(states, self.moves.tolist(), strict=True)
+        ]
+        starts, ends = self.automaton.initial, self.automaton.accepting
+        return cheapest_cut(self.size, moves, self.relations.size, starts, ends)
+
+    @cached_property
+    def _few_candidates(self) -> Ids:
+        found = [self.relations.begins(row) for row in self.starting.tolist()]
+        return found[0] if len(found) == 1 else np.unique(np.concatenate([_NO_NODES, *found]))
+
+    def candidates(self) -> Ids:
+        """The nodes where an answer can begin, in order."""
+        nodes = self.pointers.shape[1] - 1
+        if not len(self.empty) and self.all_first_edges <= min(_FEW, nodes):
+            return self._few_candidates
+        flags = self.empty.copy() if len(self.empty) else np.zeros(nodes, dtype=np.bool_)
+        for row in self.starting.tolist():
+            flags |= self.relations.sources(row)
+        return np.flatnonzero(flags)
+
+    def strangers(self, given: Given | None, wanted: Given | None) -> tuple[Term, ...]:
+        """The terms that are no nodes of the graph, and are joined with themselves all the same."""
+        if not self.anywhere:
+            return ()
+        if given is None or wanted is None:
+            side = given if wanted is None else wanted
+            return () if side is None else side[1]
+        return tuple(term for term in given[1] if term in wanted[1])
+
+    def first_edges(self, nodes: Ids | None) -> int:
+        """How many edges the first moves have to look at: from these nodes, or from all."""
+        if nodes is None:
+            return self.all_first_edges
+        return count_edges(self.pointers, self.starting, nodes)

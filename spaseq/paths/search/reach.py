@@ -1,0 +1,281 @@
+"""The nodes that paths lead to from each of many nodes, by breadth-first search of the product.
+
+Few nodes are searched from one by one. Of many, those that a certain number of edges suffices for; if there
+are more, 64 at a time, a bit each, and 512 if these look at enough edges together; and if the batches would
+look at the same edges again and again, along the strongly connected components of the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from spaseq.paths.search._kernel import (
+    SHARED,
+    SINGLE,
+    Flags,
+    Ids,
+    Nodes,
+    count_bits,
+    one_by_one,
+    together,
+    unpack,
+)
+from spaseq.paths.search._kernel_components import components, sweep
+from spaseq.paths.search.middle import EVERYWHERE
+from spaseq.paths.search.product import Arrays
+from spaseq.paths.search.workspace import Workspace
+
+_WIDTH: Final = 64
+
+#: Sources for each word of a mask.
+_BITS: Final = _WIDTH
+
+#: Words of a mask: a line of a cache.
+_WORDS: Final = 8
+
+#: From so many sources on it is worth to try them together.
+_MANY: Final = 16
+
+#: What looks at no more edges than that is done before a search with masks has begun.
+_TRIED: Final = 1 << 14
+
+#: An edge costs so many times more in a search with masks.
+_MASK_COST: Final = 2
+
+#: From so many nodes found on, they are given away where they are wanted in parts.
+_PART: Final = 1 << 16
+
+#: So many times larger is a part than the one before.
+_MORE: Final = 16
+
+#: Bytes for each place that finding components takes.
+_COMPONENT_BYTES: Final = 56
+
+_NODE_BYTES: Final = 4
+
+#: How often finding components looks at each edge, or takes as long as if it did.
+_COMPONENT_COST: Final = 4
+
+#: So many sources are searched one by one in one call.
+_AT_ONCE: Final = 1 << 12
+
+_UNLIMITED: Final = 1 << 62
+
+
+class Part(NamedTuple):
+    """Some of what a search finds: ``found[offsets[i]:offsets[i + 1]]`` are reached from ``begins[i]``."""
+
+    begins: Nodes
+    offsets: Ids
+    found: Nodes
+
+
+class Search:
+    """The nodes reached from each of many nodes, all at once or part by part.
+
+    Only those ``wanted``, unless that is of length 0; through places with ``inside`` not -1, unless that is.
+    """
+
+    def __init__(
+        self,
+        product: Arrays,
+        workspace: Workspace,
+        begins: Nodes,
+        wanted: Flags,
+        inside: Nodes = EVERYWHERE,
+    ) -> None:
+        self._product = product
+        self._workspace = workspace
+        self._begins = begins
+        self._wanted = wanted
+        self._inside = inside
+        self._limit: int | None = None
+        self._in_parts = False
+        self._apart = False
+        self._first = 0
+        self._done = 0
+        self._room = workspace.out
+        self._offsets = np.zeros(len(begins) + 1, dtype=np.int64)
+
+    def run(self, limit: int | None = None) -> Part:
+        """All of it; where there is more than ``limit``, at least that."""
+        self._limit = limit
+        for _ in self._steps():
+            pass
+        if self._done < len(self._begins):
+            self._offsets[self._done + 1 :] = self._offsets[self._done]
+        found = self._room[: self._offsets[self._done]]
+        if self._room is self._workspace.out:  # which the next search writes to
+            found = found.copy()
+        return Part(self._begins, self._offsets, found)
+
+    def parts(self) -> Iterator[Part]:
+        """All of it, as it is found: memory holds some 2^16 nodes found, however many there are.
+
+        A node where searches begin stands in several parts if there are so many from a batch of them.
+        """
+        self._in_parts = True
+        enough = 1  # the first ones come at once
+        for _ in self._steps():
+            if self._apart or self._offsets[self._done] >= enough:
+                enough = min(_PART, _MORE * enough)
+                yield from self._taken()
+        yield from self._taken()
+
+    def _taken(self) -> Iterator[Part]:
+        """What was found since the last part, if anything."""
+        first, done = self._first, self._done
+        used = int(self._offsets[done])
+        self._first = done
+        if used:
+            offsets = self._offsets[first : done + 1].copy()
+            self._offsets[done] = 0
+            yield Part(self._begins[first:done], offsets, self._room[:used].copy())
+
+    def _steps(self) -> Iterator[None]:
+        """Searches, some nodes at a time. After each step, what was found may be taken away."""
+        if len(self._begins) >= _MANY:
+            self._one_by_one(_TRIED)
+            yield
+            yield from self._many()
+        while self._more():
+            self._one_by_one(_UNLIMITED)
+            yield
+
+    def _many(self) -> Iterator[None]:
+        """With masks, as long as that pays."""
+        work = np.zeros(2, dtype=np.int64)
+        words = min(1, self._words())
+        while words and self._more() and work[SINGLE] >= _MASK_COST * work[SHARED]:
+            if self._is_large(work):
+                yield from self._by_components()
+            else:
+                yield from self._together(words, work)
+                words = self._words()
+
+    def _is_large(self, work: Ids) -> bool:
+        """Whether the batches to come look at so many edges that components pay.
+
+        Each batch looks at some of them again and again, as bits come in; to find the components takes about
+        as long as to look at all the edges ``_COMPONENT_COST`` times.
+        """
+        product = self._product
+        if work[SHARED] == 0 or self._component_bytes() > self._workspace.memory.left:
+            return False
+        rows = product.moves[:, 0]
+        edges = int((product.pointers[rows, -1] - product.pointers[rows, 0]).sum())
+        batches = -(-(len(self._begins) - self._done) // (_BITS * max(1, self._words())))
+        return batches * int(work[SHARED]) > _COMPONENT_COST * edges
+
+    def _component_bytes(self) -> int:
+        return _COMPONENT_BYTES * self._product.size * len(self._workspace.known)
+
+    def _words(self) -> int:
+        """How long masks are; shorter where there are very many places, 0 where there are too many."""
+        return self._workspace.words(self._product.size, _WORDS)
+
+    def _more(self) -> bool:
+        enough = self._limit is not None and self._offsets[self._done] > self._limit
+        return self._done < len(self._begins) and not enough
+
+    def _one_by_one(self, budget: int) -> None:
+        product, workspace = self._product, self._workspace
+        begins, offsets = self._begins[self._done : self._done + _AT_ONCE], self._offsets[self._done :]
+        self._reserve(len(workspace.found))
+        stamp = workspace.stamps(product.size, len(begins))
+        self._done += one_by_one(
+            product.pointers, product.targets, product.leaving, product.moves, product.ends,
+            product.initial, product.empty, begins, self._wanted, self._inside, budget, stamp,
+            workspace.seen, workspace.found, workspace.queue, offsets, self._room,
+        )  # fmt: skip
+
+    def _together(self, words: int, work: Ids) -> Iterator[None]:
+        product, workspace = self._product, self._workspace
+        workspace.masks(product.size, words)
+        end = min(self._done + _BITS * words, len(self._begins))
+        found = np.empty(len(workspace.known), dtype=np.int32)
+        workspace.settled = False
+        count = together(
+            product.pointers, product.targets, product.leaving, product.moves, product.ends,
+            product.initial, product.empty, self._begins, self._done, end, words, self._inside,
+            workspace.visited, workspace.pending, np.zeros(words, dtype=np.uint64), workspace.waiting,
+            workspace.queue, workspace.touched, workspace.reached, workspace.known, found, work,
+        )  # fmt: skip
+        yield from self._unpacked(end, words, found[:count])
+
+    def _by_components(self) -> Iterator[None]:
+        """All sources that are left. What is ``inside`` is not asked: it only saves ways."""
+        product, workspace, words = self._product, self._workspace, max(1, self._words())
+        workspace.memory.take(self._component_bytes(), "the components of the graph")
+        workspace.masks(product.size, words)
+        places = product.size * len(workspace.known)
+        component, low, index, move = np.zeros((4, places), dtype=np.int32)
+        stack, path, edge, members, begins = np.empty((5, places + 1), dtype=np.int64)
+        count = components(
+            product.pointers, product.targets, product.leaving, product.moves, product.initial,
+            self._begins[self._done :], index, low, component, stack, path, move, edge, members, begins,
+        )  # fmt: skip
+        total, found = np.zeros(words, dtype=np.uint64), np.empty(len(workspace.known), dtype=np.int32)
+        while self._more():
+            end = min(self._done + _BITS * words, len(self._begins))
+            workspace.settled = False
+            filled = sweep(
+                product.pointers, product.targets, product.leaving, product.moves, product.ends,
+                product.initial, product.empty, self._begins, self._done, end, words,
+                component, members, begins, count, workspace.visited, workspace.pending, total,
+                workspace.reached, workspace.known, found,
+            )  # fmt: skip
+            yield from self._unpacked(end, words, found[:filled])
+        workspace.memory.give(self._component_bytes())
+
+    def _unpacked(self, end: int, words: int, found: Nodes) -> Iterator[None]:
+        """Take what a search with masks has found for the sources up to ``end``."""
+        counts = self._counted(words, found)
+        if not self._in_parts or counts.sum() <= _PART:
+            self._unpack(end, words, found, counts)
+            self._workspace.settled = True
+            yield
+            return
+        self._apart = True
+        yield  # what was found before
+        begin, size = self._done, max(1, _PART // (_BITS * words))
+        for low in range(0, len(found), size):
+            some = found[low : low + size]
+            self._first = self._done = begin
+            self._offsets[begin] = 0
+            self._unpack(end, words, some, self._counted(words, some))
+            self._workspace.settled = low + size >= len(found)
+            yield
+        self._apart = False
+
+    def _counted(self, words: int, found: Nodes) -> Ids:
+        counts = np.zeros(_WIDTH * words, dtype=np.int64)
+        count_bits(words, self._workspace.reached, found, len(found), self._wanted, counts)
+        return counts
+
+    def _unpack(self, end: int, words: int, found: Nodes, counts: Ids) -> None:
+        reached, known = self._workspace.reached, self._workspace.known
+        offsets = self._offsets[self._done] + np.concatenate([[0], np.cumsum(counts)])
+        masks = np.empty(len(found), dtype=np.uint64)
+        self._reserve(int(offsets[-1] - offsets[0]) + 1)
+        unpack(words, reached, known, found, len(found), offsets[:-1].copy(), masks, self._room)
+        self._offsets[self._done + 1 : end + 1] = offsets[1 : end - self._done + 1]
+        self._done = end
+
+    def _reserve(self, size: int) -> None:
+        """Room for so many nodes after those found. It doubles, as far as the memory left lets it."""
+        used = int(self._offsets[self._done])
+        least, before = used + size, len(self._room)
+        if least <= before:
+            return
+        memory = self._workspace.memory
+        enough = max(least, min(2 * before, memory.left // _NODE_BYTES))
+        memory.take(_NODE_BYTES * enough, f"{enough:,} pairs")
+        grown = np.empty(enough, dtype=np.int32)
+        grown[:used] = self._room[:used]
+        if self._room is not self._workspace.out:
+            memory.give(_NODE_BYTES * before)
+        self._room = grown

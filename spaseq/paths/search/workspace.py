@@ -1,0 +1,214 @@
+"""The arrays that searches work in: one search has them at a time, and the next one finds them clean.
+
+Clearing all of them costs more than a small search does, so a search clears what it has touched. One that
+ends by an exception (no memory, Ctrl-C) may have touched anything: its arrays are never used again.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Final
+
+import numpy as np
+
+from spaseq.limits import Limits
+from spaseq.paths.search._kernel import Flags, Ids, Masks, Nodes
+from spaseq.paths.search.memory import Memory
+
+_LAST_STAMP: Final = 2**31 - 1
+
+#: There is room for so many answers, beside those of one more search.
+_ROOM: Final = 1 << 16
+
+#: So many workspaces are kept for searches to come.
+_SPARE: Final = 8
+
+_NO_NODES: Final[Ids] = np.zeros(0, dtype=np.int64)
+
+
+#: What memory is for.
+_PLACES: Final = "the places of a search"
+_MASKS: Final = "the masks of a search"
+_MARKS: Final = "the marks of a search"
+
+#: Bytes for each place that a search with masks needs, beside those of the masks themselves.
+_MASKED: Final = 17
+
+#: The part of the memory left that masks may take.
+_FOR_MASKS: Final = 0.75
+
+
+class Workspace:
+    """The arrays of one search at a time; ``clear`` makes them as they were.
+
+    ``size``: their bytes. What a search needs of them is counted as its ``memory``, whether they are there
+    already or not: it must not depend on what was asked before how much a query can do.
+    """
+
+    def __init__(self, nodes: int, memory: Memory) -> None:
+        self._nodes = nodes
+        self._needed: dict[str, int] = {}
+        self.memory = memory
+        self._stamp = 0
+        self._wanted = _NO_NODES
+        self._marked = 0
+        self.settled = True  # False as long as masks are not 0: what they say has not been read to its end
+        self.out: Nodes = np.empty(nodes + _ROOM, dtype=np.int32)
+        self.wanted: Flags = np.zeros(max(1, nodes), dtype=np.bool_)  # of length 0 it would mean all
+        self.inside: Nodes = np.zeros(0, dtype=np.int32)
+        self.marked: Ids = np.zeros(0, dtype=np.int64)
+        self.found: Nodes = np.zeros(nodes, dtype=np.int32)
+        self.seen: Nodes = np.zeros(0, dtype=np.int32)
+        self.queue: Ids = np.zeros(0, dtype=np.int64)
+        self.visited: Masks = np.zeros(0, dtype=np.uint64)
+        self.pending: Masks = np.zeros(0, dtype=np.uint64)
+        self.reached: Masks = np.zeros(0, dtype=np.uint64)
+        self.waiting: Flags = np.zeros(0, dtype=np.bool_)
+        self.known: Flags = np.zeros(nodes, dtype=np.bool_)
+        self.touched: Ids = np.zeros(0, dtype=np.int64)
+        self._measure()
+
+    def _measure(self) -> None:
+        self.size = sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+
+    def begin(self, memory: Memory) -> None:
+        """For a query, whose memory this is."""
+        self.memory = memory
+        self._needed = {}
+
+    def want(self, nodes: Ids) -> Flags:
+        """Flags of these nodes, until the workspace is cleared. To be called once before."""
+        self._wanted = nodes
+        self.wanted[nodes] = True
+        return self.wanted
+
+    def stamps(self, states: int, count: int) -> int:
+        """Makes room for so many states and as many searches one by one; returns the stamp to start from."""
+        places = states * self._nodes
+        self._need(_PLACES, 12 * places)
+        if len(self.seen) < places:
+            self.seen = np.zeros(places, dtype=np.int32)
+            self._measure()
+        if self._stamp + count > _LAST_STAMP:
+            self.seen[:] = 0
+            self.found[:] = 0
+            self._stamp = 0
+        self._queue(places + states)
+        stamp, self._stamp = self._stamp, self._stamp + count
+        return stamp
+
+    def masks(self, states: int, words: int) -> None:
+        """Makes room for a search with masks of so many words; all of them are 0 between searches."""
+        places = states * self._nodes
+        self._need(_MASKS, (_MASKED + 16 * words) * places + 8 * words * self._nodes)
+        if len(self.visited) < words * places:
+            self.visited, self.pending = np.zeros((2, words * places), dtype=np.uint64)
+            self._measure()
+        if len(self.waiting) < places:
+            self.waiting = np.zeros(places, dtype=np.bool_)
+            self.touched = np.empty(places, dtype=np.int64)
+            self._measure()
+        if len(self.reached) < words * self._nodes:
+            self.reached = np.zeros(words * self._nodes, dtype=np.uint64)
+        self._queue(places + states + 1)
+
+    def words(self, states: int, most: int) -> int:
+        """Of how many words masks may be, at most; 0: there is no memory for any."""
+        places = states * self._nodes
+        spare = int((self.memory.left + self._needed.get(_MASKS, 0)) * _FOR_MASKS)
+        return max(0, min(most, (spare - _MASKED * places) // max(1, 16 * places + 8 * self._nodes)))
+
+    def marks(self, states: int) -> tuple[Nodes, Ids]:
+        """Room to mark places: ``inside`` is -1 everywhere, and for a list of those that are marked."""
+        places = states * self._nodes
+        self._need(_MARKS, 12 * places)
+        if len(self.inside) < places:
+            self.inside = np.full(places, -1, dtype=np.int32)
+            self.marked = np.empty(places, dtype=np.int64)
+            self._measure()
+        return self.inside, self.marked
+
+    def mark(self, count: int) -> None:
+        """So many places stand in the list of those that are marked."""
+        self._marked = count
+
+    def unmark(self) -> None:
+        """No place is marked any more."""
+        self.inside[self.marked[: self._marked]] = -1
+        self._marked = 0
+
+    def clear(self) -> None:
+        """Nothing is wanted or marked any more; a search clears the rest itself when it ends."""
+        if len(self._wanted):
+            self.wanted[self._wanted] = False
+            self._wanted = _NO_NODES
+        if self._marked:
+            self.unmark()
+
+    def _need(self, what: str, size: int) -> None:
+        more = size - self._needed.get(what, 0)
+        if more > 0:
+            self.memory.take(more, what)
+            self._needed[what] = size
+
+    def _queue(self, size: int) -> None:
+        if len(self.queue) < size:
+            self.queue = np.empty(size, dtype=np.int64)
+
+
+class Workspaces:
+    """The workspaces of a graph. Several threads may borrow some; nobody else has the same one meanwhile."""
+
+    def __init__(self, nodes: int, limits: Limits) -> None:
+        self._nodes = nodes
+        self._most = limits.query_bytes
+        self._spare: list[Workspace] = []
+
+    def borrow(self, memory: Memory) -> Borrowed:
+        """A workspace for a ``with`` block: it comes back only from one that ends in order."""
+        return Borrowed(self, memory)
+
+    # Without a lock: a list is popped from and appended to in one step, and what a generator has borrowed may
+    # come back while garbage is collected, in whatever a thread is doing.
+
+    def take(self, memory: Memory) -> Workspace:
+        """One that is clean, for a query."""
+        try:
+            workspace = self._spare.pop()
+        except IndexError:
+            return Workspace(self._nodes, memory)
+        workspace.begin(memory)
+        return workspace
+
+    def give(self, workspace: Workspace) -> None:
+        """Take back what a search has ended with in order."""
+        if not workspace.settled:  # a search in parts, closed before the last one
+            return
+        workspace.clear()
+        if not self._spare or (len(self._spare) < _SPARE and self._is_small(workspace)):
+            self._spare.append(workspace)
+
+    def _is_small(self, workspace: Workspace) -> bool:
+        """Whether there may be several of them without any use."""
+        return self._most is None or _SPARE * workspace.size <= self._most
+
+
+class Borrowed:
+    """A workspace as long as a ``with`` block lasts.
+
+    After an exception it is dropped. That a generator is closed is none: it was waiting to be asked for more.
+    """
+
+    def __init__(self, owner: Workspaces, memory: Memory) -> None:
+        self._owner = owner
+        self._memory = memory
+
+    def __enter__(self) -> Workspace:
+        self._workspace = self._owner.take(self._memory)
+        return self._workspace
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None or issubclass(kind, GeneratorExit):
+            self._owner.give(self._workspace)

@@ -1,0 +1,1 @@
+"""The result formats: matches → bytes, a file a format."""

@@ -1,0 +1,178 @@
+"""What the writers share."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Final, Self, cast
+
+from spaseq.language.syntax import Ask, Query
+
+if TYPE_CHECKING:
+    from spaseq.results.batch import MatchBatch
+    from spaseq.results.match import Match
+    from spaseq.terms.dictionary import Term
+
+
+#: So many texts of terms are kept.
+_KEPT: Final = 1 << 16
+
+
+class Cache:
+    """Terms as one writer writes them, of which later batches have some again."""
+
+    def __init__(self) -> None:
+        self._known: dict[Term, bytes] = {}
+
+    def of(self, terms: Sequence[Term], write: Callable[[Term], str]) -> list[bytes]:
+        """The text of each; ``write`` is always the same."""
+        known = self._known
+        if len(known) + len(terms) > _KEPT:
+            known.clear()
+        found = list(map(known.get, terms))
+        for i, text in enumerate(found):
+            if text is None:
+                found[i] = known[terms[i]] = write(terms[i]).encode()
+        return cast("list[bytes]", found)
+
+
+class ResultWriter(ABC):
+    """Writes matches as they come, those of a call with one write and flush; ``close`` ends the document.
+
+    ``holds_all``: there is no match that the format cannot hold. On a terminal, characters that would steer
+    it are written as escapes.
+    """
+
+    holds_all = False
+
+    def __init__(self, query: Query, out: IO[bytes]) -> None:
+        self.query = query
+        self._out = out
+        self._terminal = out.isatty()
+
+    @abstractmethod
+    def match(self, match: Match) -> None:
+        """Write one match. Raises FormatError, and writes nothing, if it has what the format cannot hold."""
+
+    def batch(self, batch: MatchBatch) -> None:
+        """Write some matches. Raises FormatError as ``match`` does; those before are written then."""
+        for match in batch:
+            self.match(match)
+
+    @abstractmethod
+    def close(self) -> None:
+        """Write what the format ends with. Nothing may be written after it."""
+
+    def go_on(self, matches: int) -> None:  # noqa: B027  # most formats need nothing
+        """What is written follows on so many matches in the same output."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, text: str) -> None:
+        self._out.write((self._harmless(text) if self._terminal else text).encode())
+        self._out.flush()
+
+    def _write_all(self, head: str, text: memoryview) -> None:
+        if self._terminal or head:
+            self._write(head + str(text, "utf-8"))
+        else:
+            self._out.write(text)
+            self._out.flush()
+
+    def _harmless(self, text: str) -> str:
+        """What is written to a terminal."""
+        return harmless(text)
+
+
+class RowWriter(ResultWriter):
+    """A format of rows; for ASK of its answer: ``true`` at the first match, or ``false`` at the end."""
+
+    def __init__(self, query: Query, out: IO[bytes]) -> None:
+        super().__init__(query, out)
+        self._started = False
+
+    def match(self, match: Match) -> None:
+        if isinstance(self.query.form, Ask):
+            if not self._started:
+                self._write(self._answer(True))
+        else:
+            rows = self._rows(match)  # before the head: a table's first rows decide how wide it is
+            self._write(self._head_once() + rows)
+        self._started = True
+
+    def batch(self, batch: MatchBatch) -> None:
+        if isinstance(self.query.form, Ask):
+            for match in batch[:1]:
+                self.match(match)
+        elif self.holds_all:
+            self._write_all(self._head_once(), self._all_rows(batch))
+            self._started = True
+        else:
+            super().batch(batch)
+
+    def _all_rows(self, batch: MatchBatch) -> memoryview:
+        """The rows of some matches, where ``holds_all``."""
+        return memoryview("".join(map(self._rows, batch)).encode())
+
+    def close(self) -> None:
+        if not isinstance(self.query.form, Ask):
+            self._write(self._head_once() + self._tail())
+        elif not self._started:
+            self._write(self._answer(False))
+        self._started = True
+
+    def go_on(self, matches: int) -> None:  # noqa: ARG002  # rows are not numbered
+        self._started = True
+
+    def _head_once(self) -> str:
+        return "" if self._started else self._head()
+
+    @abstractmethod
+    def _answer(self, answer: bool) -> str:
+        """The whole document of an ASK."""
+
+    @abstractmethod
+    def _head(self) -> str:
+        """What stands before the rows."""
+
+    @abstractmethod
+    def _rows(self, match: Match) -> str:
+        """The rows of one match."""
+
+    def _tail(self) -> str:
+        """What stands after the rows."""
+        return ""
+
+
+#: What steers a terminal or disturbs a line: controls but line feeds and tabs, separators, directions.
+DISTURBING: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]|\r(?!\n)")
+
+
+def harmless(text: str) -> str:
+    r"""Text for a terminal: what would steer it is written as N-Triples and JSON escape it.
+
+    >>> print(harmless("\a\x1b[31m"))
+    \u0007\u001B[31m
+    """
+    return DISTURBING.sub(lambda c: f"\\u{ord(c[0]):04X}", text)
+
+
+def show_time(time: datetime | int) -> str | int:
+    """A time as it is written: an ``xsd:dateTime``, or the tick itself.
+
+    >>> from datetime import UTC
+    >>> show_time(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)), show_time(7)
+    ('2026-01-02T03:04:05Z', 7)
+    """
+    if isinstance(time, int):
+        return time
+    return time.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,31 @@
+"""How many matches there are: a number, and a line feed."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING
+
+from spaseq.language.syntax import Query
+from spaseq.results.writers._base import ResultWriter
+
+if TYPE_CHECKING:
+    from spaseq.results.batch import MatchBatch
+    from spaseq.results.match import Match
+
+
+class CountWriter(ResultWriter):
+    """Counts matches, of which it reads nothing; the number is written at the end."""
+
+    holds_all = True
+
+    def __init__(self, query: Query, out: IO[bytes]) -> None:
+        super().__init__(query, out)
+        self._count = 0
+
+    def match(self, match: Match) -> None:  # noqa: ARG002  # nothing of it is asked for
+        self._count += 1
+
+    def batch(self, batch: MatchBatch) -> None:
+        self._count += len(batch)
+
+    def close(self) -> None:
+        self._write(f"{self._count}\n")

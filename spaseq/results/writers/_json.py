@@ -1,0 +1,139 @@
+"""SPARQL 1.1 Query Results JSON, and NDJSON with one match a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import IO, TYPE_CHECKING, Any
+
+from rdflib.term import BNode, Literal, Node
+
+from spaseq.language.syntax import Construct, Query, Select
+from spaseq.results.writers._base import Cache, ResultWriter, RowWriter, show_time
+from spaseq.results.writers._columns import columns
+from spaseq.terms.interop import triples_of
+
+if TYPE_CHECKING:
+    from spaseq.results.batch import MatchBatch
+    from spaseq.results.match import Event, Match
+
+
+class JsonWriter(RowWriter):
+    """https://www.w3.org/TR/sparql11-results-json/, one row a line."""
+
+    holds_all = True
+
+    def __init__(self, query: Query, out: IO[bytes]) -> None:
+        super().__init__(query, out)
+        self._separator = "\n"
+        self._terms = Cache()
+
+    def _answer(self, answer: bool) -> str:
+        return dump({"head": {}, "boolean": answer}) + "\n"
+
+    def _head(self) -> str:
+        return f'{{"head":{dump({"vars": columns(self.query)})},"results":{{"bindings":['
+
+    def _rows(self, match: Match) -> str:
+        parts = []
+        for row in rows_of(match):
+            parts += [self._separator, row]
+            self._separator = ",\n"
+        return "".join(parts)
+
+    def _all_rows(self, batch: MatchBatch) -> memoryview:
+        from spaseq.results.writers import _texts
+
+        rows = _texts.json_rows(batch, self._terms, self._separator, ",\n")
+        if len(rows):
+            self._separator = ",\n"
+        return rows
+
+    def _tail(self) -> str:
+        return "\n]}}\n"
+
+
+class NdjsonWriter(ResultWriter):
+    """One match a line: ``start``, ``end``, ``partition``, ``events`` per GPM, and what the query asks for.
+
+    That is ``bindings`` for SELECT and ``graph`` (N-Triples) for CONSTRUCT; for ASK the match says it all.
+    Terms are those of SPARQL JSON; times are ``xsd:dateTime`` strings, or integers on streams of ticks.
+    """
+
+    holds_all = True
+
+    def __init__(self, query: Query, out: IO[bytes]) -> None:
+        super().__init__(query, out)
+        self._terms = Cache()
+
+    def match(self, match: Match) -> None:
+        self._write(line_of(match) + "\n")
+
+    def batch(self, batch: MatchBatch) -> None:
+        self._write_all("", lines_of(batch, self._terms))
+
+    def close(self) -> None:
+        """Nothing: every line is complete."""
+
+
+def line_of(match: Match) -> str:
+    """A match as ``NdjsonWriter`` writes it, without the line's end."""
+    form = match.query.form
+    parts: dict[str, Any] = {
+        "start": show_time(match.start),
+        "end": show_time(match.end),
+        "partition": _bindings(match.partition),
+        "events": {name: [_event(event) for event in events] for name, events in match.events.items()},
+    }
+    if isinstance(form, Select):
+        parts["bindings"] = [_bindings(row) for row in match.bindings]
+    elif isinstance(form, Construct):
+        parts["graph"] = "".join(f"{triple} .\n" for triple in triples_of(match.graph()))
+    return dump(parts)
+
+
+def lines_of(batch: MatchBatch, terms: Cache) -> memoryview:
+    """The lines of some matches, each with its end."""
+    if isinstance(batch.query.form, Construct):
+        return memoryview("".join(f"{line_of(match)}\n" for match in batch).encode())
+    from spaseq.results.writers import _texts
+
+    return _texts.json_lines(batch, terms)
+
+
+def rows_of(match: Match) -> list[str]:
+    """The rows of a match, each as SPARQL JSON has it."""
+    return [dump(_bindings(row)) for row in match.bindings]
+
+
+def _event(event: Event) -> dict[str, object]:
+    return {
+        "stream": str(event.stream),
+        "graph": f"_:{event.graph}" if isinstance(event.graph, BNode) else event.graph,
+        "time": show_time(event.time),
+        "n": event.n,
+    }
+
+
+def _bindings(row: Mapping[str, Node]) -> dict[str, dict[str, str]]:
+    return {name: json_term(term) for name, term in row.items()}
+
+
+def json_term(term: Node) -> dict[str, str]:
+    """A term as SPARQL JSON has it."""
+    match term:
+        case Literal():
+            found = {"type": "literal", "value": str(term)}
+            if term.language:
+                found["xml:lang"] = term.language
+            elif term.datatype is not None:
+                found["datatype"] = str(term.datatype)
+            return found
+        case BNode():
+            return {"type": "bnode", "value": str(term)}
+    return {"type": "uri", "value": str(term)}
+
+
+def dump(value: object) -> str:
+    """A value as JSON, without white space."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

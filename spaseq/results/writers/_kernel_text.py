@@ -1,0 +1,101 @@
+"""Text that is put together of pieces, each of which is there as bytes.
+
+A piece is a number: piece p is the bytes of ``texts`` from ``starts[p]`` to ``starts[p + 1]``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq._jit import inlined, kernel
+from spaseq.terms._table_kernel import copy
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int32]
+
+
+@kernel
+def write(texts: Bytes, starts: Ints, pieces: Ints, out: Bytes) -> None:
+    """The bytes of pieces, one after the other. Both arrays of bytes have 8 more than count."""
+    at = 0
+    for i in range(len(pieces)):
+        start = starts[pieces[i]]
+        length = starts[pieces[i] + 1] - start
+        copy(texts, start, length, out, at)
+        at += length
+
+
+@inlined
+def _object(cells: Numbers, row: int, names: Ints, first: int, end: int, pieces: Ints, at: int) -> int:
+    """A row as an object: its bound cells, each after its name; returns where the pieces end.
+
+    ``names`` has each name twice: as it is written first, and after another one.
+    """
+    width = cells.shape[1]
+    pieces[at] = first
+    at += 1
+    is_first = 0
+    for i in range(width):
+        if cells[row, i] >= 0:
+            pieces[at] = names[2 * i + is_first]
+            pieces[at + 1] = cells[row, i]
+            at += 2
+            is_first = 1
+    pieces[at] = end
+    return at + 1
+
+
+@kernel
+def lay_rows(cells: Numbers, names: Ints, marks: Ints, pieces: Ints) -> int:
+    """Rows as objects; returns how many pieces they are.
+
+    ``cells`` are pieces, -1 where a variable is unbound, of shape ``(rows, variables)``. ``marks``: what
+    stands before the first row, before each further one, and after each.
+    """
+    at = 0
+    for row in range(cells.shape[0]):
+        at = _object(cells, row, names, marks[min(row, 1)], marks[2], pieces, at)
+    return at
+
+
+@kernel
+def lay_lines(
+    head: Ints, offsets: Ints, gpm: Ints, events: Ints, openings: Ints, row_offsets: Ints, cells: Numbers,
+    names: Ints, marks: Ints, pieces: Ints,
+) -> int:  # fmt: skip
+    """A line for each match; returns how many pieces they are.
+
+    ``head`` are the first pieces of each match, of shape ``(matches, pieces)``. The events of match i are
+    from ``offsets[i]`` to ``offsets[i + 1]``: each was chosen by ``gpm``, which has an opening, and has a
+    piece. Its rows are from ``row_offsets[i]`` on, as in ``lay_rows``. ``marks``: between two events, after
+    those of a GPM, between events and rows, before a row, before each further one, after each, after all.
+    """
+    at = 0
+    for match in range(head.shape[0]):
+        for i in range(head.shape[1]):
+            pieces[at] = head[match, i]
+            at += 1
+        for g in range(len(openings)):
+            pieces[at] = openings[g]
+            at += 1
+            is_first = True
+            for i in range(offsets[match], offsets[match + 1]):
+                if gpm[i] == g:
+                    if not is_first:
+                        pieces[at] = marks[0]
+                        at += 1
+                    pieces[at] = events[i]
+                    at += 1
+                    is_first = False
+            pieces[at] = marks[1]
+            at += 1
+        pieces[at] = marks[2]
+        at += 1
+        begin = row_offsets[match]
+        for row in range(begin, row_offsets[match + 1]):
+            at = _object(cells, row, names, marks[3 + (row > begin)], marks[5], pieces, at)
+        pieces[at] = marks[6]
+        at += 1
+    return at

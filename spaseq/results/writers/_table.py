@@ -1,0 +1,184 @@
+"""A table for people, which grows as matches come."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import IO, TYPE_CHECKING, Final
+
+from rdflib.term import Literal, Node, URIRef
+from rich.cells import cell_len, chop_cells
+
+from spaseq.language.syntax import Query
+from spaseq.results.writers._base import RowWriter, harmless, show_time
+from spaseq.results.writers._columns import columns
+from spaseq.terms.interop import from_rdflib
+from spaseq.terms.values import XSD
+
+if TYPE_CHECKING:
+    from spaseq.results.match import Match
+
+_GAP: Final = 2
+
+#: How far the further lines of a row stand in, if it takes several.
+_INDENT: Final = 2
+
+#: A cell beyond this width does not widen its column: one long literal would pad all later lines.
+_WIDEST: Final = 60
+
+#: A cell may go on in the next line after a mark, so that no name, number or time is broken.
+_PIECE: Final = re.compile(r"[^/#?&=,;\s]*(?:[/#?&=,;\s]+|$)")
+
+#: What may follow a prefix without an escape (a safe part of Turtle's PN_LOCAL).
+_LOCAL: Final = re.compile(r"[\w](?:[\w.-]*[\w-])?", re.ASCII)
+
+
+#: Datatypes whose values nobody mistakes for text: shown without quotes.
+_NUMBERS: Final = ("integer", "decimal", "double", "float", "boolean")
+_TIMES: Final = ("dateTime", "dateTimeStamp", "date", "duration")
+_PLAIN: Final = frozenset(XSD + name for name in (*_NUMBERS, *_TIMES))
+
+
+class TableWriter(RowWriter):
+    """Start and end of the match, then the row, aligned; the header once.
+
+    A column is as wide as its widest cell so far. On a terminal the header is bold, and lines are kept within
+    its width: wide cells go on below after a mark, and columns that find no room stand in further lines.
+    Elsewhere a row is one line of plain text.
+    """
+
+    #: What stands before the row's own cells.
+    titles: tuple[str, ...] = ("start", "end")
+
+    def __init__(self, query: Query, out: IO[bytes]) -> None:
+        super().__init__(query, out)
+        self._columns = columns(query)
+        self._names = (*self.titles, *(f"?{name}" for name in self._columns))
+        self._widths = [cell_len(name) for name in self._names]
+        self._least = list(self._widths)
+        self._prefixes = sorted(((iri, prefix) for prefix, iri in query.prefixes), key=_longest_first)
+
+    def _answer(self, answer: bool) -> str:
+        return f"{str(answer).lower()}\n"
+
+    def _head(self) -> str:
+        text = self._render([self._names])
+        bold = self._terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+        return "".join(f"\x1b[1m{line}\x1b[0m\n" for line in text.splitlines()) if bold else text
+
+    def _rows(self, match: Match) -> str:
+        lead = self._lead(match)
+        rows = [(*lead, *(self._cell(name, row) for name in self._columns)) for row in match.bindings]
+        for row in rows:
+            self._widths = [max(w, min(cell_len(c), _WIDEST)) for w, c in zip(self._widths, row, strict=True)]
+            self._least = [max(w, _longest_piece(c)) for w, c in zip(self._least, row, strict=True)]
+        return self._render(rows)
+
+    def _lead(self, match: Match) -> tuple[str, ...]:
+        """The cells under ``titles``."""
+        return str(show_time(match.start)), str(show_time(match.end))
+
+    def _harmless(self, text: str) -> str:
+        return text  # each cell is, and the header is bold
+
+    def _cell(self, name: str, row: Mapping[str, Node]) -> str:
+        return harmless(self._term(row[name])) if name in row else ""
+
+    def _term(self, term: Node) -> str:
+        if isinstance(term, URIRef):
+            for iri, prefix in self._prefixes:
+                if term.startswith(iri) and _LOCAL.fullmatch(term, len(iri)):
+                    return f"{prefix}:{term[len(iri) :]}"
+        if isinstance(term, Literal) and str(term.datatype) in _PLAIN:
+            return str(from_rdflib(Literal(str(term))))[1:-1]
+        if isinstance(term, Literal) and term.datatype is not None and not term.language:
+            kind = self._term(term.datatype)
+            return f"{from_rdflib(Literal(str(term)))}^^{kind}"
+        return str(from_rdflib(term))
+
+    def _render(self, rows: Iterable[Sequence[str]]) -> str:
+        if not self._terminal:
+            return "".join(_padded(row, self._widths) for row in rows)
+        lines = _lines(self._widths, self._least, shutil.get_terminal_size().columns)
+        return "".join(_laid_out(row, lines) for row in rows)
+
+
+#: The columns of a line, each with its width.
+_Line = list[tuple[int, int]]
+
+
+def _lines(widths: Sequence[int], least: Sequence[int], room: int) -> list[_Line]:
+    """Which columns stand in which line of a row, each at least so wide that none of its pieces is broken.
+
+    >>> _lines([20, 20, 8], [20, 4, 8], 40)
+    [[(0, 20), (1, 8), (2, 8)]]
+    >>> _lines([20, 20, 8], [20, 20, 8], 40)
+    [[(0, 20)], [(1, 20), (2, 8)]]
+    """
+    lines: list[_Line] = []
+    left = 0
+    for column, needed in enumerate(least):
+        inside = room - (_INDENT if lines else 0)
+        if not lines or left < needed + _GAP:
+            inside = room - (_INDENT if lines else 0)
+            lines.append([])
+            left = inside + _GAP
+        lines[-1].append((column, min(needed, inside)))
+        left -= needed + _GAP
+    return [_widened(line, widths, room - (_INDENT if n else 0)) for n, line in enumerate(lines)]
+
+
+def _widened(line: _Line, widths: Sequence[int], room: int) -> _Line:
+    """A line whose columns are as wide as they want to be, the widest narrowed until they fit."""
+    wanted = [max(width, min(widths[column], room)) for column, width in line]
+    while sum(wanted) + _GAP * (len(wanted) - 1) > room:
+        spare = [w - width for w, (_, width) in zip(wanted, line, strict=True)]
+        if not any(spare):
+            break
+        wanted[max((w, n) for n, w in enumerate(wanted) if spare[n])[1]] -= 1
+    return [(column, width) for (column, _), width in zip(line, wanted, strict=True)]
+
+
+def _laid_out(row: Sequence[str], lines: Sequence[_Line]) -> str:
+    text: list[str] = []
+    for number, line in enumerate(lines):
+        wrapped = [_wrapped(row[column], width) for column, width in line]
+        for parts in zip_longest(*wrapped, fillvalue=""):
+            shown = _padded(parts, [width for _, width in line])
+            text.append(" " * _INDENT + shown if number else shown)
+    return "".join(text)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The lines of a cell: broken after marks, and inside only what is wider than the column.
+
+    >>> _wrapped("<http://example.org/a/long/way#x>", 20)
+    ['<http://example.org/', 'a/long/way#x>']
+    """
+    lines = [""]
+    for piece in _pieces(text):
+        if cell_len(lines[-1] + piece.rstrip()) <= width:
+            lines[-1] += piece
+        else:
+            lines += chop_cells(piece, width)
+    return [line.rstrip() for line in (lines if lines[0] or len(lines) == 1 else lines[1:])]
+
+
+def _pieces(text: str) -> list[str]:
+    return _PIECE.findall(text)
+
+
+def _longest_piece(text: str) -> int:
+    return max(cell_len(piece.rstrip()) for piece in _pieces(text))
+
+
+def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+    return (" " * _GAP).join(cells).rstrip() + "\n"
+
+
+def _longest_first(pair: tuple[str, str]) -> tuple[int, str]:
+    return (-len(pair[0]), pair[1])

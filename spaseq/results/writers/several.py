@@ -1,0 +1,194 @@
+"""Matches of several queries in one document: each says which query it is of.
+
+In NDJSON that is the key ``query``; beside counts the name; in a table the first column; in the W3C formats
+the first variable, ``?query``, a plain literal. Rows have the columns of all queries, and leave those of
+others unbound, as the rows of a UNION do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import IO, Final
+
+import numpy as np
+from pyoxigraph import Literal
+from rich.cells import cell_len
+
+from spaseq.errors import FormatError
+from spaseq.language.syntax import Construct, Projection, Query, Select, Var
+from spaseq.results import Format, check_format, writer
+from spaseq.results.batch import MatchBatch
+from spaseq.results.encoded import Bindings
+from spaseq.results.match import Match
+from spaseq.results.writers._base import ResultWriter, harmless
+from spaseq.results.writers._columns import columns
+from spaseq.results.writers._count import CountWriter
+from spaseq.results.writers._json import NdjsonWriter, dump, line_of, lines_of
+from spaseq.results.writers._table import TableWriter
+from spaseq.terms.interop import to_rdflib
+
+#: What the column is called that has the queries' names.
+NAME: Final = "query"
+
+_OTHERWISE: Final = "use ndjson, or a file for each query"
+
+
+def check_formats(format: Format, queries: Mapping[str, Query]) -> None:  # noqa: A002  # the field's word
+    """FormatError if the format cannot hold the matches of these queries in one document."""
+    for name, query in queries.items():
+        if format in (Format.NDJSON, Format.COUNT):
+            continue
+        if isinstance(query.form, Construct) and format in (Format.TRIG, Format.NQUADS):
+            raise FormatError(f"{format} has no place for the query that a graph is of: {_OTHERWISE}")
+        try:
+            check_format(format, query)
+        except FormatError as error:
+            raise FormatError(f"{error} (in {name}; of several queries, {_OTHERWISE})") from None
+        if not isinstance(query.form, Select):
+            raise FormatError(f"{format} is for rows, and {name} is an ASK: {_OTHERWISE}")
+        if format is not Format.TABLE and NAME in columns(query):
+            raise FormatError(f"{name} has a variable ?{NAME}, as the column with its name: {_OTHERWISE}")
+
+
+def writers(
+    format: Format,  # noqa: A002  # the field's word
+    queries: Mapping[str, Query],
+    out: IO[bytes],
+) -> tuple[Mapping[str, ResultWriter], Sequence[ResultWriter]]:
+    """A writer for each query, and those that have to be closed, in this order.
+
+    Raises FormatError as ``check_formats`` does.
+    """
+    check_formats(format, queries)
+    if format is Format.COUNT:
+        counts = {name: _Count(name, query, out) for name, query in queries.items()}
+        return counts, tuple(counts.values())
+    if format is Format.NDJSON:
+        return {name: _Lines(name, query, out) for name, query in queries.items()}, ()
+    together = _together(queries, named=format is not Format.TABLE)
+    if format is Format.TABLE:
+        table = _Table(together, out, queries)
+        return {name: _OfTable(name, query, out, table) for name, query in queries.items()}, [table]
+    document = writer(format, together, out)
+    return {name: _Rows(name, query, out, document) for name, query in queries.items()}, [document]
+
+
+def _together(queries: Mapping[str, Query], *, named: bool) -> Query:
+    """A query that has the columns of all, and their prefixes where they mean the same to all."""
+    every = dict.fromkeys([NAME] * named + [name for query in queries.values() for name in columns(query)])
+    means: dict[str, set[str]] = {}
+    for query in queries.values():
+        for prefix, iri in query.prefixes:
+            means.setdefault(prefix, set()).add(iri)
+    first = next(iter(queries.values()))
+    return replace(
+        first,
+        form=Select(tuple(Projection(Var(name)) for name in every)),
+        prefixes=tuple((prefix, iri) for prefix, (iri, *more) in means.items() if not more),
+    )
+
+
+class _Lines(NdjsonWriter):
+    """NDJSON with ``query`` as the first key."""
+
+    def __init__(self, name: str, query: Query, out: IO[bytes]) -> None:
+        super().__init__(query, out)
+        self._begin = f'{{"{NAME}":{dump(name)},'.encode()
+
+    def match(self, match: Match) -> None:
+        self._write(self._begin.decode() + line_of(match)[1:] + "\n")
+
+    def batch(self, batch: MatchBatch) -> None:
+        # A line feed in JSON is the end of a line: in strings it is escaped.
+        lines = bytes(lines_of(batch, self._terms))[1:].replace(b"\n{", b"\n" + self._begin)
+        self._write_all("", memoryview(self._begin + lines))
+
+
+class _Count(CountWriter):
+    """How many matches a query has, and its name."""
+
+    def __init__(self, name: str, query: Query, out: IO[bytes]) -> None:
+        super().__init__(query, out)
+        self._name = name
+
+    def close(self) -> None:
+        self._write(f"{self._count}\t{self._name}\n")
+
+
+class _Part(ResultWriter):
+    """The matches of one query, into the document of all."""
+
+    def __init__(self, name: str, query: Query, out: IO[bytes], document: ResultWriter) -> None:
+        super().__init__(query, out)
+        self._name = name
+        self._document = document
+        self.holds_all = document.holds_all
+
+    def close(self) -> None:
+        """Nothing: the document is closed by itself."""
+
+
+class _Rows(_Part):
+    """Rows with the query's name as a binding."""
+
+    def match(self, match: Match) -> None:
+        label = to_rdflib(Literal(self._name))
+        self._document.match(replace(match, bindings=[{NAME: label, **row} for row in match.bindings]))
+
+    def batch(self, batch: MatchBatch) -> None:
+        if self.holds_all:
+            self._document.batch(_NamedBatch(batch, self._name, columns(self._document.query)))
+        else:
+            super().batch(batch)
+
+
+class _NamedBatch(MatchBatch):
+    """A batch with the columns of several queries, the first of which has the name of its own."""
+
+    def __init__(self, batch: MatchBatch, name: str, every: Sequence[str]) -> None:
+        super().__init__(batch._reader, batch._block, batch.clock, last=batch._last, made=batch._made)
+        self._own = batch.bindings
+        self._name = name
+        self._every = tuple(every)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The columns of all the queries."""
+        return self._every
+
+    @property
+    def bindings(self) -> Bindings:
+        """The rows, unbound in the columns of others."""
+        own = self._own
+        count = int(own.offsets[-1])
+        unbound = np.full(count, -1, dtype=np.int32)
+        found = {name: own.columns.get(name, unbound) for name in self._every}
+        found[NAME] = np.full(count, len(own.terms), dtype=np.int32)
+        return Bindings(own.offsets, found, (*own.terms, Literal(self._name)))
+
+
+class _Table(TableWriter):
+    """A table, the first column of which says of which query, ``name``, a row is."""
+
+    titles = (NAME, *TableWriter.titles)
+
+    def __init__(self, query: Query, out: IO[bytes], names: Iterable[str]) -> None:
+        super().__init__(query, out)
+        self.name = ""
+        self._widths[0] = max(self._widths[0], *(cell_len(harmless(name)) for name in names))
+
+    def _lead(self, match: Match) -> tuple[str, ...]:
+        return (harmless(self.name), *super()._lead(match))
+
+
+class _OfTable(_Part):
+    """Rows of one query in a table."""
+
+    def __init__(self, name: str, query: Query, out: IO[bytes], table: _Table) -> None:
+        super().__init__(name, query, out, table)
+        self._table = table
+
+    def match(self, match: Match) -> None:
+        self._table.name = self._name
+        self._table.match(match)

@@ -1,0 +1,63 @@
+"""Questions that take long, a few at a time, in threads of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+from spaseq.engine.asynchronous import Worker
+from spaseq.serve.errors import beyond
+from spaseq.serve.service import Service
+
+T = TypeVar("T")
+
+
+async def asked(service: Service, ask: Callable[[], T]) -> T:
+    """The answer of something that takes long. Its place is free when it has ended, not when nobody waits."""
+    limits = service.settings.limits
+    if service.asking >= limits.asking:
+        raise beyond("asking", limits.asking, "too many questions at a time", 429)
+    service.asking += 1
+    worker = Worker(lambda: None)
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        service.asking -= 1
+
+    def do() -> T:
+        try:
+            return ask()
+        except Exception as error:
+            # What its frames hold must go in this thread, as Oxigraph's answers do.
+            raise error.with_traceback(None) from None
+        finally:
+            loop.call_soon_threadsafe(end)
+
+    try:
+        return await worker.awaited(do)
+    finally:
+        worker.end()
+
+
+def bounded(service: Service, items: Iterable[T]) -> Iterator[T]:
+    """Items, one more at most than an answer may have, for as long as a request may take."""
+    limits = service.settings.limits
+    end = time.monotonic() + limits.seconds
+    for item in islice(items, limits.rows + 1):
+        if time.monotonic() > end:
+            raise beyond("seconds", limits.seconds, "the question took too long", 503)
+        yield item
+
+
+def kept(service: Service, key: object, make: Callable[[], Any]) -> Any:
+    """What is made of the background graphs, once for each version of them."""
+    version = service.kb.version
+    found = service.made.get(key)
+    if found is None or found[0] != version:
+        if len(service.made) >= 16:
+            service.made.clear()
+        found = service.made[key] = version, make()
+    return found[1]

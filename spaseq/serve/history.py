@@ -1,0 +1,132 @@
+"""The newest matches of a query, numbered, for readers who come, go and come back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+import pyoxigraph as ox
+from rdflib.term import Node
+
+from spaseq.language.syntax import Construct
+from spaseq.results.match import Event, Match
+from spaseq.results.writers._base import show_time
+from spaseq.terms.interop import from_rdflib, triples_of
+
+#: So many characters of texts are kept for other readers.
+_TEXT: Final = 16_384
+
+
+@dataclass(slots=True)
+class Numbered:
+    """A match, its number, and its text once somebody has asked for that."""
+
+    number: int
+    match: Match
+    _text: str | None = None
+    _with_events: str | None = None
+
+    def text(self, events: bool) -> str:
+        """The match as JSON."""
+        found = self._with_events if events else self._text
+        if found is None:
+            found = json.dumps(as_json(self.number, self.match, events), ensure_ascii=False)
+            if len(found) > _TEXT:
+                return found
+            if events:
+                self._with_events = found
+            else:
+                self._text = found
+        return found
+
+
+class History:
+    """What is kept of a query's matches: the newest, in their order. One event loop's.
+
+    Readers look here, each at its own pace, so that a slow one costs the others nothing. ``end`` is None
+    until there will be no more, and says why then.
+    """
+
+    def __init__(self, most: int, count: int = 0) -> None:
+        """``most`` are kept; ``count`` were before, and are not."""
+        self._most = most
+        self._kept: deque[Numbered] = deque()
+        self.count = count
+        self.end: dict[str, Any] | None = None
+        #: Done when there is something new, and another one then.
+        self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def first(self) -> int:
+        """The number of the first match that is kept, or of the next if none is."""
+        return self.count - len(self._kept) + 1
+
+    def add(self, matches: Iterable[Match]) -> None:
+        """Further matches."""
+        for match in matches:
+            self.count += 1
+            self._kept.append(Numbered(self.count, match))
+            if len(self._kept) > self._most:
+                self._kept.popleft()
+        self._tell()
+
+    def close(self, end: dict[str, Any]) -> None:
+        """There will be no more."""
+        if self.end is None:
+            self.end = end
+            self._tell()
+
+    def after(self, number: int, most: int) -> list[Numbered]:
+        """So many of the matches after that of a number."""
+        begin = max(0, number + 1 - self.first)
+        return list(islice(self._kept, begin, begin + most))
+
+    def _tell(self) -> None:
+        news, self.news = self.news, asyncio.get_running_loop().create_future()
+        news.set_result(None)
+
+
+def as_json(number: int, match: Match, events: bool) -> dict[str, Any]:
+    """A match as plain values; terms as N-Triples has them."""
+    found: dict[str, Any] = {
+        "number": number,
+        "start": show_time(match.start),
+        "end": show_time(match.end),
+        "partition": _terms(match.partition),
+        "bindings": [_terms(row) for row in match.bindings],
+    }
+    if isinstance(match.query.form, Construct):
+        found["graph"] = "".join(f"{triple} .\n" for triple in triples_of(match.graph()))
+    if events:
+        prefixes = dict(match.query.prefixes)
+        found["events"] = {
+            name: [_event(event, prefixes) for event in of] for name, of in match.events.items()
+        }
+    return found
+
+
+def _terms(row: Mapping[str, Node]) -> dict[str, str]:
+    return {name: str(from_rdflib(term)) for name, term in row.items()}
+
+
+def _event(event: Event, prefixes: Mapping[str, str]) -> dict[str, Any]:
+    triples = triples_of(event.triples())
+    text = ox.serialize(triples, format=ox.RdfFormat.TURTLE, prefixes=_used(triples, prefixes))
+    return {
+        "stream": str(event.stream),
+        "time": show_time(event.time),
+        "graph": None if event.graph is None else str(event.graph),
+        "position": event.n,
+        "turtle": (text or b"").decode(),
+    }
+
+
+def _used(triples: Iterable[ox.Triple], prefixes: Mapping[str, str]) -> dict[str, str]:
+    """The prefixes that triples have a use for."""
+    iris = [term.value for triple in triples for term in triple if isinstance(term, ox.NamedNode)]
+    return {name: iri for name, iri in prefixes.items() if any(one.startswith(iri) for one in iris)}

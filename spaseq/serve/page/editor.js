@@ -1,0 +1,180 @@
+// Writing a query: checked as it is typed, tried over the last events, registered.
+
+import { Refused, post } from "./api.js";
+import { announce, h, once, say } from "./dom.js";
+import { highlighted } from "./highlight.js";
+import { trialResult } from "./trial.js";
+import { local } from "./words.js";
+
+/** So many milliseconds without a key before the text is checked. */
+const QUIET = 300;
+const DRAFT = "spaseq-draft";
+const TAB = 4;
+
+const starter = (stream) => `PREFIX : <http://example.org/>
+
+SELECT *
+WITHIN 5 MINUTES SLIDING
+FROM STREAM S <${stream ?? "http://example.org/stream"}>
+WHERE {
+  SEQ(A ; B)
+  DEFINE GPM A ON S { ?x ?p ?before }
+  DEFINE GPM B ON S { ?x ?p ?after . FILTER(?after > ?before) }
+}
+LIMIT 100
+`;
+
+export class Editor {
+  /** `streams()` are the IRIs of streams there are; `registered(id)` is called when a query was. */
+  constructor(streams, registered, given) {
+    this.registered = registered;
+    this.area = h("textarea", {
+      id: "text", spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off", rows: 18,
+      "aria-label": "Query", "aria-describedby": "verdict",
+      oninput: () => this.typed(), onscroll: () => this.follow(), onkeydown: (event) => this.key(event),
+    });
+    this.mirror = h("pre", { class: "mirror", "aria-hidden": "true" });
+    this.numbers = h("pre", { class: "numbers", "aria-hidden": "true" });
+    this.mark = h("div", { class: "mark", "aria-hidden": "true", hidden: true });
+    this.bubble = h("div", { class: "bubble", "aria-hidden": "true", hidden: true });
+    this.layer = h("div", { class: "layer" }, this.mark, this.bubble);
+    this.verdict = h("p", { id: "verdict", class: "verdict", role: "status", "aria-live": "polite" });
+    this.name = h("input", { id: "name", autocomplete: "off", placeholder: "optional", maxlength: 200 });
+    this.register = h("button", { type: "submit", class: "button primary", title: "Ctrl+Enter" }, "Register");
+    this.attempt = h("button", { type: "button", class: "button", onclick: () => once(this.attempt, () => this.try()) }, "Try it");
+    this.result = h("section", { class: "trial", "aria-label": "Trial", hidden: true });
+    const form = h(
+      "form",
+      { class: "card editor-card", onsubmit: (event) => { event.preventDefault(); this.submit(); } },
+      h("div", { class: "row" }, h("h1", {}, "New query"), h("label", { class: "inline", for: "name" }, "Name ", this.name)),
+      h("div", { class: "editor" }, this.numbers, h("div", { class: "paper" }, this.mirror, this.area, this.layer)),
+      this.verdict,
+      h("div", { class: "row" }, h("span", { class: "quiet" }, "Try it runs the query over the last events that the server keeps; nothing is registered."), h("span", { class: "buttons" }, this.attempt, this.register)),
+    );
+    const known = streams();
+    const insert = (iri) => h("button", { type: "button", class: "chip", title: `Insert <${iri}>`, onclick: () => this.insert(`<${iri}>`) }, local(iri));
+    const hints = known.length ? h("p", { class: "chips" }, h("span", { class: "quiet" }, "Insert a stream: "), known.map(insert)) : null;
+    this.element = h("div", { class: "view" }, form, hints, this.result);
+    this.set(given ?? sessionStorage.getItem(DRAFT) ?? starter(known[0]));
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    this.checking?.abort();
+  }
+
+  set(text) {
+    this.area.value = text;
+    this.typed();
+  }
+
+  insert(text) {
+    this.area.focus();
+    this.area.setRangeText(text, this.area.selectionStart, this.area.selectionEnd, "end");
+    this.typed();
+  }
+
+  typed() {
+    const text = this.area.value;
+    sessionStorage.setItem(DRAFT, text);
+    this.mirror.replaceChildren(...highlighted(text), "\n");
+    const lines = text.split("\n").length;
+    say(this.numbers, Array.from({ length: lines }, (_, i) => i + 1).join("\n"));
+    this.unmark();
+    this.follow();
+    clearTimeout(this.timer);
+    this.checking?.abort();
+    this.timer = setTimeout(() => this.check(), QUIET);
+  }
+
+  follow() {
+    const { scrollLeft, scrollTop } = this.area;
+    this.mirror.style.transform = this.layer.style.transform = `translate(${-scrollLeft}px, ${-scrollTop}px)`;
+    this.numbers.style.transform = `translateY(${-scrollTop}px)`;
+  }
+
+  key(event) {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      this.submit();
+    }
+  }
+
+  submit() {
+    return once(this.register, () => this.send());
+  }
+
+  async check() {
+    const aborting = (this.checking = new AbortController());
+    const text = this.area.value;
+    if (!text.trim()) {
+      this.judge("", "Write a query.");
+      return;
+    }
+    try {
+      const found = await post("/queries?dry=1", text, aborting.signal);
+      const streams = (found.streams ?? []).map(local).join(", ");
+      const variables = (found.variables ?? []).map((name) => `?${name.replace(/^\?/, "")}`).join(" ");
+      this.judge("good", `Valid: ${found.form} ${variables}${streams ? ` over ${streams}` : ""}`);
+    } catch (error) {
+      if (!aborting.signal.aborted) this.fail(error);
+    }
+  }
+
+  judge(kind, text) {
+    this.verdict.dataset.kind = kind;
+    say(this.verdict, text);
+  }
+
+  /** An error where it is: a caret in the text, the message under it, and the same for who listens. */
+  fail(error) {
+    const where = error.line ? `line ${error.line}, column ${error.column ?? 1}: ` : "";
+    this.judge("bad", `${where}${error.message}${error.hint ? ` (${error.hint})` : ""}`);
+    if (!(error instanceof Refused) || !error.line) return;
+    const line = this.area.value.split("\n")[error.line - 1] ?? "";
+    let column = 0;
+    for (const character of line.slice(0, (error.column ?? 1) - 1)) column += character === "\t" ? TAB - (column % TAB) : 1;
+    const word = /^[?$]?[\w:.-]+|^\S/.exec(line.slice((error.column ?? 1) - 1))?.[0].length ?? 1;
+    this.mark.style.left = `${column}ch`;
+    this.mark.style.top = this.bubble.style.top = `calc(${error.line} * var(--line))`;
+    this.mark.style.width = `${Math.max(1, word)}ch`;
+    this.bubble.style.left = `${Math.min(column, 40)}ch`;
+    this.bubble.replaceChildren(h("b", {}, error.message), error.hint ? h("span", {}, ` ${error.hint}`) : "");
+    this.mark.hidden = this.bubble.hidden = false;
+    this.area.setAttribute("aria-invalid", "true");
+  }
+
+  unmark() {
+    this.mark.hidden = this.bubble.hidden = true;
+    this.area.removeAttribute("aria-invalid");
+  }
+
+  async send() {
+    clearTimeout(this.timer);
+    this.checking?.abort();
+    const name = this.name.value.trim();
+    try {
+      const query = await post(`/queries${name ? `?name=${encodeURIComponent(name)}` : ""}`, this.area.value);
+      sessionStorage.removeItem(DRAFT);
+      announce("The query is registered.", true);
+      this.registered(query.id);
+    } catch (error) {
+      this.unmark();
+      this.fail(error);
+      if (error.line) this.area.scrollTop = (error.line - 8) * parseFloat(getComputedStyle(this.area).lineHeight);
+    }
+  }
+
+  async try() {
+    this.result.hidden = false;
+    this.result.replaceChildren(h("p", { class: "quiet" }, "Running it over the last events…"));
+    try {
+      this.result.replaceChildren(...trialResult(await post("/queries/try", this.area.value)));
+      this.result.scrollIntoView({ block: "nearest" });
+    } catch (error) {
+      this.result.hidden = true;
+      this.unmark();
+      this.fail(error);
+    }
+  }
+}

@@ -1,0 +1,76 @@
+"""The last events of each stream, kept to try queries over."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from spaseq.events import EventBatch, concatenate
+
+#: Of each stream so many events are kept, and so many triples if that is more than the newest event's.
+EVENTS: Final = 2_000
+TRIPLES: Final = 40_000
+
+#: So many streams are kept; a further one takes the place of the one that was silent longest.
+STREAMS: Final = 100
+
+#: So many small batches are made one.
+_PARTS: Final = 64
+
+
+class Recent:
+    """The last events of each stream. Its owner is the engine: all calls are made in one of its turns."""
+
+    def __init__(self, events: int = EVENTS, triples: int = TRIPLES, streams: int = STREAMS) -> None:
+        self._events = events
+        self._triples = triples
+        self._streams = streams
+        # By stream, the one that had the newest event last; each batch is of one stream.
+        self._kept: dict[int, deque[EventBatch]] = {}
+
+    def add(self, batch: EventBatch) -> None:
+        """The next events of a stream, in the order of arrival."""
+        if not len(batch):
+            return
+        stream = batch.stream.item(0)
+        parts = self._kept.pop(stream, None) or deque()
+        if parts and parts[-1].clock is not batch.clock:
+            parts.clear()  # no query can read both
+        self._kept[stream] = parts
+        parts.append(self._fitting(batch))
+        small = list(parts)[-_PARTS:]
+        if len(small) == _PARTS and all(len(part) < _PARTS for part in small):
+            for _ in small:
+                parts.pop()
+            parts.append(concatenate(small))
+        self._trim(parts)
+        if len(self._kept) > self._streams:
+            del self._kept[next(iter(self._kept))]
+
+    def _fitting(self, batch: EventBatch) -> EventBatch:
+        """The last events of a batch, as many as may be kept; one at least."""
+        begin = max(0, len(batch) - self._events)
+        enough = int(np.searchsorted(batch.offset, batch.offset[-1] - self._triples, side="left"))
+        begin = min(max(begin, enough), len(batch) - 1)
+        return batch if begin == 0 else batch.take(np.arange(begin, len(batch)))
+
+    def _trim(self, parts: deque[EventBatch]) -> None:
+        """Forgets the oldest batches, as long as the others are enough: so at most twice as much is kept."""
+        events, triples = sum(map(len, parts)), sum(len(part.s) for part in parts)
+        while len(parts) > 1:
+            events, triples = events - len(parts[0]), triples - len(parts[0].s)
+            if events < self._events and triples < self._triples:
+                return
+            parts.popleft()
+
+    def of(self, streams: Sequence[str]) -> dict[str, list[EventBatch]]:
+        """The events of these streams, by IRI; they stay as they are, whatever comes."""
+        found: dict[str, list[EventBatch]] = {iri: [] for iri in streams}
+        for stream, parts in self._kept.items():
+            iri = parts[0].dictionary.term(stream).value
+            if iri in found:
+                found[iri] = list(parts)
+        return found

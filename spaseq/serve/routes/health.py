@@ -1,0 +1,109 @@
+"""``/healthz`` and ``/metrics``."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+from fastapi import APIRouter
+from starlette.responses import PlainTextResponse
+
+from spaseq.engine import Engine
+from spaseq.serve.errors import ApiError
+from spaseq.serve.routes.depends import Given
+
+router = APIRouter(tags=["health"])
+
+#: An engine that answers nothing for so many seconds is not well.
+_PATIENCE = 20
+
+_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@router.get("/healthz", summary="Whether the server lives")
+async def healthz(service: Given) -> dict[str, str]:
+    """Also whether the engine's thread answers."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await service.engine.call(lambda _: None)
+    except TimeoutError:
+        raise ApiError(503, "busy", f"the engine has not answered for {_PATIENCE} s") from None
+    return {"status": "ok"}
+
+
+@router.get("/metrics", summary="Counts for Prometheus", response_class=PlainTextResponse)
+async def metrics(service: Given) -> PlainTextResponse:
+    """In Prometheus' text format."""
+    streams = await service.streams()
+    began = time.perf_counter()
+    found = list(service.queries.values())
+
+    def ask(engine: Engine) -> tuple[int, int, int, list[tuple[int, int, int | None]]]:
+        counts = []
+        for one in found:
+            stats = one.handle.handle.stats
+            shed = None if stats.shed is None else stats.shed.partial_matches
+            counts.append((stats.matches, stats.events, shed))
+        return engine.events, engine.bad, engine.late, counts
+
+    events, bad, late, counts = await service.engine.call(ask)
+    waited = time.perf_counter() - began
+    letters, _ = service.letters.newest(0)
+    lines = [
+        *_metric("spaseq_events_total", "counter", "Events that arrived.", [("", events)]),
+        *_metric("spaseq_bad_events_total", "counter", "Malformed events.", [("", bad)]),
+        *_metric("spaseq_late_events_total", "counter", "Events after the watermark.", [("", late)]),
+        *_metric("spaseq_dead_letters_total", "counter", "Dead letters.", [("", letters)]),
+        *_metric("spaseq_queries", "gauge", "Registered queries.", [("", len(found))]),
+        *_metric("spaseq_readers", "gauge", "Readers of matches.", [("", service.readers)]),
+        *_metric("spaseq_readers_dropped_total", "counter", "Too slow readers.", [("", service.dropped)]),
+        *_metric("spaseq_requests_total", "counter", "Requests that were let in.", [("", service.requests)]),
+        *_metric("spaseq_engine_wait_seconds", "gauge", "How long this request waited.", [("", waited)]),
+        *_metric(
+            "spaseq_stream_events_total",
+            "counter",
+            "Events of a stream.",
+            [(_labels(stream=s["iri"]), s["events"]) for s in streams],
+        ),
+        *_metric(
+            "spaseq_stream_lag_seconds",
+            "gauge",
+            "How far a stream is behind the clock.",
+            [(_labels(stream=s["iri"]), s["lag"]) for s in streams if s["lag"] is not None],
+        ),
+        *_metric(
+            "spaseq_matches_total",
+            "counter",
+            "Matches of a query.",
+            [(_labels(query=q.name or q.id), c[0]) for q, c in zip(found, counts, strict=True)],
+        ),
+        *_metric(
+            "spaseq_shed_partial_matches_total",
+            "counter",
+            "Partial matches given up to keep a bound.",
+            [
+                (_labels(query=q.name or q.id), c[2])
+                for q, c in zip(found, counts, strict=True)
+                if c[2] is not None
+            ],
+        ),
+    ]
+    return PlainTextResponse("\n".join([*lines, ""]), media_type=_TEXT)
+
+
+def _metric(name: str, kind: str, text: str, values: list[tuple[str, float]]) -> Iterator[str]:
+    if values:
+        yield f"# HELP {name} {text}"
+        yield f"# TYPE {name} {kind}"
+        for labels, value in values:
+            yield f"{name}{labels} {value}"
+
+
+def _labels(**labels: str) -> str:
+    """Labels, escaped."""
+    escaped = {
+        name: text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        for name, text in labels.items()
+    }
+    return "{" + ",".join(f'{name}="{text}"' for name, text in escaped.items()) + "}"

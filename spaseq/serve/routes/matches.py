@@ -1,0 +1,192 @@
+"""``GET /queries/{id}/matches``: matches as they come, as server-sent events or NDJSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from spaseq.serve.errors import ApiError, beyond
+from spaseq.serve.history import History
+from spaseq.serve.routes.depends import Given
+from spaseq.serve.service import Registered, Service
+
+router = APIRouter(tags=["queries"])
+
+#: So many matches are written at once.
+_AT_ONCE: Final = 64
+
+#: So often a reader hears that the server lives, in seconds.
+_BEAT: Final = 15.0
+
+SSE: Final = "text/event-stream"
+NDJSON: Final = "application/x-ndjson"
+
+
+@router.get(
+    "/queries/{key}/matches",
+    summary="The matches of a query as they come",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "A match each: a server-sent event `match`, or a line. `lost`, `dropped` and "
+            "`end` are events of their own, or lines with that one key.",
+            "content": {SSE: {}, NDJSON: {}},
+        }
+    },
+)
+async def matches(
+    request: Request,
+    service: Given,
+    key: str,
+    since: Annotated[int | None, Query(ge=0, description="The last match that you have.")] = None,
+    format: Annotated[Literal["sse", "ndjson"] | None, Query()] = None,  # noqa: A002  # its name in the URL
+    follow: Annotated[bool, Query(description="Wait for more; 0 ends with what is there.")] = True,
+    events: Annotated[bool, Query(description="With the events behind each match.")] = False,
+    last_event_id: Annotated[int | None, Header(ge=0)] = None,
+) -> Response:
+    """Matches are numbered from 1. `since`, or the header `Last-Event-ID`, resumes after one; without, it
+    begins with the first that is kept. What is no longer kept is told as `lost`. A reader who is so slow that
+    he misses matches is told `dropped`, and can resume."""
+    found = service.find(key)
+    history = found.history
+    limits = service.settings.limits
+    if service.readers >= limits.readers:
+        raise beyond("readers", limits.readers, "too many readers at a time", 429)
+    place = last_event_id if last_event_id is not None else since
+    if place is not None and place > history.count:
+        raise ApiError(
+            400,
+            "parameter",
+            f"there is no match {place} yet: the newest is {history.count}",
+            hint="another query may have had this id; begin without since",
+        )
+    if not follow:
+        await _level(found)
+    form = format or _accepted(request.headers.get("accept", ""))
+    request.scope["spaseq.lasts"]()
+    return _Reader(service, history, place, form, follow, events)
+
+
+async def _level(found: Registered) -> None:
+    """Waits until all matches are there that events before this request have completed."""
+    history = found.history
+    count = (await found.handle.stats()).matches
+    while history.count < count and history.end is None:
+        await asyncio.wait({history.news})
+
+
+def _accepted(accept: str) -> Literal["sse", "ndjson"]:
+    """What a client takes, of the two, by the first that it names; NDJSON if it takes anything."""
+    for part in accept.split(","):
+        kind = part.partition(";")[0].strip().lower()
+        if kind == SSE:
+            return "sse"
+        if kind in (NDJSON, "application/ndjson", "application/jsonl", "*/*", "application/*", ""):
+            return "ndjson"
+    raise ApiError(406, "format", f"matches come as {SSE} or {NDJSON}", hint="send one of them in Accept")
+
+
+class _Reader(StreamingResponse):
+    """One reader of a history, at its own pace."""
+
+    def __init__(
+        self,
+        service: Service,
+        history: History,
+        place: int | None,
+        form: Literal["sse", "ndjson"],
+        follow: bool,
+        events: bool,
+    ) -> None:
+        super().__init__(iter(()), media_type=SSE if form == "sse" else NDJSON)
+        self.headers["X-Accel-Buffering"] = "no"
+        self._service = service
+        self._history = history
+        self._place = place
+        self._follow = follow
+        self._events = events
+        self._told: Callable[[str, dict[str, Any], int | None], str] = _event if form == "sse" else _line
+        self._one: Callable[[int, str], str] = _match_event if form == "sse" else _match_line
+        self._beat = ": \n\n" if form == "sse" else "\n"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI
+        self._service.readers += 1
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+            await send(start)
+            await self._write(_Sender(send, self._service.settings.limits.pause), gone)
+        except (TimeoutError, OSError):  # who takes nothing at all cannot be told either
+            self._service.dropped += 1
+        finally:
+            self._service.readers -= 1
+            gone.cancel()
+
+    async def _write(self, send: _Sender, gone: asyncio.Future[None]) -> None:
+        history = self._history
+        place = history.first - 1 if self._place is None else self._place
+        if place < history.first - 1:
+            lost = {"from": place + 1, "to": history.first - 1}
+            place = history.first - 1
+            await send(self._told("lost", lost, place))
+        while not gone.done():
+            news = history.news
+            if place < history.first - 1:
+                self._service.dropped += 1
+                reason = f"you were too slow: matches {place + 1} to {history.first - 1} are no longer kept"
+                await send(self._told("dropped", {"reason": reason, "since": place}, None), last=True)
+                return
+            if found := history.after(place, _AT_ONCE):
+                place = found[-1].number
+                await send("".join(self._one(one.number, one.text(self._events)) for one in found))
+                await asyncio.sleep(0)
+            elif history.end is not None or not self._follow:
+                end = history.end if self._follow else None
+                await send("" if end is None else self._told("end", end, None), last=True)
+                return
+            else:
+                await asyncio.wait({news, gone}, timeout=_BEAT, return_when=asyncio.FIRST_COMPLETED)
+                if not news.done() and not gone.done():
+                    await send(self._beat)
+
+
+class _Sender:
+    """Sends parts of an answer; TimeoutError if one is not taken for so many seconds."""
+
+    def __init__(self, send: Send, pause: float) -> None:
+        self._send = send
+        self._pause = pause
+
+    async def __call__(self, text: str, *, last: bool = False) -> None:
+        message = {"type": "http.response.body", "body": text.encode(), "more_body": not last}
+        async with asyncio.timeout(self._pause):
+            await self._send(message)
+
+
+async def _gone(receive: Receive) -> None:
+    """Ends when the client goes."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _event(kind: str, value: dict[str, Any], number: int | None) -> str:
+    head = "" if number is None else f"id: {number}\n"
+    return f"{head}event: {kind}\ndata: {json.dumps(value, ensure_ascii=False)}\n\n"
+
+
+def _line(kind: str, value: dict[str, Any], _: int | None) -> str:
+    return json.dumps({kind: value}, ensure_ascii=False) + "\n"
+
+
+def _match_event(number: int, text: str) -> str:
+    return f"id: {number}\nevent: match\ndata: {text}\n\n"
+
+
+def _match_line(_: int, text: str) -> str:
+    return f"{text}\n"

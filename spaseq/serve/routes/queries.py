@@ -1,0 +1,178 @@
+"""``/queries``: register, list, explain and end queries."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.responses import JSONResponse, PlainTextResponse
+
+from spaseq.automaton import draw
+from spaseq.engine import Engine
+from spaseq.language import prepare
+from spaseq.matching.plan import explain as plan
+from spaseq.serve.errors import told
+from spaseq.serve.routes.depends import Given, text_of
+from spaseq.serve.service import Registered, Service, described
+from spaseq.why import Diagnosis
+from spaseq.why.diagnosis import became, taken
+
+router = APIRouter(tags=["queries"])
+
+#: A diagnosis is of the first events of a query, and stays the same when they are there.
+_SAMPLED = 2_000
+
+TEXT_BODY = {"requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}, "required": True}}
+
+
+@router.post("/queries", status_code=201, summary="Register a query", openapi_extra=TEXT_BODY)
+async def register(
+    request: Request,
+    service: Given,
+    name: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
+    dry: Annotated[bool, Query(description="Only check it.")] = False,
+) -> JSONResponse:
+    """The body is the text of the query, which sees the events from now on."""
+    text = await text_of(request, service.settings.limits.text_bytes, "a query")
+    query = await asyncio.to_thread(prepare, text)
+    if dry:
+        service.kb.require(query)
+        return JSONResponse({"id": None, **described(query, name, text)})
+    found = await service.register(query, name)
+    location = f"{request.scope.get('root_path', '')}/queries/{quote(found.id)}"
+    return JSONResponse(found.as_json(), 201, {"Location": location})
+
+
+@router.get("/queries", summary="All queries")
+async def queries(service: Given) -> dict[str, Any]:
+    """Each with how many matches it has found, and whether it is over. `run` changes whenever the server is
+    started anew."""
+    return {"queries": await _states(service, list(service.queries.values())), "run": service.run}
+
+
+@router.get("/queries/{key}", summary="A query")
+async def query(service: Given, key: str) -> dict[str, Any]:
+    """By its id or its name."""
+    (state,) = await _states(service, [service.find(key)])
+    return state
+
+
+@router.delete("/queries/{key}", status_code=204, summary="End a query")
+async def delete(service: Given, key: str) -> Response:
+    """It is forgotten, with its matches; who reads these is told."""
+    await service.remove(service.find(key))
+    return Response(status_code=204)
+
+
+@router.get("/queries/{key}/stats", summary="What a query has seen and found")
+async def stats(service: Given, key: str) -> dict[str, Any]:
+    """The counts of `Stats`, and how many of its matches are kept here."""
+    found = service.find(key)
+    counts = asdict(await found.handle.stats())
+    counts["kept"] = {"from": found.history.first, "to": found.history.count}
+    return counts
+
+
+@router.get("/queries/{key}/why", summary="Why a query has found no match")
+async def why(service: Given, key: str) -> dict[str, Any]:
+    """The likeliest cause in words, and the counts behind it, from the first events of the query."""
+    found = service.find(key)
+    diagnosis = await _diagnosis(service, found)
+    return {**diagnosis.as_json(), "text": str(diagnosis)}
+
+
+@router.get(
+    "/queries/{key}/explain",
+    summary="How a query is run",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {}, "image/svg+xml": {}, "application/json": {}}}},
+)
+async def explain(
+    service: Given,
+    key: str,
+    format: Annotated[Literal["text", "svg", "json"], Query()] = "text",  # noqa: A002  # its name in the URL
+) -> Response:
+    """In words, as a drawing, or as its automaton; these two with counts on states and edges."""
+    found = service.find(key)
+    explanation = await asyncio.to_thread(plan, found.handle.query)
+    if format == "text":
+        return PlainTextResponse(f"{explanation}\n")
+    diagnosis = await _diagnosis(service, found)
+    if format == "json":
+        counts = await found.handle.stats()
+        return JSONResponse(_automaton(explanation.as_json(), diagnosis, asdict(counts)))
+    notes = None
+    if diagnosis.states:
+        states = ["" if state.state == 0 else became(state) for state in diagnosis.states]
+        notes = draw.Notes([taken(edge) for edge in diagnosis.edges], states)
+    drawing = await asyncio.to_thread(draw.svg, explanation.nfa, notes)
+    return Response(drawing, media_type="image/svg+xml")
+
+
+def _automaton(explained: dict[str, Any], diagnosis: Diagnosis, counts: dict[str, Any]) -> dict[str, Any]:
+    """States and edges with what was counted of them; of which events, ``counted`` says."""
+    automaton = explained["automaton"]
+    came = {state.state: state for state in diagnosis.states}
+    accepting = {end["state"]: end["if"] for end in automaton["accepting"]}
+    states = []
+    for state in range(automaton["states"]):
+        label = "start" if state == 0 else f"{state}"
+        entry: dict[str, Any] = {"id": state, "label": label, "accepting": state in accepting}
+        if accepting.get(state):
+            entry["if"] = accepting[state]
+        if (counted := came.get(state)) is not None:
+            entry["partial_matches"] = counted.came
+            entry |= {"went_on": counted.went_on, "ended": counted.ended, "died": dict(counted.died)}
+        states.append(entry)
+    gpms = counts["gpms"]
+    edges = []
+    for number, edge in enumerate(automaton["edges"]):
+        entry = {"from": edge["from"], "to": edge["to"], "label": edge["label"]}
+        if edge["pattern"] in gpms:
+            entry["gpm"] = edge["pattern"]
+            entry["matched"] = gpms[edge["pattern"]]["matched"]
+        if number < len(diagnosis.edges):
+            entry["count"] = diagnosis.edges[number].taken
+        edges.append(entry)
+    return {
+        "sequence": automaton["sequence"],
+        "states": states,
+        "edges": edges,
+        "counted": {"events": diagnosis.traced, "of": counts["events"], "matches": counts["matches"]},
+        "plan": explained,
+    }
+
+
+async def _diagnosis(service: Service, found: Registered) -> Diagnosis:
+    """What the first events of a query say. While it is asked for, the others wait, and then have it, too."""
+    async with found.lock:
+        events = min((await found.handle.stats()).events, _SAMPLED)
+        if found.counted is None or found.counted[0] != events:
+            found.counted = events, await found.handle.why(service.settings.limits.why_seconds)
+        counted: Diagnosis = found.counted[1]
+        return counted
+
+
+async def _states(service: Service, found: list[Registered]) -> list[dict[str, Any]]:
+    """What the engine says of queries, all at one time."""
+
+    def ask(_: Engine) -> list[dict[str, Any]]:
+        states = []
+        for one in found:
+            handle = one.handle.handle
+            stats, error = handle.stats, handle.error
+            states.append(
+                {
+                    "matches": stats.matches,
+                    "events": stats.events,
+                    "done": handle.done,
+                    "error": None if error is None else told(error).error,
+                }
+            )
+        return states
+
+    states = await service.engine.call(ask)
+    return [{**one.as_json(), **state} for one, state in zip(found, states, strict=True)]

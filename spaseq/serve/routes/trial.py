@@ -1,0 +1,172 @@
+"""``POST /queries/try``: a query over the last events, before it is registered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from time import thread_time
+from typing import Any, Final
+
+import pyoxigraph as ox
+from fastapi import APIRouter, Request
+
+from spaseq.engine import Engine, Handle
+from spaseq.errors import SpaseqError
+from spaseq.events import EventBatch
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.language import prepare
+from spaseq.language.syntax import Query
+from spaseq.limits import Limits
+from spaseq.results.match import Match
+from spaseq.serve.errors import beyond
+from spaseq.serve.history import as_json
+from spaseq.serve.recent import Recent
+from spaseq.serve.routes.depends import Given, text_of
+from spaseq.serve.routes.queries import TEXT_BODY
+from spaseq.sources import BadEvent
+from spaseq.terms.dictionary import UNBOUND
+
+#: A trial shows so many matches,
+MATCHES: Final = 5
+#: runs for so many seconds of the processor's time, and looks for so many why there is no match.
+SECONDS: Final = 5.0
+WHY_SECONDS: Final = 1.0
+
+#: How many events are taken between two looks at the clock.
+_STEP: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a query has found in the last events: how many of each stream it was shown, its first matches.
+
+    ``more``: whether there are more matches. ``why``: without a match, the likeliest reason. ``stopped``: why
+    not all events were looked at; None if they were.
+    """
+
+    streams: dict[str, int]
+    matches: tuple[Match, ...]
+    more: bool
+    why: str | None
+    stopped: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values; a match as ``GET /queries/{id}/matches`` has it, with its events."""
+        return {
+            "events": sum(self.streams.values()),
+            "streams": [{"iri": iri, "events": count} for iri, count in self.streams.items()],
+            "matches": [as_json(number, match, True) for number, match in enumerate(self.matches, 1)],
+            "more": self.more,
+            "why": self.why,
+            "stopped": self.stopped,
+        }
+
+
+router = APIRouter(tags=["queries"])
+
+
+@router.post("/queries/try", summary="Try a query over the last events", openapi_extra=TEXT_BODY)
+async def try_out(request: Request, service: Given) -> dict[str, Any]:
+    """The body is the text of the query, which is not registered. `matches` are the first that it has in the
+    last events that the server keeps of each stream, `more` says whether there are further ones, `why` the
+    likeliest reason if there is none, `stopped` why not all events were looked at."""
+    text = await text_of(request, service.settings.limits.text_bytes, "a query")
+    query = await asyncio.to_thread(prepare, text)
+    limits = service.settings.limits
+    if service.trying >= limits.asking:
+        raise beyond("asking", limits.asking, "too many trials at a time", 429)
+    service.trying += 1
+    try:
+        names = [stream.iri.value for stream in query.streams]
+        events, kb = await service.engine.call(lambda engine: _now(engine, service.recent, names))
+        return await asyncio.to_thread(lambda: attempt(query, events, kb).as_json())
+    finally:
+        service.trying -= 1
+
+
+def _now(
+    engine: Engine, recent: Recent, streams: list[str]
+) -> tuple[dict[str, list[EventBatch]], KnowledgeBase]:
+    """The last events of streams and the background graphs as they are now; in the engine's turn."""
+    engine.turn.settle()
+    return recent.of(streams), engine.kb.unshared()
+
+
+def attempt(
+    query: Query,
+    events: dict[str, list[EventBatch]],
+    kb: KnowledgeBase,
+    limits: Limits = Limits(),
+    *,
+    most: int = MATCHES,
+    seconds: float = SECONDS,
+) -> Trial:
+    """Runs a query over events, in an engine of its own, until it has enough matches or no more time.
+
+    ``seconds`` are of this thread's processor time. Raises ``KnowledgeError`` for a background graph that
+    there is not. Windows that the events leave open stay open: what only their end would show is no match.
+    """
+    refused: list[BadEvent] = []
+    bounded = replace(limits, partial_matches=_least(limits.partial_matches, 100_000))
+    engine = Engine(kb, dead_letters=refused.append, limits=bounded)
+    handle = engine.register(query)
+    end = thread_time() + seconds
+    shown = dict.fromkeys(events, 0)
+    found: list[Match] = []
+    stopped: str | None = None
+    ordered = _in_order(events)
+    try:
+        for number, (iri, batch, index) in enumerate(ordered, 1):
+            engine.push(
+                iri, _triples(batch, index), batch.clock.show(batch.time.item(index)), _name(batch, index)
+            )
+            shown[iri] += 1
+            if number % _STEP and number < len(ordered):
+                continue
+            found += _first(handle, most + 1 - len(found))
+            if len(found) > most or handle.done:
+                break
+            if thread_time() > end and number < len(ordered):
+                stopped = f"stopped after {number} of {len(ordered)} events, for which there was time"
+                break
+    except SpaseqError as error:
+        stopped = str(error)
+    why = None if found or stopped or not ordered else handle.why(WHY_SECONDS).cause
+    engine.abandon()
+    return Trial(shown, tuple(found[:most]), len(found) > most, why, stopped)
+
+
+def _least(bound: int | None, other: int) -> int:
+    return other if bound is None else min(bound, other)
+
+
+def _first(handle: Handle, count: int) -> list[Match]:
+    """So many matches at most of those that are there."""
+    found: list[Match] = []
+    for match in handle.matches():
+        found.append(match)
+        if len(found) == count:
+            break
+    return found
+
+
+def _in_order(events: dict[str, list[EventBatch]]) -> list[tuple[str, EventBatch, int]]:
+    """The events of all streams by time; those of equal time in the order of the streams, and of arrival."""
+    every = [
+        (iri, part, index) for iri, parts in events.items() for part in parts for index in range(len(part))
+    ]
+    return sorted(every, key=lambda event: event[1].time.item(event[2]))
+
+
+def _triples(batch: EventBatch, index: int) -> Iterator[ox.Triple]:
+    term: Callable[[int], Any] = batch.dictionary.term
+    for s, p, o in batch.triples(index):
+        yield ox.Triple(term(s), term(p), term(o))
+
+
+def _name(batch: EventBatch, index: int) -> str | None:
+    """The name of an event's graph, if that is an IRI."""
+    graph = batch.graph.item(index)
+    name = None if graph == UNBOUND else batch.dictionary.term(graph)
+    return name.value if isinstance(name, ox.NamedNode) else None

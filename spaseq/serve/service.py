@@ -1,0 +1,238 @@
+"""What all requests share: the engine, its queries, and what is known of its streams."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from spaseq.engine import AsyncEngine, AsyncHandle, Engine
+from spaseq.engine.engine import StreamStats
+from spaseq.errors import SpaseqError
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.language.syntax import Ask, Construct, Query
+from spaseq.results.writers._columns import columns
+from spaseq.serve.errors import ApiError, beyond, told
+from spaseq.serve.history import History
+from spaseq.serve.letters import Letters
+from spaseq.serve.recent import Recent
+from spaseq.serve.settings import Settings
+
+_LOG: Final = logging.getLogger("spaseq.serve")
+
+#: So many matches at once, between which others have their turn.
+_AT_ONCE: Final = 256
+
+#: A rate is that of the last seconds, so many at least.
+_LEAST: Final = 1.0
+_MOST: Final = 10.0
+
+
+@dataclass(slots=True)
+class Registered:
+    """A query of the server's: its handle, its newest matches, and the task that takes these."""
+
+    id: str
+    name: str | None
+    text: str
+    handle: AsyncHandle
+    history: History
+    taking: asyncio.Task[None] | None = None
+    #: What was last found out of it, and for how many events.
+    counted: tuple[int, Any] | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def as_json(self) -> dict[str, Any]:
+        """What is known of it without asking the engine."""
+        return {"id": self.id, **described(self.handle.query, self.name, self.text)}
+
+
+def described(query: Query, name: str | None, text: str) -> dict[str, Any]:
+    """A query as plain values."""
+    form = {Ask: "ASK", Construct: "CONSTRUCT"}.get(type(query.form), "SELECT")
+    return {
+        "name": name,
+        "text": text,
+        "streams": [stream.iri.value for stream in query.streams],
+        "form": form,
+        "variables": list(columns(query)),
+        "warnings": list(query.warnings),
+    }
+
+
+class Service:
+    """The engine and what the server keeps beside it; all but the engine is the event loop's."""
+
+    def __init__(self, engine: Engine, settings: Settings, letters: Letters) -> None:
+        self.engine = AsyncEngine(engine)
+        self.settings = settings
+        self.letters = letters
+        self.queries: dict[str, Registered] = {}
+        self.readers = self.uploads = self.asking = self.trying = 0
+        #: Which run of the server this is: another one numbers its matches anew.
+        self.run = secrets.token_hex(8)
+        #: What queries are tried over. Its owner is the engine's turn.
+        self.recent = Recent()
+        self.dropped = 0
+        self.requests = 0
+        self.began = time.monotonic()
+        #: What is made of the background graphs for questions, by their version.
+        self.made: dict[object, tuple[int, Any]] = {}
+        self._number = 0
+        self._samples: deque[tuple[float, Mapping[str, StreamStats]]] = deque()
+        self._is_durable = engine.is_durable
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def kb(self) -> KnowledgeBase:
+        """The background graphs as they are."""
+        return self.engine.kb
+
+    # --- queries ------------------------------------------------------------------------------
+
+    async def register(self, query: Query, name: str | None) -> Registered:
+        """A query from now on. With a state it needs a name, under which a restart has it again."""
+        if self._is_durable and name is None:
+            hint = "POST /queries?name=…"
+            raise ApiError(
+                400, "name", "this server has a state, which keeps queries by their names", hint=hint
+            )
+        most = self.settings.limits.queries
+        if len(self.queries) >= most:
+            raise beyond("queries", most, "too many queries; delete one first", 429)
+        if name is not None and any(other.name == name for other in self.queries.values()):
+            raise ApiError(409, "conflict", f"there is a query named {name!r}", hint="delete that one first")
+        return self._add(name, await self.engine.register(query, name=name if self._is_durable else None))
+
+    def _add(self, name: str | None, handle: AsyncHandle, before: int = 0) -> Registered:
+        """``before``: so many of its matches were taken before this server began."""
+        self._number += 1
+        key = f"q{self._number}"
+        history = History(self.settings.limits.matches, before)
+        found = self.queries[key] = Registered(key, name, handle.query.text, handle, history)
+        found.taking = asyncio.create_task(_take(found))
+        return found
+
+    def find(self, key: str) -> Registered:
+        """The query of an id or a name."""
+        found = self.queries.get(key)
+        if found is None:
+            found = next((other for other in self.queries.values() if other.name == key), None)
+        if found is None:
+            hint = "GET /queries lists them"
+            raise ApiError(404, "not-found", f"there is no query {key[:100]!r}", hint=hint)
+        return found
+
+    async def remove(self, found: Registered) -> None:
+        """Ends a query, and forgets it."""
+        self.queries.pop(found.id, None)
+        found.history.close({"reason": "deleted"})
+        await found.handle.cancel()
+
+    # --- streams ------------------------------------------------------------------------------
+
+    async def streams(self) -> list[dict[str, Any]]:
+        """The streams, each with its counts and its rate."""
+        now_counts = await self.engine.call(Engine.streams)
+        now = time.monotonic()
+        samples = self._samples
+        while len(samples) > 1 and now - samples[1][0] >= _LEAST and now - samples[0][0] > _MOST / 2:
+            samples.popleft()
+        before_at, before = samples[0] if samples else (self.began, {})
+        if not samples or now - samples[-1][0] >= _LEAST / 2:
+            samples.append((now, now_counts))
+        passed = max(now - before_at, 1e-3)
+        found = []
+        for iri, stats in sorted(now_counts.items()):
+            old = before[iri].events if iri in before else 0
+            found.append(
+                {
+                    "iri": iri,
+                    "events": stats.events,
+                    "bad": stats.bad,
+                    "late": stats.late,
+                    "watermark": shown(stats.watermark),
+                    "rate": round((stats.events - old) / passed, 3),
+                    "lag": lag(stats.watermark),
+                }
+            )
+        return found
+
+    # --- from beginning to end ----------------------------------------------------------------
+
+    async def start(self) -> None:
+        """When the event loop runs. What the engine's state knows is there again."""
+        await self.engine.call(lambda engine: engine.follow(self.recent.add))
+        for name, handle in (await self.engine.queries()).items():
+            self._add(name, handle, handle.handle.given)
+        if self.settings.wall_clock:
+            self._tasks.append(asyncio.create_task(self._tick()))
+        if self._is_durable:
+            self._tasks.append(asyncio.create_task(self._commit()))
+
+    async def stop(self) -> None:
+        """Ends every window, and lets readers have what that completes; with a state, commits instead."""
+        for task in self._tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        with suppress(SpaseqError):  # which the handles tell, too
+            await self.engine.close()
+        taking = [found.taking for found in self.queries.values() if found.taking is not None]
+        if taking:
+            await asyncio.wait(taking)
+
+    async def _tick(self) -> None:
+        """The time of streams goes on with the clock's."""
+        while True:
+            await asyncio.sleep(1)
+            with suppress(SpaseqError):
+                await self.engine.advance(datetime.now(UTC))
+
+    async def _commit(self) -> None:
+        """What happened is part of the state within a second, also if nothing happens after it."""
+        while True:
+            await asyncio.sleep(1)
+            try:
+                await self.engine.commit()
+            except SpaseqError as error:  # the next one has it all
+                _LOG.error("the state could not be written: %s", error)
+
+
+async def _take(found: Registered) -> None:
+    """Takes matches as they come."""
+    end: dict[str, Any] = {"reason": "done"}
+    try:
+        async for batch in found.handle.batches(_AT_ONCE):
+            found.history.add(batch)
+            await asyncio.sleep(0)
+        if not found.handle.handle.is_over:
+            end = {"reason": "stopped"}
+    except SpaseqError as error:
+        end = {"reason": "failed", "error": told(error).error}
+    except Exception as error:  # a bug, of which readers must hear, too
+        end = {"reason": "failed", "error": {"kind": "internal", "message": type(error).__name__}}
+        raise
+    finally:
+        found.history.close(end)
+
+
+def shown(moment: datetime | int | None) -> str | int | None:
+    """A time as JSON has it."""
+    from spaseq.results.writers._base import show_time
+
+    return None if moment is None else show_time(moment)
+
+
+def lag(moment: datetime | int | None) -> float | None:
+    """How many seconds a time is behind the clock; of ticks nobody knows."""
+    if not isinstance(moment, datetime):
+        return None
+    return round((datetime.now(UTC) - moment).total_seconds(), 3)

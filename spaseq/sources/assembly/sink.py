@@ -1,0 +1,213 @@
+"""Where every format ends: complete events become columns, and what is wrong is reported."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import numpy as np
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
+
+from spaseq.errors import SpaseqWarning
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Row
+from spaseq.limits import Limits
+from spaseq.sources._options import SourceOptions
+from spaseq.sources.times import MOMENTS, read_time
+from spaseq.terms.dictionary import Dictionary, Term
+
+Name = NamedNode | BlankNode
+
+
+@dataclass(frozen=True, slots=True)
+class BadEvent:
+    """What could not become an event of its stream.
+
+    ``position`` is ``line 12``, ``event 7``, ``message 3``, ``frame 2`` (all from 1) or ``byte 4096``.
+    ``payload`` is what was read: N-Quads, or the raw text.
+    """
+
+    stream: str
+    position: str
+    reason: str
+    payload: str
+
+
+class EventSink:
+    """The events of one stream, numbered as they become complete, on one clock.
+
+    The first event's time decides the clock; an event on the other one is bad.
+    """
+
+    def __init__(
+        self,
+        stream: NamedNode,
+        dictionary: Dictionary,
+        options: SourceOptions,
+        on_bad: Callable[[BadEvent], None],
+        limits: Limits,
+        otherwise: tuple[Clock, int] | None = None,
+    ) -> None:
+        """``otherwise``: the time of an event that says none."""
+        self._otherwise = otherwise
+        self.is_whole = options.order == "time"
+        self.limits = limits
+        #: What else may be wrong when an event is, as a format's reader sees it.
+        self.hint = ""
+        self._stream = stream
+        self.dictionary = dictionary
+        self._on_bad = on_bad
+        self._builder: BatchBuilder | None = None
+        self._clock: Clock | None = None
+        self._n = 0
+        #: Whether it was said that ill-typed times count as ticks.
+        self.has_warned = False
+        self._has_decimals = False
+        #: None when the arrival number is the time.
+        self.predicate = None if options.time == "arrival" else options.time
+
+    def warn_of_decimals(self, predicate: Term | Triple | None) -> None:
+        """Say, once, that JSON numbers were typed as xsd:decimal, and are none."""
+        if not self._has_decimals:
+            self._has_decimals = True
+            warnings.warn(
+                f"{self._stream.value}: {predicate} has JSON numbers with a fraction, and the context says "
+                "xsd:decimal; JSON-LD writes them as doubles (1.5E0), which no decimal is, so no FILTER will "
+                "compare them: let the context say xsd:double, or write the numbers as strings",
+                SpaseqWarning,
+                stacklevel=2,
+            )
+
+    def bad(self, position: str, reason: str, payload: str = "") -> None:
+        """Report what cannot be an event."""
+        self._on_bad(BadEvent(self._stream.value, position, reason, payload))
+
+    def add(
+        self, rows: Sequence[Row], graph: Name | None, times: Sequence[Term], position: str, problem: str = ""
+    ) -> None:
+        """A complete event: its triples, its name, the times given to it outside of it, where it stands.
+
+        Without times given, those inside it count. A ``problem`` makes it a bad event.
+        """
+        try:
+            if problem:
+                raise ValueError(problem)
+            clock, value = self._time(rows, graph, times)
+            if clock is not self._on(clock):
+                raise ValueError(f"its time is in {clock}, but the stream's first one was in {self._clock}")
+            check_terms(rows, self.limits)
+            assert self._builder is not None
+            self._builder.add(value, self._n, rows, graph)
+        except ValueError as error:
+            self.bad(position, f"{error}{self.hint}", _nquads(rows, graph, times, self.predicate))
+        else:
+            self._n += 1
+
+    def extend(
+        self, graph: Ids, clock: Clock, time: Ids | None, offset: Ids, triples: tuple[Ids, Ids, Ids]
+    ) -> bool:
+        """Complete events as columns (see ``EventBatch``); False, and none of them, if the clock is another.
+
+        Without ``time``, the arrival number is the time.
+        """
+        if clock is not self._on(clock):
+            return False
+        n = np.arange(self._n, self._n + len(graph), dtype=np.int64)
+        assert self._builder is not None
+        self._builder.extend(graph, n if time is None else time, n, offset, triples)
+        self._n += len(graph)
+        return True
+
+    def take(self) -> EventBatch | None:
+        """The events added since the last call, if there are any."""
+        return self._builder.build() if self._builder else None
+
+    def _on(self, clock: Clock) -> Clock:
+        """The clock of the stream: this one, if it is the first event's."""
+        if self._builder is None or self._clock is None:
+            self._builder = BatchBuilder(self.dictionary, self._stream, clock)
+            self._clock = clock
+        return self._clock
+
+    def times_inside(self, rows: Iterable[Row], graph: Name | None) -> list[Term]:
+        """The distinct times that an event's own triples say: about its name, or else about anything."""
+        found = [(s, o) for s, p, o in rows if p == self.predicate and not isinstance(o, Triple)]
+        return list(dict.fromkeys([o for s, o in found if s == graph] or [o for _, o in found]))
+
+    def _time(self, rows: Sequence[Row], graph: Name | None, times: Sequence[Term]) -> tuple[Clock, int]:
+        if self.predicate is None:
+            return Clock.TICKS, self._n
+        found = [read_time(term) for term in times or self.times_inside(rows, graph)]
+        if not found and self._otherwise is not None:
+            return self._otherwise
+        if not found:
+            raise ValueError(f"no time: nothing says {self.predicate} ({_instead(rows)})")
+        first = found[0]
+        if any(other[:2] != first[:2] for other in found):
+            values = sorted({str(time.clock.show(time.value)) for time in found})
+            raise ValueError("it has two different times: " + " and ".join(values))
+        if first.doubtful and not self.has_warned:
+            self.has_warned = True
+            warnings.warn(
+                f"{self._stream.value}: an ill-typed time that is an integer counts as ticks, "
+                f"from the event with time {first.value} on",
+                SpaseqWarning,
+                stacklevel=2,
+            )
+        return first.clock, first.value
+
+
+def _instead(rows: Iterable[Row]) -> str:
+    """What to do about a time that is missing: a predicate that says one, if there is one."""
+    for _, predicate, term in rows:
+        if isinstance(predicate, NamedNode) and isinstance(term, Literal) and term.datatype.value in MOMENTS:
+            return f"its {predicate} is one: time={quote(predicate.value)}"
+    return "option time= names another predicate, time=arrival takes none"
+
+
+def check_terms(rows: Iterable[Triple | Row], limits: Limits) -> None:
+    """Raise ValueError for a triple with a term that is longer than ``limits.term_bytes``."""
+    if limits.term_bytes is None:
+        return
+    for row in rows:
+        for term in row:
+            if not isinstance(term, Triple):
+                check_term(term, limits)
+
+
+def check_term(term: Term, limits: Limits) -> None:
+    """Raise ValueError for a term that is longer than ``limits.term_bytes``."""
+    most, text = limits.term_bytes, term.value
+    if most is not None and 4 * len(text) > most and len(text.encode()) > most:
+        raise ValueError(limits.beyond("term_bytes", f"a term that begins with {text[:40]!r}"))
+
+
+def add_dataset(sink: EventSink, quads: Iterable[Quad], position: str, problem: str = "") -> None:
+    """The events of an atomic dataset: a message, a document of one line, a frame.
+
+    Its named graphs are the events, with their times in the default graph or inside; a dataset with no
+    named graph is one event itself. Other triples of the default graph are metadata.
+    """
+    default: list[Row] = []
+    named: dict[Name, list[Row]] = {}
+    for s, p, o, g in quads:
+        if isinstance(g, DefaultGraph):
+            default.append((s, p, o))
+        else:
+            named.setdefault(g, []).append((s, p, o))
+    if not named and (default or problem):
+        sink.add(default, None, (), position, problem)
+    for graph, rows in named.items():
+        times = [o for s, p, o in default if s == graph and p == sink.predicate and not isinstance(o, Triple)]
+        sink.add(rows, graph, times, position, problem)
+
+
+def _nquads(
+    rows: Iterable[Row], graph: Name | None, times: Iterable[Term], predicate: NamedNode | None
+) -> str:
+    name = "" if graph is None else f"{graph} "
+    lines = [f"{s} {p} {o} {name}." for s, p, o in rows]
+    if predicate is not None:
+        lines += [f"{graph} {predicate} {time} ." for time in times]
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Rows → events by columns: templates with holes, filled a column at a time."""

@@ -1,0 +1,242 @@
+"""Rows that are columns in memory (pandas, polars, Arrow, DuckDB) as a source of events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.errors import SourceError
+from spaseq.events import Clock, Ids
+from spaseq.sources.assembly.sink import EventSink
+from spaseq.terms.dictionary import UNBOUND
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from spaseq.sources.columns.holes import Iri, Slot, Template, Value
+
+#: So many rows become events at once.
+_ROWS: Final = 1 << 16
+
+_MICROSECONDS: Final = {"D": 86_400_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
+#: The microseconds of the years 1 to 9999.
+_FIRST: Final = -62_135_596_800_000_000
+_LAST: Final = 253_402_300_799_999_999
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A table as a source of events, see ``table``."""
+
+    data: Any
+    time: str | None
+    template: str
+    graph: str | None
+
+
+def table(data: Any, *, time: str | None = None, template: str, graph: str | None = None) -> Table:
+    """The rows of a table as events, in their order: what ``run`` and ``Source`` take in place of a file.
+
+    ``data``: a DataFrame of pandas or polars, a table or a reader of Arrow, a relation of DuckDB, or whatever
+    else gives a stream of Arrow. ``time``: a column of timestamps or dates (without a timezone in UTC) or of
+    integers, which are ticks; without it the number of the row is its tick. ``template``: Turtle in which
+    ``?column`` stands for a value as a literal, and ``{column}`` inside an IRI for its text; a triple that
+    needs a null is left out. ``graph``: the IRI of an event's graph, with ``{column}`` in it.
+
+    Needs pyarrow (``spaseq[arrow]``). A row without a time or a triple is a bad event; ``SourceError`` says,
+    when the source is opened, what is wrong with the template or the columns.
+
+    >>> import pyarrow
+    >>> trades = pyarrow.table({"at": [1, 2], "id": ["acme", "acme"], "price": [14, 12]})
+    >>> falls = '''SELECT ?p ?q WITHIN 9 SECONDS FROM STREAM S <urn:s> WHERE { SEQ(A , B)
+    ...     DEFINE GPM A ON S { ?c <urn:price> ?p }
+    ...     DEFINE GPM B ON S { ?c <urn:price> ?q FILTER(?q < ?p) } }'''
+    >>> import spaseq
+    >>> source = spaseq.table(trades, time="at", template="<urn:{id}> <urn:price> ?price .")
+    >>> [(match.start, match.end) for match in spaseq.run(falls, {"S": source})]
+    [(1, 2)]
+    """
+    return Table(data, time, template, graph)
+
+
+def read_table(source: Table, sink: EventSink) -> Iterator[None]:
+    """The rows of a table to events; pauses after some. SourceError is raised by the call itself."""
+    try:
+        import pyarrow as pa
+
+        from spaseq.sources.columns.holes import Template, check_types
+    except ImportError as error:
+        raise SourceError(
+            f"a table needs pyarrow ({error.name} is missing): pip install 'spaseq[arrow]'"
+        ) from None
+    if not hasattr(source.data, "__arrow_c_stream__"):
+        raise SourceError(
+            f"a table is a DataFrame, an Arrow table, a DuckDB relation or the like, not a "
+            f"{type(source.data).__name__}"
+        )
+    try:
+        reader = pa.RecordBatchReader.from_stream(source.data)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise SourceError(f"the table cannot be read: {error}") from error
+    names = reader.schema.names
+    template = Template(source.template, names, source.graph)
+    check_types(template, reader.schema)
+    if source.time is not None:
+        if source.time not in names:
+            raise SourceError(f"time= names a column {source.time!r}: there are {', '.join(sorted(names))}")
+        _clock(reader.schema.field(source.time).type)
+    return _Rows(template, source.time, sink).read(reader)
+
+
+def _clock(kind: pa.DataType) -> Clock:
+    import pyarrow as pa
+
+    if pa.types.is_integer(kind):
+        return Clock.TICKS
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return Clock.INSTANTS
+    raise SourceError(f"time= is a column of {kind}: give timestamps, dates or integers")
+
+
+def _times(values: pa.Array) -> tuple[Ids, Mask]:
+    """The times of a column, and which of them are none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind, none = values.type, np.asarray(values.is_null())
+    if pa.types.is_integer(kind):
+        numbers = pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
+        return numbers.astype(np.int64), none | (numbers > np.iinfo(np.int64).max)
+    plain = values.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64())
+    counts = pc.fill_null(plain, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
+    if unit == "ns":
+        return counts // 1000, none  # digits beyond microseconds are cut off, as those of a literal
+    factor = _MICROSECONDS[unit]
+    beyond = (counts < _FIRST // factor) | (counts > _LAST // factor)
+    return np.where(beyond, 0, counts) * factor, none | beyond
+
+
+class _Rows:
+    """Batches of Arrow → events."""
+
+    def __init__(self, template: Template, time: str | None, sink: EventSink) -> None:
+        self._template = template
+        self._time = time
+        self._sink = sink
+        self._row = 0
+
+    def read(self, reader: pa.RecordBatchReader) -> Iterator[None]:
+        for batch in reader:
+            for start in range(0, len(batch), _ROWS):
+                self._batch(batch.slice(start, _ROWS))
+                yield
+
+    def _batch(self, batch: pa.RecordBatch) -> None:
+        size = len(batch)
+        clock, time = Clock.TICKS, np.arange(self._row, self._row + size)
+        wrong = np.zeros(size, dtype=np.bool_)
+        reasons: list[tuple[Mask, str]] = []
+        if self._time is not None:
+            clock = _clock(batch.schema.field(self._time).type)
+            time, none = _times(batch.column(self._time))
+            reasons.append((none, f"no time: its {self._time} is null, or beyond what a time can be"))
+        with self._sink.dictionary.lock:
+            known: dict[object, Ids] = {}
+            columns = [[self._ids(slot, batch, known, reasons) for slot in t] for t in self._template.triples]
+            graph = np.zeros(size, dtype=np.int64)
+            if self._template.graph is not None:
+                graph = self._ids(self._template.graph, batch, known, reasons)
+                reasons.append((graph == UNBOUND, "no graph: a column of its name is null"))
+            s, p, o = (np.stack(parts, axis=1) for parts in zip(*columns, strict=True))
+            there = (s != UNBOUND) & (p != UNBOUND) & (o != UNBOUND)
+            for one, other in combinations(range(there.shape[1]), 2):  # a repeated triple counts once
+                same = np.all([part[:, one] == part[:, other] for part in (s, p, o)], axis=0)
+                there[:, other] &= ~(same & there[:, one])
+            reasons.append((~there.any(axis=1), "no triple: a column that it needs is null"))
+            for mask, _ in reasons:
+                wrong |= mask
+            self._deliver(graph, clock, time, wrong, there, (s, p, o))
+        for row in np.flatnonzero(wrong).tolist():
+            reason = next(reason for mask, reason in reasons if mask[row])
+            payload = json.dumps(batch.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False)
+            self._sink.bad(f"row {self._row + row + 1}", reason, payload)
+        self._row += size
+
+    def _deliver(
+        self, graph: Ids, clock: Clock, time: Ids, wrong: Mask, there: Mask, terms: tuple[Ids, Ids, Ids]
+    ) -> None:
+        there[wrong] = False
+        good = ~wrong
+        if not good.any():
+            return
+        offset = np.concatenate([[0], np.cumsum(there[good].sum(axis=1))])
+        s, p, o = (column[there] for column in terms)
+        if not self._sink.extend(graph[good], clock, time[good], offset, (s, p, o)):
+            raise AssertionError("a column has one type, and so one clock")
+
+    def _ids(
+        self, slot: Slot, batch: pa.RecordBatch, known: dict[object, Ids], reasons: list[tuple[Mask, str]]
+    ) -> Ids:
+        """The id of each row's term, 0 for none; what the terms of a column may not be is a reason."""
+        if slot not in known:
+            known[slot] = self._made(slot, batch, reasons)
+        return known[slot]
+
+    def _made(self, slot: Slot, batch: pa.RecordBatch, reasons: list[tuple[Mask, str]]) -> Ids:
+        from spaseq.sources.columns.holes import Constant, constant_term
+
+        table = self._sink.dictionary.table()
+        if not isinstance(slot, Constant):
+            return self._column(slot, batch, reasons)
+        if slot.is_blank:
+            return table.fresh(len(batch))
+        return np.full(len(batch), self._sink.dictionary.intern(constant_term(slot.text)), dtype=np.int64)
+
+    def _column(self, slot: Value | Iri, batch: pa.RecordBatch, reasons: list[tuple[Mask, str]]) -> Ids:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from spaseq.sources.columns.holes import is_valid
+
+        texts, which, are_valid = slot.coded(batch)
+        what = " ".join(slot.columns)
+        wrong: list[tuple[Mask, str]] = []
+        size, most = pc.binary_length(texts), self._sink.limits.term_bytes
+        if most is not None and (pc.max(size).as_py() or 0) > most:
+            long = np.asarray(pc.fill_null(pc.greater(size, most), False))
+            wrong.append((long, self._sink.limits.beyond("term_bytes", f"a term of {what}")))
+        if not are_valid:
+            invalid = [text is not None and not is_valid(text) for text in texts.to_pylist()]
+            wrong.append((np.array(invalid, dtype=np.bool_), f"no IRI comes of {what}"))
+        for mask, _ in wrong:
+            if mask.any():
+                texts = pc.if_else(pa.array(mask), None, texts)
+        ids = self._entered(texts)
+        if which is not None:
+            rows = np.asarray(pc.fill_null(pc.cast(which, pa.int64()), len(texts)))
+            wrong = [(np.append(mask, False)[rows], reason) for mask, reason in wrong]
+            ids = np.append(ids, UNBOUND)[rows]
+        reasons += wrong
+        return ids
+
+    def _entered(self, texts: pa.Array) -> Ids:
+        """The ids of terms in N-Triples, 0 for null."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not len(texts):
+            return np.zeros(0, dtype=np.int64)
+        lines = pc.fill_null(pc.binary_join_element_wise(texts, pa.scalar("\n"), ""), "\n")
+        lines = pc.cast(lines, pa.large_string())
+        _, places, data = lines.buffers()
+        ends = np.frombuffer(places, dtype=np.int64)[lines.offset : lines.offset + len(lines) + 1]
+        return self._sink.dictionary.table().enter(bytes(data[ends[0] : ends[-1]]), len(lines))

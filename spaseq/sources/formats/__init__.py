@@ -1,0 +1,1 @@
+"""The formats: bytes or rows → triples, quads and messages, a file a format."""

@@ -1,0 +1,149 @@
+"""JSON-LD: one document with many events, or one document a line, each an atomic dataset.
+
+A single document has to be read whole (its context may stand last), and is bad as a whole. A stream
+is better written with one document a line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, RdfFormat, parse
+
+from spaseq.limits import Limits
+from spaseq.nesting import check_json
+from spaseq.sources._bytes import whole_lines
+from spaseq.sources.assembly.assemble import GraphAssembler
+from spaseq.sources.assembly.sink import EventSink, add_dataset
+from spaseq.sources.formats._parse import reason_of
+
+#: So many names are shown.
+_FEW: Final = 5
+
+
+def parse_jsonld(text: bytes, limits: Limits) -> list[Quad]:
+    """The quads of a document; ValueError, with the reason, if it is none, too deep, or comes to nothing.
+
+    What its context does not define, JSON-LD leaves out.
+    """
+    check_json(text, limits)
+    quads = quads_of(text)
+    if not quads:
+        keys = _keys(json.loads(text))
+        if keys:
+            raise ValueError(f"nothing of it becomes RDF: no @context defines {shortened(keys)}")
+    return quads
+
+
+def empty_graphs(text: bytes, quads: Iterable[Quad]) -> str:
+    """What to say of named graphs that lost all they have, since no context defines it; empty for none."""
+    if b'"@graph"' not in text:
+        return ""
+    document = json.loads(text)
+    given = {json.dumps(node.get("@id", id(node))): node["@graph"] for node in _named(document)}
+    lost = len(given) - len({quad.graph_name for quad in quads} - {DefaultGraph()})
+    if lost <= 0:
+        return ""
+    keys = shortened(_keys([*given.values()]))
+    return f"{lost} of its {len(given)} graphs are empty: is there one that no @context defines of {keys}?"
+
+
+def _named(value: object) -> Iterator[dict[str, object]]:
+    """The objects of a document that are graphs with a name, and not without anything in them."""
+    if isinstance(value, dict):
+        if value.get("@graph") and any(key not in ("@graph", "@context") for key in value):
+            yield value
+        value = [part for key, part in value.items() if key != "@context"]
+    if isinstance(value, list):
+        for part in value:
+            yield from _named(part)
+
+
+def shortened(names: Iterable[str]) -> str:
+    """The first few of some names, for a message.
+
+    >>> shortened("abcdefg")
+    'a, b, c, d, e, …'
+    """
+    first = [*islice(names, _FEW + 1)]
+    return ", ".join([*first[:_FEW], "…"] if len(first) > _FEW else first)
+
+
+def _keys(value: object) -> dict[str, None]:
+    """The names of a document that are no keywords, and not in a context."""
+    found: dict[str, None] = {}
+    if isinstance(value, dict):
+        found.update(dict.fromkeys(key for key in value if not key.startswith("@")))
+        value = [part for key, part in value.items() if key != "@context"]
+    if isinstance(value, list):
+        for part in value:
+            found.update(_keys(part))
+    return found
+
+
+def quads_of(text: bytes) -> list[Quad]:
+    """What the processor makes of a document; ValueError, with the reason, if that is nothing.
+
+    Remote contexts are never fetched.
+    """
+    try:
+        return list(parse(text, format=RdfFormat.JSON_LD))
+    except SyntaxError as error:
+        reason = reason_of(error)
+        if "LoadDocumentCallback" in reason:
+            reason = "it names a remote context, which is never fetched: write the context into the document"
+        raise ValueError(reason) from None
+
+
+def read_document(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
+    """One document, whose named graphs are the events."""
+    text = b"".join(blocks)
+    assembler = GraphAssembler(sink)
+    try:
+        quads = parse_jsonld(text, sink.limits)
+        problem = empty_graphs(text, quads)
+        if problem:
+            sink.bad("byte 0", problem, text.decode(errors="replace"))
+        assembler.quads(_with_default(quads, sink.predicate))
+    except ValueError as error:
+        sink.bad("byte 0", str(error), text.decode(errors="replace"))
+    assembler.close()
+    yield
+
+
+def _with_default(quads: list[Quad], time: NamedNode | None) -> list[Quad]:
+    """The quads, those of the default graph in it.
+
+    rdflib writes a dataset's default graph without a name beside the others, which in JSON-LD makes it one
+    more graph, named by a blank node. It is known by what it says: the times of others.
+    """
+    names = {quad.graph_name for quad in quads}
+    unnamed = {
+        quad.graph_name
+        for quad in quads
+        if isinstance(quad.graph_name, BlankNode) and quad.predicate == time
+        if quad.subject in names and quad.subject != quad.graph_name
+    }
+    return [Quad(*quad.triple) if quad.graph_name in unnamed else quad for quad in quads]
+
+
+def read_documents(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
+    """A document a line; pause after each block."""
+    for first, text in whole_lines(blocks, sink.bad):
+        for number, line in enumerate(text.split(b"\n"), first):
+            if not line.strip():
+                continue
+            position = f"line {number}"
+            try:
+                quads = parse_jsonld(line, sink.limits)
+            except ValueError as error:
+                sink.bad(position, str(error), line.decode(errors="replace"))
+            else:
+                problem = empty_graphs(line, quads)
+                if problem:
+                    sink.bad(position, problem, line.decode(errors="replace"))
+                add_dataset(sink, quads, position)
+        yield

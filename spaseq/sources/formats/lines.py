@@ -1,0 +1,114 @@
+"""N-Quads and N-Triples: a bad line is one report, and spoils the event that it belongs to."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from spaseq.sources._bytes import count_lines, whole_lines
+from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
+from spaseq.sources.assembly.sink import EventSink
+from spaseq.sources.formats._parse import PieceError, Pieces, graph_name
+
+if TYPE_CHECKING:
+    from spaseq.sources.scan.fast import FastLines
+
+#: A line that has the shape of a quad, whatever is wrong with its terms; what it is in comes last.
+_QUAD: Final = re.compile(
+    rb"""\s* (?: (?: <[^<>]*> | "(?:[^"\\]|\\.)*"\S* | [^\s<"]+ ) \s* ){3}
+    (?P<graph> <[^<>"\s]*> | _:[^\s<>"]+ ) \s* \. \s* (?:\#.*)?""",
+    re.VERBOSE,
+)
+_LAST: Final = re.compile(rb"(?P<graph><[^<>\"\s]*>|_:[^\s<>\"]+)\s*\.?\s*$")
+_VERSION: Final = re.compile(rb"\s*@?VERSION\b", re.IGNORECASE)
+
+
+#: So many bytes are read slowly: it takes as long as to load the compiled code, unless that has happened.
+WARM_UP: Final = 1 << 22
+
+#: Of a smaller block it is not worth to ask the fast path.
+SMALL: Final = 1 << 13
+
+
+def read_lines(
+    form: str, blocks: Iterator[bytes], sink: EventSink, assembler: GraphAssembler | TripleGroups
+) -> Iterator[None]:
+    """Parse a block at a time; pause after each one. As ``read_lines_slowly``, only faster."""
+    yield from _read(form, blocks, sink, assembler, fast=True)
+
+
+def read_lines_slowly(
+    form: str, blocks: Iterator[bytes], sink: EventSink, assembler: GraphAssembler | TripleGroups
+) -> Iterator[None]:
+    """Parse a block at a time; pause after each one.
+
+    A whole block is parsed at once. Only if that fails it is parsed line by line. The event of a bad
+    line is the graph that the line ends with. Where the line has lost its shape, no event that it may
+    have been part of is delivered: the graph being read, the one it seems to end with, the next one.
+    """
+    yield from _read(form, blocks, sink, assembler, fast=False)
+
+
+def _read(
+    form: str,
+    blocks: Iterator[bytes],
+    sink: EventSink,
+    assembler: GraphAssembler | TripleGroups,
+    *,
+    fast: bool,
+) -> Iterator[None]:
+    pieces = Pieces(form, sink.limits)
+    reader: FastLines | None = None
+    size = 0
+
+    def too_long(position: str, reason: str) -> None:
+        sink.bad(position, reason)
+        assembler.spoil(None, f"incomplete: {position} could not be read", certain=False)
+
+    def read_slowly(first: int, text: bytes) -> None:
+        try:
+            assembler.quads(pieces.parse(text))
+        except PieceError:
+            for number, line in enumerate(text.splitlines(), first):
+                _read_line(pieces, number, line, sink, assembler)
+
+    def count(text: bytes) -> int:
+        known = reader.count_of(text) if reader is not None else None
+        return count_lines(text) if known is None else known
+
+    for first, text in whole_lines(blocks, too_long, count):
+        if not text:
+            if isinstance(assembler, GraphAssembler):
+                assembler.settle()  # nothing has come for a while: what is there is complete
+            yield
+            continue
+        size += len(text)
+        is_loaded = size >= WARM_UP or sys.modules.get("spaseq.sources.scan.fast") is not None
+        if not fast or not is_loaded or len(text) < SMALL:
+            read_slowly(first, text)
+        else:
+            if reader is None:
+                from spaseq.sources.scan.fast import FastLines
+
+                reader = FastLines(form, sink, assembler, read_slowly)
+            reader.read(first, text)
+        yield
+    assembler.close()
+
+
+def _read_line(
+    pieces: Pieces, number: int, line: bytes, sink: EventSink, assembler: GraphAssembler | TripleGroups
+) -> None:
+    if _VERSION.match(line):
+        return
+    try:
+        assembler.quads(pieces.parse(line))
+    except PieceError as bad:
+        sink.bad(f"line {number}", bad.reason, line.decode(errors="replace"))
+        reason = f"incomplete: line {number} could not be read"
+        quad = _QUAD.fullmatch(line)
+        last = quad or _LAST.search(line)
+        graph = graph_name(last["graph"]) if last else None
+        assembler.spoil(graph, reason, certain=quad is not None)

@@ -1,0 +1,315 @@
+"""CSV and NDJSON: rows, lifted to RDF by a JSON-LD context file; each row is an event.
+
+A CSV row is a JSON object of strings, without its empty cells. The JSON-LD processor says what a context
+makes of a row; where a context takes each column by itself, it is asked once per column, and the rest
+is columns to columns (``_template``, ``_columns``).
+
+As JSON-LD prescribes, a JSON number with a fraction that a context types as anything but ``xsd:double``
+keeps the form of a double (``1.5E0``), which no ``xsd:decimal`` has: a warning says so. Write such numbers
+as strings (``"1.5"``), or let the context type them as ``xsd:double``.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import quote
+
+from pyoxigraph import Literal
+
+from spaseq.nesting import check_json
+from spaseq.sources._bytes import whole_lines
+from spaseq.sources._options import SourceOptions
+from spaseq.sources.assembly.sink import EventSink
+from spaseq.sources.columns.context import DECIMAL, Group, Number, Value
+from spaseq.sources.formats._lift import lift, terms_of
+from spaseq.sources.formats.jsonld import shortened
+
+if TYPE_CHECKING:
+    from spaseq.sources.columns.rows import FastRows
+
+_LONGEST_RECORD: Final = 1 << 20
+
+#: So many rows are read slowly: it takes as long as to load the compiled code, unless that has happened.
+WARM_UP: Final = 1 << 12
+
+#: For fewer rows at a time it is not worth to make columns.
+SMALL: Final = 1 << 5
+
+
+class _Records(NamedTuple):
+    """CSV records: the line each begins on, its text, its cells."""
+
+    lines: Sequence[int]
+    raws: Sequence[str]
+    cells: Sequence[list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of a block: the line each begins on, its text; by keys; and each as a JSON object."""
+
+    lines: Sequence[int]
+    raws: Sequence[str]
+    groups: Sequence[Group]
+    json: Callable[[int], str]
+
+
+class Lifter:
+    """Rows to events, fast where that is possible."""
+
+    def __init__(self, context: str, sink: EventSink, *, fast: bool = True) -> None:
+        self._context = context
+        self._sink = sink
+        self._seen = 0
+        self._is_fast = fast
+        self._fast: FastRows | None = None
+
+    def lift(self, rows: _Rows) -> None:
+        """Hand on the events of a block's rows, in their order."""
+        count = len(rows.lines)
+        self._seen += count
+        is_loaded = self._seen >= WARM_UP or sys.modules.get("spaseq.sources.columns.rows") is not None
+        if not self._is_fast or not is_loaded or count < SMALL or self._has_long(rows):
+            self._slowly(rows, range(count))
+            return
+        if self._fast is None:
+            from spaseq.sources.columns.rows import FastRows
+
+            self._fast = FastRows(self._context, self._sink)
+        self._fast.deliver(count, rows.groups, lambda numbers: self._slowly(rows, numbers))
+
+    def _has_long(self, rows: _Rows) -> bool:
+        """Whether a row is so long that one of its terms may be too long."""
+        most = self._sink.limits.term_bytes
+        return most is not None and 4 * max(map(len, rows.raws)) > most
+
+    def _slowly(self, rows: _Rows, numbers: Sequence[int]) -> None:
+        """Hand on the events of some rows as the processor lifts them."""
+        for number, found in zip(numbers, lift([rows.json(n) for n in numbers], self._context), strict=True):
+            line, raw = rows.lines[number], rows.raws[number]
+            if isinstance(found, ValueError):
+                self._sink.bad(f"line {line}", str(found), raw)
+            else:
+                for _, predicate, term in found:
+                    if isinstance(term, Literal) and "E" in term.value and term.datatype == DECIMAL:
+                        self._sink.warn_of_decimals(predicate)
+                problem = "" if found else self._lost(rows.json(number))
+                self._sink.add(found, None, (), f"line {line}", problem)
+
+    def _lost(self, row: str) -> str:
+        """Why nothing came of a row, which is a JSON object."""
+        keys = shortened(json.loads(row)) or "no cell with a value"
+        terms = shortened(sorted(terms_of(json.loads(self._context))))
+        return f"the context lifts nothing of this row: it has {keys}, and the context defines {terms}"
+
+
+def read_ndjson(blocks: Iterator[bytes], sink: EventSink, lifter: Lifter) -> Iterator[None]:
+    """JSON objects, one a line; pause after each block."""
+    for first, text in whole_lines(blocks, sink.bad):
+        lifter.lift(_ndjson_rows(first, text, sink))
+        yield
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=tuple, parse_float=Number, parse_int=Number, parse_constant=_refuse
+)
+
+
+def _ndjson_rows(first: int, text: bytes, sink: EventSink) -> _Rows:
+    lines: list[int] = []
+    raws: list[str] = []
+    groups: dict[tuple[str, ...], tuple[list[int], list[tuple[Value, ...]]]] = {}
+    for number, line in enumerate(text.split(b"\n"), first):
+        try:
+            raw = line.decode().strip()
+            if not raw:
+                continue
+            check_json(line, sink.limits)
+            keys, values = _object(raw)
+        except ValueError as error:
+            sink.bad(f"line {number}", str(error), line.decode(errors="replace").strip())
+        else:
+            numbers, rows = groups.setdefault(keys, ([], []))
+            numbers.append(len(lines))
+            rows.append(values)
+            lines.append(number)
+            raws.append(raw)
+    columns = [
+        Group(keys, numbers, list(zip(*rows, strict=True)), skips_empty=False)
+        for keys, (numbers, rows) in groups.items()
+    ]
+    return _Rows(lines, raws, columns, raws.__getitem__)
+
+
+def _object(text: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
+    """The keys and the values of a JSON object. Raises ValueError."""
+    pairs = _DECODER.decode(text)
+    if not isinstance(pairs, tuple):
+        raise ValueError("a row must be a JSON object")
+    return tuple(zip(*pairs, strict=True)) if pairs else ((), ())  # type: ignore[return-value]  # two columns
+
+
+def read_csv(
+    blocks: Iterator[bytes], sink: EventSink, lifter: Lifter, options: SourceOptions
+) -> Iterator[None]:
+    """CSV rows, with a header line unless ``header`` names the columns; pause after each block."""
+    reader = _Csv(sink, lifter, options)
+    for first, text in whole_lines(blocks, sink.bad):
+        reader.read(first, text)
+        yield
+    reader.close()
+
+
+#: What is a value rather than the name of a column: a number, or what begins like a date.
+_VALUE: Final = re.compile(r"\s*[-+]?\.?\d.*")
+
+
+class _Csv:
+    """Lines → records → rows. Of a record whose quotes are open, the lines that have come are held."""
+
+    def __init__(self, sink: EventSink, lifter: Lifter, options: SourceOptions) -> None:
+        self._sink = sink
+        self._lifter = lifter
+        self._header = tuple(options.header or ())
+        self._delimiter = options.delimiter or ","
+        self._held: list[str] = []
+        self._start, self._size, self._is_open = 1, 0, False
+
+    def read(self, first: int, text: bytes) -> None:
+        """Whole lines, of which the first one has the number ``first``."""
+        lines = text.removesuffix(b"\n").decode("utf-8-sig" if first == 1 else "utf-8", errors="replace")
+        is_new = not self._header and not self._held
+        if is_new and lines[:1].strip() and '"' not in lines and "\r" not in lines:
+            head, _, lines = lines.partition("\n")
+            self._name(head.split(self._delimiter))
+            first += 1
+            if not lines:
+                return
+        rows = self._table(first, lines)
+        if rows is not None:
+            self._lifter.lift(rows)
+        else:
+            self._take(self._plain(first, lines) or self._records(first, lines))
+
+    def _name(self, cells: Iterable[str]) -> None:
+        """The names of the columns, from the first line."""
+        self._header = tuple(cells)
+        names = shortened(self._header)
+        other = next((d for d in ",;\t|" if d != self._delimiter and d in names), None)
+        if len(self._header) == 1 and other is not None:
+            hint = f"delimiter={quote(other, safe='')}"
+            self._sink.hint = f" (is {hint} missing? There is one column, {names!r})"
+        elif any(_VALUE.fullmatch(name) for name in self._header):
+            self._sink.hint = f" (is header= missing? The first line names the columns, and it is {names})"
+
+    def close(self) -> None:
+        """The input ended."""
+        if self._held:
+            self._take(self._cells([(self._start, "\n".join(self._held))]))
+
+    def _table(self, first: int, text: str) -> _Rows | None:
+        """The rows of lines without quotes, if each has all its cells."""
+        header, delimiter = self._header, self._delimiter
+        lines = text.split("\n")
+        unix = text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text
+        if self._held or len(header) < 2 or '"' in unix or "\r" in unix:
+            return None
+        if any(line.count(delimiter) != len(header) - 1 for line in lines):
+            return None
+        if max(map(len, lines)) > csv.field_size_limit():
+            return None
+        cells = unix.replace("\n", delimiter).split(delimiter)
+        columns = [cells[i :: len(header)] for i in range(len(header))]
+
+        def as_json(number: int) -> str:
+            return _as_json(header, [column[number] for column in columns])
+
+        group = Group(header, range(len(lines)), columns, skips_empty=True)
+        return _Rows(range(first, first + len(lines)), lines, [group], as_json)
+
+    def _plain(self, first: int, text: str) -> _Records | None:
+        """The records of lines that are one each; None if that is not sure."""
+        lines = text.split("\n")
+        if self._held or text.count("\r") != text.count("\r\n") + text.endswith("\r"):
+            return None
+        if '"' in text and any(line.count('"') % 2 for line in lines):
+            return None
+        try:
+            cells = list(csv.reader(lines, delimiter=self._delimiter, strict=True))
+        except csv.Error:
+            return None
+        return _Records(range(first, first + len(lines)), lines, cells) if len(cells) == len(lines) else None
+
+    def _records(self, first: int, text: str) -> _Records:
+        """The records that lines complete: a quoted cell may span lines."""
+        records: list[tuple[int, str]] = []
+        for number, line in enumerate(text.split("\n"), first):
+            if not self._held:
+                self._start, self._size = number, 0
+            self._held.append(line)
+            self._size += len(line)
+            self._is_open ^= line.count('"') % 2 == 1
+            if not self._is_open or self._size > _LONGEST_RECORD:
+                records.append((self._start, "\n".join(self._held)))
+                self._held, self._is_open = [], False
+        return self._cells(records)
+
+    def _cells(self, records: Sequence[tuple[int, str]]) -> _Records:
+        """Records by the line that each begins on and its text (more than one of it if quotes misled)."""
+        lines: list[int] = []
+        raws: list[str] = []
+        found: list[list[str]] = []
+        for line, raw in records:
+            try:
+                for cells in csv.reader(StringIO(raw, newline=""), delimiter=self._delimiter, strict=True):
+                    lines.append(line)
+                    raws.append(raw)
+                    found.append(cells)
+            except csv.Error as error:
+                self._sink.bad(f"line {line}", str(error), raw)
+        return _Records(lines, raws, found)
+
+    def _take(self, records: _Records) -> None:
+        if not self._header:
+            self._name(next(filter(None, records.cells), ()))
+            records = _without(records, {records.cells.index([*self._header])} if self._header else ())
+        header = self._header
+        if any(len(cells) != len(header) for cells in records.cells):
+            wrong = [n for n, cells in enumerate(records.cells) if len(cells) != len(header)]
+            for n in wrong:
+                if records.cells[n]:
+                    reason = f"{len(records.cells[n])} cells, but there are {len(header)} columns"
+                    self._sink.bad(f"line {records.lines[n]}", reason + self._sink.hint, records.raws[n])
+            records = _without(records, set(wrong))
+
+        def as_json(number: int) -> str:
+            return _as_json(header, records.cells[number])
+
+        group = Group(
+            header, range(len(records.cells)), list(zip(*records.cells, strict=True)), skips_empty=True
+        )
+        self._lifter.lift(_Rows(records.lines, records.raws, [group], as_json))
+
+
+def _as_json(header: Sequence[str], cells: Sequence[str]) -> str:
+    return json.dumps({name: cell for name, cell in zip(header, cells, strict=True) if cell})
+
+
+def _without(records: _Records, left: Collection[int]) -> _Records:
+    kept = [number for number in range(len(records.lines)) if number not in left]
+    return _Records(
+        [records.lines[number] for number in kept],
+        [records.raws[number] for number in kept],
+        [records.cells[number] for number in kept],
+    )

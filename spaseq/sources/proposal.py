@@ -1,0 +1,270 @@
+"""Rows (CSV, NDJSON) → a JSON-LD context that lifts them, and a query to begin with: guesses, to be edited.
+
+What a column holds is told from its first rows: by the text of its cells, as XML Schema writes values.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from spaseq.errors import SourceError
+from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks, whole_lines
+from spaseq.sources._options import GENERATED_AT, SourceOptions, check_options, resolve_format
+
+#: So many rows are looked at.
+SAMPLE: Final = 1_000
+
+_XSD: Final = "http://www.w3.org/2001/XMLSchema#"
+
+NAMESPACE: Final = "http://example.org/"
+
+#: What a cell may be, the narrowest first; "text" is the rest.
+_FORMS: Final = {
+    "integer": r"[+-]?\d+",
+    "decimal": r"[+-]?(\d+\.\d*|\.?\d+)",
+    "double": r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?",
+    "boolean": r"true|false",
+    "dateTime": r"-?\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?",
+    "date": r"-?\d{4,}-\d\d-\d\d(Z|[+-]\d\d:\d\d)?",
+    "iri": r"(https?|urn|tag|mailto|file):[^\s<>\"{}|\\^`]+",
+}
+_NUMBERS: Final = ("decimal", "double", "integer")
+_TIMES: Final = ("dateTime", "date")
+_LIKE_A_TIME: Final = re.compile(r"\d{1,4}[-/.]\d\d?[-/.]\d{1,4}([ T]\d\d?:\d\d.*)?")
+_CALLED_TIME: Final = re.compile(
+    r"(.*[ _-])?(?i:time|timestamp|datetime|date|at|ts|tick|when|epoch)|[tT]|.*(Time|Date|At)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name, what its cells are (a key of ``_FORMS``, or text), and its first rows' cells."""
+
+    name: str
+    kind: str
+    cells: tuple[str, ...]
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether its values come again, as those of what events are about do."""
+        return 1 < len(set(self.cells)) <= len(self.cells) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What is guessed of a file of rows. ``time``, ``key`` and ``measure`` are columns, or None."""
+
+    location: str
+    namespace: str
+    columns: tuple[Column, ...]
+    time: Column | None
+    key: Column | None
+    measure: Column | None
+    warnings: tuple[str, ...]
+
+    def context(self) -> str:
+        """The JSON-LD context, as JSON: a term for each column, the time's being prov:generatedAtTime."""
+        terms = {column.name: self._term(column) for column in self.columns}
+        lines = [
+            f"    {json.dumps(name, ensure_ascii=False)}: {json.dumps(term, ensure_ascii=False)}"
+            for name, term in terms.items()
+        ]
+        return '{\n  "@context": {\n' + ",\n".join(lines) + "\n  }\n}\n"
+
+    def query(self) -> str:
+        """A query over the rows: B after A, of one key where there is one, with a smaller number."""
+        names = self._variables()
+        bound = [column for column in (self.key, self.measure) if column is not None]
+        shown = [f"?{names[self.key.name]}"] if self.key else []
+        shown += [f"?{names[self.measure.name]}{n}" for n in (1, 2) if self.measure]
+        gpms = []
+        for n, gpm in enumerate("AB", 1):
+            asked = " ; ".join(
+                f"{self._predicate(c)} ?{names[c.name]}{'' if c is self.key else n}" for c in bound
+            )
+            falls = (
+                f" . FILTER(?{names[self.measure.name]}2 < ?{names[self.measure.name]}1)"
+                if self.measure
+                else ""
+            )
+            gpms.append(f"  DEFINE GPM {gpm} ON S {{ ?row{n} {asked or '?p ?o'}{falls if n == 2 else ''} }}")
+        return "\n".join(
+            [
+                "# B after A: change what A and B ask, the operator between them, and the window.",
+                f"PREFIX : <{self.namespace}>",
+                f"SELECT {' '.join(shown) or '*'}",
+                f"WITHIN {self._window()} SLIDING",
+                *([f"PARTITION BY ?{names[self.key.name]}"] if self.key else []),
+                f"FROM STREAM S <{self.stream}>",
+                "WHERE {",
+                "  SEQ(A ; B)",
+                *gpms,
+                "}",
+                "",
+            ]
+        )
+
+    @property
+    def stream(self) -> str:
+        """The stream's IRI, after the file's name."""
+        return self.namespace + quote(Path(self.location).name.partition(".")[0].strip("-") or "rows")
+
+    def _term(self, column: Column) -> object:
+        if column is self.time:
+            return {"@id": GENERATED_AT.value, "@type": _XSD + column.kind}
+        iri = self.namespace + quote(column.name, safe="")
+        match column.kind:
+            case "text":
+                return iri
+            case "iri":
+                return {"@id": iri, "@type": "@id"}
+            case kind:
+                return {"@id": iri, "@type": _XSD + kind}
+
+    def _predicate(self, column: Column) -> str:
+        local = quote(column.name, safe="")
+        return f":{local}" if re.fullmatch(r"[A-Za-z]\w*", local) else f"<{self.namespace}{local}>"
+
+    def _variables(self) -> dict[str, str]:
+        """A variable's name for each column; no two are alike, with a number behind or without."""
+        names: dict[str, str] = {}
+        for column in self.columns:
+            name = re.sub(r"\W+", "_", column.name, flags=re.ASCII).strip("_") or "column"
+            name = name if name[0].isalpha() else f"c{name}"
+            taken = {other + end for other in names.values() for end in ("", "1", "2")} | {"row1", "row2"}
+            while {name, f"{name}1", f"{name}2"} & taken:
+                name += "_"
+            names[column.name] = name
+        return names
+
+    def _window(self) -> str:
+        if self.time is None:
+            return "10 EVENTS"
+        return {"dateTime": "1 HOURS", "date": "7 DAYS"}.get(self.time.kind, "10 SECONDS")
+
+
+def propose(
+    location: str | Path, options: SourceOptions | None = None, namespace: str = NAMESPACE
+) -> Proposal:
+    """A context and a query for a file of CSV or NDJSON rows, from its first rows.
+
+    Raises SourceError if it cannot be read, is no such file, or has no row with a value.
+    """
+    options = options or SourceOptions()
+    form = resolve_format(str(location), options)
+    if form not in ("csv", "ndjson"):
+        raise SourceError(f"{location} is {form}, which is RDF already: a context is for csv and ndjson")
+    check_options(str(location), form, options)
+    check_location(location)
+    lines = _lines(location)
+    rows = _csv_rows(lines, options) if form == "csv" else _json_rows(lines, str(location))
+    cells: dict[str, list[Any]] = {}
+    unsayable: set[str] = set()
+    count = 0
+    for row in islice(rows, SAMPLE):
+        count += 1
+        for name, value in row.items():
+            if not _can_be_a_term(name):
+                unsayable.add(name)
+            elif value not in ("", None):
+                cells.setdefault(name, []).append(value)
+    if not cells:
+        raise SourceError(f"{location}: no row with a value: there is nothing to tell the columns from")
+    columns = tuple(_column(name, values) for name, values in cells.items())
+    time = _time(columns, count)
+    others = [column for column in columns if column is not time]
+    key = next((c for c in others if c.is_repeated and c.kind in ("text", "iri")), None)
+    measure = next((c for kind in _NUMBERS for c in others if c.kind == kind), None)
+    return Proposal(
+        str(location), namespace, columns, time, key, measure, tuple(_doubts(columns, time, cells, unsayable))
+    )
+
+
+def _can_be_a_term(name: str) -> bool:
+    """Whether a context may say what a name is: ``a:b`` and ``a/b`` are IRIs to JSON-LD, ``@a`` its own."""
+    return bool(name) and not name.startswith("@") and not set(name) & {":", "/"}
+
+
+def _lines(location: str | Path) -> Iterator[str]:
+    """The lines of a file, with their ends: a quoted cell may hold some."""
+
+    def too_long(position: str, reason: str) -> None:
+        raise SourceError(f"{location}, {position}: {reason}")
+
+    try:
+        for first, text in whole_lines(read_blocks(location), too_long):
+            decoded = text.decode("utf-8-sig" if first == 1 else "utf-8", errors="replace")
+            yield from StringIO(decoded, newline="")
+    except BrokenBytesError as error:
+        raise SourceError(f"{location}, {error}") from None
+
+
+def _csv_rows(lines: Iterable[str], options: SourceOptions) -> Iterator[dict[str, str]]:
+    reader = csv.DictReader(lines, options.header, restkey="", delimiter=options.delimiter or ",")
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise SourceError(f"line {reader.line_num}: {error}") from None
+
+
+def _json_rows(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise SourceError(f"{name}, line {number}: {error}") from None
+        if not isinstance(row, dict):
+            raise SourceError(f"{name}, line {number}: a row must be a JSON object")
+        yield row
+
+
+def _column(name: str, values: Sequence[Any]) -> Column:
+    """What all cells are. JSON's own numbers with a fraction become doubles, as JSON-LD has them."""
+    if any(isinstance(value, float) for value in values):
+        is_number = all(isinstance(value, (int, float)) for value in values)
+        return Column(name, "double" if is_number else "text", tuple(map(str, values)))
+    texts = tuple(value if isinstance(value, str) else json.dumps(value) for value in values)
+    kinds = (kind for kind, form in _FORMS.items() if all(re.fullmatch(form, text) for text in texts))
+    return Column(name, next(kinds, "text"), texts)
+
+
+def _time(columns: Sequence[Column], rows: int) -> Column | None:
+    """The column of the events' times: each row has one; instants first, then integers that are called so."""
+    whole = [column for column in columns if len(column.cells) == rows]
+    instants = [column for column in whole if column.kind in _TIMES]
+    called = [column for column in whole if _CALLED_TIME.fullmatch(column.name)]
+    named = [column for column in instants if column in called]
+    ticks = [column for column in called if column.kind == "integer"]
+    return next(iter(named or instants or ticks), None)
+
+
+def _doubts(
+    columns: Sequence[Column], time: Column | None, cells: dict[str, list[Any]], unsayable: set[str]
+) -> Iterator[str]:
+    for name in sorted(filter(None, unsayable)):
+        yield f"{name!r} is left out: JSON-LD has no term with ':' or '/', or with '@' in front; rename it"
+    if time is None:
+        yield "no column is an event's time: say ?time=arrival, and the arrival number is it, in ticks"
+    elif time.kind == "integer":
+        yield f"the times in {time.name!r} are integers, so ticks: in WITHIN, a second is one of them"
+    if len(columns) == 1 and (other := next((d for d in ";\t|" if d in columns[0].name), None)):
+        yield f"there is one column, {columns[0].name!r}: is ?delimiter={quote(other)} missing?"
+    for column in columns:
+        if column.kind == "text" and all(_LIKE_A_TIME.fullmatch(text) for text in column.cells):
+            yield (
+                f"{column.name!r} looks like times, as {column.cells[0]!r}, but not as XML Schema "
+                "writes them: 2026-06-04T08:00:00Z"
+            )
+        if any(isinstance(value, (dict, list)) for value in cells[column.name]):
+            yield f"{column.name!r} holds objects or arrays: its context is yours to write"

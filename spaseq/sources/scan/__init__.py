@@ -1,0 +1,1 @@
+"""The fast path: lines of N-Quads and N-Triples → ids, by compiled kernels."""

@@ -1,0 +1,364 @@
+"""The kernel that scans N-Quads: plain lines to ids, without an object per term.
+
+*Plain* is what needs no judgement: IRIs, labels and literals whose bytes are those of the canonical form
+(language tags may be in upper case), white space between them, `` .`` at the end. Other lines are *odd*, and
+pyoxigraph's to judge. A term that the table knows is valid; a new one is looked at byte by byte, and is
+odd unless it is surely valid: better an odd line too many than one quad that pyoxigraph would not give.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from spaseq._jit import inlined, kernel, part
+from spaseq.sources.scan._valid_kernel import ALNUM, byte_class, is_text, is_valid
+from spaseq.terms._table_kernel import (
+    IRI,
+    LABEL,
+    LITERAL,
+    LIVE,
+    SEED,
+    USED,
+    Bytes,
+    Ids,
+    Slots,
+    digest,
+    finish,
+    load,
+    low_bytes,
+    lowest_byte,
+    mix,
+    new_id,
+    place,
+    put,
+    same,
+)
+
+#: In place of a subject: the line is odd.
+ODD: Final = -1
+
+_ONES: Final = np.uint64(0x0101010101010101)
+_TOPS: Final = np.uint64(0x8080808080808080)
+_NEWLINES: Final = np.uint64(0x0A0A0A0A0A0A0A0A)
+_CLOSING: Final = np.uint64(0x3E3E3E3E3E3E3E3E)
+_QUOTES: Final = np.uint64(0x2222222222222222)
+_BACKSLASHES: Final = np.uint64(0x5C5C5C5C5C5C5C5C)
+
+_FIRST: Final = np.uint64(0xFF)
+
+# Rows of `seen`: the last subject and the last graph, at their positions in a quad; the last subject of a
+# quad without graph; and predicates by the low bits of their ids, each with the row of the one that
+# followed it last.
+SUBJECT: Final = 0
+GRAPH: Final = 3
+TIMED: Final = 4
+PREDICATES: Final = 8
+SEEN: Final = 24
+
+# Columns of `seen`.
+ID_SEEN: Final = 0
+START_SEEN: Final = 1
+LENGTH_SEEN: Final = 2
+NEXT_SEEN: Final = 3
+
+_IN_LABEL: Final = byte_class(ALNUM + b"_")
+
+_A: Final = ord("A")
+_Z: Final = ord("Z")
+_LT: Final = ord("<")
+_QUOTE: Final = ord('"')
+_CARET: Final = ord("^")
+_AT: Final = ord("@")
+_HASH: Final = ord("#")
+_UNDERSCORE: Final = ord("_")
+_COLON: Final = ord(":")
+_DOT: Final = ord(".")
+_MINUS: Final = ord("-")
+_SPACE: Final = ord(" ")
+_TAB: Final = ord("\t")
+_RETURN: Final = ord("\r")
+_NEWLINE: Final = ord("\n")
+
+
+@inlined
+def _zeros(word: np.uint64) -> np.uint64:
+    """Not 0 if one of the word's bytes is 0: then its lowest bit is in the first such byte."""
+    return (word - _ONES) & ~word & _TOPS
+
+
+@inlined
+def _line_end(text: Bytes, start: int, size: int) -> int:
+    """Where the next line feed is; ``size`` if there is none."""
+    i = start
+    while i < size:
+        found = _zeros(load(text, i) ^ _NEWLINES)
+        if found != 0:
+            return min(size, i + lowest_byte(found))
+        i += 8
+    return size
+
+
+@inlined
+def _blanks(text: Bytes, start: int, end: int) -> int:
+    """The first byte from ``start`` on that is neither space nor tab."""
+    i = start
+    while i < end and (text[i] == _SPACE or text[i] == _TAB):
+        i += 1
+    return i
+
+
+@inlined
+def _iri_end(text: Bytes, start: int, size: int, seed: int) -> tuple[int, np.uint64]:
+    """Behind the ``>`` of the IRI that begins at ``start``, and its hash; -1 if the line has none."""
+    code = np.uint64(seed)
+    i = start
+    while i < size:
+        word = load(text, i)
+        found = _zeros(word ^ _CLOSING)
+        broken = _zeros(word ^ _NEWLINES)
+        if found | broken != 0:
+            count = lowest_byte(found) + 1
+            if lowest_byte(broken) < count:
+                return -1, code
+            code = mix(code, word if count == 8 else low_bytes(word, count))
+            i += count
+            return (i if i <= size else -1), finish(code, i - start)
+        code = mix(code, word)
+        i += 8
+    return -1, code
+
+
+@inlined
+def _quote_or_break(word: np.uint64) -> np.uint64:
+    """Not 0 if a string may end in a word: then its lowest bit is in the byte where."""
+    return _zeros(word ^ _QUOTES) | _zeros(word ^ _BACKSLASHES) | _zeros(word ^ _NEWLINES)
+
+
+@inlined
+def _enter(
+    slots: Slots,
+    terms: Ids,
+    arena: Bytes,
+    counts: Ids,
+    text: Bytes,
+    start: int,
+    end: int,
+    code: np.uint64,
+    kind: int,
+    middle: int,
+) -> int:
+    """The id of a plain term; 0 if it is new, and not surely valid."""
+    slot = place(slots, terms, arena, text, start, end - start, code)
+    identifier: Any = np.int64(slots[slot])
+    if identifier == 0 and is_valid(arena, counts, text, start, end, kind, middle):
+        identifier = new_id(terms, counts, kind)
+        put(slots, terms, arena, counts, slot, code, identifier, text, start, end - start)
+    return identifier
+
+
+@part
+def _literal(
+    slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int, size: int
+) -> tuple[int, int]:
+    """(id, where it ends) of the literal that begins at ``start``; the id is 0 unless it is plain.
+
+    It is hashed while its end is looked for: ``code`` is that of the words before ``i``.
+    """
+    code = np.uint64(counts[SEED])
+    i = start
+    word = load(text, i)
+    found = _quote_or_break(word | _FIRST)  # no byte of which is the opening quote
+    while found == 0:
+        code = mix(code, word)
+        i += 8
+        if i >= size:
+            return 0, 0
+        word = load(text, i)
+        found = _quote_or_break(word)
+    middle = i + lowest_byte(found) + 1
+    if text[middle - 1] != _QUOTE:
+        return 0, 0
+    stop = middle
+    if text[middle] == _AT:
+        return _tagged(slots, terms, arena, counts, text, start, middle)
+    if text[middle] == _CARET and text[middle + 1] == _CARET and text[middle + 2] == _LT:
+        if middle == i + 8:
+            code = mix(code, word)
+            i += 8
+            word = load(text, i)
+        passed = (np.uint64(1) << np.uint64(8 * (middle - i))) - np.uint64(1)
+        found = _zeros((word ^ _CLOSING) | passed)
+        broken = _zeros((word ^ _NEWLINES) | passed)
+        while found | broken == 0:
+            code = mix(code, word)
+            i += 8
+            if i >= size:
+                return 0, 0
+            word = load(text, i)
+            found = _zeros(word ^ _CLOSING)
+            broken = _zeros(word ^ _NEWLINES)
+        stop = i + lowest_byte(found) + 1
+        if lowest_byte(broken) < stop - i:
+            return 0, 0
+    code = mix(code, word if stop == i + 8 else low_bytes(word, stop - i))
+    code = finish(code, stop - start)
+    return _enter(slots, terms, arena, counts, text, start, stop, code, LITERAL, middle), stop
+
+
+@part
+def _tagged(
+    slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int, middle: int
+) -> tuple[int, int]:
+    """The same for a literal with a language tag, whose string ends at ``middle``."""
+    stop = middle + 1
+    upper = False
+    while text[stop] == _MINUS or (_IN_LABEL[text[stop]] and text[stop] != _UNDERSCORE):
+        upper = upper or (text[stop] >= _A and text[stop] <= _Z)
+        stop += 1
+    length = stop - start
+    if not upper:
+        code = digest(text, start, length, counts[SEED])
+        return _enter(slots, terms, arena, counts, text, start, stop, code, LITERAL, middle), stop
+    at = counts[USED]  # the canonical form, where it stands if it is new
+    for i in range(length):
+        c = text[start + i]
+        arena[at + i] = c | 0x20 if start + i > middle and c >= _A and c <= _Z else c
+    code = digest(arena, at, length, counts[SEED])
+    middle += at - start
+    return _enter(slots, terms, arena, counts, arena, at, at + length, code, LITERAL, middle), stop
+
+
+@part
+def _label(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int) -> tuple[int, int]:
+    """(id, where it ends) of the label that begins at ``start``; the id is 0 unless it is plain."""
+    stop = start + 2
+    if text[start + 1] == _COLON:
+        while _IN_LABEL[text[stop]]:
+            stop += 1
+    if stop == start + 2:
+        return 0, stop
+    code = digest(text, start, stop - start, counts[SEED])
+    return _enter(slots, terms, arena, counts, text, start, stop, code, LABEL, stop), stop
+
+
+@inlined
+def _is_again(text: Bytes, i: int, size: int, seen: Ids, row: int) -> bool:
+    """Whether the IRI that is remembered in a row stands here, too."""
+    length = seen[row, LENGTH_SEEN]
+    if length < 8 or i + length > size:
+        return False
+    end = seen[row, START_SEEN] + length
+    # Where IRIs differ, they do so in their last bytes.
+    return load(text, i + length - 8) == load(text, end - 8) and same(text, i, text, end - length, length)
+
+
+@inlined
+def _see(seen: Ids, row: int, identifier: int, start: int, length: int) -> None:
+    seen[row, ID_SEEN] = identifier
+    seen[row, START_SEEN] = start
+    seen[row, LENGTH_SEEN] = length
+
+
+@inlined
+def _ends(text: Bytes, i: int, size: int) -> int:
+    """Where the next line begins, if only white space is left of this one; else 0."""
+    i = _blanks(text, i, size)
+    if i < size and text[i] == _RETURN:
+        i += 1
+    return i + 1 if i >= size or text[i] == _NEWLINE else 0
+
+
+@kernel
+def scan(
+    text: Bytes,
+    begin: int,
+    size: int,
+    with_graphs: bool,
+    slots: Slots,
+    terms: Ids,
+    arena: Bytes,
+    counts: Ids,
+    seen: Ids,
+    count: int,
+    line: int,
+    quads: Ids,
+) -> tuple[int, int, int]:
+    """The quads of the lines of ``text[begin:size]``, entered from number ``count`` on.
+
+    ``quads``, ``(6, room)``: subject, predicate, object, graph (0 in the default graph), where the line
+    begins, and its number from ``line`` on. Where a line is odd, its subject is ``ODD``. There must be room
+    for all bytes in the arena. ``seen``, ``(SEEN, 4)``, is the scanner's own, zeros at first: id, start and
+    length of IRIs that are likely to come again. Returns the next ``count``, the next ``line``, and where
+    the line begins for which there is no room; else ``size`` or more.
+    """
+    room = quads.shape[1]
+    predicate = PREDICATES
+    while begin < size:
+        if count == room or 2 * (counts[LIVE] + 4) > len(slots) or counts[LIVE] + 5 > len(terms):
+            break
+        following = _ends(text, begin, size)
+        if following == 0:
+            i = _blanks(text, begin, size)
+            quads[3, count] = 0
+            quads[4, count] = begin
+            quads[5, count] = line
+            position = 0
+            while position < 4:
+                c = text[i]
+                if c == _DOT:
+                    break
+                identifier = 0
+                if c == _LT:
+                    row = position if position != 1 else seen[predicate, NEXT_SEEN]
+                    again = position != 2 and _is_again(text, i, size, seen, row)
+                    if not again and (position == 0 or position == 3):
+                        row = GRAPH if position == 0 else TIMED
+                        again = _is_again(text, i, size, seen, row)
+                    if again:
+                        identifier = seen[row, ID_SEEN]
+                        stop = i + seen[row, LENGTH_SEEN]
+                    else:
+                        stop, code = _iri_end(text, i, size, counts[SEED])
+                        if stop > 0:
+                            identifier = _enter(slots, terms, arena, counts, text, i, stop, code, IRI, stop)
+                    if identifier != 0:
+                        if position == 1:
+                            if not again:
+                                row = PREDICATES + (identifier & (SEEN - PREDICATES - 1))
+                                seen[predicate, NEXT_SEEN] = row
+                            predicate = row
+                        elif position != 2 and row != position:
+                            row, again = position, False
+                        if not again and position != 2:
+                            _see(seen, row, identifier, i, stop - i)
+                        i = stop
+                elif c == _QUOTE and position == 2:
+                    identifier, i = _literal(slots, terms, arena, counts, text, i, size)
+                elif c == _UNDERSCORE and position != 1:
+                    identifier, i = _label(slots, terms, arena, counts, text, i)
+                if identifier == 0 or (text[i] != _SPACE and text[i] != _TAB):
+                    position = 0
+                    break
+                quads[position, count] = identifier
+                position += 1
+                i = _blanks(text, i, size)
+            if (position == 3 or (position == 4 and with_graphs)) and text[i] == _DOT:
+                following = _ends(text, i + 1, size)
+            if following == 0:
+                end = _line_end(text, begin, size)
+                following = end + 1
+                if end > begin and text[end - 1] == _RETURN:
+                    end -= 1
+                quads[0, count] = ODD
+                if text[_blanks(text, begin, end)] != _HASH or not is_text(text, begin, end):
+                    count += 1
+            else:
+                if position == 3:
+                    for column in range(NEXT_SEEN):
+                        seen[TIMED, column] = seen[SUBJECT, column]
+                count += 1
+        begin = following
+        line += 1
+    return count, line, begin

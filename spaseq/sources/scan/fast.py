@@ -1,0 +1,235 @@
+"""N-Quads and N-Triples on the fast path: a block's lines to ids, and to events, by compiled kernels.
+
+The kernels take what is plain. Lines that are not go to pyoxigraph, one by one. If one of them is bad, or
+the quads do not stand as they should, the whole block is left to the slow path, so that every verdict is
+its own. Between them nothing is handed over but the dictionary and the assembler: the slow path reads the
+lines of an event that a block cuts, and everything up to the first whole one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from pyoxigraph import DefaultGraph, Quad, Triple
+
+from spaseq.events import Clock, Ids
+from spaseq.limits import Limits
+from spaseq.sources.assembly import assemble as _assemble
+from spaseq.sources.assembly._kernel import INSTANT, IRREGULAR, TICK, UNREAD, graphs, groups
+from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
+from spaseq.sources.assembly.sink import EventSink
+from spaseq.sources.formats._parse import PieceError, Pieces
+from spaseq.sources.scan._kernel import ODD, SEEN, scan
+from spaseq.sources.times import Time, read_time
+from spaseq.terms._table_kernel import KIND, LABEL, PADDING
+from spaseq.terms.dictionary import UNBOUND, Dictionary
+
+_NO_PREDICATE: Final = 0
+
+#: There is room for so many new terms, or quads, before more is made.
+_AT_ONCE: Final = 1 << 10
+
+
+class Quads:
+    """Lines as ids: ``count`` columns of ``rows``, those with a negative subject left out.
+
+    The rows are subjects, predicates, objects, graphs, where the lines begin, and their numbers, from 0.
+    """
+
+    def __init__(self, form: str, dictionary: Dictionary, limits: Limits) -> None:
+        self._with_graphs = form == "nq"
+        self._dictionary = dictionary
+        self._pieces = Pieces(form, limits)
+        self._longest = limits.term_bytes
+        self.rows = np.empty((6, 0), dtype=np.int64)
+        self.count = 0
+        #: How many lines there were.
+        self.lines = 0
+        self._room = np.empty(0, dtype=np.uint8)
+
+    def read(self, text: bytes) -> bool:
+        """Take whole lines. False if one of them is bad, none of RDF 1.1, or longer than a term may be."""
+        table = self._dictionary.table()
+        table.reserve(0, len(text))
+        if len(text) + PADDING > len(self._room):
+            self._room = np.empty(len(text) + PADDING, dtype=np.uint8)
+        data = self._room
+        data[: len(text)] = np.frombuffer(text, dtype=np.uint8)
+        data[len(text) : len(text) + PADDING] = 0
+        seen = np.zeros((SEEN, 4), dtype=np.int64)
+        self.count, line, done = 0, 0, 0
+        while done < len(text):
+            table.reserve(_AT_ONCE, 0)
+            if self.count == self.rows.shape[1]:
+                rows = np.empty((6, max(_AT_ONCE, 2 * self.count)), dtype=np.int64)
+                rows[:, : self.count] = self.rows
+                self.rows = rows
+            self.count, line, done = scan(
+                data, done, len(text), self._with_graphs,
+                table.slots, table.terms, table.arena, table.counts, seen, self.count, line, self.rows,
+            )  # fmt: skip
+        self.lines = line
+        if self._longest is not None and len(text) > self._longest:
+            starts = np.append(self.rows[4, : self.count], len(text))
+            if int(np.diff(starts).max(initial=0)) > self._longest:
+                return False
+        odd = np.flatnonzero(self.rows[0, : self.count] == ODD).tolist()
+        return not odd or self._judge(text, odd)
+
+    def _judge(self, text: bytes, odd: list[int]) -> bool:
+        """Parse the odd lines: at once, and one by one if some of them hold no quad."""
+        starts = self.rows[4, : self.count]
+        ends = np.append(starts[1:], len(text))
+        lines = [text[starts[k] : ends[k]] for k in odd]
+        together = b"".join(lines)
+        if b"\r" in together.replace(b"\r\n", b"\n"):  # it ends a line, too
+            return False
+        try:
+            quads: list[Quad | None] = list(self._pieces.parse(together))
+            if len(quads) != len(lines):
+                quads = [next(iter(self._pieces.parse(line)), None) for line in lines]
+        except PieceError:
+            return False
+        return all(quad is None or self._enter(k, quad) for k, quad in zip(odd, quads, strict=True))
+
+    def _enter(self, k: int, quad: Quad) -> bool:
+        intern = self._dictionary.intern
+        s, p, o, graph = quad
+        if isinstance(s, Triple) or isinstance(o, Triple) or getattr(o, "direction", None) is not None:
+            return False
+        name = UNBOUND if isinstance(graph, DefaultGraph) else intern(graph)
+        self.rows[:4, k] = intern(s), intern(p), intern(o), name
+        return True
+
+
+class FastLines:
+    """Reads blocks of lines as ``read_lines`` does, as long as they are usual."""
+
+    def __init__(
+        self,
+        form: str,
+        sink: EventSink,
+        assembler: GraphAssembler | TripleGroups,
+        slow: Callable[[int, bytes], None],
+    ) -> None:
+        """``slow`` reads lines, of which the first has a number, in the usual way."""
+        self._sink = sink
+        self._assembler = assembler
+        self._slow = slow
+        self._dictionary = sink.dictionary
+        self._quads = Quads(form, sink.dictionary, sink.limits)
+        self._last = b""
+        self._predicate = _NO_PREDICATE
+        if sink.predicate is not None:
+            self._predicate = self._dictionary.pin(sink.predicate)
+        self._resize(0)
+
+    def _resize(self, room: int) -> None:
+        self._s, self._p, self._o = np.empty((3, room), dtype=np.int64)
+        self._graph, self._time_id, self._status, self._time, self._end = np.empty((5, room), dtype=np.int64)
+        self._index = np.empty(4 * room + 4, dtype=np.int64)
+
+    def read(self, first: int, text: bytes) -> None:
+        """Whole lines, of which the first one has the number ``first``."""
+        self._last = text
+        with self._dictionary.lock:
+            known = self._quads.read(text)
+            found, begin, end = self._assemble() if known else (IRREGULAR, 0, 0)
+            if found <= 0:
+                self._slow(first, text)
+                return
+            starts, numbers = self._quads.rows[4:, : self._quads.count]
+            if starts[begin]:
+                self._slow(first, text[: starts[begin]])
+            if not self._deliver(found):
+                end = begin
+            if end < self._quads.count:
+                self._slow(first + int(numbers[end]), text[starts[end] :])
+
+    def count_of(self, text: bytes) -> int | None:
+        """How many lines there are in what was read last; None if that is not this text."""
+        return self._quads.lines if text is self._last else None
+
+    def _assemble(self) -> tuple[int, int, int]:
+        """(number of events, first line of the first, first line after the last)."""
+        quads = self._quads
+        s, p, o, g = quads.rows[:4]
+        if quads.count > len(self._s):
+            self._resize(len(s))
+        table = self._dictionary.table()
+        assembler = self._assembler
+        if isinstance(assembler, TripleGroups):
+            return groups(
+                table.terms, table.arena, quads.count, s, p, o, self._predicate,
+                assembler.missing, assembler.size, self._index,
+                self._s, self._p, self._o, self._time_id, self._status, self._time, self._end,
+            )  # fmt: skip
+        started = assembler.started()
+        if started is None:
+            return IRREGULAR, 0, 0
+        barred = np.array([self._dictionary.intern(name) for name in started], dtype=np.int64)
+        return graphs(
+            table.terms, table.arena, quads.count, s, p, o, g, self._predicate,
+            barred, assembler.delivered.numbers(), _assemble.HELD, self._index,
+            self._s, self._p, self._o, self._graph, self._time_id, self._status, self._time, self._end,
+        )  # fmt: skip
+
+    def _deliver(self, count: int) -> bool:
+        """Hand on the events that were assembled; False, and none of them, if one has no plain time."""
+        assembler = self._assembler
+        if isinstance(assembler, TripleGroups):
+            if assembler.missing:
+                return False
+            graph = np.zeros(count, dtype=np.int64)
+        else:
+            if not assembler.settle():
+                return False
+            graph = self._graph[:count].copy()
+        clock = self._clock(count)
+        if clock is None:
+            return False
+        time = self._time[:count].copy() if self._predicate else None
+        offset = np.zeros(count + 1, dtype=np.int64)
+        offset[1:] = self._end[:count]
+        if not self._sink.extend(graph, clock, time, offset, self._triples(offset)):
+            return False
+        if isinstance(assembler, TripleGroups):
+            assembler.passed(count)
+        else:
+            assembler.passed(graph, self._time_id[:count])
+        return True
+
+    def _clock(self, count: int) -> Clock | None:
+        """The one clock of the times, all read; None if there is not one, or a time is ill-formed."""
+        if not self._predicate:
+            return Clock.TICKS
+        status = self._status[:count]
+        for event in np.flatnonzero(status == UNREAD).tolist():
+            try:
+                time: Time = read_time(self._dictionary.term(int(self._time_id[event])))
+            except ValueError:
+                return None
+            if time.doubtful and not self._sink.has_warned:
+                return None
+            self._time[event] = time.value
+            status[event] = TICK if time.clock is Clock.TICKS else INSTANT
+        if (status != status[0]).any():
+            return None
+        return Clock.TICKS if status[0] == TICK else Clock.INSTANTS
+
+    def _triples(self, offset: Ids) -> tuple[Ids, Ids, Ids]:
+        """The rows of the events, with a fresh blank node for each label of an event."""
+        s, p, o = (column[: offset[-1]].copy() for column in (self._s, self._p, self._o))
+        table = self._dictionary.table()
+        labels = [table.terms[column, KIND] == LABEL for column in (s, o)]
+        if labels[0].any() or labels[1].any():
+            event = np.repeat(np.arange(len(offset) - 1), np.diff(offset)) << 32
+            keys = np.concatenate(
+                [(event | column)[where] for column, where in zip((s, o), labels, strict=True)]
+            )
+            different, which = np.unique(keys, return_inverse=True)
+            fresh = table.fresh(len(different))[which]
+            s[labels[0]], o[labels[1]] = np.split(fresh, [np.count_nonzero(labels[0])])
+        return s, p, o

@@ -1,0 +1,32 @@
+"""Turtle and N-Triples of which all is one event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyoxigraph import RdfFormat, parse
+
+from spaseq.nesting import check_triple_terms
+from spaseq.sources._bytes import LONGEST
+from spaseq.sources.assembly.sink import EventSink
+
+
+def read_whole(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
+    """The one event of a document, which is bad if any of it is, or if it is longer than any line may be."""
+    parts: list[bytes] = []
+    size = 0
+    for block in blocks:
+        parts.append(block)
+        size += len(block)
+        if size > LONGEST:
+            sink.bad("event 1", f"an event of more than {LONGEST} bytes")
+            return
+    text = b"".join(parts)
+    try:
+        check_triple_terms(text, sink.limits)
+        rows = [tuple(quad.triple) for quad in parse(text, RdfFormat.TURTLE)]
+    except (SyntaxError, ValueError) as error:
+        sink.bad("event 1", str(error), text.decode(errors="replace"))
+    else:
+        sink.add(rows, None, (), "event 1")
+    yield

@@ -1,0 +1,219 @@
+"""The stage before the stateless one, where background graphs are too large for every worker.
+
+It reads events, and says which keys of the background they ask for (``_lookups``). A DataFrame join brings
+what is found by them, and then the stateless stage goes on, see ``_joined``. Keys travel as hashes: two keys
+of one hash bring solutions that nobody asked for, which do no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from spaseq.chunks.chunk import Chunk, Mask, encode, hashed
+from spaseq.events import EventBatch, Ids, concatenate
+from spaseq.gpm.routes import prepare
+from spaseq.gpm.sharing import Shared, Sharing
+from spaseq.gpm.spectra.joins import NO_CONTEXT, Route
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.syntax import Group
+from spaseq.sources import BadEvent
+from spaseq.spark.background._background import asked_once
+from spaseq.spark.background._lookups import lookups, without_graphs
+from spaseq.spark.sinks._lines import letter_line
+from spaseq.spark.stages._job import Job, milliseconds, needs, pattern_of
+from spaseq.spark.stages._stateless import together
+from spaseq.spark.stages._times_only import stamps
+from spaseq.terms.dictionary import Dictionary
+
+#: ``chunk``: to which rows belong together, and ``slot`` the number by which Spark brings them together.
+#: ``graph``: the number of a GRAPH pattern, of which solutions of the hash ``key`` are asked for. Or none,
+#: and then the row brings events (``body``), their number, the stamps of more (``over``), or a dead letter;
+#: or it says that all streams have ended (``ends``).
+ASKED: Final = (
+    "at timestamp, slot int, chunk bigint, graph int, key bigint, "
+    "body binary, letter string, over binary, ends boolean, events bigint"
+)
+
+#: The number of no GRAPH pattern.
+NO_GRAPH: Final = -1
+
+_ASKED: Final = pa.schema(
+    [
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("slot", pa.int32()),
+        ("chunk", pa.int64()),
+        ("graph", pa.int32()),
+        ("key", pa.int64()),
+        ("body", pa.binary()),
+        ("letter", pa.string()),
+        ("over", pa.binary()),
+        ("ends", pa.bool_()),
+        ("events", pa.int64()),
+    ]
+)
+
+_SWEEP_AFTER: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What some events ask for: how many they are, their largest time, and what else ``ASKED`` has.
+
+    ``body``: the events that a GPM may want, None if there are none. ``keys``: by number of a GRAPH pattern.
+    """
+
+    events: int
+    newest: int | None
+    body: bytes | None
+    keys: dict[int, Ids]
+    over: bytes | None
+    letters: list[BadEvent]
+
+
+class Asking:
+    """The stage for one job, in one process."""
+
+    def __init__(self, job: Job) -> None:
+        assert job.joined is not None
+        pattern = pattern_of(job.text)
+        self._job = job
+        self._all_events = needs(pattern).all_events
+        self.dictionary = Dictionary()
+        self.dictionary.table()
+        self._sharing = Sharing()
+        self._streams = {
+            name: frozenset(self.dictionary.pin(stream) for stream in part.streams)
+            for name, part in pattern.gpms.items()
+        }
+        self._wanted = [(name, without_graphs(part)) for name, part in pattern.gpms.items()]
+        found, graphs = lookups(pattern), asked_once(pattern) or ()
+        self._lookups = {number: found[graphs[number]] for number in job.joined.graphs}
+        self._routes: dict[Group, Route] = {}
+
+    def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[Asked]:
+        """As ``Stateless.run``."""
+        for waiting, bad in together(batches, self._job, letters):
+            yield self._asked(waiting, bad)
+
+    def _asked(self, waiting: Sequence[EventBatch], letters: list[BadEvent]) -> Asked:
+        if not waiting:
+            return Asked(0, None, None, {}, None, letters)
+        batch = concatenate(waiting)
+        shared = self._sharing.of(batch)
+        known: dict[tuple[frozenset[int], Group], Solutions] = {}
+        wanted = self._wanted_of(shared, known)
+        keys = self._keys_of(shared, known)
+        kept, left = np.flatnonzero(wanted), np.flatnonzero(~wanted)
+        body = None
+        if len(kept):
+            part = batch.take(kept) if len(left) else batch
+            body = encode(Chunk(part, {}), with_triples=True)
+        over = stamps(batch, left) if self._job.is_stream and len(left) else None
+        asked = Asked(len(batch), int(batch.time.max()), body, keys, over, letters)
+        if self.dictionary.unswept > max(_SWEEP_AFTER, len(self.dictionary) // 2):
+            self.dictionary.sweep()
+        return asked
+
+    def _wanted_of(self, shared: Shared, known: dict[tuple[frozenset[int], Group], Solutions]) -> Mask:
+        """Which events some GPM may want."""
+        wanted = np.full(len(shared.batch), self._all_events)
+        for name, group in self._wanted:
+            wanted[self._solved(shared, known, name, group).events] = True
+        return wanted
+
+    def _keys_of(
+        self, shared: Shared, known: dict[tuple[frozenset[int], Group], Solutions]
+    ) -> dict[int, Ids]:
+        """The hashes of the keys that are asked for, each once."""
+        keys = {}
+        for number, lookup in self._lookups.items():
+            tables = [self._solved(shared, known, name, group) for name, group in lookup.asks]
+            codes = [hashed(self.dictionary, [t.columns[name] for name in lookup.key]) for t in tables]
+            keys[number] = np.unique(np.concatenate(codes))
+        return keys
+
+    def _solved(
+        self,
+        shared: Shared,
+        known: dict[tuple[frozenset[int], Group], Solutions],
+        name: str,
+        group: Group,
+    ) -> Solutions:
+        """The solutions of a group in the events of a GPM's streams."""
+        streams = self._streams[name]
+        if (streams, group) not in known:
+            part = shared.part(streams)
+            if group not in self._routes:
+                self._routes[group] = prepare(group, self.dictionary, None)
+            found = (
+                self._routes[group].evaluate(part.batch, NO_CONTEXT).everywhere(np.arange(len(part.batch)))
+            )
+            positions = found.events if part.positions is None else part.positions[found.events]
+            known[streams, group] = Solutions(len(found), positions, found.columns)
+        return known[streams, group]
+
+
+def records(job: Job, all_asked: Iterable[Asked], task: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a task, by its number."""
+    for place, asked in enumerate(all_asked):
+        yield _record(job, asked, task, place)
+
+
+def end(job: Job, at: int | None) -> pa.RecordBatch:
+    """The row that says how far a stream has come that has ended; None: all have."""
+    return _heads(job, at, 0, 0, [(None, None, None, at is None, 0)])
+
+
+def _record(job: Job, asked: Asked, task: int, place: int) -> pa.RecordBatch:
+    at = None if asked.newest is None else milliseconds(asked.newest, job.clock) * 1000
+    rows: list[tuple[object, ...]] = [(asked.body, None, asked.over, False, asked.events)]
+    rows += [(None, letter_line(letter, job.topics), None, False, 0) for letter in asked.letters]
+    heads = _heads(job, at, task, place, rows)
+    graph = np.repeat(list(asked.keys), list(map(len, asked.keys.values())))
+    key = np.concatenate([_NO_KEYS, *asked.keys.values()])
+    if not len(key):
+        return heads
+    columns = {
+        "at": pa.array([at] * len(key), _ASKED.field("at").type),
+        "slot": pa.array(np.full(len(key), heads.column("slot")[0].as_py(), dtype=np.int32)),
+        "chunk": pa.array(np.full(len(key), heads.column("chunk")[0].as_py())),
+        "graph": pa.array(graph.astype(np.int32)),
+        "key": pa.array(key),
+        "events": pa.array(np.zeros(len(key), dtype=np.int64)),
+    }
+    nulls = {field.name: pa.nulls(len(key), field.type) for field in _ASKED}
+    asks = pa.RecordBatch.from_arrays([(nulls | columns)[name] for name in _ASKED.names], schema=_ASKED)
+    return pa.concat_batches([heads, asks])
+
+
+_NO_KEYS: Final[Ids] = np.zeros(0, dtype=np.int64)
+
+
+def _heads(job: Job, at: int | None, task: int, place: int, rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+    """The rows that ask for nothing; their keys spread them."""
+    assert job.joined is not None
+    slot = job.joined.slots[(task + place) % len(job.joined.slots)]
+    chunk = task << 32 | place
+    whole = [(at, slot, chunk, NO_GRAPH, chunk, *row) for row in rows]
+    arrays = [
+        pa.array(column, field.type) for column, field in zip(zip(*whole, strict=True), _ASKED, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ASKED)
+
+
+_stages: dict[Job, Asking] = {}
+
+
+def asking_of(job: Job) -> Asking:
+    """The stage of a job, made once in each process."""
+    key = replace(job, kb=None)
+    if key not in _stages:
+        if len(_stages) >= 4:
+            _stages.pop(next(iter(_stages)))
+        _stages[key] = Asking(job)
+    return _stages[key]

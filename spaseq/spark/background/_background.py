@@ -1,0 +1,162 @@
+"""Background graphs on their way to the workers.
+
+A GRAPH pattern is evaluated once, in the driver, and only its solutions travel. Where it is not the same in
+every event (EXISTS, the general route), the graphs themselves do, as N-Quads; their blank nodes keep their
+labels, so that every process means the same node by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from pyoxigraph import NamedNode, Quad, RdfFormat, Triple, parse, serialize
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.chunks.chunk import numbered, terms_in, terms_out
+from spaseq.chunks.pack import pack, unpack
+from spaseq.events import Clock, EventBatch
+from spaseq.gpm.expressions.walk import exists_in, expressions, patterns
+from spaseq.gpm.kb import KnowledgeBase, _Graphs
+from spaseq.gpm.spectra.joins import covers
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.scope import occurring
+from spaseq.language.syntax import Graph
+from spaseq.terms.dictionary import Dictionary
+
+_STREAM: Final = NamedNode("urn:spaseq:kb")
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Bytes that are here already: what a broadcast is within one process."""
+
+    value: bytes
+
+
+class _Labelled(_Graphs):
+    """Graphs whose blank nodes keep their labels, so that every process means the same node by them."""
+
+    def batch(self, dictionary: Dictionary) -> EventBatch:
+        if self._batch is None or self._batch.dictionary is not dictionary:
+            self._batch = self._interned(dictionary)
+        return self._batch
+
+    def _interned(self, dictionary: Dictionary) -> EventBatch:
+        intern = dictionary.intern
+        with dictionary.lock:
+            # Each triple once in its graph.
+            rows: dict[tuple[int, int, int, int], None] = {}
+            offset = [0]
+            for triples in self.triples.values():
+                for s, p, o in triples:
+                    # There are no triple terms: KnowledgeBase refuses them.
+                    assert not isinstance(s, Triple)
+                    assert not isinstance(o, Triple)
+                    rows[intern(s), intern(p), intern(o), len(offset)] = None
+                offset.append(len(rows))
+            columns = np.array(list(rows), dtype=np.int64).reshape(-1, 4)
+            count = len(self.triples)
+            return EventBatch(
+                dictionary,
+                Clock.TICKS,
+                np.full(count, dictionary.pin(_STREAM), dtype=np.int64),
+                np.array([intern(name) for name in self.triples], dtype=np.int64),
+                np.zeros(count, dtype=np.int64),
+                np.arange(count, dtype=np.int64),
+                np.array(offset, dtype=np.int64),
+                *(np.ascontiguousarray(columns[:, i]) for i in range(3)),
+            )
+
+
+def asked_once(pattern: SequencePattern) -> tuple[Graph, ...] | None:
+    """The GRAPH patterns of a query, if each is the same in every event; None if one may not be."""
+    parts = list(pattern.gpms.values())
+    filters = [f.condition for f in (*pattern.where, *(f for part in parts for f in part.correlated))]
+    asked = [e for part in parts for e in expressions(part.stateless)] + filters
+    if any(exists_in(expression) for expression in asked):
+        return None
+    found: dict[Graph, None] = {}
+    for part in parts:
+        graphs = [inner for inner in patterns(part.stateless) if isinstance(inner, Graph)]
+        ambient = {variable.name for variable in (part.gpm.time, part.gpm.graph) if variable is not None}
+        if graphs and (covers(part.stateless) or any(ambient & occurring(graph) for graph in graphs)):
+            return None
+        found |= dict.fromkeys(graphs)
+    return tuple(found)
+
+
+def ship(kb: KnowledgeBase, pattern: SequencePattern) -> bytes:
+    """What a query needs of a knowledge base, as bytes."""
+    graphs = asked_once(pattern)
+    if graphs is None:
+        return whole(kb)
+    dictionary, visible = Dictionary(), kb.restrict(pattern.query.knowledge)
+    return tables([visible.solutions(graph, dictionary) for graph in graphs], dictionary)
+
+
+def receive(data: bytes, pattern: SequencePattern, dictionary: Dictionary) -> KnowledgeBase:
+    """The knowledge base of these bytes, for this query and dictionary."""
+    header, arrays = unpack(data)
+    if header["tables"] is None:
+        return labelled(arrays["quads"].tobytes(), header["names"]).restrict(pattern.query.knowledge)
+    ids = terms_in(dictionary, arrays)
+    found = {
+        graph: Solutions(table[0], None, {name: ids[arrays[column]] for name, column in table[1].items()})
+        for graph, table in zip(asked_once(pattern) or (), header["tables"], strict=True)
+        if table is not None
+    }
+    return besides(KnowledgeBase({}), found, dictionary)
+
+
+def besides(kb: KnowledgeBase, found: Mapping[Graph, Solutions], dictionary: Dictionary) -> KnowledgeBase:
+    """A knowledge base that was received, with the solutions of more GRAPH patterns."""
+    other = KnowledgeBase({})
+    other._cache = {**kb._cache, **found}
+    other._cached_for = dictionary
+    dictionary.hold(other)
+    return other
+
+
+def tables(found: Sequence[Solutions | None], dictionary: Dictionary) -> bytes:
+    """The solutions of each GRAPH pattern, in the order of ``asked_once``; None where others bring them."""
+    columns = [column for table in found if table is not None for column in table.columns.values()]
+    used, local = numbered(dictionary, columns)
+    arrays: dict[str, Any] = {}
+    header: list[tuple[int, dict[str, str]] | None] = []
+    for table in found:
+        if table is None:
+            header.append(None)
+            continue
+        names = {}
+        for name, column in table.columns.items():
+            names[name] = f"c{len(arrays)}"
+            arrays[names[name]] = local[column]
+        header.append((len(table), names))
+    return pack({"tables": header}, arrays | terms_out(dictionary, used))
+
+
+def whole(kb: KnowledgeBase) -> bytes:
+    """The graphs themselves, as bytes."""
+    quads = (
+        Quad(triple.subject, triple.predicate, triple.object, name)
+        for name, triples in kb._graphs.triples.items()
+        for triple in triples
+    )
+    text = serialize(quads, format=RdfFormat.N_QUADS)
+    assert text is not None  # it is None only when written to a file
+    names = [name.value for name in kb._graphs.triples]
+    return pack({"tables": None, "names": names}, {"quads": np.frombuffer(text, dtype=np.uint8)})
+
+
+def labelled(text: bytes, names: Sequence[str]) -> KnowledgeBase:
+    """Graphs of N-Quads, whose blank nodes keep their labels."""
+    triples: dict[NamedNode, list[Triple]] = {NamedNode(name): [] for name in names}
+    for quad in parse(text, format=RdfFormat.N_QUADS):
+        assert isinstance(quad.graph_name, NamedNode)
+        triples[quad.graph_name].append(quad.triple)
+    kb = KnowledgeBase({})
+    kb._graphs, kb._visible = _Labelled(triples), frozenset(triples)
+    return kb

@@ -1,0 +1,259 @@
+"""Background graphs as DataFrames: terms as numbers, and a table of two columns for each predicate.
+
+A GRAPH pattern of a query is evaluated here as joins of these tables, once, when the query starts. Its
+solutions then go to the workers (``_background``), since a join inside a streaming plan is planned, and reads
+its table, in every micro-batch; only if they are too many, they stay here and are joined (``_placing``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property, reduce
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
+
+from spaseq.errors import KnowledgeError
+from spaseq.gpm.expressions.walk import only_joins, patterns
+from spaseq.gpm.kb import KnowledgeBase, _Graphs
+from spaseq.gpm.kb import Source as Knowledge
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.scope import variables
+from spaseq.language.syntax import Graph, Query, TriplePattern, Triples, Var
+from spaseq.spark.background._background import labelled
+from spaseq.terms.dictionary import Dictionary, Term
+
+#: Tables of so many rows are sent to every worker to be joined there.
+_BROADCAST: Final = 1_000_000
+
+#: So many solutions of a GRAPH pattern are sent to every worker: a million take some 150 MB in each process.
+BROADCAST_LIMIT: Final = 2_000_000
+
+
+def knowledge(
+    spark: SparkSession,
+    graphs: Mapping[str, Knowledge] | None = None,
+    *,
+    parquet: str | Path | None = None,
+    broadcast_limit: int = BROADCAST_LIMIT,
+) -> SparkKnowledge:
+    """Background graphs, by IRI, as DataFrames; for the ``kb`` of ``run`` and ``matches``.
+
+    With ``parquet``, they are written into that folder, or read from it if no graphs are given. Raises
+    KnowledgeError for what cannot be read.
+
+    A GRAPH pattern with more than ``broadcast_limit`` solutions is not sent to the workers. Its solutions
+    stay in a DataFrame, cached as long as the session (or till ``spark.catalog.clearCache()``), and are
+    joined with each batch of events by what these bind for certain: the variables of the triples beside it in
+    the GPM, or before the OPTIONAL or MINUS around it. If there are none, and where EXISTS asks a background
+    graph, it is sent nevertheless, with a warning. The join reads all of the DataFrame in every micro-batch:
+    some 2.5 s of processor time for each million solutions.
+    """
+    if graphs is None and parquet is None:
+        raise KnowledgeError("neither graphs nor a folder of them were given")
+    if graphs is not None:
+        triples, terms = _encoded(spark, KnowledgeBase(graphs))
+        if parquet is not None:
+            triples.write.mode("overwrite").partitionBy("g", "p").parquet(f"{parquet}/triples")
+            terms.write.mode("overwrite").parquet(f"{parquet}/terms")
+    if parquet is not None:
+        if not Path(parquet, "terms").exists():
+            raise KnowledgeError(f"{parquet}: no background graphs were written there")
+        columns = [F.col(name).cast("bigint").alias(name) for name in "gpso"]
+        triples = spark.read.parquet(f"{parquet}/triples").select(*columns)
+        terms = spark.read.parquet(f"{parquet}/terms")
+    return SparkKnowledge(spark, triples.cache(), terms.cache(), broadcast_limit)
+
+
+def contents(graphs: KnowledgeBase | SparkKnowledge) -> str:
+    """A hash of what background graphs say, in whatever order and with whatever labels of blank nodes."""
+    if isinstance(graphs, SparkKnowledge):
+        term = F.regexp_replace("term", "^_:.*", "_:")
+        parts = [graphs.triples.select(F.xxhash64(*"gpso").alias("h"))]
+        parts.append(graphs.terms.select(F.xxhash64("id", term).alias("h")))
+        # No sum, which may overflow.
+        found = [part.select(F.bit_xor("h"), F.count("h")).collect() for part in parts]
+        return blake2b(repr(found).encode(), digest_size=8).hexdigest()
+    if not graphs.names:
+        return ""
+    total = 0
+    for name, triples in graphs._graphs.triples.items():
+        for triple in dict.fromkeys(triples):
+            terms = (triple.subject, triple.predicate, triple.object)
+            words = ["_:" if isinstance(term, BlankNode) else str(term) for term in terms]
+            digest = blake2b(" ".join([*words, str(name)]).encode(), digest_size=8).digest()
+            total += int.from_bytes(digest, "little")
+    return f"{total:x}"
+
+
+def _encoded(spark: SparkSession, kb: KnowledgeBase) -> tuple[DataFrame, DataFrame]:
+    """The triples (``g``, ``p``, ``s``, ``o``) and the terms (``id``, ``term`` in N-Triples)."""
+    numbers: dict[Term, int] = {}
+
+    def number(term: object) -> int:
+        assert isinstance(term, NamedNode | BlankNode | Literal)  # KnowledgeBase refuses triple terms
+        return numbers.setdefault(term, len(numbers) + 1)
+
+    rows = [
+        (number(name), number(triple.predicate), number(triple.subject), number(triple.object))
+        for name, triples in kb._graphs.triples.items()
+        for triple in dict.fromkeys(triples)
+    ]
+    for name in kb._graphs.triples:
+        number(name)
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 4)
+    triples = pa.table({name: columns[:, i] for i, name in enumerate("gpso")})
+    names = pa.array([str(term) for term in numbers], pa.string())
+    terms = pa.table({"id": pa.array(numbers.values(), pa.int64()), "term": names})
+    return spark.createDataFrame(triples), spark.createDataFrame(terms)
+
+
+class SparkKnowledge:
+    """Background graphs as DataFrames: ``triples`` (g, p, s, o) and ``terms`` (id, term)."""
+
+    def __init__(
+        self, spark: SparkSession, triples: DataFrame, terms: DataFrame, broadcast_limit: int
+    ) -> None:
+        self.broadcast_limit = broadcast_limit
+        self.triples = triples
+        self.terms = terms
+        self._spark = spark
+        self._views: dict[tuple[int, int], tuple[DataFrame, int]] = {}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The IRIs of the graphs."""
+        graphs = self.triples.select("g").distinct().withColumnRenamed("g", "id")
+        return tuple(sorted(row.term[1:-1] for row in self.terms.join(graphs, "id").collect()))
+
+    def require(self, query: Query) -> None:
+        """Raises ``KnowledgeError`` if the query names a graph that is not here."""
+        here = KnowledgeBase({})
+        here._graphs = _Graphs({NamedNode(name): [] for name in self.names})
+        here.require(query)
+
+    def view(self, graph: int, predicate: int) -> tuple[DataFrame, int]:
+        """The table (s, o) of a predicate in a graph, and how many rows it has; kept once asked for."""
+        found = self._views.get((graph, predicate))
+        if found is None:
+            rows = (
+                self.triples.where((F.col("g") == graph) & (F.col("p") == predicate)).select("s", "o").cache()
+            )
+            found = self._views[graph, predicate] = rows, rows.count()
+        return found
+
+    def solutions(self, graph: Graph, visible: Iterable[str]) -> DataFrame | None:
+        """The solutions of a GRAPH pattern, terms as numbers, if it is triples with plain predicates."""
+        parts = [p for inner in patterns(graph.pattern) if isinstance(inner, Triples) for p in inner.patterns]
+        plain = all(isinstance(part.predicate, NamedNode) for part in parts)
+        if not parts or not plain or not only_joins(graph.pattern):
+            return None
+        constants = {term for part in parts for term in _constants(part)}
+        wanted = (
+            [graph.name] if isinstance(graph.name, NamedNode) else [NamedNode(n) for n in sorted(visible)]
+        )
+        ids = self._ids([*constants, *wanted])
+        names = sorted(
+            variables(graph.pattern) | ({graph.name.name} if isinstance(graph.name, Var) else set())
+        )
+        tables = []
+        if all(str(constant) in ids for constant in constants):
+            for name in wanted:
+                if str(name) in ids:
+                    joined = self._joined(parts, ids[str(name)], ids)
+                    if isinstance(graph.name, Var):
+                        column = F.lit(ids[str(name)])
+                        own = graph.name.name
+                        joined = (
+                            joined.where(F.col(own) == column)
+                            if own in joined.columns
+                            else (joined.withColumn(own, column))
+                        )
+                    tables.append(joined.select(*names))
+        if not tables:
+            return self.terms.where(F.lit(False)).select(*(F.col("id").alias(name) for name in names))
+        return reduce(DataFrame.unionAll, tables)
+
+    def texts(self, rows: DataFrame) -> DataFrame:
+        """The same with terms in N-Triples."""
+        for name in rows.columns:
+            named = self.terms.select(F.col("id").alias(name), F.col("term").alias(f"{name} term"))
+            rows = rows.join(named, name).drop(name).withColumnRenamed(f"{name} term", name)
+        return rows
+
+    def local(self) -> KnowledgeBase:
+        """The same graphs in this process."""
+        rows = self.triples
+        for column in "gpso":
+            named = self.terms.select(F.col("id").alias(column), F.col("term").alias(f"{column}_term"))
+            rows = rows.join(named, column)
+        text = "".join(
+            f"{row.s_term} {row.p_term} {row.o_term} {row.g_term} .\n" for row in rows.toLocalIterator()
+        )
+        return labelled(text.encode(), self.names)
+
+    def _ids(self, terms: Iterable[Term]) -> dict[str, int]:
+        texts = sorted({str(term) for term in terms})
+        return {row.term: row.id for row in self.terms.where(F.col("term").isin(texts)).collect()}
+
+    def _joined(self, parts: Iterable[TriplePattern], graph: int, ids: Mapping[str, int]) -> DataFrame:
+        """The join of triple patterns, smallest table first, then always one that shares a variable."""
+        tables = []
+        for part in parts:
+            rows, size = self.view(graph, ids[str(part.predicate)])
+            tables.append((size, _bound(rows, part, ids)))
+        tables.sort(key=lambda table: table[0])
+        _, joined = tables.pop(0)
+        while tables:
+            near = next((t for t in tables if set(t[1].columns) & set(joined.columns)), tables[0])
+            tables.remove(near)
+            size, rows = near
+            shared = sorted(set(rows.columns) & set(joined.columns))
+            right = F.broadcast(rows) if size <= _BROADCAST else rows
+            joined = joined.join(right, shared) if shared else joined.crossJoin(right)
+        return joined
+
+    def collected(self, rows: DataFrame, dictionary: Dictionary) -> Solutions:
+        """A table of solutions in this process, its terms entered into a dictionary."""
+        found = rows.toArrow()
+        columns = {name: found.column(name).to_numpy() for name in rows.columns}
+        used = np.unique(np.concatenate([*columns.values(), np.zeros(0, dtype=np.int64)])).astype(np.int64)
+        keys = self._spark.createDataFrame(pa.table({"id": used}))
+        terms = self.terms.join(F.broadcast(keys), "id").collect()
+        ids = np.zeros(int(used.max(initial=0)) + 1, dtype=np.int64)
+        with dictionary.lock:
+            for row, quad in zip(terms, _parsed([row.term for row in terms]), strict=True):
+                assert not isinstance(quad.object, Triple)  # terms of RDF 1.1
+                ids[row.id] = dictionary.intern(quad.object)
+            tables = {name: ids[column] for name, column in columns.items()}
+            return Solutions(found.num_rows, None, tables)
+
+
+def _constants(part: TriplePattern) -> list[Term]:
+    """The terms of a triple pattern that are no variables."""
+    terms = (part.subject, part.predicate, part.object)
+    return [term for term in terms if isinstance(term, NamedNode | Literal)]
+
+
+def _bound(rows: DataFrame, part: TriplePattern, ids: Mapping[str, int]) -> DataFrame:
+    """A view with the variables of a triple pattern for columns; blank nodes are variables, too."""
+    columns: dict[str, str] = {}
+    for place, term in (("s", part.subject), ("o", part.object)):
+        if not isinstance(term, Var | BlankNode):
+            rows = rows.where(F.col(place) == ids[str(term)])
+            continue
+        name = term.name if isinstance(term, Var) else f" {term.value}"
+        if name in columns:
+            rows = rows.where(F.col("s") == F.col("o"))
+        columns[name] = place
+    return rows.select(*(F.col(place).alias(name) for name, place in columns.items()))
+
+
+def _parsed(texts: list[str]) -> list[Quad]:
+    return list(parse("".join(f"<x:x> <x:x> {text} .\n" for text in texts), format=RdfFormat.N_TRIPLES))

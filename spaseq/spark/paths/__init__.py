@@ -1,0 +1,1 @@
+"""Path queries on Spark: in chunks of sources, by joins, or over GraphFrames."""

@@ -1,0 +1,291 @@
+"""Path queries over GraphFrames: by Pregel, or short ones by motifs.
+
+A *step graph* is made of the GraphFrame: its edges are the ways to make a move of the automaton, each with
+the states that it leads from and to, and always in the direction of the search. A search is then the same
+for every query:
+
+- *Pregel*, 64 sources at a time, a bit each: a vertex has one mask per state of the automaton. It sends
+  the bits that are new, along the edges of their state, ``next`` says for which state; where messages meet,
+  bits are joined by OR. The search ends when no bit is new anywhere.
+- *Motifs*, where no path has more than three edges: chains of edges of which each leaves the state that the
+  one before has reached, for all sources at once.
+
+Step graphs are of the class of the GraphFrame that is given.
+
+Not yet run with the JVM package as it is published, which was out of reach: the tests run it with a stand-in
+on joins, and with GraphFrames itself where its jars can be had. Searches by Pregel were run by hand with
+GraphFrames' own Pregel, compiled from its source; motifs with the stand-in only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
+
+from spaseq.errors import EngineError
+from spaseq.paths.graph.knowledge import KnowledgeGraph
+from spaseq.paths.graph.snapshot import Snapshot
+from spaseq.paths.language.compile import compile_path
+from spaseq.paths.language.expression import Expression
+from spaseq.paths.language.parser import parse
+from spaseq.paths.language.transitions import Moves, moves
+from spaseq.spark.paths._edges import PAIRS, directed, steps, texts, without_edges
+
+#: graphframes.GraphFrame: the package has no types of use here.
+GraphFrame: TypeAlias = Any
+
+#: What GraphFrames needs in the JVM, for the Spark that this stands on: its module, and that with GraphX.
+MODULES: Final = ("io.graphframes:graphframes-spark4_2.13", "io.graphframes:graphframes-graphx-spark4_2.13")
+
+#: The masks of one bit each, one for a source, as the signed numbers that Spark has.
+_MASKS: Final = (*(1 << i for i in range(63)), -(1 << 63))
+
+#: Paths of more edges are not looked for by motifs: walks grow with every edge, places do not.
+SHORT: Final = 3
+
+#: How the JVM says that classes were compiled against others than those that are there.
+_LINKAGE: Final = re.compile(
+    r"java\.lang\.(?:NoClassDefFoundError|NoSuchMethodError|NoSuchFieldError|AbstractMethodError"
+    r"|IncompatibleClassChangeError|UnsupportedClassVersionError)[^\n]*"
+)
+
+#: How Py4J says that what Python calls is not there.
+_NO_METHOD: Final = re.compile(r"Py4JException: Method (\w+)\(.*\) does not exist")
+
+#: No search takes so many steps: Pregel stops by itself.
+_ENDLESS: Final = 2**31 - 1
+
+
+def graphframe(spark: SparkSession, graph: KnowledgeGraph | Snapshot) -> GraphFrame:
+    """The graph as a ``graphframes.GraphFrame``, for path queries and for its own algorithms.
+
+    ``vertices``: ``id``; ``edges``: ``src``, ``dst``, ``relationship``; terms as N-Triples. Raises
+    EngineError where the session has no GraphFrames.
+    """
+    graph = graph.now
+    nodes = pa.array([str(graph.ox_term(node)) for node in range(graph.nodes)], pa.string())
+    names = pa.array([str(graph.ox_predicate(p)) for p in range(graph.predicates)], pa.string())
+    s, p, o = graph.edges()
+    columns = {
+        "src": nodes.take(pa.array(s)),
+        "dst": nodes.take(pa.array(o)),
+        "relationship": names.take(pa.array(p)),
+    }
+    vertices = spark.createDataFrame(pa.table({"id": nodes}))
+    return _made(vertices, spark.createDataFrame(pa.table(columns)))
+
+
+def _made(vertices: DataFrame, edges: DataFrame) -> GraphFrame:
+    try:
+        import graphframes
+    except ImportError:
+        raise EngineError(
+            "GraphFrames' Python package is missing: pip install 'spaseq[graphframes]'"
+        ) from None
+    try:
+        return graphframes.GraphFrame(vertices, edges)
+    except Py4JError as error:
+        raise _lacking(vertices.sparkSession, error) or error from None
+
+
+def _lacking(spark: SparkSession, error: Py4JError) -> EngineError | None:
+    """What an error says that GraphFrames lacks in the JVM; None if it is about something else."""
+    import graphframes
+
+    ours: str = graphframes.__version__
+    needed = ",".join(f"{module}:{ours}" for module in MODULES)
+    hint = f"spark.jars.packages={needed}, or spark.jars=FILES where Spark cannot reach Maven Central"
+    said = str(error)
+    if "ClassNotFoundException: org.graphframes." in said:
+        return EngineError(
+            f"this Spark session has no GraphFrames: start it with {hint}\n"
+            f"hint: for programs that start Spark themselves, PYSPARK_SUBMIT_ARGS='--packages {needed} "
+            "pyspark-shell' in the environment does it, or '--jars FILES pyspark-shell'"
+        )
+    if missing := _LINKAGE.search(said):
+        return EngineError(
+            f"this Spark session's GraphFrames does not go with what else is there ({missing[0]}): "
+            f"start it with both modules, of one version and for Spark {spark.version}: {hint}"
+        )
+    if lacks := _NO_METHOD.search(said):
+        return EngineError(
+            f"GraphFrames' JVM package, {_version(spark)}, is older than its Python package, {ours}, "
+            f"and has no {lacks[1]}: start the session with {hint}"
+        )
+    return None
+
+
+def _version(spark: SparkSession) -> str:
+    """Which GraphFrames the JVM has, as far as its jar says so."""
+    jvm: Any = spark._jvm
+    loader = jvm.Thread.currentThread().getContextClassLoader()
+    try:
+        found = loader.loadClass("org.graphframes.GraphFrame")
+        place = found.getProtectionDomain().getCodeSource().getLocation().getPath()
+        said: str = found.getPackage().getImplementationVersion() or place.rpartition("/")[2]
+    except Py4JError:
+        return "of a version that it does not tell"
+    return said
+
+
+def path_pairs_of_graphframe(
+    frame: GraphFrame,
+    expression: str | Expression,
+    sources: Any = None,
+    targets: Any = None,
+    *,
+    prefixes: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The pairs that a path joins, as ``KnowledgeGraph.pairs`` gives them, over a GraphFrame.
+
+    ``frame`` is one that ``graphframe`` made, or has the same columns. Columns of what is returned:
+    ``source`` and ``target``, terms as N-Triples. A search from one end only, or from all nodes, begins at
+    as many nodes as there are: each 64 of them are a run of Pregel.
+    """
+    if isinstance(expression, str):
+        expression = parse(expression, dict(prefixes or {}))
+    found = moves(compile_path(expression))
+    backwards = sources is None and targets is not None
+    given = [texts(side, prefixes or {}) for side in (sources, targets)]
+    begins, ends = reversed(given) if backwards else given
+    edges = frame.edges.select(
+        F.col("src").alias("s"), F.col("relationship").alias("p"), F.col("dst").alias("o")
+    )
+    nodes = frame.vertices.select(F.col("id").alias("node"))
+    automaton = found.reversed() if backwards else found
+    step_graph = _StepGraph(type(frame), automaton, steps(edges, nodes, automaton))
+    try:
+        length = _longest(automaton)
+        if length is None or length > SHORT:
+            reached = step_graph.by_pregel(begins)
+        else:
+            reached = step_graph.by_motifs(begins, length)
+        pairs = reached.union(without_edges(edges, nodes, found, begins)).distinct().localCheckpoint()
+    except Py4JError as error:
+        raise _lacking(edges.sparkSession, error) or error from None
+    finally:
+        step_graph.close()
+    return directed(pairs, ends, backwards=backwards)
+
+
+class _StepGraph:
+    """The ways to make the moves of an automaton, as a graph: edges have a ``state`` and the ``next`` one."""
+
+    def __init__(self, frame: type[GraphFrame], automaton: Moves, ways: DataFrame) -> None:
+        self._frame = frame
+        self._automaton = automaton
+        self._spark = ways.sparkSession
+        self._edges = ways.cache()
+        places = ways.select(F.col("src").alias("id")).union(ways.select(F.col("dst").alias("id")))
+        self._vertices = places.distinct().cache()
+
+    def close(self) -> None:
+        """Nothing is kept for it."""
+        self._edges.unpersist()
+        self._vertices.unpersist()
+
+    def by_motifs(self, begins: list[str] | None, length: int) -> DataFrame:
+        """The pairs that paths of 1 … ``length`` edges join."""
+        graph = self._frame(self._vertices, self._edges)
+        return reduce(
+            DataFrame.union,
+            [self._chains(graph, begins, edges) for edges in range(1, length + 1)],
+            self._spark.createDataFrame([], PAIRS),
+        )
+
+    def _chains(self, graph: GraphFrame, begins: list[str] | None, length: int) -> DataFrame:
+        # The ends have no names: edges say which they are, and no vertices are joined for them.
+        names = ["", *(f"v{i}" for i in range(1, length)), ""]
+        found: DataFrame = graph.find(
+            "; ".join(f"({names[i]})-[e{i}]->({names[i + 1]})" for i in range(length))
+        )
+        last = length - 1
+        found = found.where(F.col("e0.state").isin(list(self._automaton.initial)))
+        found = found.where(F.col(f"e{last}.next").isin(list(self._automaton.accepting)))
+        for i in range(last):
+            found = found.where(F.col(f"e{i}.next") == F.col(f"e{i + 1}.state"))
+        if begins is not None:
+            found = found.where(F.col("e0.src").isin(begins))
+        return found.select(F.col("e0.src").alias("source"), F.col(f"e{last}.dst").alias("target"))
+
+    def by_pregel(self, begins: list[str] | None) -> DataFrame:
+        """The pairs that paths with an edge join."""
+        first = self._edges.where(F.col("state").isin(list(self._automaton.initial))).select("src").distinct()
+        if begins is not None:
+            first = first.where(F.col("src").isin(begins))
+        starts = [row.src for row in first.collect()]
+        batches = (starts[i : i + len(_MASKS)] for i in range(0, len(starts), len(_MASKS)))
+        return reduce(DataFrame.union, map(self._run, batches), self._spark.createDataFrame([], PAIRS))
+
+    def _run(self, starts: Sequence[str]) -> DataFrame:
+        """What at most 64 nodes reach."""
+        rows = list(zip(starts, _MASKS, strict=False))
+        bits = F.broadcast(self._spark.createDataFrame(rows, "source string, bit long"))
+        begin = bits.select(F.col("source").alias("id"), F.col("bit").alias("start"))
+        reached = self._search(self._frame(self._vertices.join(begin, ["id"], "left"), self._edges))
+        masks = [F.col("reached")[state] for state in sorted(self._automaton.accepting)]
+        ended = reached.select("id", reduce(Column.bitwiseOR, masks).alias("mask")).where("mask != 0")
+        pairs = ended.join(bits, F.col("mask").bitwiseAND(F.col("bit")) != 0)
+        pairs = pairs.select("source", F.col("id").alias("target")).localCheckpoint()
+        reached.unpersist()
+        return pairs
+
+    def _search(self, graph: GraphFrame) -> DataFrame:
+        """The vertices with ``reached``: per state, which of the starts have a path to here that ends in it.
+
+        A start is no end of a path without edges: it is ``new`` in the initial states, and not ``reached``.
+        """
+        states = range(self._automaton.size)
+        nothing = F.array(*[F.lit(0).cast("long") for _ in states])
+        start = F.coalesce("start", F.lit(0).cast("long"))
+        seed = F.array(*[start if q in self._automaton.initial else F.lit(0).cast("long") for q in states])
+        pregel = graph.pregel
+        bits = F.get(pregel.src("new"), pregel.edge("state"))
+        sent = F.when(bits != 0, F.struct(pregel.edge("next").alias("state"), bits.alias("bits")))
+        came, of = pregel.msg()["bits"], pregel.msg()["state"]
+        joined = F.array(
+            *[F.coalesce(F.bit_or(F.when(of == q, came)), F.lit(0).cast("long")) for q in states]
+        )
+        new = F.zip_with(pregel.msg(), "reached", lambda came, known: came.bitwiseAND(F.bitwise_not(known)))
+        new = F.coalesce(new, nothing)
+        both = F.coalesce(F.zip_with(pregel.msg(), "reached", Column.bitwiseOR), F.col("reached"))
+        # It is said to see vertices as they are after a step; in GraphFrames 0.12 it sees those before.
+        active = F.exists(new, _any_bit) | F.exists("new", _any_bit)
+        found: DataFrame = (
+            pregel.withVertexColumn("new", seed, new)
+            .withVertexColumn("reached", nothing, both)
+            .required_src_columns("new")
+            .required_edge_columns("state", "next")
+            .sendMsgToDst(sent)
+            .aggMsgs(joined)
+            .setInitialActiveVertexExpression(start != 0)
+            .setUpdateActiveVertexExpression(active)
+            .setSkipMessagesFromNonActiveVertices(True)
+            .setEarlyStopping(True)
+            .setMaxIter(_ENDLESS)
+            .setUseLocalCheckpoints(True)
+            .setCheckpointInterval(1)
+            .run()
+        )
+        return found
+
+
+def _any_bit(mask: Column) -> Column:
+    return mask != 0
+
+
+def _longest(automaton: Moves) -> int | None:
+    """How many edges the longest path has; None if there is no longest."""
+    here, length = set(automaton.initial), 0
+    while here := {move.target for move in automaton.moves if move.source in here}:
+        length += 1
+        if length > automaton.size:
+            return None
+    return length

@@ -1,0 +1,1 @@
+"""Answers out: files, folders, typed columns, and derived events."""

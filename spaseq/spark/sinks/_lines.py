@@ -1,0 +1,104 @@
+"""Matches and dead letters as lines of JSON, and lines as matches again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+import pyoxigraph as ox
+from rdflib import BNode, Literal, URIRef
+
+from spaseq.events import Clock, EventBatch
+from spaseq.language.syntax import Construct, Query
+from spaseq.results.match import Event, Match
+from spaseq.sources import BadEvent
+from spaseq.spark.source._topics import Topics, addressed
+from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.interop import RdflibTerm
+
+#: What a line is: a match, an event that came too late, or one that is malformed.
+MATCH: Final = "match"
+LATE: Final = "late"
+BAD: Final = "bad"
+
+
+def letter_line(letter: BadEvent, topics: Topics = ()) -> str:
+    """A dead letter as one line of JSON; what is of a topic says where it is there."""
+    return json.dumps(asdict(addressed(letter, topics)), ensure_ascii=False)
+
+
+def letter_of_line(line: str) -> BadEvent:
+    """The dead letter of a line."""
+    return BadEvent(**json.loads(line))
+
+
+def match_of(line: str, query: Query) -> Match:
+    """The match of a line; its events have no triples, which did not travel with them."""
+    data = json.loads(line)
+    rows = [_row(row) for row in data.get("bindings", ())]
+    constructed = []
+    if isinstance(query.form, Construct):
+        parsed = ox.parse(data["graph"].encode(), format=ox.RdfFormat.N_TRIPLES)
+        constructed = [(t.subject, t.predicate, t.object) for t in (quad.triple for quad in parsed)]
+    from spaseq.results.writers._columns import columns
+
+    return Match(
+        query=query,
+        start=_time(data["start"]),
+        end=_time(data["end"]),
+        events={name: [_event(event) for event in events] for name, events in data["events"].items()},
+        variables=tuple(columns(query)),
+        bindings=rows,
+        partition=_row(data["partition"]),
+        constructed=constructed,
+    )
+
+
+def _row(row: Mapping[str, dict[str, str]]) -> dict[str, RdflibTerm]:
+    return {name: _term(term) for name, term in row.items()}
+
+
+def _term(term: Mapping[str, str]) -> RdflibTerm:
+    match term["type"]:
+        case "uri":
+            return URIRef(term["value"])
+        case "bnode":
+            return BNode(term["value"])
+    datatype = term.get("datatype")
+    return Literal(
+        term["value"],
+        lang=term.get("xml:lang"),
+        datatype=URIRef(datatype) if datatype else None,
+        normalize=False,
+    )
+
+
+def _time(time: str | int) -> datetime | int:
+    return time if isinstance(time, int) else datetime.fromisoformat(time)
+
+
+def _event(event: Mapping[str, Any]) -> Event:
+    graph = event["graph"]
+    name: RdflibTerm | None = None
+    if graph is not None:
+        name = BNode(graph[2:]) if graph.startswith("_:") else URIRef(graph)
+    return Event(
+        stream=URIRef(event["stream"]),
+        graph=name,
+        time=_time(event["time"]),
+        n=event["n"],
+        _batch=_no_triples(),
+        _index=0,
+    )
+
+
+def _no_triples() -> EventBatch:
+    none = np.zeros(0, dtype=np.int64)
+    one = np.zeros(1, dtype=np.int64)
+    return EventBatch(
+        Dictionary(), Clock.TICKS, one, one, one, one, np.zeros(2, dtype=np.int64), none, none, none
+    )

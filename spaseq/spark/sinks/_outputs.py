@@ -1,0 +1,97 @@
+"""Whose files are whose, where several queries write to one folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+from spaseq.errors import EngineError, SourceError
+from spaseq.spark.source._files import info, join, names, normal, opened, write
+
+#: What files of answers hold, and what their names begin with.
+MATCHES: Final = "matches"
+LETTERS: Final = "letters"
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Where the answers of a query go: normal locations (see ``_files``), for its matches and its letters."""
+
+    text: str
+    folder: str
+    letters: str
+
+    @property
+    def query(self) -> str:
+        """By which its files are known."""
+        return blake2b(self.text.encode(), digest_size=6).hexdigest()
+
+    def of(self, what: str) -> str:
+        """The folder of matches or letters."""
+        return self.folder if what == MATCHES else self.letters
+
+    def prefix(self, what: str) -> str:
+        """What its files' names begin with."""
+        return f"{what}-{self.query}-"
+
+    def files(self, what: str, begin: str = "") -> list[str]:
+        """Its files; ``begin``: those with this before their names."""
+        prefix = begin + self.prefix(what)
+        return [path for path in names(self.of(what)) if path.rpartition("/")[2].startswith(prefix)]
+
+    def require(self, mode: str) -> None:
+        """Raises EngineError if what is written at once must not be written there."""
+        for folder in self._folders:
+            owner = self._owner(folder)
+            if owner is not None:
+                raise EngineError(
+                    f"{folder} is where this query writes as a stream, with the checkpoint {owner}"
+                )
+        if mode == "error" and self._is_there:
+            raise EngineError(
+                f"{self.folder} has answers of this query: give another folder, or mode= append or overwrite"
+            )
+
+    def claim(self, checkpoint: str | Path) -> None:
+        """Makes the folders those of a stream with this checkpoint.
+
+        Raises EngineError if they are another's, or if there are files that this one will not know of.
+        """
+        try:
+            known = normal(checkpoint)
+            is_begun = next(names(join(known, "offsets")), None) is not None
+        except SourceError:  # on a file system that only Spark knows
+            known, is_begun = str(checkpoint), True
+        owners = {folder: self._owner(folder) for folder in self._folders}
+        for folder, owner in owners.items():
+            if owner not in (None, known):
+                raise EngineError(
+                    f"{folder} is where this query writes with checkpoint {owner}: go on with that one, "
+                    "or give another folder"
+                )
+        if self._is_there and (None in owners.values() or not is_begun):
+            raise EngineError(
+                f"{self.folder} has answers of this query that this checkpoint has not made: "
+                "give another folder"
+            )
+        for folder in self._folders:
+            write(self._note(folder), known.encode())
+
+    @property
+    def _folders(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.folder, self.letters)))
+
+    @property
+    def _is_there(self) -> bool:
+        return any(self.files(what) for what in (MATCHES, LETTERS))
+
+    def _note(self, folder: str) -> str:
+        return join(folder, f".writer-{self.query}")
+
+    def _owner(self, folder: str) -> str | None:
+        if info(self._note(folder)) is None:
+            return None
+        with opened(self._note(folder)) as file:
+            return file.read().decode()

@@ -1,0 +1,215 @@
+"""Answers as files: those of each micro-batch once, and dead letters beside the matches."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
+
+from spaseq.errors import EngineError
+from spaseq.language import checked, prepare
+from spaseq.language.syntax import Query
+from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
+from spaseq.spark.sinks._lines import BAD, LATE, MATCH
+from spaseq.spark.sinks._outputs import LETTERS, MATCHES, Outputs
+from spaseq.spark.source._files import DRAFT, delete, drafted, join, move, normal
+
+#: What becomes of what a batch finds there, as Spark calls it.
+_MODES: Final = ("error", "append", "overwrite")
+
+
+@dataclass(frozen=True)
+class _Written(WriterCommitMessage):
+    """The drafts that a task has written: what they are, and where."""
+
+    drafts: tuple[tuple[str, str], ...]
+
+
+def save(
+    found: DataFrame,
+    query: Query | str,
+    folder: str | Path,
+    form: str = "ndjson",
+    *,
+    letters: str | Path | None = None,
+    checkpoint: str | Path | None = None,
+    mode: str = "error",
+    **trigger: Any,
+) -> StreamingQuery | None:
+    """Writes answers (see ``answers`` and ``run``) as files to a folder that every machine sees.
+
+    ``form``: ``ndjson``, a match a line; for CONSTRUCT also ``nquads``, ``trig`` and ``messages`` (RDF
+    Messages), which are event streams again; or ``parquet``: the answers, with ``kind`` as a partition, for
+    ``expanded`` to be read by. ``folder`` and ``letters``, where dead letters go as NDJSON (the same folder
+    unless given): paths, ``file:`` or ``s3a:``. Files are called ``matches-QUERY-…`` and ``letters-QUERY-…``,
+    QUERY being a hash of the query, so that several may share a folder; those of parquet are Spark's own.
+
+    Of a stream, gives the started query, with this ``checkpoint`` and Spark's ``trigger``. Its files come and
+    stay once, whatever crashes; ``lastProgress.observedMetrics["answers"]`` counts ``matches``, ``late`` and
+    ``bad``. The same query with another checkpoint must go to another folder: EngineError.
+
+    What is no stream is written at once. ``mode``: if there are files of this query already, that is an
+    EngineError (``error``), they stay (``append``), or give way to the new ones (``overwrite``). Raises
+    FormatError for a form that cannot hold the matches.
+    """
+    prepared = prepare(query) if isinstance(query, str) else query
+    parquet = form == "parquet"
+    if not parquet:
+        form_of(form, prepared)
+    elif letters is not None:
+        raise EngineError("letters= is for files of matches: in parquet they are partitions of kind")
+    if found.isStreaming and checkpoint is None:
+        raise EngineError("a stream is written with a checkpoint: give checkpoint=")
+    if mode not in _MODES:
+        raise EngineError(f"mode={mode!r} is none of {', '.join(_MODES)}")
+    if found.isStreaming and mode != "error":
+        raise EngineError("mode= is for what is written at once: a stream goes on where its checkpoint is")
+    frame = counted(found) if found.isStreaming else found
+    frame = frame.select("kind", "json")
+    if parquet:
+        return _as_parquet(frame, str(folder), checkpoint, mode, trigger)
+    found.sparkSession.dataSource.register(_Answers)
+    places = Outputs(str(prepared), normal(folder), normal(letters or folder))
+    said = {"path": places.folder, "query": places.text, "form": form, "letters": places.letters}
+    if not found.isStreaming:
+        places.require(mode)
+        frame.write.format(_Answers.name()).options(**said).mode("append").option("replaces", mode).save()
+        return None
+    assert checkpoint is not None
+    places.claim(checkpoint)
+    stream = frame.writeStream.format(_Answers.name()).options(**said, checkpointLocation=str(checkpoint))
+    return (stream.trigger(**trigger) if trigger else stream).start()
+
+
+def _as_parquet(
+    frame: DataFrame, folder: str, checkpoint: str | Path | None, mode: str, trigger: dict[str, Any]
+) -> StreamingQuery | None:
+    """By Spark's own writers."""
+    if not frame.isStreaming:
+        frame.write.format("parquet").partitionBy("kind").mode(mode).save(folder)
+        return None
+    stream = frame.writeStream.format("parquet").option("path", folder).partitionBy("kind")
+    stream = stream.option("checkpointLocation", str(checkpoint))
+    return (stream.trigger(**trigger) if trigger else stream).start()
+
+
+def counted(found: DataFrame) -> DataFrame:
+    """Answers whose matches, late and bad events are counted, as the observed metrics ``answers``."""
+    kinds = {"matches": MATCH, "late": LATE, "bad": BAD}
+    counts = [F.count_if(F.col("kind") == kind).alias(name) for name, kind in kinds.items()]
+    return found.observe("answers", *counts)
+
+
+class _Answers(DataSource):
+    """What ``save`` writes to, on Spark's side."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "spaseq-answers"
+
+    def writer(self, schema: StructType, overwrite: bool) -> AnswersWriter:  # noqa: ARG002  # Spark's
+        """For what is there."""
+        return AnswersWriter(self.options)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> AnswersWriter:  # noqa: ARG002, N802  # Spark's
+        """For a stream."""
+        return AnswersWriter(self.options)
+
+
+class AnswersWriter(DataSourceArrowWriter, DataSourceStreamArrowWriter):
+    """A task writes drafts; the driver gives them their names, with the number of the micro-batch in them.
+
+    A micro-batch that comes again after a crash takes the place of what it had left. Files of other queries
+    are left alone.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._places = Outputs(options["query"], options["path"], options["letters"])
+        self._form = Form(options["form"])
+        self._replaces = options.get("replaces") == "overwrite"
+
+    @property
+    def _query(self) -> Query:
+        return checked(self._places.text)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """What a task does: lines are written as they come, so that no more of them are held than a batch."""
+        drafts: list[tuple[str, str]] = []
+        with ExitStack() as open_files:
+
+            def opened(what: str) -> IO[bytes]:
+                name = f"{DRAFT}{self._places.prefix(what)}{uuid.uuid4().hex}"
+                drafts.append((what, join(self._places.of(what), name)))
+                return open_files.enter_context(drafted(drafts[-1][1]))
+
+            def matches() -> Iterator[str]:
+                letters: IO[bytes] | None = None
+                for batch in iterator:
+                    columns = (batch.column(name).to_pylist() for name in ("kind", "json"))
+                    for kind, line in zip(*columns, strict=True):
+                        if kind == MATCH:
+                            yield line
+                        else:
+                            letters = letters or opened(LETTERS)
+                            letters.write(f"{line}\n".encode())
+
+            lines = matches()
+            for first in lines:
+                write_lines(chain((first,), lines), self._form, self._query, opened(MATCHES))
+        return _Written(tuple(drafts))
+
+    def commit(
+        self,
+        messages: Sequence[WriterCommitMessage | None],
+        batchId: int | None = None,  # noqa: N803  # Spark's
+    ) -> None:
+        """What the driver does when all tasks are done; without a number, everything is new."""
+        drafts = [draft for message in messages if isinstance(message, _Written) for draft in message.drafts]
+        name = uuid.uuid4().hex if batchId is None else f"{batchId:08}"
+        for what in (MATCHES, LETTERS):
+            begin = f"{self._places.prefix(what)}{name}-"
+            stale = {
+                path
+                for path in self._places.files(what)
+                if (batchId is None and self._replaces) or path.rpartition("/")[2].startswith(begin)
+            }
+            mine = [path for kind, path in drafts if kind == what]
+            for number, draft in enumerate(mine):
+                final = join(self._places.of(what), f"{begin}{number:04}.{self._extension(what)}")
+                move(draft, final)
+                stale.discard(final)
+            # Of a batch, drafts of others may still be written.
+            left = self._places.files(what, DRAFT) if batchId is not None else ()
+            for path in (*stale, *left):
+                delete(path)
+
+    def abort(
+        self,
+        messages: Sequence[WriterCommitMessage | None],
+        batchId: int | None = None,  # noqa: ARG002, N803  # Spark's
+    ) -> None:
+        """What the driver does when a task has failed."""
+        for message in messages:
+            if isinstance(message, _Written):
+                for _, path in message.drafts:
+                    delete(path)
+
+    def _extension(self, what: str) -> str:
+        return EXTENSIONS[self._form if what == MATCHES else Form.NDJSON]

@@ -1,0 +1,1 @@
+"""Events in: files, folders, topics and users' columns as rows of events."""

@@ -1,0 +1,114 @@
+"""Blocks: rows that say where bytes of a stream are, or bring them; read by the stateless stage itself.
+
+So the bytes of files never pass through Spark: only ranges of them do. A message of a broker is a block
+that brings its bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any, Final
+
+import pyarrow as pa
+from pyoxigraph import NamedNode
+
+from spaseq.errors import SourceError
+from spaseq.events import EventBatch
+from spaseq.sources import BadEvent, SourceOptions, open_source
+from spaseq.terms.dictionary import Dictionary
+
+#: ``first`` is the number of the first event. ``data``, or else the bytes ``begin`` to ``end`` of ``path``
+#: (null: the whole file). ``ended``: the stream brings nothing more (``STREAM``), or none does (``ALL``), and
+#: the rest is null.
+BLOCKS: Final = (
+    "stream string, first bigint, options string, data binary, "
+    "path string, begin bigint, end bigint, ended string"
+)
+
+#: What has ended.
+STREAM: Final = "stream"
+ALL: Final = "all"
+
+#: The same for Arrow.
+ARROW: Final = pa.schema(
+    [
+        ("stream", pa.string()),
+        ("first", pa.int64()),
+        ("options", pa.string()),
+        ("data", pa.binary()),
+        ("path", pa.string()),
+        ("begin", pa.int64()),
+        ("end", pa.int64()),
+        ("ended", pa.string()),
+    ]
+)
+
+
+def read_row(row: Mapping[str, Any], dictionary: Dictionary, letters: list[BadEvent]) -> Iterator[EventBatch]:
+    """The events of a block; what is malformed goes to ``letters``."""
+    # Here it pays from the first line on: the code stays loaded.
+    import spaseq.sources.scan.fast  # noqa: F401
+
+    location: str | IO[bytes]
+    if row["data"] is not None:
+        location = io.BytesIO(row["data"])
+    elif row["begin"] is not None:
+        location = _range(row["path"], row["begin"], row["end"])
+    else:
+        location = row["path"]
+    options = options_of(row["options"])
+    first = row["first"]
+    stream = NamedNode(row["stream"])
+    where = f"{row['path']}, " if row["data"] is None else ""
+    where += f"after byte {row['begin']}: " if row.get("begin") else ""
+
+    def refuse(letter: BadEvent) -> None:
+        letters.append(replace(letter, position=f"{where}{letter.position}"))
+
+    for batch in open_source(location, stream, dictionary, options, on_bad=refuse):
+        yield replace(batch, n=batch.n + first) if first else batch
+
+
+def _range(path: str, begin: int, end: int) -> IO[bytes]:
+    """Some bytes of a file. Raises SourceError if they are not there any more."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(begin)
+            data = file.read(end - begin)
+    except FileNotFoundError:
+        raise SourceError(f"{path}: deleted before bytes {begin:,} to {end:,} were read") from None
+    if len(data) < end - begin:
+        raise SourceError(f"{path}: shortened before bytes {begin:,} to {end:,} were read")
+    return io.BytesIO(data)
+
+
+def options_text(options: SourceOptions, form: str) -> str:
+    """Options as text, with the format that a location's name says."""
+    time = options.time if isinstance(options.time, str) else options.time.value
+    values: dict[str, object] = {
+        "format": form,
+        "time": time,
+        "triples": options.triples,
+        "delimiter": options.delimiter,
+    }
+    values["context"] = str(options.context.resolve()) if options.context else None
+    values["header"] = list(options.header) if options.header else None
+    return json.dumps({name: value for name, value in values.items() if value is not None})
+
+
+@lru_cache(maxsize=64)
+def options_of(text: str) -> SourceOptions:
+    """Options from their text."""
+    values = json.loads(text)
+    if values["time"] != "arrival":
+        values["time"] = NamedNode(values["time"])
+    if "context" in values:
+        values["context"] = Path(values["context"])
+    if "header" in values:
+        values["header"] = tuple(values["header"])
+    return SourceOptions(**values)

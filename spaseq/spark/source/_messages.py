@@ -1,0 +1,199 @@
+"""Messages of a broker → events: a batch of payloads at once.
+
+N-Quads are read together: the payloads are lines of one text, and where a quad's line begins says which
+message it is from. What is not plain is left to the reader of sources, message by message: other formats, and
+messages in which the graph, or its time, is not said exactly once. A payload that does not parse makes its
+batch be halved until it stands alone, so that few bad messages cost little.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyoxigraph import NamedNode
+
+from spaseq.chunks.chunk import Mask
+from spaseq.events import Clock, EventBatch, Ids, concatenate
+from spaseq.limits import Limits
+from spaseq.sources import BadEvent, SourceOptions, open_source
+from spaseq.sources.assembly._kernel import INSTANT, TICK, UNREAD, read_times
+from spaseq.sources.scan.fast import Quads
+from spaseq.spark.source._rows import scoped, without_repeated
+from spaseq.spark.source._topics import arrival_numbers, place_of
+from spaseq.terms._table_kernel import IRI, KIND
+from spaseq.terms.dictionary import Dictionary
+
+#: So few messages are not worth to be read together.
+_FEW: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How messages become events; picklable. ``streams``: topic → the IRI of its stream."""
+
+    streams: Mapping[str, str]
+    options: SourceOptions
+
+    def read(
+        self, rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]
+    ) -> Iterator[EventBatch]:
+        """The events of messages (``topic``, ``value``, ``offset``, ``partition``, ``micros``), as
+        ``_rows.read_rows`` does it.
+        """
+        for topic in pc.unique(rows.column("topic")).to_pylist():
+            own = rows.filter(pc.equal(rows.column("topic"), topic))
+            yield from _Messages(topic, self.streams[topic], self.options, own, dictionary).read(letters)
+
+
+class _Messages:
+    """Some messages of one topic."""
+
+    def __init__(
+        self, topic: str, stream: str, options: SourceOptions, rows: pa.RecordBatch, dictionary: Dictionary
+    ) -> None:
+        self._topic, self._stream, self._options = topic, NamedNode(stream), options
+        self._rows = rows
+        self._dictionary = dictionary
+        self._stream_id = dictionary.pin(self._stream)
+        self._predicate = 0 if options.time == "arrival" else dictionary.pin(options.time)
+        offset, partition = (_integers(rows, name) for name in ("offset", "partition"))
+        self._n = arrival_numbers(offset, partition)
+        self._micros = _integers(rows, "micros")
+        # A line ends where its message does.
+        self._texts = pc.binary_join_element_wise(rows.column("value"), b"\n", b"")
+
+    def read(self, letters: list[BadEvent]) -> Iterator[EventBatch]:
+        """Their events; what is none goes to ``letters``."""
+        spans = [(0, len(self._rows))]
+        while spans:
+            begin, end = spans.pop()
+            found = None
+            if end - begin > _FEW and self._options.format == "nq":
+                found = self._together(begin, end)
+                if found is None:
+                    middle = (begin + end) // 2
+                    spans += [(middle, end), (begin, middle)]
+                    continue
+            batches, left = ([], range(begin, end)) if found is None else found
+            yield from batches
+            alone = [event for event in (self._alone(index, letters) for index in left) if event is not None]
+            for clock in Clock:
+                if some := [event for event in alone if event.clock is clock]:
+                    yield concatenate(some)
+
+    def _together(self, begin: int, end: int) -> tuple[list[EventBatch], list[int]] | None:
+        """The events of plain messages, and the numbers of the others; None if not all can be parsed."""
+        texts = self._texts.slice(begin, end - begin)
+        lengths = pc.fill_null(pc.binary_length(texts), 0).to_numpy().astype(np.int64)
+        dictionary = self._dictionary
+        with dictionary.lock:
+            quads = Quads("nq", dictionary, Limits())
+            if not quads.read(b"".join(text for text in texts.to_pylist() if text is not None)):
+                return None
+            s, p, o, g, starts, _ = quads.rows[:, : quads.count]
+            message = np.searchsorted(np.cumsum(lengths), starts, side="right")
+            events = self._judged(end - begin, message, s, p, o, g)
+            own = events.rows
+            s, p, o, message = s[own], p[own], o[own], message[own]
+            s, o = scoped(dictionary, message, s, o)
+            triples = without_repeated(message, s, p, o)
+            clocks = ((Clock.INSTANTS, INSTANT), (Clock.TICKS, TICK))
+            batches = [self._batch(clock, begin, events, events.status == status, triples)
+                       for clock, status in clocks if (events.status == status).any()]  # fmt: skip
+        return batches, (np.flatnonzero(events.status == UNREAD) + begin).tolist()
+
+    def _batch(
+        self, clock: Clock, begin: int, events: _Events, chosen: Mask, triples: tuple[Ids, Ids, Ids, Ids]
+    ) -> EventBatch:
+        """The chosen ones of some messages, of which ``begin`` is the first, as events on one clock."""
+        message, s, p, o = triples
+        if not chosen.all():
+            own = chosen[message]
+            message, s, p, o = message[own], s[own], p[own], o[own]
+        which = np.flatnonzero(chosen)
+        time = events.time[which] if self._predicate else self._micros[begin + which]
+        return EventBatch(
+            self._dictionary,
+            clock,
+            np.full(len(which), self._stream_id, dtype=np.int64),
+            events.graph[which],
+            time,
+            self._n[begin + which],
+            np.append(0, np.searchsorted(message, which, side="right")).astype(np.int64),
+            s,
+            p,
+            o,
+        )
+
+    def _judged(self, count: int, message: Ids, s: Ids, p: Ids, o: Ids, g: Ids) -> _Events:
+        """Which messages are events, and when."""
+        table = self._dictionary.table()
+        named = (g != 0) & (s >= 0)
+        graph = np.zeros(count, dtype=np.int64)
+        graph[message[named][::-1]] = g[named][::-1]  # the first one counts
+        plain = table.terms[graph, KIND] == IRI
+        plain[message[(s < 0) | (named & (g != graph[message]))]] = False
+        status, time = np.full(count, INSTANT, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        if self._predicate:
+            says = (p == self._predicate) & (s >= 0)
+            outside = says & (g == 0) & (s == graph[message])
+            plain[message[(g == 0) & ~outside]] = False
+            # Inside counts only where nothing is said outside.
+            told = np.bincount(message[outside], minlength=count)
+            says = outside | (says & named & (told[message] == 0))
+            plain &= np.bincount(message[says], minlength=count) == 1
+            ids = np.zeros(count, dtype=np.int64)
+            ids[message[says]] = o[says]
+            ids[~plain] = 0
+            read_times(table.terms, table.arena, ids, status, time)
+        status[~plain] = UNREAD
+        return _Events(status, time, graph, np.flatnonzero(named & (status != UNREAD)[message]))
+
+    def _alone(self, index: int, letters: list[BadEvent]) -> EventBatch | None:
+        """The event of a message by the reader of sources; None, and a letter, if it is not exactly one."""
+        value = self._rows.column("value")[index].as_py()
+        bad: list[BadEvent] = []
+        found: list[EventBatch] = []
+        if value is not None:
+            file, stream = io.BytesIO(value), self._stream
+            source = open_source(file, stream, self._dictionary, self._options, on_bad=bad.append)
+            found = [batch for batch in source if len(batch)]
+        count = sum(map(len, found))
+        if bad or count != 1:
+            if bad:
+                reason = f"{bad[0].reason} ({bad[0].position})"
+            elif value is None:
+                reason = "the message has no value"
+            else:
+                reason = f"a message is one event, and this one is {count or 'none'}"
+            place = place_of(self._topic, int(self._n[index]))
+            text = (value or b"").decode(errors="replace")
+            letters.append(BadEvent(self._stream.value, place, reason, text))
+            return None
+        (event,) = found
+        here = slice(index, index + 1)
+        if not self._predicate:
+            return replace(event, clock=Clock.INSTANTS, time=self._micros[here], n=self._n[here])
+        return replace(event, n=self._n[here])
+
+
+@dataclass(frozen=True, slots=True)
+class _Events:
+    """What messages are, by their numbers: ``status`` and ``time`` as ``read_times`` says them, ``graph``;
+    ``rows`` are the quads of those that are events.
+    """
+
+    status: Ids
+    time: Ids
+    graph: Ids
+    rows: Ids
+
+
+def _integers(rows: pa.RecordBatch, name: str) -> Ids:
+    return np.array(rows.column(name).to_numpy(zero_copy_only=False), dtype=np.int64)

@@ -1,0 +1,229 @@
+"""Files → pieces that can be read by themselves, each time the same ones.
+
+N-Quads and NDJSON are cut near the multiples of a size, wherever an event ends; other formats, and what is
+compressed, are one piece a file. Since the cuts depend on the file alone, an offset means the same events
+however often they are read. Arrival numbers count from the byte at which a piece begins (plus the bytes of
+the files before), so they grow as the stream does, and are those of the file where it is one piece.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, Final
+
+from pyoxigraph import DefaultGraph, NamedNode, RdfFormat, parse
+
+from spaseq.errors import SourceError
+from spaseq.sources import SourceOptions
+from spaseq.sources._folder import files_of
+from spaseq.sources._options import COMPRESSED, check_options, resolve_format
+from spaseq.sources.formats.messages import announces_messages
+from spaseq.spark.source._blocks import options_text
+from spaseq.spark.source._files import is_local, normal
+
+#: How much of a file is looked at to see whether its events stand together.
+_HEAD: Final = 1 << 18
+
+#: How far from where it should be a cut may lie.
+_FAR: Final = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some bytes of a file, and the number of its first event; ``end`` None: to the end of the file."""
+
+    path: str
+    begin: int
+    end: int | None
+    first: int
+    options: str
+
+    def row(self, stream: str) -> dict[str, Any]:
+        """As a block, see ``_blocks``."""
+        whole = self.end is None
+        return {
+            "stream": stream,
+            "first": self.first,
+            "options": self.options,
+            "data": None,
+            "path": self.path,
+            "begin": None if whole else self.begin,
+            "end": self.end,
+            "ended": None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a stream was read: up to a byte of a file, after so many bytes of earlier ones.
+
+    ``size`` and ``modified`` (nanoseconds) are the file's when it was looked at, and ``piece`` is the size of
+    the pieces that were planned. ``ended``: that was all, and no more was waited for.
+    """
+
+    path: str = ""
+    at: int = 0
+    before: int = 0
+    size: int = 0
+    modified: int = 0
+    piece: int = 0
+    ended: bool = False
+
+
+def files(location: str) -> list[Path]:
+    """The files of a stream, in the order of their names: a file, those of a folder, or of a pattern.
+
+    Paths and ``file:``; SourceError for another scheme.
+    """
+    location = normal(location)
+    if not is_local(location):
+        raise SourceError(f"{location}: streams are not read from s3a: yet, but from paths and file:")
+    found = files_of(location)
+    if found is not None:
+        return found
+    if Path(location).exists():
+        return [Path(location).resolve()]
+    raise SourceError(f"{location}: no such file, folder or pattern")
+
+
+class Cutter:
+    """The pieces of a stream's files."""
+
+    def __init__(self, location: str, options: SourceOptions, size: int) -> None:
+        self._location = location
+        self._options = options
+        self._size = size
+        self._forms: dict[Path, tuple[str, bool]] = {}
+
+    def after(self, place: Place, last: Place | None = None) -> Iterator[tuple[Piece, Place]]:
+        """The pieces that follow a place, each with the place behind it; up to ``last``, if it is given."""
+        before, at = place.before, place.at
+        found = files(self._location)
+        if self._options.time == "arrival" and len(found) > 1:
+            raise SourceError(f"{self._location}: time=arrival counts the events of one file, not of several")
+        if place.path and place.path not in map(str, found):  # it was read, and is gone
+            before += place.size
+        for path in found:
+            if str(path) < place.path:
+                continue
+            if str(path) > place.path:
+                at = 0
+            stat = path.stat()
+            # What was appended since is for the pieces after those that were planned.
+            size = last.at if last is not None and str(path) == last.path else stat.st_size
+            form, divisible = self._form(path)
+            text = options_text(self._options, form)
+            while at < size:
+                end = self._cut(path, form, at, size) if divisible else size
+                whole = None if not divisible else end
+                piece = Piece(str(path), at, whole, before + at, text)
+                at = end
+                yield piece, Place(str(path), at, before, stat.st_size, stat.st_mtime_ns, self._size)
+            before += stat.st_size
+
+    def between(self, first: Place, last: Place) -> list[Piece]:
+        """The pieces from one place to another, as they were planned. SourceError if they are not there."""
+        pieces: list[Piece] = []
+        if (first.path, first.at) == (last.path, last.at):
+            return pieces
+        self.require(last)
+        for piece, behind in self.after(first, last):
+            pieces.append(piece)
+            if (behind.path, behind.at) == (last.path, last.at):
+                return pieces
+        raise SourceError(f"{last.path}: deleted before it was read, as it was to be up to byte {last.at}")
+
+    def require(self, place: Place) -> None:
+        """Raises SourceError for a place of another stream, or in a file that was changed in between."""
+        if not place.path:
+            return
+        if not self._has(place.path):
+            raise SourceError(
+                f"{self._location}: the checkpoint is of another stream, which was read up to {place.path}: "
+                "give each query a checkpoint of its own"
+            )
+        read = f"after {place.at:,} of its {place.size:,} bytes were read: put it back, or begin anew"
+        try:
+            stat = Path(place.path).stat()
+        except FileNotFoundError:
+            if place.at < place.size:
+                raise SourceError(f"{place.path}: deleted {read}") from None
+            return
+        if stat.st_size < place.size:
+            raise SourceError(f"{place.path}: shortened {read}")
+        if place.at < place.size == stat.st_size and stat.st_mtime_ns != place.modified:
+            raise SourceError(f"{place.path}: changed {read}")
+
+    def _has(self, path: str) -> bool:
+        """Whether a file is, or was, one of the stream's."""
+        here = Path(normal(self._location))
+        if here.is_dir():
+            return Path(path).parent == here.resolve()
+        return path in map(str, files(self._location)) or fnmatch(path, str(here.absolute()))
+
+    def _form(self, path: Path) -> tuple[str, bool]:
+        """A file's format, and whether it may be cut."""
+        found = self._forms.get(path)
+        if found is None:
+            form = resolve_format(str(path), self._options)
+            check_options(str(path), form, self._options)
+            can = form in ("nq", "ndjson") and path.suffix.lower() not in COMPRESSED
+            divisible = can and self._options.time != "arrival"
+            if divisible and form == "nq":
+                with path.open("rb") as file:
+                    divisible = self._stands_together(file.read(_HEAD))
+            found = self._forms[path] = form, divisible
+        return found
+
+    def _stands_together(self, head: bytes) -> bool:
+        """Whether every event's quads, and its time, follow each other at the beginning of a file."""
+        if announces_messages(head):
+            return False
+        seen: set[object] = set()
+        last: object = None
+        for line in head.splitlines()[:-1] if len(head) == _HEAD else head.splitlines():
+            event = self._event(line)
+            if event is not None and event != last:
+                if event in seen:
+                    return False
+                seen.add(event)
+                last = event
+        return True
+
+    def _event(self, line: bytes) -> object:
+        """The graph that a line belongs to; None if it does not say."""
+        try:
+            quad = next(iter(parse(io.BytesIO(line), format=RdfFormat.N_QUADS)), None)
+        except SyntaxError:
+            return None
+        if quad is None:
+            return None
+        if isinstance(quad.graph_name, DefaultGraph):
+            is_time = isinstance(self._options.time, NamedNode) and quad.predicate == self._options.time
+            return quad.subject if is_time else None
+        return quad.graph_name
+
+    def _cut(self, path: Path, form: str, begin: int, size: int) -> int:
+        """Where the piece that begins there ends."""
+        wanted = (begin // self._size + 1) * self._size
+        if wanted >= size:
+            return size
+        with path.open("rb") as file:
+            file.seek(wanted)
+            at = wanted + len(file.readline())
+            last: object = None
+            while at < min(size, wanted + _FAR):
+                line = file.readline()
+                if form == "ndjson":
+                    return at
+                event = self._event(line)
+                if event is not None:
+                    if last is not None and event != last:
+                        return at
+                    last = event
+                at += len(line)
+        return size

@@ -1,0 +1,209 @@
+"""Events as rows of a DataFrame: what ``format("spaseq")`` gives, and what users lift their columns to."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyoxigraph import BlankNode, NamedNode, RdfFormat, parse
+
+from spaseq.chunks.chunk import numbered, terms_out
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
+from spaseq.gpm.spectra.solutions import group_codes
+from spaseq.limits import Limits
+from spaseq.sources import BadEvent
+from spaseq.sources.scan.fast import Quads
+from spaseq.spark.sinks._lines import letter_line, letter_of_line
+from spaseq.terms._table_kernel import KIND, LABEL
+from spaseq.terms.dictionary import UNBOUND, Dictionary
+
+#: ``clock`` is ``instants`` or ``ticks``, ``time`` a count on it; ``graph`` is the name of the event's graph,
+#: an IRI, or null; ``payload`` the graph as N-Triples. ``bad`` is the dead letter (see ``_lines``) of what
+#: could not become an event, and then most of the rest is null; the column may be missing.
+EVENTS: Final = "stream string, clock string, time bigint, n bigint, graph string, payload binary, bad string"
+
+ARROW: Final = pa.schema(
+    [
+        ("stream", pa.string()),
+        ("clock", pa.string()),
+        ("time", pa.int64()),
+        ("n", pa.int64()),
+        ("graph", pa.string()),
+        ("payload", pa.binary()),
+        ("bad", pa.string()),
+    ]
+)
+
+
+def read_rows(rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]) -> Iterator[EventBatch]:
+    """The events of some rows, in batches of one clock; what is malformed goes to ``letters``."""
+    if "bad" in rows.schema.names and (bad := rows.column("bad")).null_count < len(rows):
+        letters += map(letter_of_line, bad.drop_null().to_pylist())
+        rows = rows.filter(bad.is_null())
+    clocks = rows.column("clock").to_pylist()
+    if len(set(clocks)) > 1:
+        for clock in dict.fromkeys(clocks):
+            mask = pa.array([c == clock for c in clocks])
+            yield from read_rows(rows.filter(mask), dictionary, letters)
+    elif clocks:
+        fast = _quickly(rows, dictionary)
+        if fast is not None:
+            yield fast
+        else:
+            yield from _one_by_one(rows, dictionary, letters)
+
+
+def _quickly(rows: pa.RecordBatch, dictionary: Dictionary) -> EventBatch | None:
+    """All rows at once; None if one of them is not plain."""
+    payloads = rows.column("payload").to_pylist()
+    if any(rows.column(name).null_count for name in ("stream", "time", "n", "payload")):
+        return None
+    lines = [p if p.endswith(b"\n") else p + b"\n" for p in payloads]
+    ends = np.cumsum([len(line) for line in lines], dtype=np.int64)
+    with dictionary.lock:
+        quads = Quads("nt", dictionary, Limits())
+        if not quads.read(b"".join(lines)):
+            return None
+        s, p, o, _, starts, _ = quads.rows[:, : quads.count]
+        event = np.searchsorted(ends, starts, side="right")
+        here = s >= 0
+        s, p, o, event = s[here], p[here], o[here], event[here]
+        s, o = scoped(dictionary, event, s, o)
+        event, s, p, o = without_repeated(event, s, p, o)
+        count = len(payloads)
+        return EventBatch(
+            dictionary,
+            Clock(rows.column("clock")[0].as_py()),
+            _names(rows.column("stream"), dictionary),
+            _names(rows.column("graph"), dictionary),
+            _numbers(rows, "time"),
+            _numbers(rows, "n"),
+            np.searchsorted(event, np.arange(count + 1)).astype(np.int64),
+            s,
+            p,
+            o,
+        )
+
+
+def scoped(dictionary: Dictionary, event: Ids, s: Ids, o: Ids) -> tuple[Ids, Ids]:
+    """A fresh blank node for each label of an event."""
+    table = dictionary.table()
+    labels = [table.terms[column, KIND] == LABEL for column in (s, o)]
+    if not (labels[0].any() or labels[1].any()):
+        return s, o
+    keys = [((event << 32) | column)[where] for column, where in zip((s, o), labels, strict=True)]
+    different, which = np.unique(np.concatenate(keys), return_inverse=True)
+    fresh = table.fresh(len(different))[which]
+    s, o = s.copy(), o.copy()
+    s[labels[0]], o[labels[1]] = np.split(fresh, [np.count_nonzero(labels[0])])
+    return s, o
+
+
+def without_repeated(event: Ids, s: Ids, p: Ids, o: Ids) -> tuple[Ids, Ids, Ids, Ids]:
+    """The triples of events, each once, in their order."""
+    # A hash tells at once what is usual, that none is repeated; two of one hash are looked at.
+    mixed = ((event * 0x1F3D5B79 + s) * 0x2545F491 + p) * 0x1E3779B1 + o
+    ordered = np.sort(mixed)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return event, s, p, o
+    different = np.sort(np.unique(group_codes([event, s, p, o]), return_index=True)[1])
+    return event[different], s[different], p[different], o[different]
+
+
+def _names(column: pa.Array, dictionary: Dictionary) -> Ids:
+    encoded = column.dictionary_encode()
+    names = [UNBOUND if iri is None else _name(iri, dictionary) for iri in encoded.dictionary.to_pylist()]
+    ids = np.array([*names, UNBOUND], dtype=np.int64)
+    found: Ids = ids[encoded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)]
+    return found
+
+
+def _name(iri: str, dictionary: Dictionary) -> int:
+    return dictionary.fresh() if iri.startswith("_:") else dictionary.intern(NamedNode(iri))
+
+
+def _numbers(rows: pa.RecordBatch, name: str) -> Ids:
+    return np.array(rows.column(name).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _one_by_one(
+    rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]
+) -> Iterator[EventBatch]:
+    builders: dict[str, BatchBuilder] = {}
+    for row in rows.to_pylist():
+        try:
+            builder = builders.get(row["stream"])
+            if builder is None:
+                stream = NamedNode(row["stream"])
+                builder = builders[row["stream"]] = BatchBuilder(dictionary, stream, Clock(row["clock"]))
+            _add(builder, row)
+        except (ValueError, SyntaxError, TypeError) as error:
+            payload = (row["payload"] or b"").decode(errors="replace")
+            letters.append(BadEvent(str(row["stream"]), f"event {row['n']}", str(error), payload))
+    for builder in builders.values():
+        if len(builder):
+            yield builder.build()
+
+
+def _add(builder: BatchBuilder, row: dict[str, Any]) -> None:
+    for column in ("time", "n", "payload"):
+        if row[column] is None:
+            raise ValueError(f"its {column} is null")
+    graph: NamedNode | BlankNode | None = None
+    if row["graph"] is not None:
+        graph = BlankNode() if row["graph"].startswith("_:") else NamedNode(row["graph"])
+    quads = parse(io.BytesIO(row["payload"]), format=RdfFormat.N_TRIPLES)
+    builder.add(row["time"], row["n"], [quad.triple for quad in quads], graph)
+
+
+def bad_row(letter: BadEvent, n: int | None) -> dict[str, Any]:
+    """The row of a dead letter."""
+    row: dict[str, Any] = dict.fromkeys(ARROW.names)
+    return row | {"stream": letter.stream, "n": n, "bad": letter_line(letter)}
+
+
+def rows_of(batch: EventBatch) -> pa.RecordBatch:
+    """The rows of some events."""
+    with batch.dictionary.lock:
+        used, local = numbered(batch.dictionary, batch.live_ids())
+        found = terms_out(batch.dictionary, used)
+    ends = np.append(np.int32(0), found["ends"])
+    texts = _binary(ends, found["terms"], len(used))
+
+    def terms(ids: Ids) -> pa.Array:
+        """Their N-Triples; null for ``UNBOUND``."""
+        places = local[ids] - 1
+        return texts.take(pa.array(places, mask=places < 0))
+
+    lines = pc.binary_join_element_wise(terms(batch.s), terms(batch.p), terms(batch.o), b".\n", b" ")
+    begins = np.frombuffer(lines.buffers()[1], dtype=np.int32)[: len(lines) + 1]
+    payloads = _binary(begins[batch.offset], np.frombuffer(lines.buffers()[2] or b"", np.uint8), len(batch))
+    return pa.RecordBatch.from_arrays(
+        [
+            _unbracketed(terms(batch.stream)),
+            pa.array([batch.clock.value] * len(batch), pa.string()),
+            pa.array(batch.time),
+            pa.array(batch.n),
+            _unbracketed(terms(batch.graph)),
+            payloads,
+            pa.nulls(len(batch), pa.string()),
+        ],
+        schema=ARROW,
+    )
+
+
+def _binary(ends: npt.NDArray[np.int32], data: npt.NDArray[np.generic], count: int) -> pa.Array:
+    """Texts that stand one after the other, by where each begins, and the last one ends."""
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(pa.binary(), count, buffers)
+
+
+def _unbracketed(terms: pa.Array) -> pa.Array:
+    """IRIs without their brackets, and blank nodes as they are."""
+    texts = terms.cast(pa.string())
+    return pc.if_else(pc.starts_with(texts, "<"), pc.utf8_slice_codeunits(texts, 1, -1), texts)

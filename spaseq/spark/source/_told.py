@@ -1,0 +1,145 @@
+"""What is known of a DataFrame of events before it is read, and what its readers tell the driver.
+
+The clock and the streams of events that this package makes stand in the metadata of their columns, so that a
+query can be checked when it is planned. What shows only when rows are read, in the workers, is counted by an
+accumulator, and said in the driver as a warning, at the line that planned the query.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.sql import DataFrame
+
+from spaseq.errors import EngineError, SourceError, SpaseqWarning
+from spaseq.events import Clock
+from spaseq.language.syntax import Query
+from spaseq.spark.stages._job import undeclared
+
+_CLOCK: Final = "spaseq.clock"
+_STREAMS: Final = "spaseq.streams"
+
+#: How many, and the first of them.
+Told = tuple[int, str]
+
+Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+# --- before -----------------------------------------------------------------------------------
+
+
+def knowing(events: DataFrame, clock: Clock | None, streams: Iterable[str]) -> DataFrame:
+    """The same events; queries will know their clock, unless None, and their streams."""
+    if clock is not None:
+        events = events.withMetadata("clock", {_CLOCK: clock.value})
+    return events.withMetadata("stream", {_STREAMS: sorted(streams)})
+
+
+def clock_of(events: DataFrame, given: Clock | str | None) -> Clock:
+    """The clock of events: the one that is given, known, or of the first of them; instants if nobody knows.
+
+    Raises EngineError if the one that is given is not the one that is known.
+    """
+    said = _said(events, "clock", _CLOCK)
+    known = Clock(said) if isinstance(said, str) else None
+    if given is not None:
+        if known not in (None, Clock(given)):
+            raise EngineError(f"clock={str(given)!r}, but the times of these events are {known}")
+        return Clock(given)
+    if known is not None:
+        return known
+    if not events.isStreaming and "clock" in events.columns:
+        first = events.where("clock IS NOT NULL").select("clock").first()
+        if first is not None:
+            return Clock(first[0])
+    return Clock.INSTANTS
+
+
+def check_streams(events: DataFrame, query: Query) -> None:
+    """Raises SourceError for events of a stream that the query does not declare."""
+    declared = [stream.iri.value for stream in query.streams]
+    known = _said(events, "stream", _STREAMS)
+    for stream in known if isinstance(known, list) else ():
+        if stream not in declared:
+            raise SourceError(undeclared(stream, declared))
+
+
+def _said(events: DataFrame, column: str, what: str) -> object:
+    metadata = events.schema[column].metadata if column in events.columns else {}
+    return metadata.get(what)
+
+
+# --- after ------------------------------------------------------------------------------------
+
+
+class _Heard(AccumulatorParam[Told]):
+    """Adds what tasks tell; the first time, in the driver, it is said at the line that planned them."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+        self._place = _caller()
+        self._is_said = False
+
+    def zero(self, value: Told) -> Told:  # noqa: ARG002  # Spark's
+        return 0, ""
+
+    def addInPlace(self, value1: Told, value2: Told) -> Told:  # noqa: N802  # Spark's name
+        told = value1[0] + value2[0], value1[1] or value2[1]
+        if told[0] and not self._is_said and TaskContext.get() is None:
+            self._is_said = True
+            self._say(self._message.format(count=told[0], first=told[1]))
+        return told
+
+    def _say(self, message: str) -> None:
+        file, line = self._place
+        try:
+            warnings.warn_explicit(message, SpaseqWarning, file, line)
+        except SpaseqWarning:
+            # Warnings are errors here, and this thread is Spark's: it must go on.
+            logging.getLogger("spaseq").error(message)
+
+
+def _caller() -> tuple[str, int]:
+    """The line that called into this package."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "spaseq":
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def hearing(rows: DataFrame, message: str) -> Accumulator[Told]:
+    """An accumulator of what the readers of these rows tell.
+
+    The first time that it is told something, ``message`` is a warning; it has ``{count}`` and ``{first}``.
+    """
+    return rows.sparkSession.sparkContext.accumulator((0, ""), _Heard(message))
+
+
+def telling_letters(stage: Stage, told: Accumulator[Told]) -> Stage:
+    """A stage that also tells of the dead letters among its rows."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in stage(batches):
+            letters = batch.column("letter")
+            if letters.null_count < len(letters):
+                lost = letters.drop_null()
+                told.add((len(lost), lost[0].as_py()))
+            yield batch
+
+    return run
+
+
+def telling_ties(rows: pa.RecordBatch, told: Accumulator[Told]) -> None:
+    """Tells of rows whose ``__time`` is that of others."""
+    times = rows.column("__time").drop_null()
+    ties = len(times) - pc.count_distinct(times).as_py()
+    if ties:
+        told.add((ties, ""))

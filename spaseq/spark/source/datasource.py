@@ -1,0 +1,302 @@
+"""``format("spaseq")``: RDF streams in files as rows of events, in batches or as a stream.
+
+Spark starts processes that only plan with it. So what reads events is loaded when some are read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+from pyoxigraph import NamedNode
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from spaseq.errors import SourceError
+from spaseq.sources import BadEvent, SourceOptions
+from spaseq.sources._options import read_option
+from spaseq.spark._settle import settle
+from spaseq.spark.source._blocks import ALL, ARROW, BLOCKS, STREAM, read_row
+from spaseq.spark.source._pieces import Cutter, Place
+from spaseq.spark.source._triggers import listen, takes_all
+from spaseq.terms.dictionary import Dictionary
+
+#: Pieces are so large, unless ``pieceBytes`` says another size.
+PIECE: Final = 8 << 20
+
+_OWN: Final = ("path", "stream", "streams", "rows", "piecebytes", "maxbytespertrigger", "follow", "tasks")
+
+
+def register(spark: SparkSession) -> None:
+    """Makes ``format("spaseq")`` known to a session."""
+    spark.dataSource.register(SpaseqDataSource)
+    listen(spark)
+
+
+class SpaseqDataSource(DataSource):
+    """A stream in files: one row per event (``stream``, ``clock``, ``time``, ``n``, ``graph``, ``payload``).
+
+    What is malformed is a row with its dead letter in ``bad``, which is null otherwise.
+
+    Options: the path, which may be a folder or a pattern, read in the order of names; ``stream``, its IRI;
+    those of a source (``format``, ``time``, ``triples``, ``context``, ``header``, ``delimiter``).
+    As a stream also ``maxBytesPerTrigger`` (rounded up to pieces of ``pieceBytes``), and ``follow`` (``true``
+    waits for new files, complete ones, with names that sort after those that are there). Without ``follow``,
+    files that come after its end was reached are for the next run. A run goes on where Spark's checkpoint
+    says: a file that was read in part must still be what it was. With ``trigger(availableNow=True)``, one
+    micro-batch takes all there is.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "spaseq"
+
+    def schema(self) -> str:
+        """The columns of its rows."""
+        from spaseq.spark.source._rows import EVENTS
+
+        return BLOCKS if self.options.get("rows") == "blocks" else EVENTS
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  # it is our own
+        """Everything there is."""
+        return _BatchReader(_Input.of(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  # Spark's name
+        """What there is, bit by bit."""
+        return _StreamReader(_Input.of(self.options), partial(takes_all, dict(self.options)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """A stream: its IRI, where it is, and how it is read."""
+
+    iri: str
+    path: str
+    options: SourceOptions
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> _Stream:
+        """Raises SourceError for a missing, unknown or wrong option."""
+        for needed in ("path", "stream"):
+            if needed not in values:
+                raise SourceError(f"format spaseq needs the option {needed!r}")
+        source = {name: read_option(name, value) for name, value in values.items() if name not in _OWN}
+        if source.get("order") == "time":
+            raise SourceError(
+                "order=time reads a source whole, and Spark reads it in pieces: let a DataFrame sort it, and "
+                "give that to spaseq.spark.events, or allow for lateness"
+            )
+        options = SourceOptions(**source)  # type: ignore[arg-type]  # read_option gives the fields' types
+        return cls(values["stream"], values["path"], options)
+
+    def cutter(self, piece: int) -> Cutter:
+        """What cuts its files into pieces of that size."""
+        return Cutter(self.path, self.options, piece)
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """What the options say."""
+
+    streams: tuple[_Stream, ...]
+    blocks: bool
+    piece: int
+    most: int | None
+    follow: bool
+    tasks: int
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> _Input:
+        """Raises SourceError for a missing, unknown or wrong option.
+
+        ``streams``, the options of several streams as a list in JSON, is for ``queries.planned``.
+        """
+        values = {name.lower(): value for name, value in given.items()}
+        each = json.loads(values["streams"]) if "streams" in values else [values]
+        most = values.get("maxbytespertrigger")
+        return cls(
+            streams=tuple(map(_Stream.of, each)),
+            blocks=values.get("rows") == "blocks",
+            piece=_positive("pieceBytes", values.get("piecebytes", str(PIECE))),
+            most=None if most is None else _positive("maxBytesPerTrigger", most),
+            follow=values.get("follow", "false").lower() == "true",
+            tasks=_positive("tasks", values.get("tasks", str(os.cpu_count() or 1))),
+        )
+
+
+def streams_text(streams: Mapping[str, tuple[str, SourceOptions]]) -> str:
+    """The option ``streams``: where each is, by its IRI, and how it is read."""
+    each = []
+    for iri, (location, options) in streams.items():
+        time = options.time.value if isinstance(options.time, NamedNode) else options.time
+        values: dict[str, object] = {"format": options.format, "time": time, "triples": options.triples}
+        values |= {"context": options.context and options.context.resolve(), "delimiter": options.delimiter}
+        values["header"] = ",".join(options.header) if options.header else None
+        values["order"] = options.order
+        given = {name: str(value) for name, value in values.items() if value is not None}
+        each.append({"stream": iri, "path": location, **given})
+    return json.dumps(each)
+
+
+def _positive(name: str, value: str) -> int:
+    if not value.isascii() or not value.isdigit() or int(value) < 1:
+        raise SourceError(f"{name}={value!r} is not a positive number")
+    return int(value)
+
+
+#: A row of ``_blocks``.
+_Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Task(InputPartition):
+    """Rows of ``_blocks`` that one task reads, one after the other."""
+
+    rows: tuple[_Row, ...]
+
+
+def _tasks(rows: Sequence[_Row], count: int) -> list[InputPartition]:
+    """The rows in so many tasks, neighbours together."""
+    share = max(1, -(-len(rows) // count))
+    return [_Task(tuple(rows[i : i + share])) for i in range(0, len(rows), share)]
+
+
+def _read(given: _Input, task: InputPartition) -> Iterator[pa.RecordBatch]:
+    assert isinstance(task, _Task)
+    if given.blocks:
+        yield pa.RecordBatch.from_pylist(list(task.rows), schema=ARROW)
+        settle()
+        return
+    from spaseq.spark.source._rows import ARROW as ROWS
+    from spaseq.spark.source._rows import bad_row, rows_of
+
+    dictionary = Dictionary()
+    letters: list[BadEvent] = []
+    for row in task.rows:
+        for batch in read_row(row, dictionary, letters):
+            yield rows_of(batch)
+            dictionary.sweep()
+        if letters:
+            bad = [bad_row(letter, row["first"]) for letter in letters]
+            yield pa.RecordBatch.from_pylist(bad, schema=ROWS)
+            letters.clear()
+    settle()
+
+
+class _BatchReader(DataSourceReader):
+    def __init__(self, given: _Input) -> None:
+        self._given = given
+
+    def partitions(self) -> Sequence[InputPartition]:
+        rows = [
+            piece.row(stream.iri)
+            for stream in self._given.streams
+            for piece, _ in stream.cutter(self._given.piece).after(Place())
+        ]
+        return _tasks(rows, self._given.tasks) or [_Task(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(self._given, partition)
+
+
+#: How far each stream was read, by its IRI.
+_Places = dict[str, Place]
+
+
+class _StreamReader(DataSourceStreamReader):
+    """Offsets are the places of the streams.
+
+    Spark asks for the latest offset without saying where it is, so that is remembered. A process that goes on
+    with a checkpoint hears it first: Spark plans an empty range at the last offset that it knows.
+    """
+
+    def __init__(self, given: _Input, takes_all: Callable[[], bool]) -> None:
+        """``takes_all`` says whether Spark will ask for the latest offset only once, see ``_triggers``."""
+        self._given = given
+        self._takes_all = takes_all
+        self._last: _Places | None = None
+        self._is_first = True
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name
+        return _json({stream.iri: Place() for stream in self._given.streams})
+
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name
+        # If Spark asks but once, all there is is the answer.
+        most = None if self._is_first and self._takes_all() else self._given.most
+        self._is_first = False
+        last = self._last or {}
+        self._last = {
+            stream.iri: self._after(stream, last.get(stream.iri, Place()), most)
+            for stream in self._given.streams
+        }
+        return _json(self._last)
+
+    def _after(self, stream: _Stream, place: Place, most: int | None) -> Place:
+        """How far a stream is read in the next micro-batch."""
+        if place.ended:
+            return place
+        size = 0
+        for piece, behind in stream.cutter(self._given.piece).after(place):
+            place = behind
+            size += behind.at - piece.begin
+            if most is not None and size >= most:
+                return place
+        return replace(place, ended=not self._given.follow)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        first, last = self._places(start), self._places(end)
+        if self._last is None:
+            for stream in self._given.streams:
+                stream.cutter(self._given.piece).require(last[stream.iri])
+            # What had ended may have got new files since.
+            self._last = {iri: replace(place, ended=False) for iri, place in last.items()}
+        rows: list[_Row] = []
+        for stream in self._given.streams:
+            # As it was planned, which may have been with pieces of another size.
+            cutter = stream.cutter(last[stream.iri].piece or self._given.piece)
+            rows += [piece.row(stream.iri) for piece in cutter.between(first[stream.iri], last[stream.iri])]
+        tasks = _tasks(rows, self._given.tasks)
+        if start != end and (ends := _ends(last)):
+            tasks.append(_Task(tuple(ends)))
+        return tasks
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not self._given.blocks:
+            assert isinstance(partition, _Task)
+            partition = _Task(tuple(row for row in partition.rows if row["ended"] is None))
+        return _read(self._given, partition)
+
+    def _places(self, offset: Mapping[str, Any]) -> _Places:
+        """The places that an offset says. Raises SourceError if it is of other streams."""
+        mine = sorted(stream.iri for stream in self._given.streams)
+        if sorted(offset) != mine:
+            raise SourceError(
+                f"the checkpoint is of other streams, {', '.join(sorted(offset))}, than {', '.join(mine)}: "
+                "give each query a checkpoint of its own"
+            )
+        return {iri: Place(**said) for iri, said in offset.items()}
+
+
+def _json(places: _Places) -> dict[str, Any]:
+    return {iri: asdict(place) for iri, place in places.items()}
+
+
+def _ends(places: _Places) -> list[_Row]:
+    """What is said of the streams that have ended: of each, as long as others go on, and then of all.
+
+    Of each in every micro-batch, since Spark forgets the watermarks of single streams when it stops.
+    """
+    if all(place.ended for place in places.values()):
+        return [_ended(next(iter(places)), ALL)]
+    return [_ended(iri, STREAM) for iri, place in places.items() if place.ended]
+
+
+def _ended(stream: str, what: str) -> _Row:
+    return dict.fromkeys(ARROW.names) | {"stream": stream, "ended": what}

@@ -1,0 +1,207 @@
+"""Kafka topics as streams of events, by Spark's own connector: a topic a stream, a message an event."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
+
+from spaseq.errors import SourceError
+from spaseq.events import Clock
+from spaseq.sources import GENERATED_AT, BadEvent, SourceOptions
+from spaseq.spark.sinks._lines import MATCH
+from spaseq.spark.source._messages import Reading
+from spaseq.spark.source._rows import ARROW, EVENTS, bad_row, rows_of
+from spaseq.spark.source._topics import Topics
+from spaseq.terms.dictionary import Dictionary
+
+#: Which artefact has the connector; its version is Spark's.
+CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+
+#: Under which name the column ``n`` says of what topics it has offsets.
+_TOPICS: Final = "spaseq.topics"
+
+#: How long a broker may take to say which topics it has.
+_PATIENCE_MS: Final = "10000"
+
+_MESSAGE: Final = pa.schema([("key", pa.binary()), ("value", pa.binary())])
+
+
+def kafka_events(
+    spark: SparkSession,
+    servers: str,
+    topics: Mapping[str, str],
+    *,
+    options: SourceOptions | None = None,
+    follow: bool = True,
+    kafka: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The events of some streams, as ``matches`` takes them: as a stream, or what is there now.
+
+    ``topics``: the stream's IRI → its topic. ``options``: how messages are to be read, N-Quads with the time
+    in the default graph unless given (these are decoded many at once, other formats message by message); a
+    message that is not exactly one event is a dead letter, which keeps it. Letters, those of late events too,
+    say the topic, the partition and the offset. ``time="arrival"`` takes the time at which the broker has got
+    a message, as an instant. Events of equal time are ordered by their offsets, then by partition.
+    ``follow``: new messages are waited for. ``kafka``: further options of Spark's connector, such as
+    ``startingOffsets`` (``earliest`` unless given) or ``maxOffsetsPerTrigger``, which is for each topic: a
+    query reads each by itself, since each has a watermark of its own. Raises SourceError where the session
+    does not have the connector, no broker answers, or a topic is not there.
+    """
+    options = options or SourceOptions(format="nq")
+    given = {"kafka.bootstrap.servers": servers, "startingOffsets": "earliest", **(kafka or {})}
+    load = partial(_messages, spark, given, follow=follow)
+    chosen = load(sorted(topics.values()))
+    _require(spark, servers, topics.values(), kafka or {})
+    reading = Reading({topic: iri for iri, topic in topics.items()}, options)
+    events = chosen.mapInArrow(_as_events(reading), EVENTS)
+    # What dead letters say of their events, wherever these are found to be late.
+    events = events.withMetadata("n", {_TOPICS: dict(topics)})
+    _behind[events] = Messages(chosen, reading, load)
+    return events
+
+
+def _messages(
+    spark: SparkSession, given: Mapping[str, str], topics: Sequence[str], follow: bool
+) -> DataFrame:
+    """The messages of topics, as ``Reading.read`` takes them."""
+    reader = spark.readStream if follow else spark.read
+    said = {name: _of_topics(value, topics) for name, value in given.items()}
+    try:
+        rows = reader.format("kafka").options(**said, subscribe=",".join(topics)).load()
+    except Exception as error:
+        if "kafka" not in str(error).lower() or "find" not in str(error).lower():
+            raise
+        raise SourceError(
+            f"this Spark session has no Kafka connector: start it with --packages {CONNECTOR}:{spark.version}"
+        ) from None
+    return rows.select(
+        "topic", "value", "offset", F.col("partition"), F.unix_micros("timestamp").alias("micros")
+    )
+
+
+def _of_topics(value: str, topics: Sequence[str]) -> str:
+    """An option of the connector, such as ``startingOffsets``: by topic, only what it says of these."""
+    if not value.lstrip().startswith("{"):
+        return value
+    return json.dumps({topic: said for topic, said in json.loads(value).items() if topic in topics})
+
+
+def _require(spark: SparkSession, servers: str, topics: Iterable[str], options: Mapping[str, str]) -> None:
+    """Raises SourceError if a topic is not there, which Spark only says in its tasks, if at all."""
+    from py4j.protocol import Py4JJavaError
+
+    jvm: Any = spark._jvm
+    patience = dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), _PATIENCE_MS)
+    given = {name[6:]: value for name, value in options.items() if name.startswith("kafka.")}
+    properties = jvm.java.util.Properties()
+    for name, value in (patience | given | {"bootstrap.servers": servers}).items():
+        properties.setProperty(name, value)
+    admin = jvm.org.apache.kafka.clients.admin.AdminClient
+    try:
+        client = admin.create(properties)
+        try:
+            known = set(client.listTopics().names().get())
+        finally:
+            client.close()
+    except Py4JJavaError as error:
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        raise SourceError(f"Kafka at {servers}: {cause.getMessage()}") from None
+    for topic in sorted(set(topics) - known):
+        near = get_close_matches(topic, known, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f", among {len(known)}"
+        raise SourceError(f"Kafka at {servers} has no topic {topic!r}{hint}")
+
+
+def kafka_messages(events: DataFrame, *, time: str = GENERATED_AT.value) -> DataFrame:
+    """Events as messages, to be written with ``format("kafka")``: ``key``, the graph's name, and ``value``.
+
+    ``events`` has the columns of ``kafka_events``. A value is N-Quads with the time, under the predicate
+    ``time``, in the default graph. An event without a graph name gets one that says which it is.
+    """
+
+    def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            made = [_message(row, time) for row in batch.to_pylist()]
+            yield pa.RecordBatch.from_pylist(made, schema=_MESSAGE)
+
+    return events.where("bad IS NULL").mapInArrow(written, "key binary, value binary")
+
+
+def answer_messages(found: DataFrame, matches: str, letters: str) -> DataFrame:
+    """Answers (see ``answers``) as messages for ``format("kafka")``: those of matches and of dead letters.
+
+    Columns: ``topic``, the one of the two that is meant, ``key``, what kind of answer it is, and ``value``,
+    its line of JSON. Spark repeats the messages of a micro-batch that a crash has cut off.
+    """
+    topic = F.when(F.col("kind") == MATCH, matches).otherwise(letters)
+    return found.select(topic.alias("topic"), F.col("kind").alias("key"), F.col("json").alias("value"))
+
+
+def _message(row: Mapping[str, Any], time: str) -> dict[str, bytes]:
+    clock = Clock(row["clock"])
+    graph = f"<{row['graph']}>" if row["graph"] else f"<{row['stream']}/{row['time']}/{row['n']}>"
+    shown = clock.show(row["time"])
+    kind = "integer" if clock is Clock.TICKS else "dateTime"
+    text = str(shown) if isinstance(shown, int) else shown.isoformat().replace("+00:00", "Z")
+    lines = [f'{graph} <{time}> "{text}"^^<http://www.w3.org/2001/XMLSchema#{kind}> .']
+    for line in bytes(row["payload"]).decode().splitlines():
+        triple = line.rstrip()
+        if triple:
+            lines.append(f"{triple.removesuffix('.').rstrip()} {graph} .")
+    return {"key": graph[1:-1].encode(), "value": "\n".join([*lines, ""]).encode()}
+
+
+def _as_events(reading: Reading) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        dictionary = Dictionary()
+        letters: list[BadEvent] = []
+        for batch in batches:
+            for found in reading.read(batch, dictionary, letters):
+                yield rows_of(found)
+            if letters:
+                yield pa.RecordBatch.from_pylist([bad_row(letter, None) for letter in letters], schema=ARROW)
+                letters.clear()
+            dictionary.sweep()
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """What ``kafka_events`` made events of, and how."""
+
+    rows: DataFrame
+    reading: Reading
+    load: Callable[[Sequence[str]], DataFrame]
+
+    def by_topic(self) -> list[DataFrame]:
+        """The same rows, each topic's by itself."""
+        topics = sorted(self.reading.streams)
+        return [self.rows] if len(topics) == 1 else [self.load([topic]) for topic in topics]
+
+
+#: By the DataFrames that ``kafka_events`` gave. Who wants their events as they are reads the messages, and no
+#: graph is written as text and read again.
+_behind: WeakKeyDictionary[DataFrame, Messages] = WeakKeyDictionary()
+
+
+def messages_behind(events: DataFrame) -> Messages | None:
+    """The messages of what ``kafka_events`` gave, if nothing was done with it since."""
+    return _behind.get(events)
+
+
+def topics_of(events: DataFrame) -> Topics:
+    """From which topics the streams of a DataFrame come, as far as its columns say so."""
+    said = events.schema["n"].metadata.get(_TOPICS, {}) if "n" in events.columns else {}
+    return tuple(sorted(said.items()))

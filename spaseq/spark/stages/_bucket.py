@@ -1,0 +1,305 @@
+"""The stateful stage of one bucket: chunks in, in any order; lines of matches out, up to the watermark.
+
+A bucket keeps the chunks as they came. Its *state* is those whose events are still to come, or may still
+matter to matches that are not complete, and a few numbers. Chunks are numbered, so that what a step adds to
+the state, and takes from it, can be stored without the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from pyoxigraph import Quad, RdfFormat, Triple, parse
+
+from spaseq.chunks.chunk import Chunk, Extent, decode, encode, extent, join
+from spaseq.chunks.pack import pack, unpack, unpack_header
+from spaseq.errors import EngineError
+from spaseq.events import Clock
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.language.syntax import Query
+from spaseq.matching.host import Key
+from spaseq.matching.model import Bounds, bounds
+from spaseq.results.batch import MatchBatch
+from spaseq.results.writers._base import Cache
+from spaseq.results.writers._json import lines_of
+from spaseq.sources import BadEvent
+from spaseq.spark.stages._job import Job, looks_back, needs, pattern_of, query_of
+from spaseq.spark.stages._late import late_letters
+from spaseq.spark.stages._remote import Progress, RemotePipeline
+from spaseq.spark.stages._stateless import background_of
+from spaseq.terms.dictionary import Dictionary, Term
+
+#: So many new terms are not worth looking for old ones.
+_SWEEP_AFTER: Final = 100_000
+
+#: Later than every event.
+_END: Final = 1 << 63
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A chunk: its bytes, what they say of themselves, its number, and what it is, if somebody has looked."""
+
+    data: bytes
+    extent: Extent
+    number: int
+    chunk: Chunk | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is stored of a bucket: a head, and its chunks by their numbers."""
+
+    head: bytes
+    chunks: Mapping[int, bytes]
+
+    def packed(self) -> bytes:
+        """All of it, in one piece."""
+        sizes = [(number, len(data)) for number, data in self.chunks.items()]
+        parts = {"head": self.head, "chunks": b"".join(self.chunks.values())}
+        arrays = {name: np.frombuffer(part, dtype=np.uint8) for name, part in parts.items()}
+        return pack({"sizes": sizes}, arrays)
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> State:
+        """The state that was packed so. Raises EngineError for what another version packed."""
+        header, arrays = unpack(data)
+        chunks, at = arrays["chunks"].tobytes(), 0
+        found = {}
+        for number, size in header["sizes"]:
+            found[number] = chunks[at : at + size]
+            at += size
+        return cls(arrays["head"].tobytes(), found)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What has become of a stored state: another head, new chunks, and the numbers of those that are gone."""
+
+    head: bytes
+    added: Mapping[int, bytes]
+    dropped: Sequence[int]
+
+
+class Bucket:
+    """One bucket of a job; its background graphs are asked by EXISTS only."""
+
+    def __init__(self, job: Job) -> None:
+        pattern = pattern_of(job.text)
+        self._job = job
+        self._query: Query = query_of(job.text)
+        self._needs = needs(pattern)
+        self._bounds: Bounds = bounds(self._query.window, job.clock is Clock.TICKS, job.start or 0)
+        self._back = looks_back(pattern)
+        self._dictionary = Dictionary()
+        self._written = Cache()
+        iris = sorted({stream.iri for stream in self._query.streams}, key=lambda iri: iri.value)
+        self._streams = {self._dictionary.pin(iri): rank for rank, iri in enumerate(iris)}
+        kb = background_of(job, self._dictionary) if self._needs.triples else KnowledgeBase({})
+        self._pipeline = RemotePipeline(self._query, self._dictionary, kb, job.evaluator, job.start)
+        self._kept: list[_Kept] = []
+        self._count = 0
+        # The chunks that are stored, by their numbers.
+        self._stored: set[int] = set()
+        #: The least time that may still come; everything before it was processed.
+        self.reached = -_END
+        # Since the streams ended the last time: what ended before that was told.
+        self._told = -_END
+        self._is_closed = False
+
+    @property
+    def held(self) -> int | None:
+        """The time of the first event that was not processed yet, or a lower bound of it."""
+        begins = [max(k.extent.begin, self.reached) for k in self._kept if k.extent.last >= self.reached]
+        return min(begins, default=None)
+
+    @property
+    def waits(self) -> bool:
+        """Whether something may yet come of what is here, without more events."""
+        return bool(self._kept) and not self._pipeline.done and not self._is_closed
+
+    def add(self, data: bytes, watermark: int) -> list[BadEvent]:
+        """Takes a chunk. Its events before ``watermark`` are late: left out, and returned by one bucket.
+
+        So are those before the end of the streams, if they had ended before.
+        """
+        watermark = max(watermark, self._told)
+        said = extent(data)
+        if said.begin >= watermark:
+            self._keep(data, said)
+            return []
+        chunk = decode(data, self._dictionary)
+        late = np.flatnonzero(chunk.batch.time < watermark)
+        pattern = pattern_of(self._job.text)
+        again = set(said.again)
+        told = [index for index in late.tolist() if index not in again]
+        letters = list(late_letters(pattern, chunk, told, watermark))
+        if len(late) < len(chunk.batch):
+            rest = chunk.take(np.flatnonzero(chunk.batch.time >= watermark))
+            data = encode(rest, with_triples=self._needs.triples)
+            self._keep(data, extent(data), rest)
+        return letters
+
+    def _keep(self, data: bytes, said: Extent, chunk: Chunk | None = None) -> None:
+        self._kept.append(_Kept(data, said, self._count, chunk))
+        self._count += 1
+
+    def release(self, watermark: int) -> Iterator[str]:
+        """Processes the events before ``watermark``; yields what they complete."""
+        if watermark <= self.reached:
+            return
+        due = self._between(self.reached, watermark)
+        self.reached = watermark
+        if due is not None and not self._pipeline.done:
+            yield from self._lines(self._pipeline.take(due))
+        yield from self._lines(self._pipeline.advance(watermark))
+        self._forget()
+
+    def close(self) -> Iterator[str]:
+        """All streams have ended: processes the rest, and ends every window.
+
+        If there are more events some day, the bucket of its state goes on with them. What was told stays so,
+        and is not told again.
+        """
+        due = self._between(self.reached, _END)
+        if due is not None:
+            self.reached = int(due.batch.time.max()) + 1
+            if not self._pipeline.done:
+                yield from self._lines(self._pipeline.take(due))
+        yield from self._lines(self._pipeline.close())
+        self._told = self.reached
+        self._is_closed = True
+        self._forget()
+
+    def _lines(self, batches: Iterable[MatchBatch]) -> Iterator[str]:
+        for batch in batches:
+            yield from str(lines_of(batch, self._written), "utf-8").split("\n")[:-1]
+
+    def _between(self, begin: int, end: int) -> Chunk | None:
+        """The events of a range of time, in processing order."""
+        chunks = []
+        for kept in self._kept:
+            if kept.extent.last < begin or kept.extent.begin >= end:
+                continue
+            if kept.chunk is None:
+                kept.chunk = decode(kept.data, self._dictionary)
+            chunk = kept.chunk
+            if kept.extent.begin < begin or kept.extent.last >= end:
+                time = chunk.batch.time
+                chunk = chunk.take(np.flatnonzero((begin <= time) & (time < end)))
+            if kept.extent.last < end:
+                kept.chunk = None
+            if len(chunk.batch):
+                chunks.append(chunk)
+        return join(chunks, self._streams) if chunks else None
+
+    def _forget(self) -> None:
+        """Lets go of the chunks that no match can need any more, and of their terms."""
+        if self._pipeline.done:
+            self._kept.clear()
+        elif self._bounds.counted:
+            self._forget_counted()
+        else:
+            horizon = self._horizon()
+            self._kept = [kept for kept in self._kept if kept.extent.last >= horizon]
+        if self._dictionary.unswept > max(_SWEEP_AFTER, len(self._dictionary) // 2):
+            self._dictionary.sweep()
+
+    def _horizon(self) -> int:
+        """The time of the first event that may still matter."""
+        if self._bounds.sliding:
+            return self.reached - self._back * self._bounds.size
+        return self._bounds.start + self._bounds.index(self.reached) * self._bounds.size
+
+    def _forget_counted(self) -> None:
+        """The same for windows that count events: what is older than so many of the newest goes.
+
+        Chunks overlap in time, so a chunk is only as old as those that begin after its end are new.
+        """
+        processed = [kept for kept in self._kept if kept.extent.last < self.reached]
+        begins = np.sort([kept.extent.begin for kept in processed])
+        sizes = np.array([kept.extent.events for kept in sorted(processed, key=lambda k: k.extent.begin)])
+        newer = np.append(np.cumsum(sizes[::-1])[::-1], 0)
+        enough = self._back * self._bounds.size
+
+        def matters(kept: _Kept) -> bool:
+            last = kept.extent.last
+            return last >= self.reached or newer[np.searchsorted(begins, last, side="right")] < enough
+
+        self._kept = list(filter(matters, self._kept))
+
+    # --- state --------------------------------------------------------------------------------
+
+    def changes(self) -> Changes:
+        """What is to be stored since the last call, and since the state that the bucket is from."""
+        here = {kept.number: kept.data for kept in self._kept}
+        added = {number: data for number, data in here.items() if number not in self._stored}
+        dropped = sorted(self._stored - here.keys())
+        self._stored = set(here)
+        return Changes(self._head(), added, dropped)
+
+    def state(self) -> State:
+        """All of the state."""
+        return State(self._head(), {kept.number: kept.data for kept in self._kept})
+
+    def _head(self) -> bytes:
+        progress = self._pipeline.progress
+        term = self._dictionary.term
+        header = {
+            "job": self._job.identity,
+            "graphs": self._job.graphs,
+            "reached": self.reached,
+            "told": self._told,
+            "position": progress.position,
+            "left": progress.left,
+            "done": progress.done,
+            "drops": [[[str(term(i)) for i in key], at] for key, at in (progress.drops or {}).items()],
+            "count": self._count,
+        }
+        return pack(header, {})
+
+    @classmethod
+    def from_state(cls, state: State, job: Job) -> Bucket:
+        """The bucket of a state. Raises EngineError for one of another job, or that another version wrote."""
+        bucket = cls(job)
+        header = unpack_header(state.head)
+        if header["job"] != job.identity:
+            raise EngineError(
+                "this checkpoint is of another query, or of the same one with other windows or buckets: give "
+                f"each its own, or run it as it was begun ({header['job']} instead of {job.identity})"
+            )
+        if header["graphs"] != job.graphs:
+            raise EngineError(
+                "the background graphs are not those that this checkpoint was begun with, and what is in its "
+                "windows was found with those: run it with them, or begin anew with another checkpoint"
+            )
+        bucket._restore(header, state.chunks)
+        return bucket
+
+    def _restore(self, header: dict[str, Any], chunks: Mapping[int, bytes]) -> None:
+        self._kept = [_Kept(data, extent(data), number) for number, data in sorted(chunks.items())]
+        self._count = header["count"]
+        self._stored = set(chunks)
+        self.reached, self._told = header["reached"], header["told"]
+        drops = {self._key(texts): position for texts, position in header["drops"]}
+        progress = Progress(header["position"], header["left"], header["done"], drops)
+        if progress.done:
+            past = None
+        elif self._bounds.counted:
+            past = self._between(-_END, self.reached)
+        else:
+            past = self._between(self._horizon(), self.reached)
+        told = None if self._told == -_END else self._told
+        self._pipeline.replay(past, progress, self.reached, told)
+
+    def _key(self, texts: Iterable[str]) -> Key:
+        quads = parse("".join(f"<x:x> <x:x> {text} .\n" for text in texts), format=RdfFormat.N_TRIPLES)
+        return tuple(self._dictionary.intern(term) for term in map(_object, quads))
+
+
+def _object(quad: Quad) -> Term:
+    assert not isinstance(quad.object, Triple)  # keys are terms of RDF 1.1
+    return quad.object

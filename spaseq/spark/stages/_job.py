@@ -1,0 +1,218 @@
+"""What a distributed query is to its processes: the query, its clock, its buckets, and what follows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final, Protocol
+
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import Atom, Both, Chain, Either, Kleene, SequencePattern, walk
+from spaseq.events import Clock
+from spaseq.gpm.expressions.walk import exists_in
+from spaseq.language import checked
+from spaseq.language.syntax import UNITS, Ask, Query, Strategy
+
+#: The bucket of a query that runs as one group, and of what belongs to no partition.
+ONLY: Final = 0
+
+#: How far a stream has come that has ended while others go on, in milliseconds: beyond what events say, and
+#: still to be counted in microseconds.
+END_MS: Final = 9_000_000_000_000_000
+
+#: Up to here, either way, a tick is a millisecond of Spark's; beyond, so many are one.
+_FINE: Final = 1 << 52
+_COARSE: Final = 1 << 12
+
+
+class Shared(Protocol):
+    """Bytes that every process has: a Spark broadcast, or something like it."""
+
+    @property
+    def value(self) -> bytes:
+        """The bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """GRAPH patterns whose solutions are joined by Spark, see ``_asking``: their numbers among the query's.
+
+    ``slots``: numbers that Spark's hash spreads evenly over shuffle partitions.
+    """
+
+    graphs: tuple[int, ...]
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A query on its way to the workers, picklable.
+
+    ``text`` is its canonical text. ``start``: where its tumbling windows begin, None if it has none.
+    ``buckets``: the numbers of its buckets. ``kb``: its background graphs, see ``_background``.
+    ``is_stream``: whether events come in micro-batches, so that some may be late. ``joined``: what of the
+    background graphs is not in ``kb``; ``background``: a hash of ``kb``, by which processes know it.
+    ``topics``: see ``_topics``. ``graphs``: a hash of what all background graphs say, see ``knowledges``.
+    """
+
+    text: str
+    clock: Clock
+    start: int | None
+    buckets: tuple[int, ...]
+    evaluator: str | None = None
+    kb: Shared | None = None
+    is_stream: bool = False
+    joined: Joined | None = None
+    background: str = ""
+    topics: tuple[tuple[str, str], ...] = ()
+    graphs: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What states are bound to: the query, its clock and windows, and its buckets."""
+        query = blake2b(self.text.encode(), digest_size=8).hexdigest()
+        return f"query {query}, {self.clock}, start {self.start}, {len(self.buckets)} buckets"
+
+
+@lru_cache(maxsize=32)
+def query_of(text: str) -> Query:
+    """The query of a text, prepared once in each process."""
+    return checked(text)
+
+
+@lru_cache(maxsize=32)
+def pattern_of(text: str) -> SequencePattern:
+    """Its sequence in normal form."""
+    return normalise(query_of(text))
+
+
+def undeclared(stream: str, declared: Iterable[str]) -> str:
+    """What is wrong with an event of this stream."""
+    declared = sorted(declared)
+    near = difflib.get_close_matches(stream, declared, 1)
+    hint = f" (did you mean <{near[0]}>?)" if near else ""
+    names = ", ".join(f"<{iri}>" for iri in declared)
+    return f"the query has no stream <{stream}>{hint}: it reads {names}"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the stateful stage must see of the stream.
+
+    ``one_group``: why the query cannot be spread over buckets, or None. ``all_events``: also the times of
+    events that no GPM wants. ``triples``: the graphs of events.
+    """
+
+    one_group: str | None
+    all_events: bool
+    triples: bool
+
+
+def needs(pattern: SequencePattern) -> Needs:
+    """What a query needs.
+
+    ``,`` asks for the very next event of the partition. With PARTITION BY that is the next event in which
+    some GPM binds the key, and such an event has a solution, so it survives anyway. Without, every event
+    of the streamset counts, and at least its place must be known. So it is for a window that counts events.
+    """
+    query = pattern.query
+    counted = UNITS[query.window.unit] is None
+    reason = None
+    if not query.partition:
+        reason = "it has no PARTITION BY"
+    elif counted:
+        reason = "its window counts the events of all partitions"
+    elif query.modifiers.limit is not None:
+        reason = "LIMIT counts the rows of all partitions"
+    elif isinstance(query.form, Ask):
+        reason = "ASK ends at the first match of all partitions"
+    strict = any(_is_strict(node) for node in walk(pattern.root))
+    filters = [f.condition for part in pattern.gpms.values() for f in part.correlated]
+    filters += [f.condition for f in pattern.where]
+    return Needs(
+        reason,
+        counted or (strict and not query.partition),
+        any(exists_in(condition) for condition in filters),
+    )
+
+
+def _is_strict(node: object) -> bool:
+    match node:
+        case Chain(operators=operators):
+            return Strategy.STRICT in operators
+        case Kleene(strategy=strategy):
+            return strategy is Strategy.STRICT
+    return False
+
+
+def looks_back(pattern: SequencePattern) -> int:
+    """How many windows before now an event may still matter.
+
+    One for the events of a match that is not complete. Three where a negation or ``ALL`` lets a match wait
+    for the end of its window, EMIT for that of its last event, and then both look back to where it began.
+    """
+    usual = all(isinstance(node, Chain | Kleene | Atom | Both | Either) for node in walk(pattern.root))
+    return 1 if usual else 3
+
+
+def bucket_numbers(count: int) -> tuple[int, ...]:
+    """Numbers for so many buckets that Spark's hash spreads evenly, over any number of partitions.
+
+    That hash, Murmur3 of an integer with seed 42, has an inverse: bucket ``i`` has the number whose hash is
+    ``i``, so that its partition is ``i`` modulo how many there are.
+    """
+    return tuple(map(_hashed_to, range(count)))
+
+
+_WORD: Final = 0xFFFFFFFF
+
+#: The factors of the hash, and their inverses modulo 2 to the 32.
+_FACTORS: Final = (0xCC9E2D51, 0x1B873593, 5, 0x85EBCA6B, 0xC2B2AE35)
+_INVERSES: Final = tuple(pow(factor, -1, 1 << 32) for factor in _FACTORS)
+_ADDED: Final = 0xE6546B64
+_SEED: Final = 42
+_BYTES: Final = 4  # the length of an integer
+
+
+def _rotated(word: int, by: int) -> int:
+    return ((word << by) | (word >> (32 - by))) & _WORD
+
+
+def _hashed_to(code: int) -> int:
+    """The integer that Spark hashes to ``code``."""
+    code ^= code >> 16
+    code = code * _INVERSES[4] & _WORD
+    code ^= code >> 13 ^ code >> 26
+    code = code * _INVERSES[3] & _WORD
+    code ^= code >> 16
+    code = _rotated(((code ^ _BYTES) - _ADDED) * _INVERSES[2] & _WORD, 32 - 13)
+    word = _rotated((code ^ _SEED) * _INVERSES[1] & _WORD, 32 - 15) * _INVERSES[0] & _WORD
+    return word - (1 << 32) if word >> 31 else word
+
+
+def milliseconds(time: int, clock: Clock) -> int:
+    """A time on a stream's clock as Spark's watermark counts it, rounded down.
+
+    A tick is a millisecond there, so that ticks may themselves be microseconds of our days. Of those further
+    out, nanoseconds say, ``_COARSE`` share one: so all of 64 bits lies before the end, in order.
+    """
+    if clock is Clock.INSTANTS:
+        return max(-END_MS, min(END_MS, time // 1000))
+    if abs(time) <= _FINE:
+        return time
+    edge = _FINE if time > 0 else -_FINE
+    return edge + (time - edge) // _COARSE
+
+
+def reached(watermark_ms: int, clock: Clock) -> int:
+    """The least time that may still come, when Spark's watermark is so far."""
+    if clock is Clock.INSTANTS:
+        return watermark_ms * 1000
+    if abs(watermark_ms) <= _FINE:
+        return watermark_ms
+    edge = _FINE if watermark_ms > 0 else -_FINE
+    return edge + (watermark_ms - edge) * _COARSE

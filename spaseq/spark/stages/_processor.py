@@ -1,0 +1,63 @@
+"""The stateful stage as Spark makes it: which states there are, and who does the work.
+
+Spark starts a process for each query that only asks for the states. So the rest is loaded when rows come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from spaseq.spark._settle import settle
+from spaseq.spark.stages._job import Job
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from spaseq.spark.stages.arrow import Buckets
+
+
+class BucketProcessor(StatefulProcessor):
+    """The stateful stage of a stream: one call for each bucket and micro-batch, see ``_stages.Buckets``."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._head = handle.getValueState("head", "token string, head binary, timer bigint")
+        self._chunks = handle.getMapState("chunks", "number bigint", "data binary")
+
+    def handleInputRows(  # noqa: N802  # Spark's name
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803  # Spark's name
+    ) -> Iterator[pd.DataFrame]:
+        yield from self._buckets.take(int(key[0]), rows, timerValues)
+
+    def handleExpiredTimer(  # noqa: N802  # Spark's name
+        self,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803  # Spark's name
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803  # Spark's name
+    ) -> Iterator[pd.DataFrame]:
+        yield from self._buckets.move(int(key[0]), timerValues)
+
+    def close(self) -> None:
+        """What there is to keep is stored."""
+        settle()
+
+    @cached_property
+    def _buckets(self) -> Buckets:
+        from spaseq.spark.stages.arrow import Buckets
+
+        return Buckets(self._job, self._handle, self._head, self._chunks)

@@ -1,0 +1,159 @@
+"""A query's matching away from its graph patterns: the pipeline of a bucket, and how it is brought back.
+
+What has to be kept of a pipeline are the events of the last windows, not its runs: it is brought back by
+showing them to a new one. So its state is the same for every evaluator, and outlives changes in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from spaseq.chunks.chunk import Chunk
+from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.events import EventBatch
+from spaseq.gpm.evaluator import GpmEvaluator
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.sharing import ByEvent
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.syntax import Consume, Query
+from spaseq.matching.columns.found import Block
+from spaseq.matching.host import Key, Matcher
+from spaseq.results.batch import MatchBatch
+from spaseq.terms.dictionary import Dictionary
+
+
+class _Given(GpmEvaluator):
+    """A GPM whose solutions come from somewhere else; only EXISTS is asked here."""
+
+    now: Solutions
+
+    def evaluate(self, batch: EventBatch) -> Solutions:
+        del batch
+        return self.now
+
+    def by_event(self, batch: EventBatch) -> ByEvent:
+        return self.evaluate(batch).by_event()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a pipeline is, besides its events.
+
+    ``position``: how many events it has seen; ``left``: how many rows LIMIT leaves, None without.
+    ``drops``: per partition, the number of events before its last CONSUME.
+    """
+
+    position: int = 0
+    left: int | None = None
+    done: bool = False
+    drops: Mapping[Key, int] | None = None
+
+
+class RemotePipeline(Pipeline):
+    """A pipeline whose events come as chunks, with their solutions."""
+
+    def __init__(
+        self,
+        query: Query,
+        dictionary: Dictionary,
+        kb: KnowledgeBase,
+        evaluator: str | None,
+        start: int | None,
+    ) -> None:
+        if query.consume is Consume.ANY and evaluator != "reference":
+            # What CONSUME has dropped must be dropped again in ``replay``, and only a Matcher can be told so.
+            evaluator = "runs"
+        super().__init__(query, dictionary, kb, evaluator, None, start)
+        self._given = {
+            name: _Given(part.gpm, part.stateless, dictionary, kb) for name, part in self.pattern.gpms.items()
+        }
+        self._gpms = dict(self._given)
+        self._computing = set(self._given)  # no term of a solution is in the batch
+        self._replaying = False
+        self._told: int | None = None
+        self._between = False
+        self._consumes = query.consume is Consume.ANY
+        self._drops: dict[Key, int] = {}
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is."""
+        return Progress(self._position, self._left, self.done, dict(self._drops))
+
+    def take(self, chunk: Chunk) -> Iterator[MatchBatch]:
+        """As ``process``, for a chunk in processing order."""
+        self._between = False
+        for name, gpm in self._given.items():
+            gpm.now = chunk.solutions[name]
+        return self.process(chunk.batch)
+
+    def advance(self, time: int) -> Iterator[MatchBatch]:
+        """See ``Pipeline.advance``."""
+        self._between = True
+        yield from super().advance(time)
+
+    def close(self) -> Iterator[MatchBatch]:
+        """See ``Pipeline.close``."""
+        self._between = True
+        yield from super().close()
+
+    def replay(self, chunk: Chunk | None, progress: Progress, reached: int, told: int | None) -> None:
+        """Brings a new pipeline to where another one was, by the last events which that one saw.
+
+        ``reached`` is the time to which the other one had advanced. Matches that end before ``told`` were
+        told when the streams ended, if they ever did, though they may have waited for more.
+        """
+        self._replaying = True
+        self._told = told
+        count = 0 if chunk is None else len(chunk.batch)
+        self._position = progress.position - count
+        drops = {key: at for key, at in (progress.drops or {}).items() if at > self._position}
+        if chunk is not None:
+            cuts = sorted({at - self._position for at in drops.values()} - {count})
+            for begin, end in pairwise([0, *cuts, count]):
+                for _ in self.take(chunk.take(np.arange(begin, end))):
+                    pass
+                self._drop(drops)
+        for _ in self.advance(reached):
+            pass
+        self._drop(drops)
+        self._drops = drops
+        self._left, self.done = progress.left, progress.done
+        self._replaying = False
+
+    def _drop(self, drops: Mapping[Key, int]) -> None:
+        if isinstance(self._matcher, Matcher):
+            for key, at in drops.items():
+                if at == self._position:
+                    self._matcher.drop(key)
+
+    def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
+        if self._replaying:
+            for _ in found:
+                pass
+            return
+        if self._told is not None:
+            found = _ending_from(self._told, found)
+        yield from super()._matches(self._noticed(found) if self._consumes else found)
+
+    def _noticed(self, found: Iterable[Block]) -> Iterator[Block]:
+        """Remembers where CONSUME drops partial matches: after the event at hand, or already before it."""
+        now = self._position - 1
+        for block in found:
+            for key, item in block:
+                self._drops[key] = now + 1 if self._between or item.last.position == now else now
+            yield block
+
+
+def _ending_from(time: int, found: Iterable[Block]) -> Iterator[Block]:
+    """The matches whose last event is not before that time."""
+    for block in found:
+        is_new = block.spans()[1] >= time
+        edges = np.flatnonzero(np.diff(is_new)) + 1
+        for begin, end in pairwise([0, *edges.tolist(), len(block)]):
+            if end > begin and is_new[begin]:
+                yield block.part(begin, end)

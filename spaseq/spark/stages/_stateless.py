@@ -1,0 +1,270 @@
+"""The stateless stage: what Spark brings → events → solutions of all GPMs → chunks for the buckets.
+
+Events that no GPM wants go no further, unless their place in the stream counts (see ``_job.needs``). An event
+of several partitions goes to the bucket of each, with the solutions that belong there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from spaseq.chunks.chunk import Chunk, Mask, decode, encode, events_of, hashed
+from spaseq.events import Clock, EventBatch, Ids, concatenate
+from spaseq.gpm.evaluator import GpmEvaluator
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.sharing import Sharing
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.syntax import Graph
+from spaseq.sources import BadEvent
+from spaseq.spark.background._background import besides, receive
+from spaseq.spark.stages._job import Job, needs, pattern_of, query_of, undeclared
+from spaseq.spark.stages._times_only import stamps
+from spaseq.terms.dictionary import Dictionary
+
+#: So many events go through the GPMs at once, if there are so many.
+_TOGETHER: Final = 1 << 16
+
+_SWEEP_AFTER: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A chunk for a bucket, and its first time."""
+
+    bucket: int
+    begin: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What became of some events: how many, their largest time, their chunks, and what is malformed.
+
+    ``over``: of a stream, the stamps of those that are in no chunk, see ``_passed_over``.
+    """
+
+    events: int
+    newest: int | None
+    pieces: list[Piece]
+    letters: list[BadEvent]
+    over: bytes | None = None
+
+
+class Stateless:
+    """The stage for one job, in one process."""
+
+    def __init__(self, job: Job) -> None:
+        pattern = pattern_of(job.text)
+        self._job = job
+        self._needs = needs(pattern)
+        self._keys = tuple(variable.name for variable in pattern.query.partition)
+        self._buckets = np.array(job.buckets, dtype=np.int64)
+        self.dictionary = Dictionary()
+        self.dictionary.table()
+        self._background = background_of(job, self.dictionary)
+        self._gpms = self._evaluators(self._background)
+
+    def _evaluators(self, background: KnowledgeBase) -> dict[str, GpmEvaluator]:
+        sharing = Sharing()
+        return {
+            name: GpmEvaluator(
+                part.gpm,
+                part.stateless,
+                self.dictionary,
+                background,
+                frozenset(self.dictionary.pin(stream) for stream in part.streams),
+                sharing,
+            )
+            for name, part in pattern_of(self._job.text).gpms.items()
+        }
+
+    def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[Passed]:
+        """Takes batches of events; ``letters`` are what was found malformed while they were read."""
+        for waiting, bad in together(batches, self._job, letters):
+            yield self._passed(waiting, bad)
+
+    def on_found(self, body: bytes, found: Mapping[Graph, Solutions]) -> Passed:
+        """What becomes of the events of a chunk, on these solutions of GRAPH patterns besides the shipped."""
+        # New ones for each, since they remember what they were told of the background.
+        self._gpms = self._evaluators(besides(self._background, found, self.dictionary))
+        return self._passed([decode(body, self.dictionary).batch], [])
+
+    def _passed(self, waiting: Sequence[EventBatch], letters: list[BadEvent]) -> Passed:
+        if not waiting:
+            return Passed(0, None, [], letters)
+        batch = concatenate(waiting)
+        left = np.ones(len(batch), dtype=np.bool_)
+        pieces = list(self._pieces(batch, left))
+        over = stamps(batch, np.flatnonzero(left)) if self._job.is_stream and left.any() else None
+        passed = Passed(len(batch), int(batch.time.max()), pieces, letters, over)
+        if self.dictionary.unswept > max(_SWEEP_AFTER, len(self.dictionary) // 2):
+            self.dictionary.sweep()
+        return passed
+
+    def _pieces(self, batch: EventBatch, left: Mask) -> Iterator[Piece]:
+        """Chunks of the events that are wanted, which are taken from those that are ``left``."""
+        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
+        if not self._needs.triples:
+            batch = _without_triples(batch)
+        for number, tables in self._by_bucket(solutions):
+            chunk = Chunk(batch, tables)
+            events = self._wanted(chunk)
+            if len(events) < len(batch):
+                chunk = chunk.take(events)
+            if len(events):
+                # What goes to several buckets is told of by the first.
+                again = np.flatnonzero(~left[events])
+                left[events] = False
+                data = encode(chunk, with_triples=self._needs.triples, again=again)
+                yield Piece(int(self._buckets[number]), int(chunk.batch.time.min()), data)
+
+    def _wanted(self, chunk: Chunk) -> Ids:
+        if self._needs.all_events:
+            return np.arange(len(chunk.batch))
+        wanted = np.zeros(len(chunk.batch), dtype=np.bool_)
+        for table in chunk.solutions.values():
+            wanted[events_of(table)] = True
+        return np.flatnonzero(wanted)
+
+    def _by_bucket(self, solutions: Mapping[str, Solutions]) -> Iterator[tuple[int, Mapping[str, Solutions]]]:
+        """The solutions that belong to each bucket; in one group all of them."""
+        if self._needs.one_group is not None:
+            yield 0, solutions
+            return
+        takes = _Takes()
+        numbers = {name: takes.once(self._numbers, table, self._keys) for name, table in solutions.items()}
+        for number in np.unique(np.concatenate(list(numbers.values()))).tolist():
+            if number >= 0:
+                yield number, takes.part(solutions, numbers, number)
+
+    def _numbers(self, table: Solutions) -> Ids:
+        """The bucket of each row, by the values of the partition variables; -1 where one is unbound."""
+        columns = [table.column(key) for key in self._keys]
+        complete = np.logical_and.reduce([column != 0 for column in columns])
+        codes = hashed(self.dictionary, columns)
+        numbers = (codes.view(np.uint64) >> np.uint64(7)) % np.uint64(len(self._buckets))
+        return np.where(complete, numbers.astype(np.int64), -1)
+
+
+def together(
+    batches: Iterable[EventBatch], job: Job, letters: list[BadEvent]
+) -> Iterator[tuple[list[EventBatch], list[BadEvent]]]:
+    """So many batches of events as are worth a step, with what was found malformed while they were read.
+
+    Events on another clock than the query's are malformed, and those of streams that it does not declare;
+    ``letters`` are emptied at each step.
+    """
+    declared = {stream.iri.value for stream in query_of(job.text).streams}
+    waiting: list[EventBatch] = []
+    for batch in batches:
+        if len(batch) and batch.clock is not job.clock:
+            letters += _on_another_clock(batch, job.clock)
+        elif len(batch):
+            batch = _of_streams(batch, declared, letters)
+        if len(batch) and batch.clock is job.clock:
+            waiting.append(batch)
+        if sum(map(len, waiting)) >= _TOGETHER:
+            yield waiting, letters.copy()
+            waiting = []
+            letters.clear()
+    if waiting or letters:
+        yield waiting, letters.copy()
+
+
+class _Takes:
+    """Selections of rows, each made once for all GPMs that have the same arrays."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, Ids] = {}
+        # Referenced, so that no other array gets their identity meanwhile.
+        self._held: list[object] = []
+
+    def once(self, make: Callable[[Solutions], Ids], table: Solutions, keys: Iterable[str]) -> Ids:
+        columns = [table.columns.get(key) for key in keys]
+        return self._once((id(table.event), *map(id, columns)), lambda: make(table), table, columns)
+
+    def part(
+        self, solutions: Mapping[str, Solutions], numbers: Mapping[str, Ids], number: int
+    ) -> Mapping[str, Solutions]:
+        """The rows of a bucket: those of its keys, and in their events those that have no whole key."""
+        rows = {}
+        for name, own in numbers.items():
+            rows[name] = self._once((id(own), number), partial(_equal, own, number), own)
+        if any((own < 0).any() for own in numbers.values()):
+            here = np.unique(np.concatenate([events_of(solutions[n])[rows[n]] for n in solutions]))
+            for name, own in numbers.items():
+                loose = (own < 0) & np.isin(events_of(solutions[name]), here)
+                rows[name] = np.flatnonzero((own == number) | loose)
+        return {name: self._take(table, rows[name]) for name, table in solutions.items()}
+
+    def _take(self, table: Solutions, rows: Ids) -> Solutions:
+        def taken(array: Ids) -> Ids:
+            return self._once((id(array), id(rows), "take"), lambda: array[rows], array, rows)
+
+        columns = {name: taken(column) for name, column in table.columns.items()}
+        return Solutions(len(rows), taken(events_of(table)), columns)
+
+    def _once(self, key: object, make: Callable[[], Ids], *held: object) -> Ids:
+        if key not in self._known:
+            self._known[key] = make()
+            self._held += held
+        return self._known[key]
+
+
+def _equal(numbers: Ids, number: int) -> Ids:
+    return np.flatnonzero(numbers == number)
+
+
+def _without_triples(batch: EventBatch) -> EventBatch:
+    none = np.zeros(0, dtype=np.int64)
+    return replace(batch, offset=np.zeros(len(batch) + 1, dtype=np.int64), s=none, p=none, o=none)
+
+
+def _of_streams(batch: EventBatch, declared: set[str], letters: list[BadEvent]) -> EventBatch:
+    """The events of streams that are declared; the others are malformed."""
+    names = {stream: batch.dictionary.term(stream).value for stream in np.unique(batch.stream).tolist()}
+    others = [stream for stream, name in names.items() if name not in declared]
+    if not others:
+        return batch
+    from spaseq.engine.rejects import letter_of
+
+    mine = ~np.isin(batch.stream, others)
+    for index in np.flatnonzero(~mine).tolist():
+        reason = undeclared(names[int(batch.stream[index])], declared)
+        letters.append(letter_of(batch, index, reason))
+    return batch.take(np.flatnonzero(mine))
+
+
+def _on_another_clock(batch: EventBatch, clock: Clock) -> Iterator[BadEvent]:
+    from spaseq.engine.rejects import letter_of
+
+    reason = f"its time is in {batch.clock}, but the query's first event was in {clock}"
+    return (letter_of(batch, index, reason) for index in range(len(batch)))
+
+
+# --- one for each process ---------------------------------------------------------------------
+
+
+def background_of(job: Job, dictionary: Dictionary) -> KnowledgeBase:
+    """The knowledge base of a job, for one of its stages."""
+    if job.kb is None:
+        return KnowledgeBase({})
+    return receive(job.kb.value, pattern_of(job.text), dictionary)
+
+
+_stages: dict[Job, Stateless] = {}
+
+
+def stage_of(job: Job) -> Stateless:
+    """The stage of a job, made once in each process, so that terms are known from batch to batch."""
+    key = replace(job, kb=None)
+    if key not in _stages:
+        if len(_stages) >= 4:
+            _stages.pop(next(iter(_stages)))
+        _stages[key] = Stateless(job)
+    return _stages[key]

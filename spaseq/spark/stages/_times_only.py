@@ -1,0 +1,60 @@
+"""Events that go no further than the stateless stage: what of them the stateful stage must know.
+
+Whether an event is late depends on the watermark, which only the stateful stage is told. Events that no GPM
+wants are late like any others, so their stamps (stream, arrival number, time) travel, but nothing else.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.chunks.pack import pack, unpack, unpack_header
+from spaseq.events import Clock, EventBatch, Ids
+from spaseq.sources import BadEvent
+from spaseq.spark.stages._late import late_reason
+
+
+def stamps(batch: EventBatch, events: Ids) -> bytes:
+    """The stamps of the events at these positions, at least one."""
+    time, n, stream = batch.time[events], batch.n[events], batch.stream[events]
+    begins = np.append(True, stream[1:] != stream[:-1])
+    streams = np.unique(stream[begins])
+    header = {
+        "clock": batch.clock.value,
+        "begin": int(time.min()),
+        "first": [int(time[0]), int(n[0])],
+        "streams": [batch.dictionary.term(identifier).value for identifier in streams.tolist()],
+    }
+    # Neighbours differ by little, so that differences take few bytes.
+    columns = {"time": np.diff(time), "n": np.diff(n), "stream": np.searchsorted(streams, stream)}
+    return pack(header, {name: _narrow(column) for name, column in columns.items()})
+
+
+def late_among(data: bytes, watermark: int) -> list[BadEvent]:
+    """The dead letters of those before the watermark, without payload."""
+    if unpack_header(data)["begin"] >= watermark:
+        return []
+    header, arrays = unpack(data)
+    time, n = (
+        np.cumsum(np.append(first, arrays[name]), dtype=np.int64)
+        for first, name in zip(header["first"], ("time", "n"), strict=True)
+    )
+    clock, stream = Clock(header["clock"]), arrays["stream"]
+    return [
+        BadEvent(
+            header["streams"][stream[index]],
+            f"event {n[index] + 1}",
+            late_reason(clock, int(time[index]), watermark),
+            payload="",
+        )
+        for index in np.flatnonzero(time < watermark).tolist()
+    ]
+
+
+def _narrow(column: Ids) -> npt.NDArray[np.signedinteger]:
+    """The same numbers in the fewest bytes that hold them all."""
+    least, most = int(column.min(initial=0)), int(column.max(initial=0))
+    kinds = (np.int8, np.int16, np.int32)
+    chosen = (kind for kind in kinds if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
+    return column.astype(next(chosen, np.int64))

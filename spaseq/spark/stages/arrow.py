@@ -1,0 +1,291 @@
+"""The stages as Spark calls them: on Arrow batches, and as a stateful processor.
+
+Between the stages a row is a chunk: ``at`` is how far its stream has come (what watermarks are made of),
+``begin`` the chunk's first time. A row without a chunk only says how far a stream has come, and by how many
+events (``over``: the stamps of those that are in no chunk), or brings a dead letter, or says that all streams
+have ended (``ends``), which is said to every bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+import pandas as pd
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.streaming.stateful_processor import (
+    MapState,
+    StatefulProcessorHandle,
+    TimerValues,
+    ValueState,
+)
+
+from spaseq.events import EARLIEST, EventBatch
+from spaseq.sources import BadEvent
+from spaseq.spark._settle import settle
+from spaseq.spark.background import _asking
+from spaseq.spark.background._asking import asking_of
+from spaseq.spark.sinks._lines import BAD, LATE, MATCH, letter_line
+from spaseq.spark.source._blocks import ALL, read_row
+from spaseq.spark.source._rows import read_rows
+from spaseq.spark.stages._bucket import Bucket, State
+from spaseq.spark.stages._job import END_MS, Job, looks_back, milliseconds, pattern_of, reached
+from spaseq.spark.stages._keeper import Answer, Done, Step, blocks
+from spaseq.spark.stages._keepers import take
+from spaseq.spark.stages._stateless import Passed, stage_of
+from spaseq.spark.stages._times_only import late_among
+from spaseq.terms.dictionary import Dictionary
+
+BETWEEN: Final = (
+    "at timestamp, bucket int, begin bigint, chunk binary, letter string, over binary, ends boolean, "
+    "events bigint"
+)
+ANSWERS: Final = "kind string, line string"
+
+_BETWEEN: Final = pa.schema(
+    [
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("bucket", pa.int32()),
+        ("begin", pa.int64()),
+        ("chunk", pa.binary()),
+        ("letter", pa.string()),
+        ("over", pa.binary()),
+        ("ends", pa.bool_()),
+        ("events", pa.int64()),
+    ]
+)
+_ANSWERS: Final = pa.schema([("kind", pa.string()), ("line", pa.string())])
+
+Batches = Iterable[pa.RecordBatch]
+
+#: Makes events of rows; what is malformed goes to the list.
+Reading = Callable[[pa.RecordBatch, Dictionary, list[BadEvent]], Iterator[EventBatch]]
+
+
+# --- the stateless stage, or the one before it if there is one ---------------------------------
+
+
+def from_blocks(job: Job, lateness_ms: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """The stateless stage on the rows of ``_blocks``; or that of ``_asking``, if the job has one."""
+
+    def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
+        ended: list[str] = []
+
+        def read(letters: list[BadEvent]) -> Iterator[EventBatch]:
+            for batch in batches:
+                for row in batch.to_pylist():
+                    if row["ended"] is not None:
+                        ended.append(row["ended"])
+                    else:
+                        yield from read_row(row, _dictionary(job), letters)
+
+        yield from _staged(job, read)
+        for what in ended:
+            yield _end(job, None if what == ALL else (END_MS + lateness_ms) * 1000)
+        settle()
+
+    return stage
+
+
+def from_rows(job: Job, reading: Reading = read_rows) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """The same on rows of events, see ``_rows``; or on others, by what reads them."""
+
+    def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
+        def read(letters: list[BadEvent]) -> Iterator[EventBatch]:
+            for batch in batches:
+                yield from reading(batch, _dictionary(job), letters)
+
+        yield from _staged(job, read)
+        settle()
+
+    return stage
+
+
+def _staged(job: Job, read: Callable[[list[BadEvent]], Iterator[EventBatch]]) -> Iterator[pa.RecordBatch]:
+    letters: list[BadEvent] = []
+    if job.joined is not None:
+        task = TaskContext.get()
+        number = 0 if task is None else task.partitionId()
+        yield from _asking.records(job, asking_of(job).run(read(letters), letters), number)
+        return
+    for passed in stage_of(job).run(read(letters), letters):
+        yield record(rows_of(job, passed))
+
+
+def _dictionary(job: Job) -> Dictionary:
+    """The dictionary of the stage that reads events."""
+    return (stage_of(job) if job.joined is None else asking_of(job)).dictionary
+
+
+def _end(job: Job, at: int | None) -> pa.RecordBatch:
+    """Says how far a stream has come that has ended; None: all have."""
+    if job.joined is not None:
+        return _asking.end(job, at)
+    return record(all_ended(job) if at is None else [(at, job.buckets[0], 0, None, None, None, False, 0)])
+
+
+def all_ended(job: Job) -> list[tuple[object, ...]]:
+    """The rows of ``BETWEEN`` that say to each bucket that all streams have ended."""
+    return [(None, bucket, 0, None, None, None, True, 0) for bucket in job.buckets]
+
+
+def rows_of(job: Job, passed: Passed) -> list[tuple[object, ...]]:
+    """The rows of ``BETWEEN`` that tell what became of some events."""
+    at = None if passed.newest is None else milliseconds(passed.newest, job.clock) * 1000
+    rows: list[tuple[object, ...]] = [(at, job.buckets[0], 0, None, None, passed.over, False, passed.events)]
+    rows += [(at, piece.bucket, piece.begin, piece.data, None, None, False, 0) for piece in passed.pieces]
+    rows += [
+        (at, job.buckets[0], 0, None, letter_line(letter, job.topics), None, False, 0)
+        for letter in passed.letters
+    ]
+    return rows
+
+
+def record(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+    """Such rows, at least one, as Spark takes them."""
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, _BETWEEN, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_BETWEEN)
+
+
+# --- the stateful stage -----------------------------------------------------------------------
+
+
+def all_at_once(job: Job) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """The stateful stage where everything is there: rows ordered by bucket and ``begin``.
+
+    The ``begin`` of each row is a watermark, so only what overlaps in time is held.
+    """
+
+    def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for _, members in groupby(rows, key=lambda row: row["bucket"]):
+            yield from map(_answers, blocks(_all_of(Bucket(job), members)))
+        settle()
+
+    return stage
+
+
+def _all_of(bucket: Bucket, rows: Iterable[dict[str, Any]]) -> Iterator[Answer]:
+    """All answers of a bucket."""
+    for row in rows:
+        if row["letter"] is not None:
+            yield BAD, row["letter"]
+        if row["chunk"] is not None:
+            for line in bucket.release(row["begin"]):
+                yield MATCH, line
+            bucket.add(row["chunk"], bucket.reached)
+    for line in bucket.close():
+        yield MATCH, line
+
+
+def _answers(found: list[Answer]) -> pa.RecordBatch:
+    kinds, lines = zip(*found, strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(kinds), pa.array(lines)], schema=_ANSWERS)
+
+
+#: No timer is set.
+_NO_TIMER: Final = -1
+
+
+class Buckets:
+    """The buckets of a stream, as ``BucketProcessor`` hands them on, and their states in Spark.
+
+    The state of a bucket is its chunks, each under its number, and its head, with the token by which keepers
+    know it (``_keeper``) and the time for which a timer is set, ``_NO_TIMER`` if none is.
+    """
+
+    def __init__(self, job: Job, handle: StatefulProcessorHandle, head: ValueState, chunks: MapState) -> None:
+        self._job = job
+        self._handle = handle
+        self._head = head
+        self._chunks = chunks
+        self._trails = looks_back(pattern_of(job.text)) > 1
+        task = TaskContext.get()
+        # A run has one: what is warm of another run may be of other background graphs, and is not asked for.
+        run = task and task.getLocalProperty("spark.jobGroup.id")
+        self._query = f"{run} {job.identity} {job.background} {job.topics}"
+        self._partition = 0 if task is None else task.partitionId()
+
+    def take(self, number: int, rows: Iterable[pd.DataFrame], timers: TimerValues) -> Iterator[pd.DataFrame]:
+        """The rows of a bucket in a micro-batch; its answers."""
+        chunks: list[bytes] = []
+        told: list[Answer] = []
+        is_over = False
+        watermark = self._watermark(timers)
+        for frame in rows:
+            is_over |= bool(frame["ends"].any())
+            told += [(BAD, letter) for letter in frame["letter"] if letter is not None]
+            chunks += [bytes(chunk) for chunk in frame["chunk"] if chunk is not None]
+            for over in frame["over"].dropna():
+                letters = late_among(bytes(over), watermark)
+                told += [(LATE, letter_line(letter, self._job.topics)) for letter in letters]
+        if told:
+            yield _frame(told)
+        if chunks or (is_over and self._head.exists()):
+            yield from self._step(number, timers, tuple(chunks), is_over=is_over)
+
+    def move(self, number: int, timers: TimerValues) -> Iterator[pd.DataFrame]:
+        """Moves a bucket to the watermark; its answers."""
+        yield from self._step(number, timers)
+
+    def _step(
+        self, number: int, timers: TimerValues, chunks: tuple[bytes, ...] = (), *, is_over: bool = False
+    ) -> Iterator[pd.DataFrame]:
+        found = self._head.get()
+        token, head, timer = found or (None, None, _NO_TIMER)
+        if (chunks or is_over) and timer != _NO_TIMER:  # otherwise it is the timer that has expired
+            self._handle.deleteTimer(timer)
+        step = Step(self._query, number, token, chunks, self._watermark(timers), is_over)
+        for said in take(step, self._partition, _Stored(self._job, head, self._chunks)):
+            if isinstance(said, Done):
+                self._store(said, timers.getCurrentWatermarkInMs())
+            else:
+                yield _frame(said)
+
+    def _watermark(self, timers: TimerValues) -> int:
+        """The least time that may still come; Spark says 0 as long as it knows nothing."""
+        watermark = timers.getCurrentWatermarkInMs()
+        return reached(watermark, self._job.clock) if watermark > 0 else EARLIEST
+
+    def _store(self, done: Done, watermark_ms: int) -> None:
+        for dropped in done.changes.dropped:
+            self._chunks.removeKey((dropped,))
+        for added, data in done.changes.added.items():
+            self._chunks.updateValue((added,), (data,))
+        due = _NO_TIMER
+        if done.held is not None:
+            due = max(watermark_ms, milliseconds(done.held, self._job.clock)) + 1
+        elif self._trails and done.waits:
+            due = watermark_ms + 1
+        self._head.update((done.token, done.changes.head, due))
+        if due != _NO_TIMER:
+            self._handle.registerTimer(due)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What Spark has of a bucket, for a keeper that has not."""
+
+    of: Job
+    head: bytes | None
+    chunks: MapState
+
+    def job(self) -> Job:
+        """See ``Knows``."""
+        return self.of
+
+    def state(self) -> State:
+        """See ``Knows``."""
+        assert self.head is not None  # it is stored with the token
+        return State(bytes(self.head), {key[0]: bytes(value[0]) for key, value in self.chunks.iterator()})
+
+
+def _frame(found: list[Answer]) -> pd.DataFrame:
+    return pd.DataFrame(found, columns=["kind", "line"], dtype="object")
+
+
+__all__ = ["ANSWERS", "BETWEEN", "Buckets", "all_at_once", "from_blocks", "from_rows"]

@@ -1,0 +1,1 @@
+"""RDF terms: as integers in columns, as bytes in a table, as typed values, and as rdflib's."""

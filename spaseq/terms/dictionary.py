@@ -1,0 +1,284 @@
+"""RDF terms as integers: what columns hold.
+
+An id is a positive ``int64``; ``UNBOUND`` (0) is "no term". Equal terms have equal ids, except that
+every blank node of an event gets an id of its own (``fresh``), since blank nodes are scoped to
+their event.
+
+Memory stays flat over an endless stream: ``sweep`` forgets the terms that nobody needs any more, and
+their ids are given again. Needed are pinned terms, and those of holders that are still referenced.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol
+from weakref import WeakSet
+
+import numpy as np
+import numpy.typing as npt
+from pyoxigraph import BlankNode, Literal, NamedNode
+
+from spaseq.limits import UNLIMITED, Limits
+from spaseq.terms.values import DECIMAL, DOUBLE, EXACT_ORDER, IS_DOUBLE, NO_NUMBER, Value, decode
+
+Term = NamedNode | BlankNode | Literal
+
+UNBOUND: Final = 0
+
+_NOT_DECODED: Final = -1
+
+#: From so many on, numbers are read by compiled code.
+_MANY: Final = 100
+
+#: So many terms are looked at while others wait.
+_AT_ONCE: Final = 10_000
+
+if TYPE_CHECKING:
+    from spaseq.terms.table import TermTable
+
+Ids = npt.NDArray[np.int64]
+
+
+class Holder(Protocol):
+    """Something that keeps ids, so that their terms must not be forgotten. Found by its identity."""
+
+    def live_ids(self) -> Iterable[Ids]:
+        """The ids that it keeps now, in arrays of any shape."""
+        ...
+
+
+class Dictionary:
+    """Terms ⇄ ids. Ids are small numbers, in the order in which terms were first seen.
+
+    Several threads may use it. One that keeps a new id where no holder shows it yet does so under
+    ``lock``, so that no sweep comes between.
+
+    >>> from pyoxigraph import NamedNode
+    >>> d = Dictionary()
+    >>> d.intern(NamedNode("http://example.org/a")), d.intern(NamedNode("http://example.org/a"))
+    (1, 1)
+    >>> d.term(1)
+    <NamedNode value=http://example.org/a>
+    """
+
+    def __init__(self, limits: Limits = UNLIMITED) -> None:
+        """``limits``: those of terms that are computed."""
+        self.limits = limits
+        self.lock = threading.RLock()
+        # All terms; once there is a table, those that were seen as Python objects.
+        self._ids: dict[Term, int] = {}
+        self._terms: dict[int, Term] = {}
+        self._values: dict[int, Value] = {}
+        self._limit = 1
+        self._free: list[int] = []
+        self._table: TermTable | None = None
+        self._pinned: set[int] = set()
+        self._holders: WeakSet[Holder] = WeakSet()
+        self._swept = 0
+        self._number: npt.NDArray[np.float64] = np.empty(0)
+        self._rank: npt.NDArray[np.int8] = np.empty(0, dtype=np.int8)
+
+    @classmethod
+    def of(cls, table: TermTable) -> Dictionary:
+        """The terms of a table."""
+        dictionary = cls()
+        dictionary._table = table
+        return dictionary
+
+    def __len__(self) -> int:
+        return len(self._terms) if self._table is None else len(self._table)
+
+    @property
+    def limit(self) -> int:
+        """All ids are below."""
+        return self._limit if self._table is None else self._table.limit
+
+    @property
+    def unswept(self) -> int:
+        """By how many terms it grew since the last sweep."""
+        return len(self) - self._swept
+
+    def intern(self, term: Term) -> int:
+        """The id of ``term``, new if it was never seen."""
+        identifier = self._ids.get(term)
+        if identifier is None:
+            with self.lock:
+                identifier = self._ids.get(term)
+                if identifier is None:
+                    identifier = self._new_id() if self._table is None else self._table.intern(term)
+                    self._remember(identifier, term)
+        return identifier
+
+    @property
+    def known(self) -> Callable[[object], int | None]:
+        """Gives the id of a term that was seen as a Python object; None for another, which may have one."""
+        return self._ids.get  # type: ignore[return-value]
+
+    def find(self, term: Term) -> int:
+        """The id of ``term``, or ``UNBOUND`` if it was never seen."""
+        identifier = self._ids.get(term, UNBOUND)
+        if identifier == UNBOUND and self._table is not None:
+            with self.lock:
+                identifier = self._table.find(term)
+        return identifier
+
+    def fresh(self) -> int:
+        """The id of a new blank node that is equal to no other."""
+        if self._table is None:
+            return self.intern(BlankNode())
+        with self.lock:
+            return int(self._table.fresh(1)[0])
+
+    def term(self, identifier: int) -> Term:
+        """The term of an id that this dictionary gave."""
+        term = self._terms.get(identifier)
+        return self._read(identifier) if term is None else term
+
+    def glance(self, ids: Ids) -> Iterator[Term]:
+        """The terms of many ids, for who looks at each once: no object is kept."""
+        for begin in range(0, len(ids), _AT_ONCE):
+            part = ids[begin : begin + _AT_ONCE]
+            with self.lock:
+                if self._table is None:
+                    terms = list(map(self.term, part.tolist()))
+                else:
+                    for identifier in part[self._table.are_fresh(part)].tolist():
+                        self.term(identifier)  # which gives it a name
+                    terms = list(self._table.read_all(part))
+            yield from terms
+
+    def value(self, identifier: int) -> Value:
+        """The typed value of an id, decoded at the first call."""
+        value = self._values.get(identifier)
+        if value is None:
+            value = self._values[identifier] = decode(self.term(identifier))
+        return value
+
+    def table(self) -> TermTable:
+        """The terms as bytes, for readers that find them there. To be used under ``lock``."""
+        if self._table is None:
+            # Here, because compiled code takes a while to load.
+            from spaseq.terms.table import TermTable
+
+            self._table = TermTable(self._terms, self._free, self._limit)
+        return self._table
+
+    def pin(self, term: Term) -> int:
+        """The id of ``term``, which will never be forgotten."""
+        with self.lock:
+            identifier = self.intern(term)
+            self._pinned.add(identifier)
+            return identifier
+
+    def hold(self, holder: Holder) -> None:
+        """Forget nothing that ``holder`` keeps, as long as it is referenced."""
+        with self.lock:
+            self._holders.add(holder)
+
+    def sweep(self, live: Iterable[Ids] = ()) -> int:
+        """Forget every term but the pinned ones, those of holders, and ``live``; returns how many.
+
+        Afterwards the ids of forgotten terms mean nothing, until they are given to other terms.
+        """
+        with self.lock:
+            keep = np.zeros(self.limit, dtype=np.bool_)
+            keep[list(self._pinned)] = True
+            for holder in self._holders:
+                for ids in holder.live_ids():
+                    keep[ids] = True
+            for ids in live:
+                keep[ids] = True
+            dead = self._forget(keep)
+            known = min(len(keep), len(self._rank))
+            self._rank[:known][~keep[:known]] = _NOT_DECODED
+            self._rank[:1] = NO_NUMBER
+            if self._table is not None:
+                freed = self._table.sweep(keep)
+            else:
+                self._free += dead
+                freed = len(dead)
+            self._swept = len(self)
+            return freed
+
+    def _forget(self, keep: npt.NDArray[np.bool_]) -> list[int]:
+        """Leaves only the Python objects of terms that are to be kept; the ids of the others."""
+        seen = np.fromiter(self._terms, dtype=np.int64, count=len(self._terms))
+        decoded = np.fromiter(self._values, dtype=np.int64, count=len(self._values))
+        kept = keep[seen]
+        dead: list[int] = seen[~kept].tolist()
+        self._values = {i: self._values[i] for i in decoded[keep[decoded]].tolist()}
+        if 2 * len(dead) > len(seen):
+            # What is left is less than what goes.
+            terms = {identifier: self._terms[identifier] for identifier in seen[kept].tolist()}
+            ids = {term: i for i, term in terms.items() if self._ids.get(term) == i}
+            # No interrupt comes between the two: that takes a call, or a loop.
+            self._ids, self._terms = ids, terms
+            return dead
+        for identifier in dead:
+            # In this order, so that an interrupt in between leaves no term with an id that is forgotten.
+            term = self._terms[identifier]
+            if self._ids.get(term) == identifier:
+                del self._ids[term]
+            del self._terms[identifier]
+        return dead
+
+    def _new_id(self) -> int:
+        if self._free:
+            return self._free.pop()
+        self._limit += 1
+        return self._limit - 1
+
+    def _remember(self, identifier: int, term: Term) -> None:
+        self._terms[identifier] = term
+        self._ids[term] = identifier
+
+    def _read(self, identifier: int) -> Term:
+        """A term that was never seen as a Python object."""
+        with self.lock:
+            kind = 0 if self._table is None else self._table.kind(identifier)
+            if self._table is None or not kind:
+                raise KeyError(identifier)
+            if identifier not in self._terms:
+                if self._table.is_fresh(identifier):
+                    node = BlankNode()
+                    self._table.label(identifier, node)
+                    self._remember(identifier, node)
+                else:
+                    self._remember(identifier, self._table.read(identifier))
+            return self._terms[identifier]
+
+    def usual(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
+        """Enter, by id, the numbers of at most 15 digits that are there as bytes; leave the others."""
+        if self._table is not None and len(ids) >= _MANY:
+            with self.lock:
+                self._table.read_numbers(ids, numbers, ranks)
+
+    def numbers(self, ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int8]]:
+        """Of each id, the double nearest to its numeric value, and how much that double says.
+
+        The second array holds ``EXACT_ORDER`` for integers and decimals (rounding keeps their order,
+        but may make two of them equal), ``IS_DOUBLE`` for doubles, and ``NO_NUMBER`` for everything
+        else, ``UNBOUND`` and ``xsd:float`` (which promotes differently) included.
+        """
+        if len(self._rank) < self.limit:
+            room = 2 * self.limit - len(self._rank)  # doubled, so that growing costs O(1) a term
+            self._number = np.concatenate([self._number, np.zeros(room)])
+            self._rank = np.concatenate([self._rank, np.full(room, _NOT_DECODED, dtype=np.int8)])
+            self._rank[UNBOUND] = NO_NUMBER
+        new = np.unique(ids[self._rank[ids] == _NOT_DECODED])
+        self.usual(new, self._number, self._rank)
+        new = new[self._rank[new] == _NOT_DECODED]
+        for identifier in new.tolist():
+            value = self.value(identifier)
+            rank = NO_NUMBER
+            if value.kind <= DECIMAL:
+                with suppress(OverflowError):  # an integer beyond the doubles
+                    self._number[identifier] = float(value.data)
+                    rank = EXACT_ORDER
+            elif value.kind == DOUBLE:
+                self._number[identifier] = value.data
+                rank = IS_DOUBLE
+            self._rank[identifier] = rank  # last: after an interrupt it is decoded anew
+        return self._number[ids], self._rank[ids]

@@ -1,0 +1,223 @@
+"""The term table: the ids of terms by their bytes, for readers that make no Python object per term."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
+
+from spaseq.terms import _table_kernel as kernels
+from spaseq.terms._table_kernel import (
+    FREE,
+    FRESH,
+    IRI,
+    KIND,
+    LABEL,
+    LITERAL,
+    LIVE,
+    NEXT,
+    NOTHING,
+    PADDING,
+    SEED,
+    START,
+    USED,
+    Bytes,
+    Ids,
+    Slots,
+)
+
+_LEAST: Final = 1 << 16  # ids that an empty table has room for
+_LEAST_BYTES: Final = 1 << 22
+
+Term = NamedNode | BlankNode | Literal
+
+
+class TermTable:
+    """Terms as bytes ⇄ ids. Not for several threads at once: ``Dictionary`` has the lock.
+
+    ``slots``, ``terms``, ``arena`` and ``counts`` are the arrays of ``_terms_kernel``.
+    """
+
+    def __init__(self, terms: Mapping[int, Term], free: list[int], limit: int) -> None:
+        """Takes over ids that were given before: those of ``terms``, all below ``limit``."""
+        self.slots: Slots = np.zeros(0, dtype=np.uint32)
+        self.terms: Ids = np.zeros((2 * (_LEAST + limit), 4), dtype=np.int64)
+        self.arena: Bytes = np.zeros(_LEAST_BYTES, dtype=np.uint8)
+        self.counts: Ids = np.zeros(9, dtype=np.int64)
+        self.counts[NEXT] = limit
+        self.counts[LIVE] = len(terms)
+        self.counts[SEED] = secrets.randbits(62)
+        for identifier in free:
+            self.terms[identifier, START] = self.counts[FREE]
+            self.counts[FREE] = identifier
+        texts = [str(term).encode() for term in terms.values()]
+        self.reserve(_LEAST, sum(map(len, texts)))
+        ids = np.fromiter(terms, dtype=np.int64, count=len(terms))
+        self.terms[ids, KIND] = [kind_of(term) for term in terms.values()]
+        self._adopt(texts, ids)
+
+    @classmethod
+    def of(cls, slots: Slots, terms: Ids, arena: Bytes, counts: Ids) -> TermTable:
+        """The table of arrays that were one's before. They may be written to."""
+        table = cls.__new__(cls)
+        table.slots, table.terms, table.arena, table.counts = slots, terms, arena, counts
+        return table
+
+    @property
+    def limit(self) -> int:
+        """All ids are below."""
+        return int(self.counts[NEXT])
+
+    def __len__(self) -> int:
+        return int(self.counts[LIVE])
+
+    def reserve(self, ids: int, size: int) -> None:
+        """Make room for so many new ids, and bytes of new terms."""
+        used = int(self.counts[USED])
+        if used + size + PADDING > len(self.arena):
+            self.arena = _grown(self.arena, used, 2 * len(self.arena) + size)
+        if len(self) + ids >= len(self.terms):  # those that are forgotten are given first
+            self.terms = _grown(self.terms, self.limit, 2 * len(self.terms) + ids)
+        if 2 * (len(self) + ids) > len(self.slots):
+            self.slots = np.zeros(_power(3 * (len(self) + ids)), dtype=np.uint32)
+            kernels.fill_slots(self.slots, self.terms, self.counts)
+
+    def find(self, term: Term) -> int:
+        """The id of a term, 0 if it has none."""
+        return self._lookup(str(term).encode(), NOTHING)
+
+    def intern(self, term: Term) -> int:
+        """The id of a term, new if it had none."""
+        text = str(term).encode()
+        self.reserve(1, len(text))
+        return self._lookup(text, kind_of(term))
+
+    def enter(self, lines: bytes, count: int) -> Ids:
+        """The ids of so many IRIs and literals in canonical form, one a line; 0 for an empty line."""
+        self.reserve(count, len(lines))
+        ids = np.empty(count, dtype=np.int64)
+        kernels.enter_lines(self.slots, self.terms, self.arena, self.counts, padded(lines), ids)
+        return ids
+
+    def _lookup(self, text: bytes, kind: int) -> int:
+        return int(
+            kernels.lookup(self.slots, self.terms, self.arena, self.counts, padded(text), len(text), kind)
+        )
+
+    def label(self, identifier: int, node: BlankNode) -> None:
+        """A fresh blank node gets a name by which it is found."""
+        text = str(node).encode()
+        self.reserve(1, len(text))
+        self.terms[identifier, KIND] = LABEL
+        self._adopt([text], np.array([identifier]))
+
+    def _adopt(self, texts: list[bytes], ids: Ids) -> None:
+        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        kernels.adopt(self.slots, self.terms, self.arena, self.counts, padded(b"".join(texts)), ends, ids)
+
+    def fresh(self, count: int) -> Ids:
+        """Ids of new blank nodes, which have no names yet."""
+        self.reserve(count, 0)
+        ids = np.empty(count, dtype=np.int64)
+        kernels.take_ids(self.terms, self.counts, FRESH, ids)
+        return ids
+
+    def arrays(self) -> tuple[Slots, Ids, Bytes, Ids]:
+        """Copies of the arrays, for ``of``, without the room for more terms."""
+        terms, counts = self.terms[: self.limit].copy(), self.counts.copy()
+        slots: Slots = np.zeros(_power(3 * len(terms)), dtype=np.uint32)
+        kernels.fill_slots(slots, terms, counts)
+        return slots, terms, self.arena[: int(counts[USED]) + PADDING].copy(), counts
+
+    def nameless(self) -> Ids:
+        """The blank nodes that have no names."""
+        return np.flatnonzero(self.terms[: self.limit, KIND] == FRESH)
+
+    def are_fresh(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        """Which ids are of such."""
+        fresh: npt.NDArray[np.bool_] = self.terms[ids, KIND] == FRESH
+        return fresh
+
+    def kind(self, identifier: int) -> int:
+        """What an id stands for; ``NOTHING`` if it was not given, or forgotten."""
+        return int(self.terms[identifier, KIND]) if 0 < identifier < self.limit else NOTHING
+
+    def is_fresh(self, identifier: int) -> bool:
+        """Whether an id is a blank node without a name."""
+        return self.kind(identifier) == FRESH
+
+    def read(self, identifier: int) -> Term:
+        """The term of an id that has bytes."""
+        start, length, kind, _ = self.terms[identifier]
+        text = self.arena[start : start + length].tobytes()
+        if kind == IRI:
+            return NamedNode(text[1:-1].decode())
+        if kind == LABEL:
+            return BlankNode(text[2:].decode())
+        if b"\\" not in text:
+            quote = text.rindex(b'"')
+            value, rest = text[1:quote].decode(), text[quote + 1 :].decode()
+            if not rest:
+                return Literal(value)
+            if rest[0] == "^":
+                return Literal(value, datatype=NamedNode(rest[3:-1]))
+        quad = next(parse(b"<x:x> <x:x> " + text + b" .", format=RdfFormat.N_TRIPLES))
+        assert isinstance(quad.object, Literal)
+        return quad.object
+
+    def read_all(self, ids: Ids) -> Iterator[Term]:
+        """The terms of many ids that have bytes."""
+        arena = self.arena.data
+        for identifier, (start, length, kind, _) in zip(ids.tolist(), self.terms[ids].tolist(), strict=True):
+            if kind == IRI:
+                yield NamedNode(str(arena[start + 1 : start + length - 1], "utf-8"))
+            else:
+                yield self.read(identifier)
+
+    def read_numbers(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
+        """Enter, by id, the numbers that are written in a usual way (see ``Dictionary.numbers``)."""
+        # Here, because it is compiled code that not everybody needs.
+        from spaseq.terms._numbers_kernel import read_numbers
+
+        read_numbers(self.terms, self.arena, ids, numbers, ranks)
+
+    def sweep(self, keep: npt.NDArray[np.bool_]) -> int:
+        """Forget all ids below ``limit`` that are not kept; returns how many that were."""
+        before = len(self)
+        arena = np.empty_like(self.arena)
+        kernels.discard(self.terms, self.arena, self.counts, keep, arena)
+        if 4 * self.counts[USED] < len(arena) > _LEAST_BYTES:
+            arena = arena[: max(_LEAST_BYTES, 2 * int(self.counts[USED]))].copy()
+        self.arena = arena
+        self.slots[:] = 0
+        kernels.fill_slots(self.slots, self.terms, self.counts)
+        return before - len(self)
+
+
+def kind_of(term: Term) -> int:
+    """What sort of term it is."""
+    if isinstance(term, NamedNode):
+        return IRI
+    return LABEL if isinstance(term, BlankNode) else LITERAL
+
+
+def padded(text: bytes) -> npt.NDArray[np.uint8]:
+    """Bytes that a kernel may read words of; not read-only, for which it would be compiled once more."""
+    array = np.empty(len(text) + PADDING, dtype=np.uint8)
+    array[: len(text)] = np.frombuffer(text, dtype=np.uint8)
+    array[len(text) :] = 0
+    return array
+
+
+def _power(least: int) -> int:
+    return 1 << max(0, least - 1).bit_length()
+
+
+def _grown(array: npt.NDArray[Any], used: int, room: int) -> npt.NDArray[Any]:
+    grown = np.zeros((room, *array.shape[1:]), dtype=array.dtype)
+    grown[:used] = array[:used]
+    return grown

@@ -1,0 +1,75 @@
+"""The rooms: imports go one way, and the picture shows them."""
+
+from __future__ import annotations
+
+import runpy
+from functools import cache
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from tests.docs.blocks import ROOT
+
+rooms: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "rooms.py"))
+MAP = """\
+| room | in → out | what |
+|---|---|---|
+| `spaseq/low/` | | |
+| `spaseq/high.py`, `spaseq/more.py` | | |
+"""
+
+
+def house(root: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = root / "spaseq" / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+@cache
+def ours() -> Any:
+    return rooms["look"](ROOT, rooms["MAP"].read_text(encoding="utf-8"))
+
+
+def test_no_arrow_goes_up_and_every_module_has_a_room() -> None:
+    assert ours().problems == []
+
+
+def test_what_is_known_to_go_up_still_does() -> None:
+    found = [arrow for arrows in ours().arrows.values() for arrow in arrows]
+    for module, imported in rooms["KNOWN"]:
+        assert any(
+            rooms["within"](i.module, module) and rooms["within"](i.imported, imported) for i in found
+        ), f"{module} no longer imports {imported}: take it out of KNOWN in docs/rooms.py"
+
+
+def test_an_arrow_upwards_is_told_with_its_place(tmp_path: Path) -> None:
+    root = house(
+        tmp_path,
+        low__a="x = 1\ndef f():\n    from spaseq.high import g\n",
+        high="import spaseq.low.a\n",
+        more="",
+    )
+    (problem,) = rooms["look"](root, MAP).problems
+    assert problem.startswith("spaseq/low/a.py:3: spaseq.low.a (low) imports spaseq.high (high)")
+
+
+def test_a_module_without_a_room_and_a_room_without_modules_are_told(tmp_path: Path) -> None:
+    root = house(tmp_path, low__a="", high="", other="")
+    missing, homeless = rooms["look"](root, MAP).problems
+    assert "spaseq/more.py" in missing
+    assert homeless.startswith("spaseq/other.py: in no room")
+
+
+def test_the_longest_path_decides(tmp_path: Path) -> None:
+    split = MAP + "| `spaseq/low/deep/` | | |\n"
+    root = house(tmp_path, low__a="", low__deep__b="import spaseq.low.a", high="", more="")
+    assert rooms["look"](root, split).problems == []
+
+
+def test_the_picture_shows_the_rooms_of_the_map() -> None:
+    places = rooms["rooms"](rooms["MAP"].read_text(encoding="utf-8"))
+    drawn = ElementTree.parse(rooms["PICTURE"])
+    names = [e.text for e in drawn.iter() if e.get("class") == "name"]
+    assert sorted(names) == sorted(room.name for room in places), "python docs/rooms.py draws it anew"

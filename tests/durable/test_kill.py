@@ -1,0 +1,102 @@
+"""``spaseq run --state``, killed at random points and started again: its output is what one run writes."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spaseq as package
+
+COMMAND = (sys.executable, "-c", "from spaseq.cli import main; main()")
+PATIENCE = 300.0
+
+_HEAD = "PREFIX : <http://example.org/>\n"
+_S = "PARTITION BY ?c FROM STREAM S <http://example.org/s>"
+QUERIES = {
+    "negation.rq": f"""{_HEAD} SELECT ?c ?p WITHIN 30 SECONDS SLIDING {_S}
+        WHERE {{ SEQ(A ; !B)
+          DEFINE GPM A ON S {{ ?c :price ?p . FILTER(?p > 80) }}
+          DEFINE GPM B ON S {{ ?c :price ?q . FILTER(?q < 50) }} }}""",
+    "kleene.rq": f"""{_HEAD} SELECT ?c ?p WITHIN 200 SECONDS SLIDING {_S}
+        WHERE {{ SEQ(A , B+[,] , C)
+          DEFINE GPM A ON S {{ ?c :price ?p . FILTER(?p > 70) }}
+          DEFINE GPM B ON S {{ ?c :price ?q . FILTER(?q < ?p) }}
+          DEFINE GPM C ON S {{ ?c :price ?r . FILTER(?r > 90) }} }}""",
+    "made.rq": f"""{_HEAD} REGISTER STREAM :peaks AS CONSTRUCT {{ ?c :peak ?p }}
+        WITHIN 30 SECONDS SLIDING {_S}
+        WHERE {{ SEQ(A ; B)
+          DEFINE GPM A ON S {{ ?c :price ?p . FILTER(?p > 95) }}
+          DEFINE GPM B ON S {{ ?c :price ?q . FILTER(?q > 90) }} }}""",
+    "reads.rq": f"""{_HEAD} SELECT ?c ?d WITHIN 20 SECONDS SLIDING FROM STREAM P :peaks
+        WHERE {{ SEQ(A , B)
+          DEFINE GPM A ON P {{ ?c :peak ?p }} DEFINE GPM B ON P {{ ?d :peak ?q }} }}""",
+}
+
+
+def _events(count: int) -> str:
+    rng = random.Random(1)
+    return "".join(
+        f'<urn:c{rng.randrange(50)}> <http://example.org/price> "{rng.randrange(100)}"'
+        f"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:g{i}> .\n"
+        f"<urn:g{i}> <http://www.w3.org/ns/prov#generatedAtTime> "
+        f'"{i}"^^<http://www.w3.org/2001/XMLSchema#integer> .\n'
+        for i in range(count)
+    )
+
+
+def _start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"PYTHONPATH": str(Path(package.__file__).parents[1])}
+    return subprocess.Popen(
+        [*COMMAND, "run", *QUERIES, "-s", "S=ticks", "-f", "ndjson", "--no-why", *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, errors.decode()
+
+
+def _kills(tmp_path: Path, times: int) -> None:
+    for name, text in QUERIES.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "ticks").mkdir()
+    text = _events(40_000).splitlines(keepends=True)
+    for number in range(20):  # a file is a step at least
+        (tmp_path / "ticks" / f"{number:02}.nq").write_text(
+            "".join(text[number * 4_000 : (number + 1) * 4_000])
+        )
+    _end(_start(tmp_path, "-o", "whole.ndjson"))
+    rng = random.Random(7)
+    killed = 0
+    while killed < times:
+        process = _start(tmp_path, "-o", "out.ndjson", "--state", "s.state", "--commit-every", "1")
+        try:
+            process.wait(timeout=rng.uniform(0.2, 8.0))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode in (0, -signal.SIGKILL)
+        killed += 1
+    _end(_start(tmp_path, "-o", "out.ndjson", "--state", "s.state", "--commit-every", "1"))
+    whole = (tmp_path / "whole.ndjson").read_bytes()
+    assert whole.count(b"\n") > 1_000
+    assert (tmp_path / "out.ndjson").read_bytes() == whole
+
+
+def test_killed_a_few_times(tmp_path: Path) -> None:
+    _kills(tmp_path, 5)
+
+
+@pytest.mark.long
+def test_killed_200_times(tmp_path: Path) -> None:
+    _kills(tmp_path, 200)

@@ -1,0 +1,182 @@
+"""``spaseq context``: what is guessed of rows lifts them, and the query over them runs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+import spaseq
+from spaseq.cli import app
+from spaseq.errors import SourceError
+from spaseq.sources import SourceOptions
+from spaseq.sources.proposal import propose
+
+TRADES = """at,id,price,note
+2026-06-04T08:00:00Z,acme,14.0,
+2026-06-04T08:05:00Z,duna,7.5,"a, b"
+2026-06-04T08:10:00Z,acme,12.5,
+2026-06-04T08:20:00Z,duna,8.0,
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trades.csv").write_text(TRADES)
+    return tmp_path
+
+
+def context(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["context", *arguments])
+
+
+def test_a_context_and_a_query_that_run(here: Path) -> None:
+    done = context("trades.csv", "-o", "trades.jsonld", "--query", "trades.rq")
+    assert done.exit_code == 0
+    assert "next: spaseq run trades.rq -s 'S=trades.csv?context=trades.jsonld'" in done.stderr
+    run = CliRunner().invoke(
+        app, ["run", "trades.rq", "-s", "S=trades.csv?context=trades.jsonld", "-f", "csv"]
+    )
+    assert run.exit_code == 0
+    assert run.stdout.splitlines()[1:] == ["acme,14.0,12.5"]
+    assert json.loads((here / "trades.jsonld").read_text())["@context"]["price"]["@type"].endswith("#decimal")
+
+
+def test_nothing_is_written_over(here: Path) -> None:
+    (here / "mine.jsonld").write_text("{}")
+    done = context("trades.csv", "-o", "mine.jsonld", "--query", "new.rq")
+    assert done.exit_code == 2
+    assert "mine.jsonld is there already" in done.stderr
+    assert (here / "mine.jsonld").read_text() == "{}"
+    assert not (here / "new.rq").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nope.csv"], "no such file"),
+        (["trades.trig"], "which is RDF already"),
+        (["trades.csv?delimitr=;"], "delimiter"),
+        (["empty.csv"], "no row with a value"),
+        (["bad.ndjson"], "bad.ndjson, line 1"),
+        (["trades.csv", "--namespace", "no iri"], "is no IRI"),
+    ],
+)
+def test_what_cannot_be(here: Path, arguments: list[str], says: str) -> None:
+    (here / "trades.trig").write_text("")
+    (here / "empty.csv").write_text("a,b\n")
+    (here / "bad.ndjson").write_text("[1]\n")
+    done = context(*arguments)
+    assert done.exit_code == 2
+    assert says in done.stderr
+    assert not done.stdout
+
+
+def kinds(path: Path) -> dict[str, str]:
+    return {column.name: column.kind for column in propose(path).columns}
+
+
+def test_kinds_of_columns(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "i,d,f,b,t,day,iri,s,mixed\n1,.5,1e3,true,2026-01-01T00:00:00.5Z,2026-01-01,urn:x,x,1\n"
+        "-2,3,2,false,2026-01-01T00:00:01+01:00,2026-01-02,http://a/b,y y,x\n"
+    )
+    expected = ["integer", "decimal", "double", "boolean", "dateTime", "date", "iri", "text", "text"]
+    assert list(kinds(path).values()) == expected
+
+
+def test_numbers_of_json_with_a_fraction_are_doubles(tmp_path: Path) -> None:
+    path = tmp_path / "rows.ndjson"
+    path.write_text('{"n": 1, "x": 1.5, "y": "1.5", "nothing": null}\n\n{"n": 2, "x": 2, "y": "2"}\n')
+    assert kinds(path) == {"n": "integer", "x": "double", "y": "decimal"}
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "time"),
+    [
+        ("day,eventTime", ["2026-01-01,2026-01-01T00:00:00Z"], "eventTime"),
+        ("count,tick", ["7,1"], "tick"),
+        ("count,size", ["7,1"], None),
+        ("at,x", ["2026-01-01T00:00:00Z,1", ",2"], None),
+        ("value,Timestamp", ["2,17"], "Timestamp"),
+    ],
+)
+def test_the_column_of_time(tmp_path: Path, header: str, rows: Sequence[str], time: str | None) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join([header, *rows, ""]))
+    found = propose(path).time
+    assert (found.name if found else None) == time
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("when,x\n2026-06-04 08:00:00,1\n", "looks like times"),
+        ("a;b\n1;2\n", "delimiter=%3B"),
+        ("x\n1\n", "time=arrival"),
+        ("a/b,c\n1,2\n", "'a/b' is left out"),
+        ("tick\n1\n", "a second is one of them"),
+    ],
+)
+def test_doubts_are_told(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(text)
+    assert any(says in warning for warning in propose(path).warnings)
+
+
+def test_a_quoted_cell_may_span_lines_and_a_file_be_compressed(tmp_path: Path) -> None:
+    import gzip
+
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b'\xef\xbb\xbfid,text\r\n1,"a\nb"\r\n2,c\r\n'))
+    (first, second) = propose(path).columns
+    assert (first.name, first.cells) == ("id", ("1", "2"))
+    assert second.cells == ("a\nb", "c")
+
+
+def test_a_folder_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="cannot be read"):
+        propose(tmp_path, SourceOptions(format="csv"))
+
+
+names = st.text(st.characters(codec="utf-8", exclude_characters='@"\0\r\n,'), min_size=1, max_size=8)
+cells = st.sampled_from(
+    ["1", "-2.5", "1e9", "true", "x", "two words", "urn:a", "2026-01-01T00:00:00Z", "é", "0"]
+)
+
+
+@given(
+    header=st.lists(names.filter(str.strip), min_size=2, max_size=4, unique=True),
+    data=st.data(),
+)
+def test_every_row_is_lifted_and_every_query_is_well_formed(
+    tmp_path_factory: pytest.TempPathFactory, header: list[str], data: st.DataObject
+) -> None:
+    row = st.lists(cells, min_size=len(header), max_size=len(header))
+    rows = data.draw(st.lists(row, min_size=1, max_size=4))
+    folder = tmp_path_factory.mktemp("rows")
+    with open(folder / "rows.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+    try:
+        found = propose(folder / "rows.csv")
+    except SourceError:
+        assert all(set(name) & {":", "/"} for name in header)
+        return
+    (folder / "rows.jsonld").write_text(found.context(), encoding="utf-8")
+    arrival = "" if found.time else "&time=arrival"
+    every = "WHERE { SEQ(A) DEFINE GPM A ON S { ?s ?p ?o } }"
+    query = spaseq.prepare(f"SELECT * WITHIN 5 DAYS FROM STREAM S <{found.stream}> {every}")
+    spaseq.prepare(found.query())
+    run = spaseq.run(query, {"S": f"{folder}/rows.csv?context={folder}/rows.jsonld{arrival}"})
+    matches = list(run)
+    lifted = [column for column in found.columns if column is not found.time]
+    expected = len(rows) if lifted else 0
+    assert len(matches) == expected
