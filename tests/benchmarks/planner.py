@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from functools import cache
-from statistics import median
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +22,7 @@ _CLOSE: Final = {"B": "?b > ?a && ?b < ?a + 20", "C": "?c > ?b && ?c < ?b + 20"}
 _ALIKE: Final = (1, 1, 1, 7)
 #: Every workload: sequence, what GPMs ask beside, a window in events, shares of A, B, C and others, events;
 #: ``?k`` is one of so many keys, or none; two values an event; clauses.
-_WORKLOADS: Final[dict[str, dict[str, object]]] = {
+_WORKLOADS: Final[dict[str, dict[str, Any]]] = {
     "A : B : C": {},
     "A : B : C, all kinds": {"shares": (1, 1, 1, 0), "window": 50},
     "A : B : C, 10 keys": {"keys": 10, "window": 300},
@@ -104,14 +102,14 @@ def _sources(
     ]
 
 
-def _seconds(name: str, evaluator: str | None, share: int) -> tuple[float, int]:
+def _seconds(name: str, evaluator: str, share: int) -> tuple[float, int]:
     """Processor time from ready columns to batches that were read, and how many matches there are."""
     given = dict(_WORKLOADS[name])
-    given["events"] = int(given.get("events", 20_000)) // share  # type: ignore[call-overload]
+    given["events"] = given.get("events", 20_000) // share
     engine = spaseq.Engine(evaluator=evaluator, limits=spaseq.Limits(pending_matches=None))
-    handle = engine.register(_query(**given))  # type: ignore[arg-type]
+    handle = engine.register(_query(**given))
     count, begin = 0, time.process_time()
-    for source in _sources(**given):  # type: ignore[arg-type]
+    for source in _sources(**given):
         engine.feed(source)
         for batch in handle.batches():
             count += len(batch)
@@ -119,3 +117,35 @@ def _seconds(name: str, evaluator: str | None, share: int) -> tuple[float, int]:
     engine.finish()
     count += sum(map(len, handle.batches()))
     return time.process_time() - begin, count
+
+
+def _able(name: str) -> Iterator[str]:
+    """The evaluators that can run a workload, their code compiled."""
+    for evaluator in _EVALUATORS:
+        try:
+            _seconds(name, evaluator, 20)
+        except spaseq.EngineError:
+            continue
+        yield evaluator
+
+
+def benchmark(quick: bool) -> Iterator[Measurement]:
+    """The least processor time of three runs each: what the planner chose against the best of all."""
+    runs, share = (1, 20) if quick else (3, 1)
+    for name, workload in list(_WORKLOADS.items())[: 2 if quick else None]:
+        chosen = spaseq.explain(_query(**workload)).evaluator
+        taken: dict[str, float] = {}
+        counts: dict[str, int] = {}
+        for evaluator in _able(name):
+            found = [_seconds(name, evaluator, share) for _ in range(runs)]
+            taken[evaluator], counts[evaluator] = min(found)
+            check(f"matches of {name} by {evaluator}", counts[evaluator], next(iter(counts.values())))
+        facts = {f"{evaluator} s": seconds for evaluator, seconds in taken.items()}
+        yield Measurement(
+            "planner",
+            f"{name}: {chosen}",
+            taken[chosen] / min(taken.values()),
+            "the fastest",
+            {"matches": counts[chosen] / taken[chosen]},
+            facts,
+        )
