@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from spaseq.events import EventBatch
-from spaseq.matching.columns.history import Chunk
+from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.model import Choice, Found, Occurrence, Row
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, Single
+from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.batches import Columns
@@ -92,6 +93,31 @@ class Kernel:
     ) -> Iterator[Block] | None:
         """See ``Quick.take_one``."""
         columns = self._take(batch, start, solutions)
+        self._memory.begin()
+        status = self._run(columns)
+        if status == lay.DONE and not self._memory.ints.item(mem.FOUND_COUNT):
+            return None
+        return self._go_on(start, columns, status)
+
+    def expect(self, names: Mapping[str, Sequence[str]], questions: Mapping[str, int]) -> bool:
+        """See ``Quick.expect``."""
+        gpms = self._compiled.gpms
+        of_all = [names[gpm] for gpm in gpms], [questions[gpm] for gpm in gpms]
+        return not self._trails and self._columns.expect(*of_all)
+
+    @property
+    def gpms(self) -> Sequence[str]:
+        """See ``Quick.gpms``."""
+        return self._compiled.gpms
+
+    def take_single(self, event: Single, start: int, solved: Sequence[Values]) -> Iterator[Block] | None:
+        """See ``Quick.take_single``."""
+        axis = self._bounds.place(event.at.time, start)
+        self._start = start
+        columns = self._columns.single(event, start, solved, axis, self._oldest(axis))
+        if self._columns.renew():
+            self._memory.forget_answers()
+            self._sweep(axis, event.at.time, 0)
         self._memory.begin()
         status = self._run(columns)
         if status == lay.DONE and not self._memory.ints.item(mem.FOUND_COUNT):
