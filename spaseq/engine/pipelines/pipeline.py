@@ -276,6 +276,11 @@ class Pipeline:
         return self._is_by_time and (self._member is None or self._member.is_alone)
 
     @property
+    def heeds_time(self) -> bool:
+        """Whether it must be told that time passes. No match waits for that where events come alone."""
+        return not self._singly
+
+    @property
     def waits(self) -> bool:
         """Whether matches may wait for time to pass."""
         return self._matcher is not None and self._matcher.waits

@@ -139,13 +139,15 @@ class Columns:
         at = v.B_HEADER + len(self._places)
         begins = at + 4 + 2 * len(solved)
         head = [1, start, at, at + 1, at + 2, at + 3, at + 4, v.B_HEADER]
+        # The kernel knows a row by its number in the batch that this event will be a part of.
+        firsts = self._singles.begins
         for g, place in self._places:
-            head.append(begins + len(columns))
+            head.append(begins + len(columns) - firsts[g])
             columns += [row[place] if place >= 0 else UNBOUND for row in solved[g]]
         self.numbers.cover_few(columns)
         head += [event.at.time, 0, event.at.n, axis]
-        for values in solved:
-            head += (0, len(values))
+        for first, values in zip(firsts, solved, strict=True):
+            head += (first, first + len(values))
         return np.array(head + columns, dtype=np.int64)
 
     def _parts(self, chunk: Chunk) -> list[Ints]:

@@ -41,6 +41,9 @@ class Singles:
         self._events: list[Single] = []
         self._solved: list[Sequence[Values]] = []
         self._first = self._last = self._oldest = 0
+        #: Of each GPM, the first row of the last event in the batch that they will be.
+        self.begins = [0] * len(self._names)
+        self._ends = self.begins
 
     @property
     def is_full(self) -> bool:
@@ -53,6 +56,8 @@ class Singles:
             self._first = position
         self._events.append(event)
         self._solved.append(solved)
+        self.begins = self._ends
+        self._ends = [end + len(values) for end, values in zip(self._ends, solved, strict=True)]
         self.end, self._last, self._oldest = position + 1, axis, oldest
 
     def live_ids(self) -> Iterator[Ints]:
