@@ -80,6 +80,8 @@ class Intake:
             stream: Discrimination() for stream in streams
         }
         self._over = 0
+        # Whether some query may ask for the last event that it was not given.
+        self._looks_back = False
 
     # --- members ------------------------------------------------------------------------------
 
@@ -109,6 +111,7 @@ class Intake:
     def _enter(self, query: Registered) -> None:
         self.members.append(query)
         self._over += query.is_over
+        self._looks_back |= query.asks_for_last
 
     def _seat(self, query: Registered) -> None:
         """Puts a query where it is found by the events that concern it."""
@@ -191,7 +194,8 @@ class Intake:
                     given = [*self._unseen(query, begin), batch] if query.asks_for_last else [batch]
                     visits.append(Visit(query, concatenate(given), begin + 1 - len(given)))
                 query.reached = self.position
-            self._pass(batch, begin)
+            if self._looks_back:
+                self._pass(batch, begin)
         if self.waiting and (batch is not None or self.order.watermark != before):
             touched = {visit.query for visit in visits}
             visits += [Visit(query, None, 0) for query in self.waiting if query not in touched]
@@ -226,7 +230,8 @@ class Intake:
                 batch = concatenate([*given, event]) if given else event
                 visits.append(Visit(query, batch, position - len(given)))
                 query.reached = self.position
-        self._pass(event, position)
+        if self._looks_back:
+            self._pass(event, position)
         return visits
 
     def _show(self, batch: EventBatch) -> None:

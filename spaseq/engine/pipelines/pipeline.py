@@ -193,7 +193,9 @@ class Pipeline:
                     effort.pool.join(effort)
         self._matcher: Matcher | ByColumns | None = None
         self._is_quick = False
-        self._singly: list[tuple[GpmEvaluator, GpmStats | None]] = []
+        # For events that come alone: what is asked, and of each GPM which of that, and what is counted.
+        self._asking: list[GpmEvaluator] = []
+        self._singly: list[tuple[int, GpmStats | None]] = []
         self._member: Member | None = None
         self._begin = start
         self._clock: Clock | None = None
@@ -363,14 +365,14 @@ class Pipeline:
 
     def _solved(self, event: Single) -> list[Values] | None:
         """The solutions of each GPM in an event that came alone, which is counted; None for a large one."""
+        known = [gpm.of_one(event) for gpm in self._asking]
         solved = []
-        for gpm, _ in self._singly:
-            values = gpm.of_one(event)
+        some = False
+        for question, counted in self._singly:
+            values = known[question]
             if values is None:
                 return None
             solved.append(values)
-        some = False
-        for values, (_, counted) in zip(solved, self._singly, strict=True):
             if values and counted is not None:
                 some = True
                 counted.matched += 1
@@ -378,16 +380,19 @@ class Pipeline:
         self._stats.relevant += some
         return solved
 
-    def _expect(self, matcher: Quick) -> list[tuple[GpmEvaluator, GpmStats | None]]:
-        """The GPMs in the order in which the evaluator takes events that come alone; none if it does not."""
+    def _expect(self, matcher: Quick) -> None:
+        """Sees whether the evaluator takes events that come alone, and how."""
         gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
         if gpms.keys() != set(matcher.gpms) or not all(gpm.is_for_one for gpm in gpms.values()):
-            return []
+            return
         names = {name: gpm.names for name, gpm in gpms.items()}
         if not matcher.expect(names, {name: gpm.number for name, gpm in gpms.items()}):
-            return []
-        witnesses = self.pattern.witnesses
-        return [(gpms[g], None if g in witnesses else self._stats.gpms[g]) for g in matcher.gpms]
+            return
+        asking = {gpms[g].number: gpms[g] for g in matcher.gpms}
+        place = {number: i for i, number in enumerate(asking)}
+        self._asking = list(asking.values())
+        stats = {g: None if g in self.pattern.witnesses else self._stats.gpms[g] for g in matcher.gpms}
+        self._singly = [(place[gpms[g].number], counted) for g, counted in stats.items()]
 
     def _process(self, batch: EventBatch, position: int | None) -> Iterator[MatchBatch]:
         if position is not None:
@@ -543,7 +548,8 @@ class Pipeline:
             self._matcher = Matcher(self.pattern, window, make, self._context.budget, self._context.order)
         alone = self._member is None or self._member.is_alone
         self._is_quick = isinstance(self._matcher, Quick) and alone and self._seat is not None
-        self._singly = self._expect(cast("Quick", self._matcher)) if self._is_quick else []
+        if self._is_quick:
+            self._expect(cast("Quick", self._matcher))
         # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.
         bounded = self._left is not None or self._only_first or self.query.emit is not Emit.ALL
         if self.may_leave and not bounded and isinstance(self._matcher, Enumerating):
