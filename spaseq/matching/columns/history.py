@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import Single, Stamp
+from spaseq.events import EventBatch, Single, Stamp
 from spaseq.gpm.sharing import Values
 from spaseq.limits import Budget
 from spaseq.matching.columns.chunk import Chunk
@@ -183,6 +183,15 @@ class Past:
         self._budget.takes("events", self._size)
         self._seen.clear()
         self._last = None
+
+    def solution(self, position: int, g: int, row: int) -> tuple[EventBatch, int, dict[str, int]]:
+        """The batch in which an event is, its number there, and a solution of a GPM by its row there."""
+        singles = self._singles
+        if singles is not None and position >= singles.first:
+            event, solution = singles.solution(position, g, row)
+            return event, 0, solution
+        chunk = self._chunks[self._starts[bisect_right(self._starts, position) - 1]]
+        return chunk.batch, position - chunk.start, chunk.row(g, row)
 
     def since(self, start: int) -> list[Chunk]:
         """The batches that begin after a position."""

@@ -24,7 +24,7 @@ _MOST: Final = 64
 
 
 class Singles:
-    """Events at positions that follow each other; ``end``: behind the last, None if there is none.
+    """Events at positions that follow each other, from ``first``; ``end``: behind the last, None without any.
 
     ``names`` are the variables of each GPM; those of GPMs with the same number in ``questions`` are the same
     but for their names.
@@ -40,7 +40,9 @@ class Singles:
         self.end = None
         self._events: list[Single] = []
         self._solved: list[Sequence[Values]] = []
-        self._first = self._last = self._oldest = 0
+        # Of each event, the first row of each GPM.
+        self._firsts: list[list[int]] = []
+        self.first = self._last = self._oldest = 0
         #: Of each GPM, the first row of the last event in the batch that they will be.
         self.begins = [0] * len(self._names)
         self._ends = self.begins
@@ -53,12 +55,20 @@ class Singles:
     def add(self, position: int, event: Single, solved: Sequence[Values], axis: int, oldest: int) -> None:
         """One more, with its solutions by GPM, at its place on the axis, where ``oldest`` may still count."""
         if not self._events:
-            self._first = position
+            self.first = position
         self._events.append(event)
         self._solved.append(solved)
+        self._firsts.append(self._ends)
         self.begins = self._ends
         self._ends = [end + len(values) for end, values in zip(self._ends, solved, strict=True)]
         self.end, self._last, self._oldest = position + 1, axis, oldest
+
+    def solution(self, position: int, g: int, row: int) -> tuple[Single, dict[str, int]]:
+        """An event of those that are there, and a solution of a GPM in it, without what is unbound."""
+        i = position - self.first
+        values = self._solved[i][g][row - self._firsts[i][g]]
+        bound = {name: term for name, term in zip(self._names[g], values, strict=True) if term}
+        return self._events[i], bound
 
     def live_ids(self) -> Iterator[Ints]:
         """The ids in the solutions; the events keep theirs."""
@@ -79,7 +89,7 @@ class Singles:
             at, columns, begins = known[question]
             tables.append(Solutions(len(at), at, dict(zip(names, columns, strict=True))))
             rows.append(begins)
-        chunk = Chunk(self._first, batch, tuple(tables), self._last, np.array(rows, dtype=np.int64))
+        chunk = Chunk(self.first, batch, tuple(tables), self._last, np.array(rows, dtype=np.int64))
         oldest = self._oldest
         self._start()
         return chunk, oldest

@@ -6,7 +6,7 @@ replayed through ``Context``, exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -76,6 +76,9 @@ class Kernel:
         self._trails = bool(self._tables[v.TRAILS])
         self._order = context.order
         self._several = may_end_together(pattern)
+        self._dictionary = dictionary
+        # Whether what is found is a match without a further look.
+        self._is_plain = not (self._tables[v.N_GAPS] or self._compiled.ambiguous)
         self._open = Open(bounds.reach)
         self._certain = Certain(c, self._replay, bounds.reach)
         self._memory = memory(self._compiled, _START, self._budget)
@@ -110,7 +113,7 @@ class Kernel:
         """See ``Quick.gpms``."""
         return self._compiled.gpms
 
-    def take_single(self, event: Single, start: int, solved: Sequence[Values]) -> Iterator[Block] | None:
+    def take_single(self, event: Single, start: int, solved: Sequence[Values]) -> Iterable[Block] | None:
         """See ``Quick.take_single``."""
         axis = self._bounds.place(event.at.time, start)
         self._start = start
@@ -122,6 +125,12 @@ class Kernel:
         status = self._run(columns)
         if status == lay.DONE and not self._memory.ints.item(mem.FOUND_COUNT):
             return None
+        if (
+            status == lay.DONE
+            and self._is_plain
+            and (few := self._matches.few(self._memory.ints, self._dictionary))
+        ):
+            return (few,)
         return self._go_on(start, columns, status)
 
     def _run(self, columns: Ints) -> int:
