@@ -40,6 +40,13 @@ def examples(many: int) -> int:
     return many if share >= 100 else max(5, many * share // 100)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that read the reference data are marked ``data``: CI runs the others in a clone without it."""
+    for item in items:
+        if "shared" in getattr(item, "fixturenames", ()):
+            item.add_marker("data")
+
+
 #: Real data and other systems' test cases, beside the checkout or where SPASEQ_SHARED says.
 SHARED = Path(os.environ.get("SPASEQ_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 
