@@ -12,7 +12,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.events import Stamp
-from spaseq.matching.conditions import numbers
+from spaseq.matching.conditions.numbers import _look, _short
 from spaseq.matching.context import Context
 from spaseq.matching.host import Matcher
 from spaseq.matching.kernel.evaluator import Kernel
@@ -251,8 +251,8 @@ def test_a_short_number_is_read_as_its_exact_value_says(datatype: str) -> None:
     ]
     for text in [*texts, "1234567.7654321", "12345678.5", "NaN"]:
         term = typed(text, datatype)
-        found = numbers._short(term)
-        assert found is None or repr(found) == repr(numbers._look(decode(term))), text
+        found = _short(term)
+        assert found is None or repr(found) == repr(_look(decode(term))), text
         assert (
             found is not None
             or datatype not in ("integer", "decimal")
