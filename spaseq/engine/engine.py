@@ -38,7 +38,7 @@ from spaseq.engine.pull import IDLE, WallClock, close, in_turn, with_idle
 from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, SourceError, warn
-from spaseq.events import BatchBuilder, Clock, EventBatch, Stamp, identified, single
+from spaseq.events import BatchBuilder, Clock, EventBatch, Single, Stamp, identified
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
 from spaseq.gpm.sharing import Sharing
@@ -779,7 +779,7 @@ class Engine:
                 rows, graph_id = identified(terms, triples, named, lambda term: check_term(term, limits))
                 if not self._may_wait(stream, clock, time):
                     stamp = Stamp(time, stream, self._flow.arrived(stream))
-                    return single(terms, clock, stamp, graph_id, tuple(chain.from_iterable(rows)))
+                    return Single(terms, clock, stamp, graph_id, tuple(chain.from_iterable(rows)))
                 event = row(stream, time, graph_id, rows)
                 # No interrupt comes between these: that takes a call, or a loop.
                 inbox.newest, inbox.last, inbox.size = time, stream, inbox.size + 1

@@ -20,9 +20,10 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.language.syntax import Consume, Emit
+from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Immediate
 from spaseq.matching.columns.found import Block, blocks
-from spaseq.matching.columns.history import Chunk, Past
+from spaseq.matching.columns.history import Past
 from spaseq.matching.columns.plain import Columns, Site, Sites, mixed
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration import _kernel_layout as lay
