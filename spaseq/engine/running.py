@@ -14,8 +14,9 @@ from typing import IO
 
 from spaseq.connect import LiveSource, parse_location
 from spaseq.effort import Policy, Shed
-from spaseq.engine.engine import Engine, Source
+from spaseq.engine.engine import Engine
 from spaseq.engine.handle import Handle
+from spaseq.engine.parts.reading import Source
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.gpm.kb import KnowledgeBase

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
-from spaseq.engine.asynchronous import Worker
+from spaseq.engine.parts.worker import Worker
 from spaseq.serve.errors import beyond
 from spaseq.serve.service import Service
 
