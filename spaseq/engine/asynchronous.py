@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from typing import Final, Self, TypeVar
@@ -114,21 +114,19 @@ class AsyncEngine:
     async def feed(self, *sources: Source) -> None:
         """Reads sources to their end, beside the other calls. See ``Engine.feed``.
 
-        Cancelled, it ends after the batch in hand; a read that waits for data holds nobody up.
+        Cancelled, it ends after the batch in hand, live sources at once; a read that waits holds nobody up.
         """
-        stopped = threading.Event()
 
-        def read(steps: Iterator[None]) -> None:
+        def read() -> None:
             for _ in steps:
-                if stopped.is_set():
-                    break
+                pass
 
         steps = await self.call(lambda engine: engine.pull(*sources))
         reader = Worker(_nothing)
         try:
-            await reader.awaited(lambda: read(steps))
+            await reader.awaited(read)
         finally:
-            stopped.set()
+            steps.close()
             reader.end()
 
     async def close(self) -> None:

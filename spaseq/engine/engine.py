@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -27,7 +28,7 @@ from spaseq.engine.handle import Handle
 from spaseq.engine.parts.core import Core
 from spaseq.engine.parts.pull import WallClock
 from spaseq.engine.parts.pushing import Pushing
-from spaseq.engine.parts.reading import Reading, Source
+from spaseq.engine.parts.reading import Reading, Source, Steps
 from spaseq.engine.parts.registry import Bounds, Registry
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import EngineError, SourceError
@@ -248,10 +249,11 @@ class Engine:
 
         Sources given in one call are read side by side. Raises ``SourceError`` for one that cannot be read.
         """
-        for _ in self.pull(*sources):
-            pass
+        with closing(self.pull(*sources)) as steps:
+            for _ in steps:
+                pass
 
-    def pull(self, *sources: Source) -> Iterator[None]:
+    def pull(self, *sources: Source) -> Steps:
         """As ``feed``, step by step: yields after each batch of events, its matches delivered.
 
         The sources are opened by the call itself, which raises what is wrong with them.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyoxigraph as ox
 
 from spaseq.connect import Live, LiveSource, Location, open_source, resolved
+from spaseq.connect.again import Count, Place, resumed
 from spaseq.engine.given import GivenTime, StreamName, stream_iri, time_given
 from spaseq.engine.parts.core import Core
 from spaseq.engine.parts.pull import IDLE, WallClock, close, in_turn, with_idle
@@ -21,9 +21,6 @@ from spaseq.errors import EngineError
 from spaseq.events import EventBatch
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources import open_source as read_source
-
-if TYPE_CHECKING:
-    from spaseq.engine.durable.resume import Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,114 @@ class Source:
     options: SourceOptions = field(default_factory=SourceOptions)
 
 
+class Steps(Iterator[None]):
+    """Sources that are read side by side, step by step; any thread may ``close`` it.
+
+    ``is_between``: nothing is in hand, whatever ended it: the engine is whole.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        opened: Mapping[int, Iterator[EventBatch]],
+        idle: timedelta | None,
+        wall_clock: WallClock | None,
+    ) -> None:
+        self.is_between = True
+        self._core, self._opened, self._idle, self._wall_clock = core, opened, idle, wall_clock
+        self._is_ended = False
+        # The sources of batches that were taken, and whose matches may not have been.
+        self._unsettled: list[Live] = []
+        self._steps = self._run()
+
+    def __next__(self) -> None:
+        return next(self._steps)
+
+    def close(self) -> None:
+        """No step more. What a live source gives just now is left to the next run."""
+        self._is_ended = True
+        for source in self._opened.values():
+            if isinstance(source, Live):
+                source.close()
+        with suppress(ValueError):  # a thread is inside, and leaves it when it has what it waits for
+            self._steps.close()
+
+    def _run(self) -> Generator[None, None, None]:
+        core, state = self._core, self._core.state
+        with core.turn.lock:
+            newest = self._newest()
+            for stream in self._opened:
+                core.flow.hold(stream, True)
+            if state is not None:
+                state.on_commit.append(self._settle)
+        beats, idle = self._wall_clock is not None, self._idle
+        steps = in_turn(self._opened, newest) if idle is None else with_idle(self._opened, idle, beats=beats)
+        try:
+            for stream, batch in steps:  # which may wait, and so has no turn
+                if self._is_ended:
+                    return
+                core.turn.check()
+                with core.turn.lock:
+                    core.check_open()
+                    self.is_between = False
+                    core.do(partial(self._step, stream, batch))
+                    self.is_between = True
+                    core.commit_if_due()
+                yield
+                if state is None:
+                    self._settle()
+                if core.flow.is_over:
+                    return
+        finally:
+            # Whatever ended it: no thread and no connection outlives the reading.
+            steps.close()
+            for source in self._opened.values():
+                close(source)
+            if state is not None:
+                state.on_commit.remove(self._settle)
+
+    def _newest(self) -> dict[int, int]:
+        """The times up to which streams were read before."""
+        newest, state = dict.fromkeys(self._opened, BEGINNING), self._core.state
+        if state is not None:
+            for stream in newest:
+                time = state.positions[self._core.dictionary.term(stream).value].newest
+                newest[stream] = BEGINNING if time is None else time
+        return newest
+
+    def _settle(self) -> None:
+        """The matches of all that was taken were taken, too; with a state, it has them."""
+        for source in self._unsettled:
+            source.settle()
+        self._unsettled = []
+
+    def _step(self, stream: int, batch: EventBatch | object | None) -> None:
+        """What a source did: it brought events, went idle or ended."""
+        core, clock = self._core, self._wall_clock
+        if isinstance(batch, EventBatch):
+            self._passed(stream, batch)
+            if not len(batch):
+                return
+        core.flow.hold(stream, isinstance(batch, EventBatch))
+        if isinstance(batch, EventBatch):
+            if clock is not None:
+                clock.saw(stream, batch)
+            core.flow.arrive(stream, batch)
+        elif clock is not None and batch is IDLE and (time := clock.time(stream)) is not None:
+            core.flow.promise(*time, stream)
+        else:
+            core.flow.move()
+
+    def _passed(self, stream: int, batch: EventBatch) -> None:
+        """Up to where the source has come with these events."""
+        source, state, place = self._opened[stream], self._core.state, None
+        if isinstance(source, Live):
+            place = source.place()
+            self._unsettled.append(source)
+        if state is not None:
+            state.positions[self._core.dictionary.term(stream).value].goes_on(batch, place)
+
+
 class Reading:
     """What an engine does with sources. ``idle`` and ``wall_clock`` as for an ``Engine``."""
 
@@ -48,7 +153,7 @@ class Reading:
 
     # --- side by side -------------------------------------------------------------------------
 
-    def pull(self, sources: Sequence[Source]) -> Iterator[None]:
+    def pull(self, sources: Sequence[Source]) -> Steps:
         """See ``Engine.pull``."""
         core = self._core
         core.turn.check()
@@ -70,79 +175,36 @@ class Reading:
                 if options.context is not None:
                     core.contexts[stream] = options.context
                 opened[identity] = self._open(location, options, stream)
-        return self._pull(opened)
+        return Steps(core, opened, self._idle, self._wall_clock)
 
     def _open(self, location: Location, options: SourceOptions, stream: ox.NamedNode) -> Iterator[EventBatch]:
         """The events of a source that are new."""
         core = self._core
-        known: Position | None = None
-        refuse: Callable[[BadEvent], None] = core.rejects.malformed
-        if core.state is not None:
-            from spaseq.engine.durable.resume import Position, again, check
 
-            check(location)
-            where = str(location) if isinstance(location, str | Path) else "table"
-            known = core.state.positions.setdefault(stream.value, Position(where))
-            refuse = again(refuse, known.bad)
-        batches = open_source(
-            location,
-            stream,
-            core.dictionary,
-            options,
-            on_bad=refuse,
-            limits=core.limits,
-            idle=None if self._wall_clock is None else self._idle,
-        )
-        if known is None or not known.events:
-            return batches
-        from spaseq.engine.durable.resume import resumed
+        def opened(
+            refuse: Callable[[BadEvent], None], known: tuple[Count, Place | None]
+        ) -> Iterator[EventBatch]:
+            return open_source(
+                location,
+                stream,
+                core.dictionary,
+                options,
+                on_bad=refuse,
+                limits=core.limits,
+                idle=None if self._wall_clock is None else self._idle,
+                known=known,
+            )
 
-        return resumed(batches, replace(known))
+        if core.state is None:
+            return opened(core.rejects.malformed, (Count(), None))
+        from spaseq.engine.durable.resume import again, position
 
-    def _pull(self, opened: Mapping[int, Iterator[EventBatch]]) -> Iterator[None]:
-        core = self._core
-        newest = dict.fromkeys(opened, BEGINNING)
-        with core.turn.lock:
-            for identity in opened:
-                core.flow.hold(identity, True)
-                if core.state is not None:
-                    position = core.state.positions[core.dictionary.term(identity).value]
-                    newest[identity] = BEGINNING if position.newest is None else position.newest
-        beats = self._wall_clock is not None
-        steps = in_turn(opened, newest) if self._idle is None else with_idle(opened, self._idle, beats=beats)
-        try:
-            for identity, batch in steps:  # which may wait, and so has no turn
-                core.turn.check()
-                with core.turn.lock:
-                    core.check_open()
-                    core.do(partial(self._step, identity, batch))
-                    core.commit_if_due()
-                yield
-                source = opened[identity]
-                if isinstance(source, Live) and isinstance(batch, EventBatch):
-                    source.settle()  # its matches were taken, too
-                if core.flow.is_over:
-                    return
-        finally:
-            # Whatever ended it: no thread and no connection outlives the reading.
-            steps.close()
-            for source in opened.values():
-                close(source)
-
-    def _step(self, stream: int, batch: EventBatch | object | None) -> None:
-        """What a source did: it brought events, went idle or ended."""
-        core, clock = self._core, self._wall_clock
-        core.flow.hold(stream, isinstance(batch, EventBatch))
-        if isinstance(batch, EventBatch):
-            if core.state is not None:
-                core.state.positions[core.dictionary.term(stream).value].took(batch)
-            if clock is not None and len(batch):
-                clock.saw(stream, batch)
-            core.flow.arrive(stream, batch)
-        elif clock is not None and batch is IDLE and (time := clock.time(stream)) is not None:
-            core.flow.promise(*time, stream)
-        else:
-            core.flow.move()
+        known = position(core.state.positions, stream.value, location)
+        before = replace(known)
+        if isinstance(location, LiveSource):
+            return opened(core.rejects.malformed, (before, before.live))
+        batches = opened(again(core.rejects.malformed, known, core.rejects.still), (Count(), None))
+        return resumed(batches, before, known.location) if before.events else batches
 
     # --- as if pushed -------------------------------------------------------------------------
 
