@@ -200,15 +200,19 @@ def batches_of(
 ) -> Generator[Placed, None, None]:
     """The events of a client's messages, those that ``sieve`` leaves.
 
-    A client is not read before what it gave was taken, and told what is settled before it is read again. While
-    something is not settled, and nothing comes, batches without events let who takes them see to that.
+    A client is not read before what it gave was taken, and told what is settled before it is read again.
+    While something is not settled, and nothing comes, batches without events let who takes them see to that.
     """
     # The messages of each batch that is not known to be settled, the number of the batch first.
     waiting: deque[tuple[int, Sequence[Message]]] = deque()
     given = 0
-    while not ending.is_set:
+
+    def tell() -> None:
         while waiting and waiting[0][0] <= settled():
             connection.done(waiting.popleft()[1])
+
+    while not ending.is_set:
+        tell()
         messages = connection.read(ending)
         if messages is None:
             return
@@ -220,4 +224,9 @@ def batches_of(
         given += 1
         if messages:
             waiting.append((given, messages))
-        yield batch, connection.place
+        try:
+            yield batch, connection.place
+        except GeneratorExit:
+            tell()
+            raise
+    tell()

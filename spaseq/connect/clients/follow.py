@@ -46,8 +46,8 @@ class Follower:
     """A file that grows, and those that take its place, each from its beginning to its end.
 
     A file that became shorter is one anew; so is one that took the place of another, when that was read to
-    its end. ``pause``: an empty block says that for so long nothing came. With a ``place`` it goes on there: the
-    same file, which may have another name now, is read again from its beginning.
+    its end. ``pause``: an empty block says that for so long nothing came. With a ``place`` it goes on there:
+    the same file, which may have another name now, is read again from its beginning.
     """
 
     def __init__(
@@ -77,14 +77,16 @@ class Follower:
             own = os.fstat(self._file.fileno())
             moved = None if own.st_ino == place["inode"] else self._moved(place["inode"])
             if moved is not None:
-                now, self._file = self._file, moved
+                self._file.close()
+                self._file = moved
                 yield self._begin(_rest(moved), place)
-                moved.close()
-                self._file = now
+                self._change()
             elif own.st_ino == place["inode"] and own.st_size >= place["at"]:
                 yield self._begin(self._blocks(), place)
+                self._change()
         while True:
             yield self._begin(self._blocks(), None)
+            self._change()
 
     def refuse(self, letter: BadEvent) -> None:
         """A bad event, which is told unless it was before."""
@@ -121,8 +123,18 @@ class Follower:
         )
         return None
 
+    def _change(self) -> None:
+        """The file in hand was read to its end: the next one is, or the same from its beginning."""
+        new = _found(self._path)
+        if new is not None and os.path.samestat(os.fstat(self._file.fileno()), new):
+            self._file.seek(0)
+        else:
+            self._file.close()
+            # For a moment there may be none.
+            self._file = _opened(self._path if new is not None else os.devnull)
+
     def _blocks(self) -> Iterator[bytes]:
-        """What is in the file in hand, and what is added, until it is over; then the next one is."""
+        """What is in the file in hand, and what is added, until it is over."""
         silent = 0.0
         try:
             while not self._ending.is_set:
@@ -132,16 +144,12 @@ class Follower:
                     continue
                 own, new = os.fstat(self._file.fileno()), _found(self._path)
                 if own.st_size < self._file.tell():
-                    self._file.seek(0)
                     return
                 if new is not None and not os.path.samestat(own, new):
                     # Written to between the two looks, before it was replaced.
                     if rest := self._file.read(BLOCK):
                         yield rest
                         continue
-                    self._file.close()
-                    # For a moment there may be none.
-                    self._file = _opened(self._path if _found(self._path) else os.devnull)
                     return
                 self._ending.wait(_LOOK)
                 silent += _LOOK
