@@ -75,7 +75,7 @@ class Follower:
         place = self._before
         if place is not None:
             own = os.fstat(self._file.fileno())
-            moved = None if own.st_ino == place["inode"] else self._moved(place["inode"])
+            moved = None if own.st_ino == place["inode"] else self._moved(place)
             if moved is not None:
                 self._file.close()
                 self._file = moved
@@ -111,11 +111,13 @@ class Follower:
         self._count, self._bad, self._told = replace(known), 0, 0 if place is None else place["bad"]
         return blocks, known
 
-    def _moved(self, inode: int) -> IO[bytes] | None:
+    def _moved(self, place: Place) -> IO[bytes] | None:
         """The file that was read before, if it is in the same folder under another name."""
         for path in Path(self._path).absolute().parent.iterdir():
             with suppress(OSError):
-                if path.is_file() and path.stat().st_ino == inode and path.suffix not in COMPRESSED:
+                found = path.stat()
+                # What was removed leaves its number to others.
+                if found.st_ino == place["inode"] and found.st_size >= place["at"] and path.is_file():
                     return _opened(str(path))
         warn(
             f"{self._path} is another file than the one that was read before, and that is not in its folder: "
