@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from spaseq.engine.asynchronous import Worker
+from spaseq.engine.parts.worker import Worker
 from spaseq.serve.errors import beyond
 from spaseq.serve.service import Service
 
