@@ -36,7 +36,7 @@ Shared = Callable[[str], Path]
 IS_LONG = (settings.default or settings()).max_examples > 1_000
 
 #: How many random cases run in batches, and how many of them as streams and in the driver.
-BATCHES, STREAMS = (1_000, 60) if IS_LONG else (12, 1)
+BATCHES, STREAMS = (1_000, 60) if IS_LONG else (6, 1)
 
 #: So many queries make one job: planning one costs more than running it.
 TOGETHER = 24
@@ -143,9 +143,6 @@ REAL = {"smart-grid-home", "stocks-trades"}
 
 SAMPLES = sorted({path.stem for path in (ROOT / "streams").glob("*.rq")} - REAL)
 
-#: Of these, CI runs one of each kind: sequences, negation, shapes, derived streams; the others are ``long``.
-SHORT = {"card-fraud", "smart-grid-advice", "stocks-head-and-shoulders", "trajectories-overdue"}
-
 
 def prepared(name: str) -> spaseq.Query:
     return spaseq.prepare((ROOT / "streams" / f"{name}.rq").read_text())
@@ -168,9 +165,7 @@ def local(name: str, streams: Mapping[str, StreamSource], kb: Mapping[str, str |
     return [line_of(match) for match in spaseq.run(prepared(name), streams, kb)]
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.long) for name in SAMPLES]
-)
+@pytest.mark.parametrize("name", SAMPLES)
 def test_use_cases_in_a_batch(spark: SparkSession, name: str) -> None:
     query, kb = prepared(name), background(name)
     want = local(name, sources(query), kb)
