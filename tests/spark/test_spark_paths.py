@@ -35,8 +35,8 @@ def test_spark_finds_the_pairs(spark: SparkSession) -> None:
         assert found == expected(g, expression, *ends), expression
 
 
-#: A join takes a while, whatever the graph: CI has a loop with counts and one with checks of places, the others
-#: are ``long``.
+#: A join takes a while, whatever the graph: CI has a loop with counts and one with checks of places, the
+#: others are ``long``.
 JOINED = [2, 4, 5, 7, 8]
 
 
