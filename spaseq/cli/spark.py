@@ -33,7 +33,7 @@ from spaseq.spark._quiet import without_noise
 from spaseq.spark.queries import Prepared, answers_of, planned
 from spaseq.spark.sessions import session
 from spaseq.spark.sinks._lines import LATE, MATCH, letter_of_line, match_of
-from spaseq.spark.source._pieces import files
+from spaseq.spark.source._files import listed
 from spaseq.spark.stages._job import reached
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -77,7 +77,7 @@ def start(
         raise EngineError("--idle is for --engine local: Spark's watermark waits for every stream")
     for source in streams.values():
         if isinstance(source.location, str | Path) and str(source.location) != "-":
-            files(str(source.location))  # before Spark takes its time to start
+            listed(str(source.location))  # before Spark takes its time to start
     # Under spark-submit the cluster is given.
     with without_noise():
         spark = session(None if "SPARK_ENV_LOADED" in os.environ else "local[*]")

@@ -50,6 +50,15 @@ def is_url(location: object) -> bool:
     return isinstance(location, str) and _URL.match(location) is not None
 
 
+def is_bucket(location: str) -> bool:
+    """Whether a location is in an object store, which only Spark's host reads.
+
+    >>> is_bucket("s3a://ticks/may"), is_bucket("ticks.nq")
+    (True, False)
+    """
+    return location.lower().startswith(("s3a://", "s3://"))
+
+
 # --- options ------------------------------------------------------------------------------------
 
 
@@ -201,6 +210,10 @@ def parse_address(text: str, *, sink: bool = False) -> tuple[Address, dict[str, 
     name = (found["scheme"] or "file").lower()
     scheme = SCHEMES.get(name)
     if scheme is None:
+        if is_bucket(text):
+            raise SourceError(
+                f"{text}: what is in a bucket is read by Spark: give --engine spark, or use spaseq.spark"
+            )
         alike = nearest(name, _schemes(sink))
         hint = f"did you mean {alike}://? " if alike else ""
         raise SourceError(f"unknown scheme {name}://: {hint}{_known(sink)}")

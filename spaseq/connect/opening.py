@@ -12,7 +12,7 @@ from typing import IO, Final, cast
 from pyoxigraph import NamedNode
 
 from spaseq import sources
-from spaseq.connect.address import Address, is_url, options_of, parse_address
+from spaseq.connect.address import Address, is_bucket, is_url, options_of, parse_address
 from spaseq.connect.again import Count, Place, resumed
 from spaseq.connect.clients.follow import EndedError, Follower, check_followed
 from spaseq.connect.clients.http import EVENT_STREAM, Body, HttpClient
@@ -88,7 +88,7 @@ def after(history: tuple[tuple[Location, SourceOptions], ...], live: LiveSource)
 
 def parse_location(spec: str) -> tuple[Location, SourceOptions]:
     """A location and its options, as on the command line: a URL, or as ``sources.parse_source`` reads it."""
-    if not is_url(spec):
+    if is_bucket(spec) or not is_url(spec):
         return sources.parse_source(spec)
     address, given, follows = parse_address(spec)
     options = options_of(given)

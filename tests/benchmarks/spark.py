@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -93,7 +93,7 @@ def spent(work: Callable[[], object]) -> Cost:
     return Cost.now() - begin
 
 
-def benchmark(quick: bool) -> Iterator[Measurement]:
+def benchmark(quick: bool) -> Generator[Measurement, None, None]:
     """V shapes by company against ``spaseq.run``: stages, batch, stream; tiny ones; background graphs."""
     from spaseq.spark import session
     from spaseq.spark._quiet import without_noise

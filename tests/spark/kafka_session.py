@@ -84,10 +84,7 @@ def write(spark: SparkSession, servers: str, topic: str, texts: list[str]) -> No
 
 
 def main(servers: str, jars: str, folder: str) -> None:
-    builder = SparkSession.builder.master("local[2]").config("spark.jars", jars)
-    builder = builder.config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
-    builder.config("spark.sql.shuffle.partitions", "2").getOrCreate().sparkContext.setLogLevel("ERROR")
-    spark = session()
+    spark = session("local[2]", partitions=2, memory="1g", jars=jars.split(","))
     texts = [quads(i) for i in range(COUNT)]
     write(spark, servers, "trades", texts)
     topics = {f"{NS}S": "trades"}
@@ -109,7 +106,7 @@ def main(servers: str, jars: str, folder: str) -> None:
         """
         write(spark, servers, "trades", [quads(COUNT + 1_000), "no quads at all", ""])
 
-    bits = {"maxOffsetsPerTrigger": "60"}
+    bits = {"maxOffsetsPerTrigger": "120"}
     following = kafka_events(spark, servers, topics, kafka=bits)
     # Spark reads the partitions of a topic side by side, so that events come out of order.
     late = timedelta(seconds=COUNT)

@@ -13,8 +13,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark
 
 from spaseq import SourceError  # after the skip
 from spaseq.spark import folder_sink
-from spaseq.spark.source._files import delete, info, join, names, normal, opened, write
-from spaseq.spark.source._pieces import files
+from spaseq.spark.source._files import delete, info, join, listed, names, normal, opened, write
 from spaseq.spark.source.datasource import SpaseqDataSource
 from tests.streams import query
 
@@ -147,22 +146,17 @@ def test_other_schemes_are_refused_by_name(scheme: str) -> None:
     with pytest.raises(SourceError, match=f"files of {scheme}: are neither read nor written"):
         folder_sink(there, PAIRS)
     with pytest.raises(SourceError, match=f"files of {scheme}:"):
-        files(there)
+        listed(there)
     with pytest.raises(SourceError, match=f"files of {scheme}:"):
         reader(there).latestOffset()
 
 
 def test_a_file_is_read_by_its_url(tmp_path: Path) -> None:
     (tmp_path / "a b.nq").write_text("")
-    assert files(f"file://{tmp_path}/a%20b.nq") == files(f"file:{tmp_path}") == [tmp_path / "a b.nq"]
-    assert files(f"file://{tmp_path}/*.nq") == [tmp_path / "a b.nq"]
+    for location in ("/a%20b.nq", "", "/*.nq"):
+        assert list(listed(f"file:{tmp_path}{location}")) == [str(tmp_path / "a b.nq")]
     assert normal(f"file:{tmp_path}") == str(tmp_path)
-
-
-def test_streams_are_not_read_from_s3a() -> None:
     assert normal("s3a://ticks/may/") == "s3a://ticks/may/"
-    with pytest.raises(SourceError, match="s3a://ticks/may: streams are not read from s3a: yet"):
-        files("s3a://ticks/may")
 
 
 def test_files_are_there_as_a_whole(tmp_path: Path) -> None:

@@ -318,7 +318,7 @@ def test_same_answers(seed: int, cluster: Joining) -> None:
 # --- on Spark -------------------------------------------------------------------------------------
 
 IS_LONG = (settings.default or settings()).max_examples > 1_000
-CASES = 40 if IS_LONG else 5
+CASES = 40 if IS_LONG else 3
 
 #: A key has no region, one or two; the region of two keys is a blank node.
 PLACES = {

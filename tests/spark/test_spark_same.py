@@ -36,7 +36,7 @@ Shared = Callable[[str], Path]
 IS_LONG = (settings.default or settings()).max_examples > 1_000
 
 #: How many random cases run in batches, and how many of them as streams and in the driver.
-BATCHES, STREAMS = (1_000, 60) if IS_LONG else (24, 2)
+BATCHES, STREAMS = (1_000, 60) if IS_LONG else (6, 1)
 
 #: So many queries make one job: planning one costs more than running it.
 TOGETHER = 24

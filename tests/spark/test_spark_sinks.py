@@ -168,9 +168,9 @@ def test_memory(spark: SparkSession, tmp_path: Path) -> None:
     assert sorted(row.json for row in spark.table("stocks").collect()) == sorted(map(line_of, done))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_console(tmp_path: Path) -> None:
-    """In a process of its own, whose output is read."""
+    """In its own process, whose output is read; ``long``: CI has ``test_memory`` for a stream's columns."""
     text, streams = stocks(tmp_path, 60)
     (tmp_path / "query.rq").write_text(str(text))
     given = [str(tmp_path / "query.rq"), str(streams["S"]), str(tmp_path / "cp")]

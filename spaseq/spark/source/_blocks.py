@@ -20,6 +20,7 @@ from pyoxigraph import NamedNode
 from spaseq.errors import SourceError
 from spaseq.events import EventBatch
 from spaseq.sources import BadEvent, SourceOptions, open_source
+from spaseq.spark.source._files import is_local, opened
 from spaseq.terms.dictionary import Dictionary
 
 #: ``first`` is the number of the first event. ``data``, or else the bytes ``begin`` to ``end`` of ``path``
@@ -60,7 +61,7 @@ def read_row(row: Mapping[str, Any], dictionary: Dictionary, letters: list[BadEv
     elif row["begin"] is not None:
         location = _range(row["path"], row["begin"], row["end"])
     else:
-        location = row["path"]
+        location = row["path"] if is_local(row["path"]) else opened(row["path"])
     options = options_of(row["options"])
     first = row["first"]
     stream = NamedNode(row["stream"])
@@ -77,7 +78,7 @@ def read_row(row: Mapping[str, Any], dictionary: Dictionary, letters: list[BadEv
 def _range(path: str, begin: int, end: int) -> IO[bytes]:
     """Some bytes of a file. Raises SourceError if they are not there any more."""
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             file.seek(begin)
             data = file.read(end - begin)
     except FileNotFoundError:

@@ -6,20 +6,25 @@ so on in the environment of driver and workers, by profiles or by roles.
 
 from __future__ import annotations
 
+import glob
+import io
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import lru_cache
-from pathlib import Path
-from typing import IO, Final, cast
+from pathlib import Path, PurePosixPath
+from typing import IO, Final
 from urllib.parse import unquote
 from uuid import uuid4
 
 from pyarrow import fs
 
 from spaseq.errors import SourceError
+from spaseq.sources._folder import files_of
+from spaseq.sources._options import COMPRESSED, EXTENSIONS
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/.*)")
 _S3: Final = "s3a://"
@@ -79,7 +84,69 @@ def names(folder: str) -> Iterator[str]:
 def info(location: str) -> Info | None:
     """What a file is known by; None if it is not there."""
     found = _info(location)
-    return Info(found.size, found.mtime_ns or 0) if found.type is fs.FileType.File else None
+    return _known(found) if found.type is fs.FileType.File else None
+
+
+def listed(location: str | Path) -> dict[str, Info]:
+    """The files of a stream, in the order of their names: a file, those of a folder, or of a pattern.
+
+    Raises SourceError if there are none of that name.
+    """
+    place = normal(location)
+    found = _listed_here(place) if is_local(place) else _listed_there(place)
+    if found is None:
+        raise SourceError(f"{place}: no such file, folder or pattern")
+    return found
+
+
+def _listed_here(location: str) -> dict[str, Info] | None:
+    paths = files_of(location)
+    if paths is None:
+        paths = [Path(location).resolve()] if Path(location).exists() else None
+    if paths is None:
+        return None
+    infos = ((str(path), path.stat()) for path in paths)
+    return {path: Info(stat.st_size, stat.st_mtime_ns) for path, stat in infos}
+
+
+def _listed_there(location: str) -> dict[str, Info] | None:
+    """One request for a thousand files: their sizes and times come with their names."""
+    path = location.removeprefix(_S3).rstrip("/")
+    is_pattern = glob.has_magic(path)
+    if not is_pattern and (one := info(_S3 + path)) is not None:
+        return {_S3 + path: one}
+    # What comes before the first part of the path with a wildcard.
+    fixed = next((i for i, part in enumerate(path.split("/")) if glob.has_magic(part)), None)
+    folder = "/".join(path.split("/")[:fixed])
+    deep = fixed is not None and fixed < path.count("/")
+    selector = fs.FileSelector(folder, allow_not_found=True, recursive=deep)
+    files = [file for file in _there().get_file_info(selector) if file.type is fs.FileType.File]
+    if is_pattern:
+        chosen = [file for file in files if _matches(file.path, path)]
+    elif not files and _info(_S3 + path).type is fs.FileType.NotFound:
+        return None
+    else:
+        known = [*EXTENSIONS, *COMPRESSED]
+        chosen = [file for file in files if PurePosixPath(file.path).suffix.lower() in known]
+    return {_S3 + file.path: _known(file) for file in sorted(chosen, key=lambda file: file.path)}
+
+
+def is_of(path: str, location: str | Path) -> bool:
+    """Whether a file, there or not, is one of those that ``listed`` would find."""
+    place = normal(location).rstrip("/")
+    return place in (path, path.rpartition("/")[0]) or _matches(path, place)
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Part by part, as a shell does it, ``**`` being any number of folders."""
+    parts, wanted = path.split("/"), pattern.split("/")
+    if "**" in wanted:
+        at = wanted.index("**")
+        tail = "/".join(wanted[at + 1 :])
+        starts = range(at, len(parts) + 1)
+        head = _matches("/".join(parts[:at]), "/".join(wanted[:at]))
+        return head and (not tail or any(_matches("/".join(parts[i:]), tail) for i in starts))
+    return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
 
 
 def opened(location: str) -> IO[bytes]:
@@ -87,7 +154,7 @@ def opened(location: str) -> IO[bytes]:
     if is_local(location):
         return Path(location).open("rb")
     system, path = _system(location)
-    return cast("IO[bytes]", system.open_input_file(path))
+    return io.BufferedReader(system.open_input_file(path))
 
 
 def write(location: str, data: bytes | memoryview) -> None:
@@ -142,6 +209,10 @@ def delete(location: str) -> None:
         system.delete_file(path)
 
 
+def _known(found: fs.FileInfo) -> Info:
+    return Info(found.size, found.mtime_ns or 0)
+
+
 def _info(location: str) -> fs.FileInfo:
     system, path = _system(location)
     return system.get_file_info(path)
@@ -160,4 +231,8 @@ def _here() -> fs.FileSystem:
 
 @lru_cache(maxsize=1)
 def _there() -> fs.FileSystem:
-    return fs.S3FileSystem()
+    # Arrow itself looks for neither of them.
+    environment = os.environ.get
+    endpoint = environment("AWS_ENDPOINT_URL_S3") or environment("AWS_ENDPOINT_URL")
+    region = environment("AWS_REGION") or environment("AWS_DEFAULT_REGION")
+    return fs.S3FileSystem(endpoint_override=endpoint, region=region)

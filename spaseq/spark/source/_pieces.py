@@ -11,19 +11,17 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatch
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any, Final
 
 from pyoxigraph import DefaultGraph, NamedNode, RdfFormat, parse
 
 from spaseq.errors import SourceError
 from spaseq.sources import SourceOptions
-from spaseq.sources._folder import files_of
 from spaseq.sources._options import COMPRESSED, check_options, resolve_format
 from spaseq.sources.formats.messages import announces_messages
 from spaseq.spark.source._blocks import options_text
-from spaseq.spark.source._files import is_local, normal
+from spaseq.spark.source._files import info, is_of, listed, opened
 
 #: How much of a file is looked at to see whether its events stand together.
 _HEAD: Final = 1 << 18
@@ -74,22 +72,6 @@ class Place:
     ended: bool = False
 
 
-def files(location: str) -> list[Path]:
-    """The files of a stream, in the order of their names: a file, those of a folder, or of a pattern.
-
-    Paths and ``file:``; SourceError for another scheme.
-    """
-    location = normal(location)
-    if not is_local(location):
-        raise SourceError(f"{location}: streams are not read from s3a: yet, but from paths and file:")
-    found = files_of(location)
-    if found is not None:
-        return found
-    if Path(location).exists():
-        return [Path(location).resolve()]
-    raise SourceError(f"{location}: no such file, folder or pattern")
-
-
 class Cutter:
     """The pieces of a stream's files."""
 
@@ -97,33 +79,32 @@ class Cutter:
         self._location = location
         self._options = options
         self._size = size
-        self._forms: dict[Path, tuple[str, bool]] = {}
+        self._forms: dict[str, tuple[str, bool]] = {}
 
     def after(self, place: Place, last: Place | None = None) -> Iterator[tuple[Piece, Place]]:
         """The pieces that follow a place, each with the place behind it; up to ``last``, if it is given."""
         before, at = place.before, place.at
-        found = files(self._location)
+        found = listed(self._location)
         if self._options.time == "arrival" and len(found) > 1:
             raise SourceError(f"{self._location}: time=arrival counts the events of one file, not of several")
-        if place.path and place.path not in map(str, found):  # it was read, and is gone
+        if place.path and place.path not in found:  # it was read, and is gone
             before += place.size
-        for path in found:
-            if str(path) < place.path:
+        for path, file in found.items():
+            if path < place.path:
                 continue
-            if str(path) > place.path:
+            if path > place.path:
                 at = 0
-            stat = path.stat()
             # What was appended since is for the pieces after those that were planned.
-            size = last.at if last is not None and str(path) == last.path else stat.st_size
+            size = last.at if last is not None and path == last.path else file.size
             form, divisible = self._form(path)
             text = options_text(self._options, form)
             while at < size:
                 end = self._cut(path, form, at, size) if divisible else size
                 whole = None if not divisible else end
-                piece = Piece(str(path), at, whole, before + at, text)
+                piece = Piece(path, at, whole, before + at, text)
                 at = end
-                yield piece, Place(str(path), at, before, stat.st_size, stat.st_mtime_ns, self._size)
-            before += stat.st_size
+                yield piece, Place(path, at, before, file.size, file.written, self._size)
+            before += file.size
 
     def between(self, first: Place, last: Place) -> list[Piece]:
         """The pieces from one place to another, as they were planned. SourceError if they are not there."""
@@ -141,40 +122,32 @@ class Cutter:
         """Raises SourceError for a place of another stream, or in a file that was changed in between."""
         if not place.path:
             return
-        if not self._has(place.path):
+        if not is_of(place.path, self._location) and place.path not in listed(self._location):
             raise SourceError(
                 f"{self._location}: the checkpoint is of another stream, which was read up to {place.path}: "
                 "give each query a checkpoint of its own"
             )
         read = f"after {place.at:,} of its {place.size:,} bytes were read: put it back, or begin anew"
-        try:
-            stat = Path(place.path).stat()
-        except FileNotFoundError:
+        file = info(place.path)
+        if file is None:
             if place.at < place.size:
-                raise SourceError(f"{place.path}: deleted {read}") from None
+                raise SourceError(f"{place.path}: deleted {read}")
             return
-        if stat.st_size < place.size:
+        if file.size < place.size:
             raise SourceError(f"{place.path}: shortened {read}")
-        if place.at < place.size == stat.st_size and stat.st_mtime_ns != place.modified:
+        if place.at < place.size == file.size and file.written != place.modified:
             raise SourceError(f"{place.path}: changed {read}")
 
-    def _has(self, path: str) -> bool:
-        """Whether a file is, or was, one of the stream's."""
-        here = Path(normal(self._location))
-        if here.is_dir():
-            return Path(path).parent == here.resolve()
-        return path in map(str, files(self._location)) or fnmatch(path, str(here.absolute()))
-
-    def _form(self, path: Path) -> tuple[str, bool]:
+    def _form(self, path: str) -> tuple[str, bool]:
         """A file's format, and whether it may be cut."""
         found = self._forms.get(path)
         if found is None:
-            form = resolve_format(str(path), self._options)
-            check_options(str(path), form, self._options)
-            can = form in ("nq", "ndjson") and path.suffix.lower() not in COMPRESSED
+            form = resolve_format(path, self._options)
+            check_options(path, form, self._options)
+            can = form in ("nq", "ndjson") and PurePath(path).suffix.lower() not in COMPRESSED
             divisible = can and self._options.time != "arrival"
             if divisible and form == "nq":
-                with path.open("rb") as file:
+                with opened(path) as file:
                     divisible = self._stands_together(file.read(_HEAD))
             found = self._forms[path] = form, divisible
         return found
@@ -207,12 +180,12 @@ class Cutter:
             return quad.subject if is_time else None
         return quad.graph_name
 
-    def _cut(self, path: Path, form: str, begin: int, size: int) -> int:
+    def _cut(self, path: str, form: str, begin: int, size: int) -> int:
         """Where the piece that begins there ends."""
         wanted = (begin // self._size + 1) * self._size
         if wanted >= size:
             return size
-        with path.open("rb") as file:
+        with opened(path) as file:
             file.seek(wanted)
             at = wanted + len(file.readline())
             last: object = None
