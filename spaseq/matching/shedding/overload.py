@@ -15,10 +15,10 @@ _GROWS: Final = 1.02
 #: of them, so many standard deviations of what means over so many events, about, did.
 _ROOM: Final = 0.95
 _LEAST_ROOM: Final = 0.5
-_DEVIATIONS: Final = 2.0
+_DEVIATIONS: Final = 2.5
 _FORGET_NOW: Final = 1 / 32
 #: So much above that, partial matches are shed.
-_ABOVE: Final = 1.2
+_ABOVE: Final = 1.05
 #: However little is left for them, this share of the partial matches stays.
 _LEAST: Final = 0.02
 
