@@ -180,7 +180,7 @@ def run(
 
 
 def needed(name: str, stream: Stream, whole: Ran) -> float:
-    """Which share of the work is left to who knows which partial matches come to nothing, with all matches."""
+    """Which share of the work is left to who knows which partial matches come to nothing."""
 
     class Knowing(Oracle):
         foreseen = Foreseen(list(whole.found))

@@ -56,6 +56,7 @@ class Oracle(Shedding):
         self._looking = 0.0  # the next look is after the next event
 
     def _keep(self, share: float, axis: int, time: int, events: int) -> None:
+        del share, events
         m = self._memory.ints
         width = int(m[mem.WIDTH])
         waits = np.arange(int(m[mem.WAITS]) + width, int(m[mem.NEXT_WAIT]), width)
