@@ -41,7 +41,7 @@ def examples(many: int) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that read the reference data are marked ``data``: CI runs all else in a clone that has none beside it."""
+    """Tests that read the reference data are marked ``data``: CI runs the others in a clone without it."""
     for item in items:
         if "shared" in getattr(item, "fixturenames", ()):
             item.add_marker("data")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, Self, runtime_checkable
 
 from spaseq.connect.address import Address
+from spaseq.connect.again import Place
 from spaseq.connect.messages import Decoder, Message
 from spaseq.connect.reconnect import DisconnectedError, Retries
 from spaseq.errors import SourceError
@@ -48,6 +49,13 @@ class Client(Protocol):
     def close(self) -> None:
         """Ends the connection, and all threads of it. It may not be connected."""
 
+    @property
+    def place(self) -> Place:
+        """Up to where ``read`` has come, as far as the server can be asked to go on there."""
+
+    def resume(self, place: Place) -> None:
+        """Before it is opened: to go on there. Raises SourceError for a place in something else."""
+
 
 @runtime_checkable
 class Resumable(Protocol):
@@ -72,26 +80,37 @@ class Ending:
         self.event.wait(seconds)
 
 
+#: A batch, and up to where its source has come with it: None for a history. One without events moves that on.
+Placed = tuple[EventBatch, Place | None]
+
+#: What reads a source: it gets what ends it, and what says how many of its batches are settled.
+Batches = Callable[[Ending, Callable[[], int]], Generator[Placed, None, None]]
+
+
 class Live:
-    """An iterator of batches that ends when told to.
+    """An iterator of batches that ends when told to; some have no events.
 
     One thread iterates; any may call ``close``, which ends it at once or, if a thread is inside, within a
     moment there, and ``settle``, which says that one batch more has been processed.
     """
 
-    def __init__(
-        self, batches: Callable[[Ending, Callable[[], int]], Generator[EventBatch, None, None]]
-    ) -> None:
-        """``batches`` gets what ends it, and what says how many of its batches are settled."""
+    def __init__(self, batches: Batches) -> None:
         self._ending = Ending(threading.Event())
         self._settled = 0
         self._batches = batches(self._ending, lambda: self._settled)
+        self._places: deque[Place | None] = deque()
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> EventBatch:
-        return next(self._batches)
+        batch, place = next(self._batches)
+        self._places.append(place)
+        return batch
+
+    def place(self) -> Place | None:
+        """Up to where the source had come with the next batch, in their order; to be asked once for each."""
+        return self._places.popleft()
 
     def settle(self) -> None:
         """One batch more has been processed, in the order in which they came."""
@@ -142,6 +161,11 @@ class Connection:
         """See ``Client``."""
         self._client.done(messages)
 
+    @property
+    def place(self) -> Place:
+        """See ``Client``."""
+        return self._client.place
+
     def close(self) -> None:
         """See ``Client``."""
         self._client.close()
@@ -173,28 +197,36 @@ def batches_of(
     ending: Ending,
     settled: Callable[[], int],
     sieve: Callable[[EventBatch], EventBatch] | None,
-) -> Generator[EventBatch, None, None]:
+) -> Generator[Placed, None, None]:
     """The events of a client's messages, those that ``sieve`` leaves.
 
     A client is not read before what it gave was taken, and told what is settled before it is read again.
+    While something is not settled, and nothing comes, batches without events let who takes them see to that.
     """
     # The messages of each batch that is not known to be settled, the number of the batch first.
     waiting: deque[tuple[int, Sequence[Message]]] = deque()
     given = 0
-    while not ending.is_set:
+
+    def tell() -> None:
         while waiting and waiting[0][0] <= settled():
             connection.done(waiting.popleft()[1])
+
+    while not ending.is_set:
+        tell()
         messages = connection.read(ending)
         if messages is None:
             return
-        if not messages:
+        if not messages and not waiting:
             continue
-        batch = decoder.read(messages)
-        if batch is not None and sieve is not None:
+        batch = (decoder.read(messages) if messages else None) or decoder.nothing
+        if sieve is not None:
             batch = sieve(batch)
-        has_events = batch is not None and len(batch) > 0
-        given += has_events
-        # Those of which nothing came are settled with what was given before them.
-        waiting.append((given, messages))
-        if batch is not None and has_events:
-            yield batch
+        given += 1
+        if messages:
+            waiting.append((given, messages))
+        try:
+            yield batch, connection.place
+        except GeneratorExit:
+            tell()
+            raise
+    tell()

@@ -16,7 +16,7 @@ import numpy as np
 from pyoxigraph import NamedNode
 
 from spaseq.errors import SourceError
-from spaseq.events import Clock, EventBatch, Ids, Row
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Row
 from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import FORMATS, check_options
@@ -101,6 +101,7 @@ class Decoder:
         limits: Limits,
     ) -> None:
         self._form = form_of(name, options)
+        self._dictionary, self._stream = dictionary, stream
         self._options = options
         self._limits = limits
         self._sink = _MessageSink(stream, dictionary, options, on_bad, limits)
@@ -109,6 +110,11 @@ class Decoder:
             if options.context is None:
                 raise SourceError(f"{name}: rows need the JSON-LD context that lifts them: add ?context=FILE")
             self._lifter = Lifter(load_context(options.context, limits), self._sink)
+
+    @property
+    def nothing(self) -> EventBatch:
+        """A batch without events."""
+        return BatchBuilder(self._dictionary, self._stream, Clock.TICKS).build()
 
     def read(self, messages: Sequence[Message]) -> EventBatch | None:
         """The events of some messages, if there are any."""

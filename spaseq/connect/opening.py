@@ -13,9 +13,20 @@ from pyoxigraph import NamedNode
 
 from spaseq import sources
 from spaseq.connect.address import Address, is_url, options_of, parse_address
-from spaseq.connect.clients.follow import EndedError, check_followed, growing
+from spaseq.connect.again import Count, Place, resumed
+from spaseq.connect.clients.follow import EndedError, Follower, check_followed
 from spaseq.connect.clients.http import EVENT_STREAM, Body, HttpClient
-from spaseq.connect.live import STEP, Client, Connection, Ending, Live, Resumable, batches_of
+from spaseq.connect.live import (
+    STEP,
+    Batches,
+    Client,
+    Connection,
+    Ending,
+    Live,
+    Placed,
+    Resumable,
+    batches_of,
+)
 from spaseq.connect.messages import Decoder, form_of
 from spaseq.connect.reconnect import DisconnectedError
 from spaseq.connect.seam import Seam
@@ -108,8 +119,13 @@ def open_source(
     on_bad: Callable[[BadEvent], None],
     limits: Limits,
     idle: timedelta | None = None,
+    known: tuple[Count, Place | None] = (Count(), None),
 ) -> Iterator[EventBatch]:
-    """As ``sources.open_source``, for live sources too, which are a ``Live``: it must be closed."""
+    """As ``sources.open_source``, for live sources too, which are a ``Live``: it must be closed.
+
+    ``known``: what of a live source was read before: so many events of its history, and up to where it was
+    itself. Raises SourceError if that is a place in something else.
+    """
     if not isinstance(location, LiveSource):
         return sources.open_source(
             location, stream, dictionary, options, on_bad=on_bad, limits=limits, idle=idle
@@ -119,10 +135,7 @@ def open_source(
         sources.open_source(place, stream, dictionary, of, on_bad=on_bad, limits=limits)
         for place, of in location.history
     ]
-    return Live(opening.batches(chain.from_iterable(past) if past else None))
-
-
-Batches = Callable[[Ending, Callable[[], int]], Generator[EventBatch, None, None]]
+    return Live(opening.batches(chain.from_iterable(past) if past else None, known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,29 +150,34 @@ class _Opening:
     limits: Limits
     idle: timedelta | None
 
-    def batches(self, past: Iterator[EventBatch] | None) -> Batches:
+    def batches(self, past: Iterator[EventBatch] | None, known: tuple[Count, Place | None]) -> Batches:
         """What reads it, after its history. Raises SourceError for what is wrong already."""
         seam = None if past is None else Seam()
         client: Client | None = None
+        before, place = known
         if self.address.scheme == "file":
             check_followed(self.address.path, self.options)
-            connection, live = None, self._followed(seam)
+            connection, live = None, self._followed(seam, place)
         else:
             if self.address.scheme not in ("http", "https"):
                 form_of(str(self.address), self.options)
             client = _client(self.address)
+            if place is not None:
+                client.resume(place)
             connection = Connection(self.address, client)
             live = self._read(connection, client, seam)
         if past is None or seam is None:
             return live
-        return _joined(past, seam, connection, client, live)
+        new = resumed(_passing(past, seam), before, f"the history of {self.address}")
+        return _joined(new, seam, connection, None if place is not None else client, live)
 
     def _read(self, connection: Connection, client: Client, seam: Seam | None) -> Batches:
-        def batches(ending: Ending, settled: Callable[[], int]) -> Generator[EventBatch, None, None]:
+        def batches(ending: Ending, settled: Callable[[], int]) -> Generator[Placed, None, None]:
             try:
                 connection.open(ending)
                 if isinstance(client, HttpClient) and not self._is_of_messages(client.media):
-                    yield from self._whole(client, ending)
+                    for batch in self._whole(client, ending):
+                        yield batch, client.place
                 else:
                     sieve = None if seam is None else seam.without_known
                     yield from batches_of(connection, self._decoder(client), ending, settled, sieve)
@@ -196,30 +214,30 @@ class _Opening:
         except EndedError:
             return
 
-    def _followed(self, seam: Seam | None) -> Batches:
-        def batches(ending: Ending, _settled: Callable[[], int]) -> Generator[EventBatch, None, None]:
+    def _followed(self, seam: Seam | None, place: Place | None) -> Batches:
+        def batches(ending: Ending, _settled: Callable[[], int]) -> Generator[Placed, None, None]:
             path = self.address.path
             # Only N-Quads have events whose end is known when nothing follows.
             pause = self.idle if resolve_format(path, self.options) == "nq" else None
-            blocks = growing(path, ending, pause)
-            read = sources.read_stream(
-                path,
-                blocks,
-                self.stream,
-                self.dictionary,
-                self.options,
-                on_bad=self.on_bad,
-                limits=self.limits,
-            )
+            follower = Follower(path, ending, pause, place, self.on_bad)
             try:
-                for batch in read:
-                    new = batch if seam is None else seam.without_known(batch)
-                    if len(new):
-                        yield new
+                for blocks, before in follower.files():
+                    read = sources.read_stream(
+                        path,
+                        blocks,
+                        self.stream,
+                        self.dictionary,
+                        self.options,
+                        on_bad=follower.refuse,
+                        limits=self.limits,
+                    )
+                    for batch in resumed(read, before, path):
+                        where = follower.took(batch)
+                        yield batch if seam is None else seam.without_known(batch), where
             except EndedError:
                 return
             finally:
-                blocks.close()
+                follower.close()
 
         return batches
 
@@ -273,6 +291,12 @@ def _client(address: Address) -> Client:
             return HttpClient(address)
 
 
+def _passing(past: Iterator[EventBatch], seam: Seam) -> Iterator[EventBatch]:
+    for batch in past:
+        seam.passed(batch)
+        yield batch
+
+
 def _joined(
     past: Iterator[EventBatch],
     seam: Seam,
@@ -282,11 +306,11 @@ def _joined(
 ) -> Batches:
     """A history, then what is live.
 
-    Kafka keeps what comes meanwhile, and is asked for all from the history's newest time on. The others are
-    connected before the history is read.
+    Kafka keeps what comes meanwhile, and is asked for all from the history's newest time on, unless it was
+    read before: then there is no ``client``. The others are connected before the history is read.
     """
 
-    def batches(ending: Ending, settled: Callable[[], int]) -> Generator[EventBatch, None, None]:
+    def batches(ending: Ending, settled: Callable[[], int]) -> Generator[Placed, None, None]:
         count = 0
         try:
             if connection is not None and not isinstance(client, Resumable):
@@ -294,9 +318,8 @@ def _joined(
             for batch in past:
                 if ending.is_set:
                     return
-                seam.passed(batch)
                 count += 1
-                yield batch
+                yield batch, None
             if isinstance(client, Resumable):
                 client.since = seam.since
             yield from live(ending, lambda: settled() - count)

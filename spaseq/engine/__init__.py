@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from spaseq.engine.asynchronous import AsyncEngine, AsyncHandle
-from spaseq.engine.engine import Engine, Source
+from spaseq.engine.engine import Engine
 from spaseq.engine.handle import Handle
+from spaseq.engine.parts.reading import Source
 from spaseq.engine.pipelines.pipeline import Stats
 from spaseq.engine.running import Progress, Run, run
 

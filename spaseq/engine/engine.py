@@ -2,75 +2,47 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
 import pyoxigraph as ox
 
-from spaseq.connect import Live, LiveSource, Location, open_source, resolved
-from spaseq.effort import Effort, Policy, Pool, latency_given, policy_given
+from spaseq.effort import Policy
 from spaseq.engine.given import (
     EventGraph,
     GivenTime,
     GraphName,
     StreamName,
     duration_given,
-    graph_name,
     stream_iri,
     time_given,
-    triples_given,
 )
 from spaseq.engine.handle import Handle
-from spaseq.engine.inbox import Inbox, row
-from spaseq.engine.pipelines.flow import Flow
-from spaseq.engine.pipelines.order import BEGINNING
-from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.pull import IDLE, WallClock, close, in_turn, with_idle
-from spaseq.engine.rejects import DeadLetters, Rejects
-from spaseq.engine.turn import Turn
-from spaseq.errors import EngineError, SourceError, warn
-from spaseq.events import BatchBuilder, Clock, EventBatch, Stamp, identified, single
+from spaseq.engine.parts.core import Core
+from spaseq.engine.parts.pull import WallClock
+from spaseq.engine.parts.pushing import Pushing
+from spaseq.engine.parts.reading import Reading, Source, Steps
+from spaseq.engine.parts.registry import Bounds, Registry
+from spaseq.engine.rejects import DeadLetters
+from spaseq.errors import EngineError, SourceError
+from spaseq.events import Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
-from spaseq.gpm.sharing import Sharing
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
-from spaseq.matching.templates.form import form
 from spaseq.results.match import Match
-from spaseq.sources import BadEvent, SourceOptions
-from spaseq.sources import open_source as read_source
-from spaseq.sources.assembly.sink import check_term, check_terms
-from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.sources import BadEvent
 
 if TYPE_CHECKING:
-    from spaseq.engine.durable.resume import Position
     from spaseq.engine.durable.state import State
-
-#: So many new terms are not worth looking for old ones.
-_SWEEP_AFTER: Final = 25_000
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A stream and where to read it.
-
-    ``location``: a path, ``-`` for standard input, an open binary file, a table, or a live source, which may
-    be given as its URL (see ``spaseq.connect``).
-    """
-
-    stream: StreamName
-    location: Location
-    options: SourceOptions = field(default_factory=SourceOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,57 +112,47 @@ class Engine:
         commit_every: int | timedelta | None = timedelta(seconds=1),
     ) -> None:
         duration_given("lateness", lateness)
-        self._latency = None if latency is None else latency_given(latency)
-        self._pool = None if memory is None else Pool(memory)
-        self._policy, self._clock = policy_given(policy), clock
-        self._idle = None if idle is None else duration_given("idle", idle)
+        self._bounds = Bounds(latency, memory, policy, clock)
+        idle = None if idle is None else duration_given("idle", idle)
         if wall_clock is not None and idle is None:
             raise EngineError("wall_clock moves the time of idle streams on: say idle=, too")
-        self._wall_clock = None if wall_clock is None else WallClock(wall_clock, lateness)
         self._kb = kb.unshared() if isinstance(kb, KnowledgeBase) else KnowledgeBase(kb or {})
-        self._evaluator = evaluator
-        self._limits = limits
-        self.turn = Turn()
-        self._contexts: dict[Term, Path] = {}
-        self._rejects = Rejects(dead_letters, strict, self.turn)
-        self._dictionary = Dictionary(limits)
-        self._sharing = Sharing()
-        self._flow = Flow(self._dictionary, self._sharing, self._rejects, limits, lateness)
-        # What is still to be done, in order: callbacks add to it while it is worked on.
-        self._tasks: deque[Callable[[], None]] = deque()
-        # What comes before them.
-        self._inbox = Inbox(self._dictionary)
-        self.turn.catch_up = self._catch_up
-        self._working = False
-        self._closing = False
-        self._closed = False
-        self._queries: dict[str, Handle] = {}
-        self._state = None if state is None else self._opened(state, commit_every, lateness)
+        self._core = core = Core(limits, lateness, dead_letters, strict)
+        self.turn = core.turn
+        self._flow, self._rejects, self._dictionary = core.flow, core.rejects, core.dictionary
+        self._registry = Registry(core, self._kb, evaluator)
+        self._pushing = Pushing(core)
+        self._reading = Reading(core, idle, None if wall_clock is None else WallClock(wall_clock, lateness))
+        if state is not None:
+            core.state = self._opened(state, commit_every, lateness, evaluator or "")
 
-    def _opened(self, path: str | Path, every: int | timedelta | None, lateness: timedelta) -> State:
+    def _opened(
+        self, path: str | Path, every: int | timedelta | None, lateness: timedelta, evaluator: str
+    ) -> State:
         """The state in a file; the engine becomes what it says."""
         # Here, because compiled code takes a while to load.
         from spaseq.engine.durable.checks import every_given
         from spaseq.engine.durable.replay import Settings
         from spaseq.engine.durable.state import State
 
-        if self._latency is not None or self._pool is not None:
+        if self._bounds.are_set:
             raise EngineError("a query under a bound sheds as the clock says, which no restart repeats")
-        settings = Settings(str(lateness), self._evaluator or "")
-        self.turn.used = True  # a file that is open is not for a process that is forked off
-        state = State(path, every_given(every), settings, self._flow, self._rejects, self._dictionary)
+        core, add = self._core, self._registry.add
+        core.turn.used = True  # a file that is open is not for a process that is forked off
+        settings = Settings(str(lateness), evaluator)
+        state = State(path, every_given(every), settings, core.flow, core.rejects, core.dictionary)
         try:
-            with self.turn.lock:
-                state.open(lambda query, start: self._add(query, None, None, start, True), self._forget)
+            with core.turn.lock:
+                state.open(lambda query, start: add(query, None, None, start, is_counted=True), core.forget)
         except BaseException:
             state.close()
             raise
-        self._queries = state.handles
+        self._registry.named = state.handles
         return state
 
     def __repr__(self) -> str:
         self.turn.settle()
-        state = "closed" if self._closed else "open"
+        state = "closed" if self._core.is_closed else "open"
         return f"<Engine: {state}, {self._flow.live} queries, {self.events} events>"
 
     # --- queries ------------------------------------------------------------------------------
@@ -218,96 +180,20 @@ class Engine:
         this name its handle is returned, which calls ``on_match`` from now on; another query of the name is
         refused, or, with ``replace``, cancelled, and this one starts in its place.
         """
-        effort = self._effort(latency, weight)
+        effort = self._bounds.of(latency, weight)
         prepared = prepare(query) if isinstance(query, str) else query
         self.turn.check()
         with self.turn.lock:
-            self._check_open()
-            self._catch_up()
-            if name is None and self._state is None:
-                return self._add(prepared, on_match, effort)
-            return self._named(prepared, on_match, effort, name, replace)
+            self._core.check_open()
+            self._core.catch_up()
+            if name is None and not self.is_durable:
+                return self._registry.add(prepared, on_match, effort)
+            return self._registry.register(prepared, on_match, effort, name, replace)
 
     @property
     def queries(self) -> Mapping[str, Handle]:
         """The handles of the queries that were registered under a name, by these."""
-        return MappingProxyType(self._queries)
-
-    def _named(
-        self,
-        query: Query,
-        on_match: Callable[[Match], None] | None,
-        effort: Effort | None,
-        name: str | None,
-        is_replaced: bool,
-    ) -> Handle:
-        from spaseq.engine.durable.checks import name_given, repeatable
-
-        name, state = name_given(name), self._state
-        known = self._queries.get(name)
-        if known is not None and not known.is_cancelled:
-            if known.query == query and not (is_replaced and known.is_over):
-                known.call(on_match)
-                return known
-            if not is_replaced:
-                raise EngineError(
-                    f"there is another query of the name {name!r}, {known.name}: take another name, or say "
-                    "replace=True to end that one and start this one in its place"
-                )
-        if state is not None:
-            if effort is not None:
-                raise EngineError("a query under a bound sheds as the clock says, which no restart repeats")
-            repeatable(query)
-        before = known if known is not None and not known.is_cancelled else None
-        if state is None:
-            handle = self._queries[name] = self._add(query, on_match, effort)
-        else:
-            handle = state.register(name, query, lambda: self._add(query, on_match, None, None, True))
-        if before is not None:
-            before.cancel()
-        return handle
-
-    def _add(
-        self,
-        prepared: Query,
-        on_match: Callable[[Match], None] | None,
-        effort: Effort | None,
-        start: int | None = None,
-        is_counted: bool = False,
-    ) -> Handle:
-        """One query more. ``start``: when its first window began; ``is_counted`` as for a handle."""
-        self._kb.require(prepared)
-        kb = self._kb.restrict(prepared.knowledge)
-        own = form(prepared) if self._evaluator is None and effort is None else None
-        key = None if own is None else (*own.key, start)
-        if own is not None and key is not None and (crowd := self._flow.crowd(key, kb)) is not None:
-            handle = Handle(crowd.seat(prepared), on_match, self.turn, self._limits, self._contexts)
-            crowd.join(handle, own.constants)
-            return handle
-        pipeline = Pipeline(
-            prepared,
-            self._dictionary,
-            kb,
-            self._evaluator,
-            self._sharing,
-            start,
-            limits=self._limits,
-            effort=effort,
-        )
-        handle = Handle(pipeline, on_match, self.turn, self._limits, self._contexts, is_counted=is_counted)
-        if pipeline.unkept is not None:
-            warn(f"query {handle.name} {pipeline.unkept}")
-        self._flow.add(pipeline, handle, key)
-        return handle
-
-    def _effort(self, latency: timedelta | None, weight: float) -> Effort | None:
-        """The bounds of a query; None if it has none."""
-        if not weight > 0:
-            raise EngineError(f"weight={weight!r}: a weight is a number above 0")
-        bound = self._latency if latency is None else latency_given(latency)
-        if bound is None and self._pool is None:
-            return None
-        return Effort(bound, self._pool, weight, self._policy, self._clock)
+        return MappingProxyType(self._registry.named)
 
     # --- events -------------------------------------------------------------------------------
 
@@ -326,20 +212,7 @@ class Engine:
         ``EngineError`` for what is no time.
         """
         clock, value = time_given(time)
-        iri = stream_iri(stream)
-        if self.turn.is_aside:
-            # Dead letters may be told by a thread that has no turn, and must not wait for one.
-            self._tasks.append(lambda: self._arrive(self._event(iri, graph, clock, value, name)))
-            return
-        self.turn.check()
-        with self.turn.lock:
-            self._check_open()
-            event = self._event(iri, graph, clock, value, name)
-            if event is not None:
-                self._do(partial(self._arrive, event))
-            elif self._inbox.is_full:
-                self._catch_up(is_asked=False)
-            self._commit_if_due()
+        self._pushing.push(stream_iri(stream), graph, clock, value, name)
 
     def push_many(
         self,
@@ -352,40 +225,7 @@ class Engine:
         several times less than one by one. If an error ends it (``EngineError`` for what is no event or
         no time, what ``events`` raises, ``strict``), those before have arrived.
         """
-        iri = stream_iri(stream)
-        self.turn.check()
-        with self.turn.lock:
-            self._check_open()
-            self._catch_up()
-            identity = self._dictionary.pin(iri)
-            before = self._flow.arrived(identity)
-            builders: list[tuple[Clock, BatchBuilder]] = []
-            count = 0
-            try:
-                for event in events:
-                    try:
-                        graph, time, *name = event
-                    except (TypeError, ValueError):
-                        raise EngineError(
-                            f"event {before + count + 1} of push_many is no graph, time and perhaps name: "
-                            f"{event!r:.60}"
-                        ) from None
-                    clock, value = time_given(time)
-                    if not builders or builders[-1][0] is not clock:
-                        builders.append((clock, BatchBuilder(self._dictionary, iri, clock)))
-                    try:
-                        triples = triples_given(graph, self._limits)
-                        check_terms(triples, self._limits)
-                        named = graph_name(name[0] if name else None, graph)
-                        builders[-1][1].add(value, 0, triples, named)
-                        count += 1
-                    except (ValueError, SyntaxError, TypeError) as error:
-                        position = f"event {before + count + 1}"
-                        self._rejects.malformed(BadEvent(iri.value, position, str(error), str(graph)))
-            finally:
-                for _, builder in builders:
-                    self._do(partial(self._flow.arrive, identity, builder.build()))
-            self._commit_if_due()
+        self._pushing.push_many(stream_iri(stream), events)
 
     def advance(self, time: GivenTime, stream: StreamName | None = None) -> None:
         """Says that no event before ``time`` will come, of a stream or of any.
@@ -396,101 +236,29 @@ class Engine:
         """
         clock, value = time_given(time)
         iri = None if stream is None else stream_iri(stream)
+        core = self._core
         self.turn.check()
         with self.turn.lock:
-            self._check_open()
-            identity = None if iri is None else self._dictionary.pin(iri)
-            self._do(partial(self._flow.promise, clock, value, identity))
-            self._commit_if_due()
+            core.check_open()
+            identity = None if iri is None else core.dictionary.pin(iri)
+            core.do(partial(core.flow.promise, clock, value, identity))
+            core.commit_if_due()
 
     def feed(self, *sources: Source) -> None:
         """Reads sources to their end, merged by time, and delivers what they complete.
 
         Sources given in one call are read side by side. Raises ``SourceError`` for one that cannot be read.
         """
-        for _ in self.pull(*sources):
-            pass
+        with closing(self.pull(*sources)) as steps:
+            for _ in steps:
+                pass
 
-    def pull(self, *sources: Source) -> Iterator[None]:
+    def pull(self, *sources: Source) -> Steps:
         """As ``feed``, step by step: yields after each batch of events, its matches delivered.
 
         The sources are opened by the call itself, which raises what is wrong with them.
         """
-        self.turn.check()
-        with self.turn.lock:
-            self._check_open()
-            if self._working:
-                raise EngineError("sources cannot be read inside a callback: push their events")
-            self._catch_up()
-            self.turn.used = True  # readers of a process are not in its children
-            opened: dict[int, Iterator[EventBatch]] = {}
-            for source in sources:
-                stream = stream_iri(source.stream)
-                identity = self._dictionary.pin(stream)
-                if identity in opened:
-                    raise EngineError(
-                        f"two sources for stream {stream} in one call: feed one after the other"
-                    )
-                location, options = resolved(source.location, source.options)
-                if options.context is not None:
-                    self._contexts[stream] = options.context
-                opened[identity] = self._open(location, options, stream)
-        return self._pull(opened)
-
-    def _open(self, location: Location, options: SourceOptions, stream: ox.NamedNode) -> Iterator[EventBatch]:
-        """The events of a source that are new."""
-        known: Position | None = None
-        refuse: Callable[[BadEvent], None] = self._rejects.malformed
-        if self._state is not None:
-            from spaseq.engine.durable.resume import Position, again, check
-
-            check(location)
-            where = str(location) if isinstance(location, str | Path) else "table"
-            known = self._state.positions.setdefault(stream.value, Position(where))
-            refuse = again(refuse, known.bad)
-        batches = open_source(
-            location,
-            stream,
-            self._dictionary,
-            options,
-            on_bad=refuse,
-            limits=self._limits,
-            idle=None if self._wall_clock is None else self._idle,
-        )
-        if known is None or not known.events:
-            return batches
-        from spaseq.engine.durable.resume import resumed
-
-        return resumed(batches, replace(known))
-
-    def _pull(self, opened: Mapping[int, Iterator[EventBatch]]) -> Iterator[None]:
-        newest = dict.fromkeys(opened, BEGINNING)
-        with self.turn.lock:
-            for identity in opened:
-                self._flow.hold(identity, True)
-                if self._state is not None:
-                    position = self._state.positions[self._dictionary.term(identity).value]
-                    newest[identity] = BEGINNING if position.newest is None else position.newest
-        beats = self._wall_clock is not None
-        steps = in_turn(opened, newest) if self._idle is None else with_idle(opened, self._idle, beats=beats)
-        try:
-            for identity, batch in steps:  # which may wait, and so has no turn
-                self.turn.check()
-                with self.turn.lock:
-                    self._check_open()
-                    self._do(partial(self._step, identity, batch))
-                    self._commit_if_due()
-                yield
-                source = opened[identity]
-                if isinstance(source, Live) and isinstance(batch, EventBatch):
-                    source.settle()  # its matches were taken, too
-                if self._flow.is_over:
-                    return
-        finally:
-            # Whatever ended it: no thread and no connection outlives the reading.
-            steps.close()
-            for source in opened.values():
-                close(source)
+        return self._reading.pull(sources)
 
     def take(
         self,
@@ -508,45 +276,7 @@ class Engine:
         are one event. ``refused`` hears of its ``bad`` and ``late`` events, too. Raises ``SourceError`` for a
         source that cannot be read.
         """
-        stream = stream_iri(source.stream)
-        if isinstance(source.location, LiveSource):
-            raise EngineError(f"{source.location.address}: a live source is not taken, but fed: engine.feed")
-        given = None if time is None else time_given(time)
-        gone = 0
-
-        def refuse(kind: str, letter: BadEvent) -> None:
-            nonlocal gone
-            gone += 1
-            if refused is not None:
-                refused(kind, letter)
-
-        with self.turn.lock:
-            self._check_open()
-            identity = self._dictionary.pin(stream)
-            batches = read_source(
-                source.location,
-                stream,
-                self._dictionary,
-                source.options if given is None else replace(source.options, time="arrival"),
-                on_bad=self._rejects.malformed,
-                limits=self._limits,
-                otherwise=None if otherwise is None else time_given(otherwise),
-                whole=whole,
-            )
-        while True:
-            with self._rejects.heard(refuse):
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                if given is not None:
-                    times = np.full(len(batch), given[1], dtype=np.int64)
-                    batch = replace(batch, clock=given[0], time=times)
-                gone = 0
-                with self.turn.lock:
-                    self._check_open()
-                    self._do(partial(self._flow.arrive, identity, batch))
-                    self._commit_if_due()
-            yield len(batch) - gone
+        return self._reading.take(source, time, otherwise, whole, refused)
 
     def change(self, graph: str, triples: Sequence[ox.Triple] | None) -> None:
         """Gives a background graph other triples, or with None takes it away.
@@ -556,15 +286,15 @@ class Engine:
         """
         self.turn.check()
         with self.turn.lock:
-            self._check_open()
-            if self._working:
+            self._core.check_open()
+            if self._core.is_working:
                 raise EngineError("background graphs cannot be changed inside a callback")
-            if self._state is not None:
+            if self.is_durable:
                 raise EngineError(
                     "background graphs of an engine with a state cannot be changed: the state does not hold "
                     "them, and a restart would match the events before the change with those after it"
                 )
-            self._catch_up()
+            self._core.catch_up()
             self._kb.change(stream_iri(graph), triples)
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
@@ -592,62 +322,12 @@ class Engine:
                 found[iri] = StreamStats(self._flow.arrived(stream), *self._rejects.of(iri), watermark)
             return found
 
-    def close(self) -> None:
-        """Says that no event will come: ends every window, delivers the rest, closes the dead letters.
-
-        With a ``state``, more will come, to the next engine: so no window ends, and all is committed.
-        """
-        if self._state is None:
-            self.finish()
-            return
-        self.turn.check()
-        with self.turn.lock:
-            if self._closed:
-                return
-            if self._working:
-                raise EngineError("the engine cannot be closed inside a callback: close it after the push")
-            try:
-                self.commit()
-            finally:
-                self.abandon()
-        self._rejects.summarise()
-
-    def finish(self) -> None:
-        """As ``close``; with a ``state``, too, every window ends. That is part of no commit.
-
-        So the next engine with that state goes on as if it had not been, and gives what ended here anew.
-        """
-        self.turn.check()
-        with self.turn.lock:
-            if self._closed:
-                return
-            if self._working:
-                raise EngineError("the engine cannot be closed inside a callback: close it after the push")
-            self._catch_up()
-            self._work()
-            self._working = self._closing = True
-            try:
-                self._flow.close()
-            finally:
-                self._working = False
-            self.abandon()
-            self._tell()
-        self._rejects.summarise()
-
-    def abandon(self) -> None:
-        """Closes the engine as it is: what waits for a window's end is not delivered, nothing committed."""
-        self._closed = True
-        self._rejects.close()
-        if self._state is not None:
-            with self.turn.lock:
-                self._state.close()
+    # --- what outlives the process, and the end -----------------------------------------------
 
     @property
     def is_durable(self) -> bool:
         """Whether it has a state that outlives the process."""
-        return self._state is not None
-
-    # --- what outlives the process --------------------------------------------------------------
+        return self._core.state is not None
 
     def commit(self, outputs: Mapping[str, IO[Any]] | None = None) -> None:
         """Makes all that happened so far part of the ``state``, in one transaction.
@@ -659,16 +339,13 @@ class Engine:
         """
         self.turn.check()
         with self.turn.lock:
-            state = self._state
-            if state is None:
-                raise EngineError("there is nothing to commit to: Engine(state=FILE)")
-            self._check_open()
-            self._do(partial(state.commit, outputs or {}))
+            self._core.commit(outputs or {})
 
     @property
     def outputs(self) -> Mapping[str, int]:
         """How long each output was at the last commit, in bytes."""
-        return {} if self._state is None else dict(self._state.outputs)
+        state = self._core.state
+        return {} if state is None else dict(state.outputs)
 
     @property
     def arrived(self) -> Mapping[str, int]:
@@ -684,10 +361,34 @@ class Engine:
                     counts[stream] = counts.get(stream, 0) + count
             return counts
 
-    def _commit_if_due(self) -> None:
-        state = self._state
-        if state is not None and not self._working and state.is_due:
-            self.commit()
+    def close(self) -> None:
+        """Says that no event will come: ends every window, delivers the rest, closes the dead letters.
+
+        With a ``state``, more will come, to the next engine: so no window ends, and all is committed.
+        """
+        if not self.is_durable:
+            self.finish()
+            return
+        self._end(self._core.close)
+
+    def finish(self) -> None:
+        """As ``close``; with a ``state``, too, every window ends. That is part of no commit.
+
+        So the next engine with that state goes on as if it had not been, and gives what ended here anew.
+        """
+        self._end(self._core.finish)
+
+    def _end(self, end: Callable[[], None]) -> None:
+        self.turn.check()
+        with self.turn.lock:
+            if self._core.is_closed:
+                return
+            end()
+        self._rejects.summarise()
+
+    def abandon(self) -> None:
+        """Closes the engine as it is: what waits for a window's end is not delivered, nothing committed."""
+        self._core.abandon()
 
     def __enter__(self) -> Engine:
         return self
@@ -698,10 +399,12 @@ class Engine:
         else:
             self.abandon()
 
+    # --- what there was -----------------------------------------------------------------------
+
     @property
     def events(self) -> int:
         """How many events arrived, late ones included."""
-        return self._flow.events + self._inbox.size
+        return self._flow.events + self._core.inbox.size
 
     def check_read(self) -> None:
         """Raises ``SourceError`` if there is a stream of which all events were malformed."""
@@ -737,122 +440,3 @@ class Engine:
             return None
         time, clock = min(known, key=lambda pair: pair[0])
         return (clock or Clock.TICKS).show(time)
-
-    # --- inside: one turn ---------------------------------------------------------------------
-
-    def _do(self, task: Callable[[], None]) -> None:
-        """Does something now or, inside a callback, as soon as what is in hand is done with."""
-        self._catch_up()
-        self.turn.used = True
-        most = self._limits.held_events
-        if self._working and most is not None and len(self._tasks) >= most:
-            raise self._limits.error("held_events", f"pushing {len(self._tasks) + 1} events inside callbacks")
-        self._tasks.append(task)
-        if not self._working:
-            self._work()
-
-    def _work(self) -> None:
-        self._working = True
-        try:
-            while self._tasks:
-                self._tasks.popleft()()
-            self._forget()
-        finally:
-            self._working = False
-        self._tell()
-
-    def _tell(self) -> None:
-        """Warns of queries that failed, where nobody will ask their handles."""
-        for handle in self._flow.failed():
-            if not handle.is_asked:
-                warn(str(handle.error))
-
-    def _event(
-        self, iri: ox.NamedNode, graph: EventGraph, clock: Clock, time: int, name: GraphName
-    ) -> EventBatch | None:
-        """The event that was pushed, if it is to arrive now; None if it waits, or is none and is rejected."""
-        terms, inbox, limits = self._dictionary, self._inbox, self._limits
-        stream = terms.pin(iri)
-        try:
-            triples, named = triples_given(graph, limits), graph_name(name, graph)
-            with terms.lock:
-                rows, graph_id = identified(terms, triples, named, lambda term: check_term(term, limits))
-                if not self._may_wait(stream, clock, time):
-                    stamp = Stamp(time, stream, self._flow.arrived(stream))
-                    return single(terms, clock, stamp, graph_id, tuple(chain.from_iterable(rows)))
-                event = row(stream, time, graph_id, rows)
-                # No interrupt comes between these: that takes a call, or a loop.
-                inbox.newest, inbox.last, inbox.size = time, stream, inbox.size + 1
-                self.turn.is_behind = self.turn.used = True
-                inbox.events.extend(event)
-        except (ValueError, SyntaxError, TypeError) as error:
-            position = self._flow.arrived(stream) + inbox.count(stream) + 1
-            self._rejects.malformed(BadEvent(iri.value, f"event {position}", str(error), str(graph)))
-        return None
-
-    def _arrive(self, event: EventBatch | None) -> None:
-        if event is not None:
-            self._flow.arrive(event.stream.item(0), event)
-
-    def _may_wait(self, stream: int, clock: Clock, time: int) -> bool:
-        """Whether nobody can tell if an event arrives now, or when somebody asks."""
-        if self._working or self._tasks or self._flow.arriving or not self.turn.may_wait:
-            return False
-        inbox = self._inbox
-        if inbox.events:
-            if not inbox.fits(stream, clock, time):
-                return False
-            if stream in inbox.streams:
-                return True
-        else:
-            inbox.streams.clear()
-        if not self._flow.is_smooth(stream, clock, time):
-            return False
-        inbox.clock = clock
-        inbox.streams.add(stream)
-        return True
-
-    def _catch_up(self, *, is_asked: bool = True) -> None:
-        """What has waited arrives, unless something is in hand; all of it if somebody asks."""
-        inbox, flow = self._inbox, self._flow
-        if self._working or not (inbox.events or flow.is_behind):
-            return
-        batches = [*flow.arriving, *inbox.batches(flow.arrived)]
-        self._working, flow.is_asked = True, is_asked
-        try:
-            # No interrupt comes between these: that takes a call, or a loop.
-            flow.arriving, inbox.events, inbox.size = batches, [], 0
-            flow.move()
-            self._forget()
-        finally:
-            self._working, flow.is_asked = False, True
-            self.turn.is_behind = flow.is_behind
-        self._tell()
-
-    def _step(self, stream: int, batch: EventBatch | object | None) -> None:
-        """What a source did: it brought events, went idle or ended."""
-        flow, clock = self._flow, self._wall_clock
-        flow.hold(stream, isinstance(batch, EventBatch))
-        if isinstance(batch, EventBatch):
-            if self._state is not None:
-                self._state.positions[self._dictionary.term(stream).value].took(batch)
-            if clock is not None and len(batch):
-                clock.saw(stream, batch)
-            flow.arrive(stream, batch)
-        elif clock is not None and batch is IDLE and (time := clock.time(stream)) is not None:
-            flow.promise(*time, stream)
-        else:
-            flow.move()
-
-    def _forget(self) -> None:
-        """Forgets the terms of events that are gone, whenever there are twice as many as were needed."""
-        terms = self._dictionary
-        if terms.unswept > max(_SWEEP_AFTER, len(terms) // 2):
-            terms.sweep()
-
-    def _check_open(self) -> None:
-        self.turn.check()
-        if self._closed:
-            raise EngineError("the engine is closed: make a new one")
-        if self._closing:
-            raise EngineError("the engine is being closed: nothing comes after that")

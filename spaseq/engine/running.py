@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from spaseq.connect import LiveSource, parse_location
 from spaseq.effort import Policy, Shed
-from spaseq.engine.engine import Engine, Source
+from spaseq.engine.engine import Engine
 from spaseq.engine.handle import Handle
+from spaseq.engine.parts.reading import Source, Steps
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.gpm.kb import KnowledgeBase
@@ -31,6 +32,9 @@ from spaseq.sources.columns.table import Table
 #: How a stream is given: a location with options (``ticks.nt?triples=2``), a URL (``mqtt://broker/t?format=nq``),
 #: a path, a file, a table, a live source, a Source.
 StreamSource = str | Path | IO[bytes] | Table | LiveSource | Source
+
+#: Says that all steps were done.
+_OVER: Final = object()
 
 #: Seconds between two reports of progress.
 _REPORT_EVERY = 0.25
@@ -117,8 +121,8 @@ def run_all(
     ``engine`` is a new one: queries that run as one do so, and a stream that one makes by REGISTER STREAM the
     others may read. A query's matches come in its order; between those of different queries there is none.
     ``failed`` is told of a query that ends with an error, and the others go on; without it that ends the run.
-    ``settled`` is called when all that was found so far was taken and done with: after each step, and before
-    the windows end, then with True.
+    ``settled`` is called when all that was found so far was taken and done with: after each step, and, then
+    with True, before the windows end, and when the run is interrupted while it waits for events.
     The other parameters, and what is raised, are ``run``'s; an ``EngineError`` names its query.
     """
     handles: dict[str, Handle] = {}
@@ -135,7 +139,7 @@ def run_all(
 def _found(
     engine: Engine,
     handles: Mapping[str, Handle],
-    steps: Iterator[None],
+    steps: Steps,
     size: _Size,
     progress: Callable[[Progress], None] | None,
     failed: Callable[[str, SpaseqError], None] | None,
@@ -153,8 +157,13 @@ def _found(
     report()
     reported = time.monotonic()
     going = dict(handles)
+    is_reading = False
     try:
-        for _ in steps:
+        while True:
+            is_reading = True
+            if next(steps, _OVER) is _OVER:
+                break
+            is_reading = False
             # One step may take long to be matched.
             for found in chain(_drained(going, size, failed), [None]):
                 if found is not None:
@@ -174,8 +183,11 @@ def _found(
         # What was found before Ctrl-C is not lost with the batch that it interrupted.
         with suppress(EngineError):  # which says that the query was interrupted
             yield from _drained(going, size, None if failed is None else _unsaid)
+            if settled is not None and is_reading and steps.is_between:
+                settled(True)
         raise
     finally:
+        steps.close()
         engine.abandon()
         report()
 

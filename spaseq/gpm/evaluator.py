@@ -8,7 +8,7 @@ import numpy as np
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.errors import KnowledgeError
-from spaseq.events import Clock, EventBatch, Ids
+from spaseq.events import Clock, EventBatch, Ids, Single
 from spaseq.gpm.algebra import Row
 from spaseq.gpm.expressions.compiled import ExistsCallback
 from spaseq.gpm.expressions.walk import patterns
@@ -19,6 +19,7 @@ from spaseq.gpm.sharing import (
     Part,
     Shared,
     Sharing,
+    Values,
     question,
     renamed_columns,
     renamed_rows,
@@ -103,6 +104,22 @@ class GpmEvaluator:
         else:
             found = self.evaluate(batch).by_event()
         shared.rows[self.number] = self.names, found
+        return found
+
+    @property
+    def is_for_one(self) -> bool:
+        """Whether ``of_one`` can be asked."""
+        return self._rowwise is not None
+
+    def of_one(self, event: Single) -> Values | None:
+        """The solutions of an event that came alone, in the order of ``names``; None for a large one."""
+        shared = self._sharing.of(event)
+        found = shared.values.get(self.number)
+        if found is None and shared.few:
+            names = self.names
+            rows = self.by_event(event).get(0, ())
+            found = tuple([tuple([row.get(name, UNBOUND) for name in names]) for row in rows])
+            shared.values[self.number] = found
         return found
 
     def _by_columns(self, part: Part) -> Solutions:

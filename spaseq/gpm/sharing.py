@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from pyoxigraph import BlankNode
 
-from spaseq.events import EventBatch, Ids
+from spaseq.events import EventBatch, Ids, Single
 from spaseq.gpm.algebra import Row
 from spaseq.gpm.expressions.walk import expressions, volatile
 from spaseq.gpm.spectra.rowwise import Facts
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.gpm.spectra.views import Views
 from spaseq.language.syntax import Gpm, Group, Var
+from spaseq.terms.dictionary import Dictionary
 
 #: Up to how many events and triples a batch is evaluated event by event.
 FEW_EVENTS = 8
@@ -27,6 +28,9 @@ FEW_TRIPLES = 256
 
 #: The solutions of every event that has some.
 ByEvent = Mapping[int, tuple[Row, ...]]
+
+#: The solutions of one event, each the ids of a question's variables in their order, ``UNBOUND`` among them.
+Values = tuple[tuple[int, ...], ...]
 
 
 class Part:
@@ -52,12 +56,13 @@ class Shared:
 
     def __init__(self, batch: EventBatch) -> None:
         self.batch = batch
-        self.few = len(batch) < FEW_EVENTS and len(batch.s) <= FEW_TRIPLES
+        triples = len(batch.terms) // 3 if isinstance(batch, Single) else len(batch.s)
+        self.few = len(batch) < FEW_EVENTS and triples <= FEW_TRIPLES
         self.columns: dict[int, tuple[tuple[str, ...], Solutions]] = {}
         self.rows: dict[int, tuple[tuple[str, ...], ByEvent]] = {}
+        self.values: dict[int, Values] = {}
         self._parts: dict[frozenset[int] | None, Part] = {}
         self._events: list[tuple[int, Facts]] | None = None
-        batch.dictionary.hold(self)
 
     def live_ids(self) -> Iterator[Ids]:
         """The ids in the solutions: what they compute is in no event."""
@@ -66,6 +71,8 @@ class Shared:
         for _, by_event in self.rows.values():
             ids = [value for rows in by_event.values() for row in rows for value in row.values()]
             yield np.array(ids, dtype=np.int64)
+        for values in self.values.values():
+            yield np.array(values, dtype=np.int64)
 
     def part(self, streams: frozenset[int] | None) -> Part:
         """The events in these streams; None means all."""
@@ -76,6 +83,8 @@ class Shared:
 
     def events(self) -> list[tuple[int, Facts]]:
         """Stream and graph of every event."""
+        if self._events is None and isinstance(self.batch, Single):
+            self._events = [(self.batch.at.stream, Facts(self.batch.triples(0)))]
         if self._events is None:
             graphs = map(self.batch.triples, range(len(self.batch)))
             self._events = list(zip(self.batch.stream.tolist(), map(Facts, graphs), strict=True))
@@ -85,12 +94,18 @@ class Shared:
 class Sharing:
     """Numbers the questions of an engine, and remembers the batch at hand.
 
-    Queries look at the same batch one after another.
+    Queries look at the same batch one after another. What is known of that one keeps its terms.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._now: Shared | None = None
+        self._dictionary: Dictionary | None = None
+
+    def live_ids(self) -> Iterator[Ids]:
+        """The ids in what was found in the batch at hand."""
+        if self._now is not None:
+            yield from self._now.live_ids()
 
     def number(self, key: object) -> int:
         """A number for a question: hashing the tree of a pattern takes long."""
@@ -100,6 +115,9 @@ class Sharing:
         """What is shared about a batch."""
         if self._now is None or self._now.batch is not batch:
             self._now = Shared(batch)
+            if self._dictionary is not batch.dictionary:
+                self._dictionary = batch.dictionary
+                batch.dictionary.hold(self)
         return self._now
 
     def forget(self) -> None:

@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from spaseq.automaton.pattern import AnyOrder, Both, SequencePattern, may_trail, walk
 from spaseq.events import Stamp
@@ -222,10 +222,18 @@ def select(emit: Emit, found: Sequence[Found], order: InOrder) -> list[Found]:
     if emit is Emit.ALL or len(found) < 2:
         return list(found)
     events = [frozenset(order(event.stamp) for _, event in match.events) for match in found]
+    return [found[i] for i in kept(emit, events)]
+
+
+def kept(emit: Emit, events: Sequence[frozenset[Any]]) -> list[int]:
+    """The numbers of those matches, at least one, that EMIT (not ``ALL``) keeps.
+
+    ``events`` are those of each match, as what compares as they stand among all: positions or orders.
+    """
     if emit is Emit.MAX:
-        return [match for match, own in zip(found, events, strict=True) if not any(own < e for e in events)]
+        return [i for i, own in enumerate(events) if not any(own < other for other in events)]
     best = events[0]
     for own in events[1:]:
         if own != best and (min if emit is Emit.NEXT else max)(own ^ best) in own:
             best = own
-    return [match for match, own in zip(found, events, strict=True) if own == best]
+    return [i for i, own in enumerate(events) if own == best]

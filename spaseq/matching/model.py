@@ -158,6 +158,11 @@ class Bounds:
         at = start + np.arange(len(batch)) if self.counted else batch.time
         return at if self.sliding else np.asarray((at - self.start) // self.size)
 
+    def place(self, time: int, position: int) -> int:
+        """The same of one event."""
+        at = position if self.counted else time
+        return at if self.sliding else self.index(at)
+
     def steps(self, batch: EventBatch, start: int) -> Ints:
         """The same, times counted from the first window's: as far apart, and far from the ends of 64 bits."""
         places = self.places(batch, start)

@@ -33,6 +33,7 @@ BENCHMARKS: Final = {
     "kmp": ("kmp", "benchmark"),
     "w1": ("w1", "benchmark"),
     "lazy": ("lazy", "benchmark"),
+    "planner": ("planner", "benchmark"),
     "sharp": ("sharp", "benchmark"),
     "real": ("pipelines", "real"),
     "spark": ("spark", "benchmark"),

@@ -18,6 +18,7 @@ from spaseq.sources import BadEvent
 from tests.connect.conftest import Tls
 from tests.connect.events import EX, event, found, limited
 from tests.connect.servers import PATIENCE, Mosquitto, free_port, mosquitto, until
+from tests.connect.test_going_on import Going
 from tests.spark.broker import broker
 from tests.spark.maven import jars, unavailable
 
@@ -270,6 +271,18 @@ def test_a_user_needs_to_say_how_the_password_is_sent() -> None:
     with pytest.raises(SourceError, match=r"security\.protocol=sasl_ssl") as raised:
         found("kafka://me:hush@127.0.0.1/t?format=nq")
     assert "hush" not in str(raised.value)
+
+
+def test_the_offsets_of_kafka_are_in_the_state(mock: str, tmp_path: Path) -> None:
+    going = Going(tmp_path)
+    url = f"kafka://{mock}/offsets?format=nq&connect=60s"
+    produce(mock, "offsets", event(0), event(1))
+    assert going.take(url, 2) == [0, 1]
+    produce(mock, "offsets", event(2), event(3))
+    assert going.take(url, 2, commits=False) == [2, 3]
+    assert going.take(f"{url}&from=latest&group=g", 2) == [2, 3]
+    with pytest.raises(SourceError, match="was read of topic offsets of Kafka before"):
+        going.take(url.replace("offsets", "another"), 1)
 
 
 def test_records_to_kafka(cluster: str) -> None:

@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 import spaseq as package
 from spaseq.cli import app
+from spaseq.engine.durable import summary
 from tests.connect.events import QUERY, STREAM, event, limited, server_sent
 from tests.connect.servers import PATIENCE, Answer, free_port, http, until
 
@@ -69,6 +70,18 @@ def test_ctrl_c_ends_a_live_run_at_once(here: Path, options: tuple[str, ...]) ->
             assert (out, err, started.returncode) == ("", "", 0)
         assert [json.loads(line)["end"] for line in lines] == [0, 1, 2]
         until(lambda: server.open == 0)
+
+
+def test_sigterm_commits_what_a_live_run_has_read(here: Path) -> None:
+    kept = ("-s", "S=file:s.nq?follow", "--state", "s.state", "--commit-every", "1h", "-o", "out")
+    with process(here, *kept) as started:
+        until(lambda: (here / "out").exists() and (here / "out").read_bytes().count(b"\n") == 3)
+        started.send_signal(signal.SIGTERM)
+        out, err = started.communicate(timeout=PATIENCE)
+        assert (out, err, started.returncode) == ("", "", 143)
+    said = summary(here / "s.state")
+    assert said.sources[0].events == 3
+    assert list(said.outputs.values()) == [(here / "out").stat().st_size]
 
 
 @pytest.mark.usefixtures("here")

@@ -135,8 +135,8 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     engine = spaseq.Engine(state=tmp_path / "s", commit_every=None)
     engine.register(query("A"), name="q")
     engine.commit()
-    assert engine._state is not None
-    run = engine._state.store._connection
+    assert engine._core.state is not None
+    run = engine._core.state.store._connection
     (pages,) = run.execute("PRAGMA page_count").fetchone()
     run.execute(f"PRAGMA max_page_count = {pages}")
     _push(engine, " ".join(f"a{t}" for t in range(3_000)))

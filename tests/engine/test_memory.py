@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import spaseq
-from spaseq.engine import engine as engine_module
+from spaseq.engine.parts import core
+from spaseq.engine.parts.core import Core
 from spaseq.language import checked
 from tests.streams import NS, letters, query
 
@@ -48,7 +49,7 @@ def test_nothing_needed_is_forgotten(body: str, evaluator: str, monkeypatch: pyt
     )
     expected = answers(text, evaluator)
     assert expected
-    monkeypatch.setattr(spaseq.Engine, "_forget", lambda self: self._dictionary.sweep())
+    monkeypatch.setattr(Core, "forget", lambda self: self.dictionary.sweep())
     assert answers(text, evaluator) == expected
 
 
@@ -62,14 +63,14 @@ def test_nothing_that_the_kernel_needs_is_forgotten(
     text = text.replace("GPM A ON S", "GPM A ON S AT ?at AS ?graph")
     expected = answers(text, "reference")
     assert expected
-    monkeypatch.setattr(spaseq.Engine, "_forget", lambda self: self._dictionary.sweep())
+    monkeypatch.setattr(Core, "forget", lambda self: self.dictionary.sweep())
     assert answers(text, "kernel") == expected
 
 
 @pytest.mark.slow
 def test_memory_is_flat(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every event has terms of its own: after ten times as many, there are no more of them."""
-    monkeypatch.setattr(engine_module, "_SWEEP_AFTER", 500)
+    monkeypatch.setattr(core, "_SWEEP_AFTER", 500)
     engine = spaseq.Engine()
     handle = engine.register(query("A ; B", "10 SECONDS SLIDING"))
     sizes = []

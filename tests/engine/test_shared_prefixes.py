@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
+from spaseq.matching.columns import singles
 from tests.conftest import examples
 from tests.streams import NS, events_of, letters, query
 
@@ -73,13 +76,13 @@ class _Drawn:
         return " ".join(f"{key} <{NS}{rng.choice('abc')}> {rng.choice(_VALUES)} ." for key in keys)
 
 
-def _answers(handle: spaseq.Handle) -> Answers:
+def _answers(matches: Iterable[spaseq.Match]) -> Answers:
     return [
         (
             str([[str(e.graph) for e in found] for _, found in sorted(match.events.items())]),
             sorted(str(sorted(row.items())) for row in match.bindings),
         )
-        for match in handle.matches()
+        for match in matches
     ]
 
 
@@ -115,9 +118,42 @@ def test_as_if_each_were_alone(seed: int) -> None:
     _compare(shared, alone, drawn.texts)
 
 
+@settings(max_examples=examples(40), phases=[Phase.explicit, Phase.generate])
+@given(st.integers(0, 2**64 - 1))
+def test_each_event_alone_is_as_the_reference_says(seed: int) -> None:
+    """Where somebody is called back, an event reaches the kernel by itself; some of them wait together."""
+    rng = random.Random(seed)
+    drawn = _Drawn(rng)
+    text = drawn.texts[0]
+    told, judge = spaseq.Engine(), spaseq.Engine(evaluator="reference")
+    matches: list[spaseq.Match] = []
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(singles, "_MOST", rng.choice([1, 3, 64]))
+        warnings.simplefilter("ignore", spaseq.SpaseqWarning)
+        handle, expected = told.register(text, matches.append), judge.register(text)
+        time = 0
+        for number in range(rng.randint(10, 30)):
+            time += rng.choice([0, 1, 1, 2, -1 if rng.random() < 0.1 else 1])
+            graph, name = drawn.event() if rng.random() < 0.9 else "", f"{NS}e{number}"
+            late = told.late
+            told.push(NS + "S", graph, time, name=name)
+            judge.push(NS + "S", graph, time, name=name)
+            if rng.random() < 0.2:
+                assert _answers(matches) == _answers(expected.matches()), text
+                matches.clear()
+            if rng.random() < 0.05:
+                told.advance(time)
+                judge.advance(time)
+            time += told.late - late
+        told.close()
+        judge.close()
+    assert _answers(matches) == _answers(expected.matches()), text
+    assert asdict(handle.stats) == asdict(expected.stats)
+
+
 def _compare(shared: Sequence[spaseq.Handle], alone: Sequence[spaseq.Handle], texts: Sequence[str]) -> None:
     for one, other, text in zip(shared, alone, texts, strict=True):
-        assert _answers(one) == _answers(other), text
+        assert _answers(one.matches()) == _answers(other.matches()), text
         assert one.done == other.done, text
         assert (one.stats.matches, one.stats.rows) == (other.stats.matches, other.stats.rows), text
 

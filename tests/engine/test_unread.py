@@ -121,7 +121,7 @@ def _little_at_a_time() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handles, "_AT_ONCE", 3)
         patch.setattr(memory, "_MATCHES", 2)
-        patch.setattr("spaseq.engine.engine._SWEEP_AFTER", 10)
+        patch.setattr("spaseq.engine.parts.core._SWEEP_AFTER", 10)
         yield
 
 

@@ -12,12 +12,14 @@ import pytest
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.events import Stamp
+from spaseq.matching.conditions.numbers import _look, _short
 from spaseq.matching.context import Context
 from spaseq.matching.host import Matcher
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.reference import Reference
 from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.terms.values import decode
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, shown
 from tests.matching.random_sequences import pattern_of
@@ -226,3 +228,33 @@ def test_an_iteration_has_several_rows(function: str) -> None:
     for numbers in product(range(1, 3), repeat=3):
         events = [{"A": tuple({"a": value} for value in values[:number])} for number in numbers]
         compared(text, [*events, *valued("B", [typed(str(number), "integer") for number in range(3, 8)])])
+
+
+@pytest.mark.parametrize("datatype", ["integer", "decimal", "double", "string"])
+def test_a_short_number_is_read_as_its_exact_value_says(datatype: str) -> None:
+    texts = [
+        "0",
+        "-0",
+        "+7",
+        "007",
+        "1.5",
+        "-0.0",
+        "1.",
+        ".5",
+        "1e3",
+        " 1",
+        "1_0",
+        "٣",
+        "9" * 15,
+        "9" * 16,
+        "x",
+    ]
+    for text in [*texts, "1234567.7654321", "12345678.5", "NaN"]:
+        term = typed(text, datatype)
+        found = _short(term)
+        assert found is None or repr(found) == repr(_look(decode(term))), text
+        assert (
+            found is not None
+            or datatype not in ("integer", "decimal")
+            or text not in ("0", "-0", "+7", "007")
+        )

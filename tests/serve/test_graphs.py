@@ -154,3 +154,26 @@ def test_paths() -> None:
             answer = server.http.post("/paths", json=wrong)
             assert answer.status_code == status, answer.text
             assert answer.json()["error"]["message"]
+
+
+def test_a_deep_query_does_not_end_the_server() -> None:
+    """Oxigraph parses by recursion: 2,200 groups overflowed the stack, and the process was gone."""
+    with running() as server:
+        for opens, inner, closes in (
+            ("{", "?s ?p ?o", "}"),
+            ("{ FILTER(" + "(" * 20_000, "1", ")" * 20_000 + ") }"),
+        ):
+            many = 20_000 if opens == "{" else 1
+            text = "SELECT * " + opens * many + inner + closes * many
+            answer = server.http.post(
+                "/sparql", content=text, headers={"Content-Type": "application/sparql-query"}
+            )
+            assert answer.status_code == 200, answer.text[:300]
+        long = server.http.post(
+            "/sparql",
+            content="ASK {" + " " * 70_000 + "}",
+            headers={"Content-Type": "application/sparql-query"},
+        )
+        assert long.status_code == 413
+        assert "sparql_characters" in long.json()["error"]["message"]
+        assert server.http.get("/healthz").status_code == 200

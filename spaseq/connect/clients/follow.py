@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
+from spaseq.connect.again import Count, Place, same
 from spaseq.connect.live import Ending
-from spaseq.errors import SourceError
-from spaseq.sources import SourceOptions
+from spaseq.errors import SourceError, warn
+from spaseq.events import EventBatch
+from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._bytes import BLOCK
 from spaseq.sources._options import COMPRESSED, resolve_format
 
@@ -38,51 +42,136 @@ def check_followed(path: str, options: SourceOptions) -> None:
         raise SourceError(f"{path}: order=time waits for the end, which a file that is followed has not")
 
 
-def growing(path: str, ending: Ending, pause: timedelta | None) -> Generator[bytes, None, None]:
-    """What is in a file and what is added, until the source is to end: then it raises EndedError.
+class Follower:
+    """A file that grows, and those that take its place, each from its beginning to its end.
 
-    A file that became shorter is read from its beginning; so is one that took the place of another, when that
-    was read to its end. A line that either leaves incomplete ends there. ``pause``: an empty block says that
-    for so long nothing came.
+    A file that became shorter is one anew; so is one that took the place of another, when that was read to
+    its end. ``pause``: an empty block says that for so long nothing came. With a ``place`` it goes on there:
+    the same file, which may have another name now, is read again from its beginning.
     """
-    limit = None if pause is None else pause.total_seconds()
-    ends_line, silent = True, 0.0
-    file = open(path, "rb")  # noqa: SIM115  # which may be another in time
-    try:
-        while not ending.is_set:
-            block = file.read(BLOCK)
-            if block:
-                yield block
-                ends_line, silent = block.endswith(b"\n"), 0.0
-                continue
-            own, new = os.fstat(file.fileno()), _found(path)
-            if own.st_size < file.tell():
-                file.seek(0)
-            elif new is not None and not os.path.samestat(own, new):
-                # Written to between the two looks, before it was replaced.
-                if rest := file.read(BLOCK):
-                    yield rest
-                    ends_line = rest.endswith(b"\n")
+
+    def __init__(
+        self,
+        path: str,
+        ending: Ending,
+        pause: timedelta | None,
+        place: Place | None,
+        on_bad: Callable[[BadEvent], None],
+    ) -> None:
+        """Raises SourceError for a place in another file."""
+        self._path, self._ending, self._on_bad = path, ending, on_bad
+        self._pause = None if pause is None else pause.total_seconds()
+        self._of = f"file {Path(path).name}"
+        if place is not None:
+            same(place, self._of, path)
+        self._before = place
+        self._file = _opened(path)
+        self._count = Count()
+        # Bad events of the file in hand, and how many of them were told before.
+        self._bad = self._told = 0
+
+    def files(self) -> Iterator[tuple[Iterator[bytes], Count]]:
+        """The blocks of each, and what of its events was read before. Raises EndedError when it is to end."""
+        place = self._before
+        if place is not None:
+            own = os.fstat(self._file.fileno())
+            moved = None if own.st_ino == place["inode"] else self._moved(place)
+            if moved is not None:
+                self._file.close()
+                self._file = moved
+                yield self._begin(_rest(moved), place)
+                self._change()
+            elif own.st_ino == place["inode"] and own.st_size >= place["at"]:
+                yield self._begin(self._blocks(), place)
+                self._change()
+        while True:
+            yield self._begin(self._blocks(), None)
+            self._change()
+
+    def refuse(self, letter: BadEvent) -> None:
+        """A bad event, which is told unless it was before."""
+        self._bad += 1
+        if self._bad > self._told:
+            self._on_bad(letter)
+
+    def took(self, batch: EventBatch) -> Place:
+        """Up to where the file in hand was read with these events, which are new."""
+        self._count.took(batch)
+        here = {"inode": os.fstat(self._file.fileno()).st_ino, "at": self._file.tell(), "bad": self._bad}
+        return {"of": self._of, **here, **asdict(self._count)}
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._file.close()
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _begin(self, blocks: Iterator[bytes], place: Place | None) -> tuple[Iterator[bytes], Count]:
+        known = Count() if place is None else Count(place["events"], place["times"], place["sizes"])
+        self._count, self._bad, self._told = replace(known), 0, 0 if place is None else place["bad"]
+        return blocks, known
+
+    def _moved(self, place: Place) -> IO[bytes] | None:
+        """The file that was read before, if it is in the same folder under another name."""
+        for path in Path(self._path).absolute().parent.iterdir():
+            with suppress(OSError):
+                found = path.stat()
+                # What was removed leaves its number to others.
+                if found.st_ino == place["inode"] and found.st_size >= place["at"] and path.is_file():
+                    return _opened(str(path))
+        warn(
+            f"{self._path} is another file than the one that was read before, and that is not in its folder: "
+            "what was added to it meanwhile is not read"
+        )
+        return None
+
+    def _change(self) -> None:
+        """The file in hand was read to its end: the next one is, or the same from its beginning."""
+        new = _found(self._path)
+        if new is not None and os.path.samestat(os.fstat(self._file.fileno()), new):
+            self._file.seek(0)
+        else:
+            self._file.close()
+            # For a moment there may be none.
+            self._file = _opened(self._path if new is not None else os.devnull)
+
+    def _blocks(self) -> Iterator[bytes]:
+        """What is in the file in hand, and what is added, until it is over."""
+        silent = 0.0
+        try:
+            while not self._ending.is_set:
+                if block := self._file.read(BLOCK):
+                    yield block
+                    silent = 0.0
                     continue
-                file.close()
-                try:
-                    file = open(path, "rb")  # noqa: SIM115  # the same
-                except FileNotFoundError:  # for a moment
-                    file = open(os.devnull, "rb")  # noqa: SIM115  # until it is there
-            else:
-                ending.wait(_LOOK)
+                own, new = os.fstat(self._file.fileno()), _found(self._path)
+                if own.st_size < self._file.tell():
+                    return
+                if new is not None and not os.path.samestat(own, new):
+                    # Written to between the two looks, before it was replaced.
+                    if rest := self._file.read(BLOCK):
+                        yield rest
+                        continue
+                    return
+                self._ending.wait(_LOOK)
                 silent += _LOOK
-                if limit is not None and silent - _LOOK < limit <= silent:
+                if self._pause is not None and silent - _LOOK < self._pause <= silent:
                     yield b""
-                continue
-            if not ends_line:
-                yield b"\n"
-                ends_line = True
+        except OSError as error:
+            raise SourceError(f"{self._path} cannot be followed: {error.strerror or error}") from error
+        raise EndedError
+
+
+def _opened(path: str) -> IO[bytes]:
+    try:
+        return open(path, "rb")
     except OSError as error:
         raise SourceError(f"{path} cannot be followed: {error.strerror or error}") from error
-    finally:
-        file.close()
-    raise EndedError
+
+
+def _rest(file: IO[bytes]) -> Iterator[bytes]:
+    while block := file.read(BLOCK):
+        yield block
 
 
 def _found(path: str) -> os.stat_result | None:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from spaseq.connect.address import Address
+from spaseq.connect.again import Place, same
 from spaseq.connect.clients._extra import required
 from spaseq.connect.clients._tls import context
 from spaseq.connect.clients.sse import Parser, TooLongError
@@ -149,6 +150,8 @@ class HttpClient:
         self._address = address
         self._body: Body | None = None
         self._parser = Parser()
+        #: The id of the last event that was read.
+        self._given = ""
         self._lines: list[bytes] = []
         self._held = 0
         self._count = 0
@@ -188,13 +191,25 @@ class HttpClient:
                 self._torn(f"the connection broke inside this line: {lost}")
                 self._lost = lost
         if ready:
-            return [ready.popleft() for _ in range(min(most, len(ready)))]
+            found = [ready.popleft() for _ in range(min(most, len(ready)))]
+            self._given = str(found[-1].token or "")
+            return found
         if self._lost is not None:
             raise self._lost
         return None if self._is_over else ()
 
     def done(self, messages: Sequence[Message]) -> None:
         """Nothing: what was read is not given again."""
+
+    @property
+    def place(self) -> Place:
+        """The id of the last event, if there are ids."""
+        return {"of": str(self._address), "id": self._given}
+
+    def resume(self, place: Place) -> None:
+        same(place, str(self._address), str(self._address))
+        self._given = place["id"]
+        self._parser = Parser(self._given)
 
     def close(self) -> None:
         if self._body is not None:
@@ -217,7 +232,7 @@ class HttpClient:
             for event in self._parser.feed(block):
                 self._count += 1
                 place = f"event id {event.id}" if event.id else f"message {self._count}"
-                yield Message(event.data, place, arrived)
+                yield Message(event.data, place, arrived, token=event.id)
         except TooLongError as error:
             self._count += 1
             yield Message(b"", f"message {self._count}", arrived, f"{error}: the connection is made anew")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from spaseq.connect.address import Address
+from spaseq.connect.again import Place, same
 from spaseq.connect.clients._extra import required
 from spaseq.connect.messages import Message, now
 from spaseq.connect.reconnect import DisconnectedError
@@ -60,6 +61,7 @@ class KafkaClient:
         self._consumer: Any = None
         # By partition, the offset of the next message to read.
         self._next: dict[int, int] = {}
+        self._is_resumed = False
         #: Where to begin, instead of ``from=``: milliseconds since 1970.
         self.since: int | None = None
         self._down: str = ""
@@ -115,6 +117,19 @@ class KafkaClient:
             self._consumer.close()
             self._consumer = None
 
+    @property
+    def place(self) -> Place:
+        return {"of": self._of, "next": {str(part): offset for part, offset in self._next.items()}}
+
+    def resume(self, place: Place) -> None:
+        same(place, self._of, str(self._address))
+        self._next = {int(part): offset for part, offset in place["next"].items()}
+        self._is_resumed = bool(self._next)
+
+    @property
+    def _of(self) -> str:
+        return f"topic {self._address.path} of Kafka"
+
     # --- inside ---------------------------------------------------------------------------------
 
     def _message(self, message: Any) -> Message | None:
@@ -167,7 +182,8 @@ class KafkaClient:
 
     def _assign(self, partitions: Sequence[int], seconds: float) -> None:
         new = [partition for partition in partitions if partition not in self._next]
-        self._next |= self._beginnings(new, seconds)
+        # Those that came since it was left are read from their first message.
+        self._next |= dict.fromkeys(new, 0) if self._is_resumed else self._beginnings(new, seconds)
         at = [self._place(partition, offset) for partition, offset in self._next.items()]
         self._consumer.assign(at)
 

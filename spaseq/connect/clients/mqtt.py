@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from spaseq.connect.address import Address
+from spaseq.connect.again import Place
 from spaseq.connect.clients._extra import required
 from spaseq.connect.clients._tls import context
 from spaseq.connect.live import RETRY
@@ -162,6 +163,14 @@ class MqttClient:
             # Numbers are those of a connection: an older one's mean others now.
             if qos and connection is self._granted:
                 self._client.ack(number, qos)
+
+    @property
+    def place(self) -> Place:
+        """Nothing that can be asked for: the broker knows what was not acknowledged."""
+        return {}
+
+    def resume(self, place: Place) -> None:
+        """Nothing: it goes on with what comes."""
 
     def close(self) -> None:
         self._is_closed.set()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from spaseq.connect.address import Address
+from spaseq.connect.again import Place
 from spaseq.connect.clients._extra import required
 from spaseq.connect.clients._tls import context
 from spaseq.connect.live import ENOUGH_BYTES
@@ -94,6 +95,14 @@ class WebSocketClient:
 
     def done(self, messages: Sequence[Message]) -> None:
         """Nothing: a WebSocket does not give again."""
+
+    @property
+    def place(self) -> Place:
+        """Nothing that can be asked for."""
+        return {}
+
+    def resume(self, place: Place) -> None:
+        """Nothing: it goes on with what comes."""
 
     def close(self) -> None:
         if self._connection is not None:

@@ -1,36 +1,35 @@
-"""Sources that are read on: from the start again, up to where they were, and from there as new."""
+"""How far sources were read, and which of them can be read on from there."""
 
 from __future__ import annotations
 
 import json
 import stat
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-
 from spaseq.connect import LiveSource, Location
-from spaseq.errors import EngineError, SourceError
+from spaseq.connect.again import Count, Place
+from spaseq.errors import EngineError
 from spaseq.events import EventBatch
 from spaseq.sources import BadEvent
 from spaseq.sources.columns.table import Table
 
 
 @dataclass(slots=True)
-class Position:
-    """How far a source was read: good and bad events, and the latest time.
+class Position(Count):
+    """How far a source was read: good and bad events of what has an end, and the latest time.
 
-    ``times`` and ``sizes`` are checksums of the times and the numbers of triples of the good ones.
+    ``live``: the place behind which a live source goes on, when it has come so far; ``followed``: how many
+    events came of that.
     """
 
-    location: str
-    events: int = 0
+    location: str = ""
     bad: int = 0
     newest: int | None = None
-    times: int = 0
-    sizes: int = 0
+    live: Place | None = None
+    followed: int = 0
 
     @classmethod
     def of(cls, text: str) -> Position:
@@ -41,22 +40,53 @@ class Position:
         """As JSON."""
         return json.dumps(asdict(self))
 
-    def took(self, batch: EventBatch) -> None:
-        """So many events more."""
+    def goes_on(self, batch: EventBatch, live: Place | None) -> None:
+        """So many events more; ``live``: up to where, if they are of a live source."""
         if len(batch):
             newest = int(batch.time.max())
-            self.events += len(batch)
             self.newest = newest if self.newest is None else max(newest, self.newest)
-            self.times = zlib.crc32(batch.time.tobytes(), self.times)
-            self.sizes = zlib.crc32(np.diff(batch.offset).tobytes(), self.sizes)
+        if live is None:
+            self.took(batch)
+        else:
+            self.live = live
+            self.followed += len(batch)
+
+
+def where(location: Location) -> str:
+    """A source as a state names it, without credentials."""
+    if isinstance(location, LiveSource):
+        return str(location.address)
+    return str(location) if isinstance(location, str | Path) else "table"
+
+
+def position(known: dict[str, Position], stream: str, location: Location) -> Position:
+    """How far the source of a stream was read, of those that are ``known``.
+
+    Raises ``EngineError`` for a source that cannot be read on, or was another kind of one.
+    """
+    check(location)
+    found = known.setdefault(stream, Position(location=where(location)))
+    # A history is read to its end before its live source; what is live has no end.
+    if isinstance(location, LiveSource):
+        is_other = found.live is None and bool(found.events) and not location.history
+    else:
+        is_other = found.live is not None
+    if is_other:
+        raise EngineError(
+            f"{where(location)}: this stream was read of {found.location} before: give the same source "
+            "again, or begin anew with another state file"
+        )
+    return found
 
 
 def check(location: Location) -> None:
-    """Raises ``EngineError`` for a source that cannot be read again from its start."""
-    why = None
+    """Raises ``EngineError`` for a source that cannot be read on by the next engine."""
     if isinstance(location, LiveSource):
-        why = "a live source"
-    elif not isinstance(location, str | Path | Table):
+        for past, _ in location.history:
+            check(past)
+        return
+    why = None
+    if not isinstance(location, str | Path | Table):
         why = "an open file"
     elif str(location) == "-":
         why = "standard input"
@@ -65,7 +95,7 @@ def check(location: Location) -> None:
     if why is not None:
         raise EngineError(
             f"{location}: {why} cannot be read again from its start, as a restart must: with a state, give a "
-            "file or a folder, or push the events and go on after engine.arrived"
+            "file, a folder or a live URL, or push the events and go on after engine.arrived"
         )
 
 
@@ -73,44 +103,22 @@ def _is_special(path: Path) -> bool:
     return path.exists() and not (path.is_dir() or stat.S_ISREG(path.stat().st_mode))
 
 
-def resumed(batches: Iterator[EventBatch], known: Position) -> Iterator[EventBatch]:
-    """The events of a source behind those that are known; raises ``SourceError`` if these are others now."""
-    seen = Position(known.location)
-    for batch in batches:
-        left = known.events - seen.events
-        if left <= 0:
-            yield batch
-            continue
-        head = batch if len(batch) <= left else batch.take(np.arange(left))
-        seen.took(head)
-        if seen.events == known.events:
-            _compare(seen, known)
-            if len(head) < len(batch):
-                yield batch.take(np.arange(left, len(batch)))
-    if seen.events < known.events:
-        raise SourceError(
-            f"{known.location}: it has {seen.events} events, of which {known.events} were read before: the "
-            "file was cut or replaced. Put it back, or begin anew with another state file"
-        )
+def again(
+    refuse: Callable[[BadEvent], None], position: Position, still: Callable[[], AbstractContextManager[None]]
+) -> Callable[[BadEvent], None]:
+    """Tells of bad events and counts them, but for the first ones, which were told before.
 
-
-def again(refuse: Callable[[BadEvent], None], known: int) -> Callable[[BadEvent], None]:
-    """Tells of bad events, but for the first ones, which were told before."""
-    left = known
+    ``still``: meanwhile no commit is made of the one without the other.
+    """
+    left = position.bad
 
     def tell(letter: BadEvent) -> None:
         nonlocal left
         if left:
             left -= 1
-        else:
+            return
+        with still():
             refuse(letter)
+            position.bad += 1
 
     return tell
-
-
-def _compare(seen: Position, known: Position) -> None:
-    if (seen.times, seen.sizes) != (known.times, known.sizes):
-        raise SourceError(
-            f"{known.location}: its first {known.events} events are not those that were read before: the "
-            "file was changed. Put it back, or begin anew with another state file"
-        )

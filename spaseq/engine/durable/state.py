@@ -50,6 +50,8 @@ class State:
         self.handles: dict[str, Handle] = {}
         self.positions: dict[str, Position] = {}
         self.outputs: dict[str, int] = {}
+        #: Told, in the engine's turn, that all that happened is in the file.
+        self.on_commit: list[Callable[[], None]] = []
         self._every = every
         self._settings = settings
         self._flow, self._rejects, self._dictionary = flow, rejects, dictionary
@@ -158,6 +160,7 @@ class State:
         journal, commit = self._journal, Commit()
         with self._rejects.still():
             rejects = self._rejects.counts
+            read = {stream: position.text() for stream, position in self.positions.items()}
             sizes = {path: _size(file) for path, file in outputs.items()}
         given = {number: handle.given for number, handle in self._of.items()}
         mark = self._mark()
@@ -169,7 +172,6 @@ class State:
         commit.given = list(changed(given, self._given).items())
         commit.rejects = changed(rejects, self._rejected)
         commit.outputs = changed(sizes, self.outputs)
-        read = {stream: position.text() for stream, position in self.positions.items()}
         commit.sources = changed(read, self._read)
         arrivals = {self._dictionary.term(s).value: n for s, n in self._flow.arrivals.items()}
         meta = {
@@ -191,6 +193,8 @@ class State:
                 self._cancelled.discard(number)
                 del self._queries[number], self._of[number], self._given[number]
         self._events, self._at = self._flow.events, time.monotonic()
+        for told in self.on_commit:
+            told()
 
     def _mark(self) -> tuple[int, list[Query]] | None:
         """From what entry on the past is needed, and what the queries have come to; None to leave all."""

@@ -90,7 +90,8 @@ def summary(path: str | Path) -> Summary:
             for name, (text, given) in queries.items()
         ),
         sources=tuple(
-            SourceSummary(stream, at["location"], at["events"], at["bad"]) for stream, at in positions
+            SourceSummary(stream, at["location"], at["events"] + at.get("followed", 0), at["bad"])
+            for stream, at in positions
         ),
         outputs=outputs,
     )

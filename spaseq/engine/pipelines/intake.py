@@ -25,7 +25,7 @@ from weakref import WeakSet, ref
 import numpy as np
 
 from spaseq.engine.pipelines.order import Reorder
-from spaseq.events import EventBatch, concatenate
+from spaseq.events import EventBatch, Single, concatenate
 from spaseq.gpm.discrimination import Discrimination
 from spaseq.matching.sharing.cohort import Cohort
 from spaseq.why.sample import Sample
@@ -80,6 +80,8 @@ class Intake:
             stream: Discrimination() for stream in streams
         }
         self._over = 0
+        # Whether some query may ask for the last event that it was not given.
+        self._looks_back = False
 
     # --- members ------------------------------------------------------------------------------
 
@@ -109,6 +111,7 @@ class Intake:
     def _enter(self, query: Registered) -> None:
         self.members.append(query)
         self._over += query.is_over
+        self._looks_back |= query.asks_for_last
 
     def _seat(self, query: Registered) -> None:
         """Puts a query where it is found by the events that concern it."""
@@ -178,10 +181,7 @@ class Intake:
             begin, self.position = self.position, self.position + len(batch)
             self._count(batch)
             if self._samples:
-                for sample in tuple(self._samples):
-                    sample.add(batch)
-                    if not sample.open:
-                        self._samples.discard(sample)
+                self._show(batch)
             few = self._several(batch) if len(batch) > 1 else None
             parts: dict[tuple[int, ...], EventBatch] = {}
             for query in self._concerned(batch) if few is None else few:
@@ -194,11 +194,51 @@ class Intake:
                     given = [*self._unseen(query, begin), batch] if query.asks_for_last else [batch]
                     visits.append(Visit(query, concatenate(given), begin + 1 - len(given)))
                 query.reached = self.position
-            self._pass(batch, begin)
+            if self._looks_back:
+                self._pass(batch, begin)
         if self.waiting and (batch is not None or self.order.watermark != before):
             touched = {visit.query for visit in visits}
             visits += [Visit(query, None, 0) for query in self.waiting if query not in touched]
         return visits
+
+    def is_next(self, event: Single) -> bool:
+        """Whether an event is the only one to be released when it arrives, and moves no other query on."""
+        if self.is_fresh or self._new or self.waiting or not self.is_live:
+            return False
+        return self.order.is_next(event.clock, event.at.time)
+
+    def step(self, event: Single) -> list[Visit]:
+        """``release`` of such an event, which need not be added to the order."""
+        if self._over > len(self.members) // 2 + _SLACK:
+            self.prune()
+        stream, position = event.at.stream, self.position
+        self.order.step(event.at.time)
+        self.position = position + 1
+        self.counts[stream] += 1
+        if self._samples:
+            self._show(event)
+        if len(self._attending) == len(self.members):
+            found = self.members
+        else:
+            found = self._indexes[stream].of_event(event.triples(0))
+            if self._attending or len(found) > 1:
+                found = sorted({*self._attending, *found}, key=_rank)
+        visits = []
+        for query in found:
+            if not query.handle.is_over:
+                given = self._unseen(query, position) if query.asks_for_last else ()
+                batch = concatenate([*given, event]) if given else event
+                visits.append(Visit(query, batch, position - len(given)))
+                query.reached = self.position
+        if self._looks_back:
+            self._pass(event, position)
+        return visits
+
+    def _show(self, batch: EventBatch) -> None:
+        for sample in tuple(self._samples):
+            sample.add(batch)
+            if not sample.open:
+                self._samples.discard(sample)
 
     def _unseen(self, query: Registered, begin: int) -> list[EventBatch]:
         """Of the events that a query was not given, the last, and the last of another time than that one's.
@@ -209,7 +249,8 @@ class Intake:
 
     def _pass(self, batch: EventBatch, begin: int) -> None:
         """Remembers the last event, and the last of an earlier time."""
-        count, time = len(batch), int(batch.time[-1])
+        count = len(batch)
+        time = batch.stamp(count - 1).time
         if count == 1:
             last, at = batch, 0
         else:
@@ -217,7 +258,7 @@ class Intake:
         if at:
             earlier = [(begin + at - 1, batch.take(np.array([at - 1])))]
         else:
-            earlier = [(place, event) for place, event in self._passed if event.time[0] < time][-1:]
+            earlier = [(place, event) for place, event in self._passed if event.stamp(0).time < time][-1:]
         self._passed = (*earlier, (begin + count - 1, last))
 
     def _begin(self, batch: EventBatch) -> None:

@@ -132,6 +132,18 @@ class Reorder:
         self._hold(kept)
         return np.flatnonzero(late)
 
+    def is_next(self, clock: Clock, time: int) -> bool:
+        """Whether an event of the only stream would be released at once: none is held, and it is not late."""
+        if self.held or self._lateness or self.clock is not clock or len(self.clocks) > 1:
+            return False
+        (of,) = self.clocks.values()
+        return time >= self.watermark and time >= of.newest and time >= of.promised and not of.holds
+
+    def step(self, time: int) -> None:
+        """Such an event is taken, and released."""
+        (of,) = self.clocks.values()
+        of.newest = self.watermark = time
+
     def _add_one(self, batch: EventBatch, time: int, clock: StreamClock) -> Ids:
         """The same, without arrays: an event that is pushed comes alone."""
         reached = min(self._reached(clock), self._others(clock))

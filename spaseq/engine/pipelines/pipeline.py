@@ -12,13 +12,13 @@ from spaseq.automaton.normal import is_strict, normalise
 from spaseq.automaton.pattern import GpmPart, SequencePattern, may_trail, walk
 from spaseq.effort import Effort, Shed
 from spaseq.engine.unread import Unread
-from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Stamp
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Single, Stamp
 from spaseq.gpm.discrimination import Needs, needs
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.expressions.compiled import ExistsCallback
 from spaseq.gpm.expressions.walk import patterns
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import ByEvent, Sharing
+from spaseq.gpm.sharing import ByEvent, Sharing, Values
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import (
     UNITS,
@@ -193,6 +193,9 @@ class Pipeline:
                     effort.pool.join(effort)
         self._matcher: Matcher | ByColumns | None = None
         self._is_quick = False
+        # For events that come alone: what is asked, and of each GPM which of that, and what is counted.
+        self._asking: list[GpmEvaluator] = []
+        self._singly: list[tuple[int, GpmStats | None]] = []
         self._member: Member | None = None
         self._begin = start
         self._clock: Clock | None = None
@@ -275,6 +278,11 @@ class Pipeline:
         return self._is_by_time and (self._member is None or self._member.is_alone)
 
     @property
+    def heeds_time(self) -> bool:
+        """Whether it must be told that time passes. No match waits for that where events come alone."""
+        return not self._singly
+
+    @property
     def waits(self) -> bool:
         """Whether matches may wait for time to pass."""
         return self._matcher is not None and self._matcher.waits
@@ -345,11 +353,46 @@ class Pipeline:
         matcher = self._matcher
         if not self._is_quick or self._seat is None or self._seen is not None or len(batch) > 1:
             return self.process(batch, position)
-        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
+        quick = cast("Quick", matcher)
+        if self._singly and isinstance(batch, Single) and (solved := self._solved(batch)) is not None:
+            found = quick.take_single(batch, position, solved)
+        else:
+            solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
+            self._judge(1, solutions)
+            found = quick.take_one(batch, position, solutions)
         self._position = position + 1
-        self._judge(1, solutions)
-        found = cast("Quick", matcher).take_one(batch, position, solutions)
         return None if found is None else self._matches(found)
+
+    def _solved(self, event: Single) -> list[Values] | None:
+        """The solutions of each GPM in an event that came alone, which is counted; None for a large one."""
+        known = [gpm.of_one(event) for gpm in self._asking]
+        solved = []
+        some = False
+        for question, counted in self._singly:
+            values = known[question]
+            if values is None:
+                return None
+            solved.append(values)
+            if values and counted is not None:
+                some = True
+                counted.matched += 1
+                counted.rows += len(values)
+        self._stats.relevant += some
+        return solved
+
+    def _expect(self, matcher: Quick) -> None:
+        """Sees whether the evaluator takes events that come alone, and how."""
+        gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
+        if gpms.keys() != set(matcher.gpms) or not all(gpm.is_for_one for gpm in gpms.values()):
+            return
+        names = {name: gpm.names for name, gpm in gpms.items()}
+        if not matcher.expect(names, {name: gpm.number for name, gpm in gpms.items()}):
+            return
+        asking = {gpms[g].number: gpms[g] for g in matcher.gpms}
+        place = {number: i for i, number in enumerate(asking)}
+        self._asking = list(asking.values())
+        stats = {g: None if g in self.pattern.witnesses else self._stats.gpms[g] for g in matcher.gpms}
+        self._singly = [(place[gpms[g].number], counted) for g, counted in stats.items()]
 
     def _process(self, batch: EventBatch, position: int | None) -> Iterator[MatchBatch]:
         if position is not None:
@@ -505,6 +548,8 @@ class Pipeline:
             self._matcher = Matcher(self.pattern, window, make, self._context.budget, self._context.order)
         alone = self._member is None or self._member.is_alone
         self._is_quick = isinstance(self._matcher, Quick) and alone and self._seat is not None
+        if self._is_quick:
+            self._expect(cast("Quick", self._matcher))
         # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.
         bounded = self._left is not None or self._only_first or self.query.emit is not Emit.ALL
         if self.may_leave and not bounded and isinstance(self._matcher, Enumerating):

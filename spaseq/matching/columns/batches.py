@@ -12,15 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, Single
+from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
 from spaseq.language.scope import mentioned
 from spaseq.limits import Budget
-from spaseq.matching.columns.history import Chunk, Past
+from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.singles import Singles
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.numbers import Numbers
-from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.dictionary import UNBOUND, Dictionary
 
 Ints = npt.NDArray[np.int64]
 
@@ -63,10 +66,10 @@ class Columns:
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ints]:
-        """No ids, since the past's batches keep theirs; asked when all others are about to be forgotten."""
+        """Those that the past's batches do not keep; asked when all others are about to be forgotten."""
         self._stale = True
-        self.numbers.forget_all_but(ids for chunk in self.past for ids in chunk.live_ids())
-        return ()
+        self.numbers.forget_all_but(self.past.live_ids())
+        return self.past.loose_ids
 
     def add(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions], axis: Ints, oldest: int
@@ -120,6 +123,32 @@ class Columns:
             + [term for column in parts for term in column],
             dtype=np.int64,
         )
+
+    def expect(self, names: Sequence[Sequence[str]], questions: Sequence[int]) -> bool:
+        """Whether events may come alone, by ``single``: then with the solutions of ``Singles``."""
+        if self._derived or not self._single:
+            return False
+        self._singles = Singles(names, questions)
+        self._places = [(g, names[g].index(name) if name in names[g] else -1) for g, name in self._read]
+        return True
+
+    def single(self, event: Single, start: int, solved: Sequence[Values], axis: int, oldest: int) -> Ints:
+        """Takes an event that came alone, and gives it to the kernel: in ``axis`` it lies there."""
+        self.past.add_one(self._singles, (start, event, solved, axis), oldest)
+        columns: list[int] = []
+        at = v.B_HEADER + len(self._places)
+        begins = at + 4 + 2 * len(solved)
+        head = [1, start, at, at + 1, at + 2, at + 3, at + 4, v.B_HEADER]
+        # The kernel knows a row by its number in the batch that this event will be a part of.
+        firsts = self._singles.begins
+        for g, place in self._places:
+            head.append(begins + len(columns) - firsts[g])
+            columns += [row[place] if place >= 0 else UNBOUND for row in solved[g]]
+        self.numbers.cover_few(columns)
+        head += [event.at.time, 0, event.at.n, axis]
+        for first, values in zip(firsts, solved, strict=True):
+            head += (first, first + len(values))
+        return np.array(head + columns, dtype=np.int64)
 
     def _parts(self, chunk: Chunk) -> list[Ints]:
         return [

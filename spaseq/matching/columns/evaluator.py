@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, Single
+from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.found import Block
 
@@ -71,6 +72,19 @@ class Quick(ByColumns, Protocol):
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
     ) -> Iterable[Block] | None:
         """Takes one event, as ``process`` does; None if nothing is found, and nothing left to do."""
+        ...
+
+    @property
+    def gpms(self) -> Sequence[str]:
+        """The GPMs in the order of ``take_single``'s solutions."""
+        ...
+
+    def expect(self, names: Mapping[str, Sequence[str]], questions: Mapping[str, int]) -> bool:
+        """Whether ``take_single`` can be used; the variables of each GPM are said, and what it asks."""
+        ...
+
+    def take_single(self, event: Single, start: int, solved: Sequence[Values]) -> Iterable[Block] | None:
+        """As ``take_one``; ``solved`` has the solutions of each GPM, in the order of ``names``."""
         ...
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import EventBatch, Stamp
-from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.events import EventBatch, Single, Stamp
+from spaseq.gpm.sharing import Values
 from spaseq.limits import Budget
+from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.singles import Singles
 from spaseq.matching.host import Key
 from spaseq.matching.model import Occurrence, Solution
 
@@ -23,58 +24,6 @@ _SLACK: Final = 64
 
 #: Up to so many batches in a row are put together, whether or not each has an event that is asked for.
 _FEW: Final = 16
-
-
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Chunk:
-    """A batch. ``last`` is its end on the axis; ``rows[g]`` where the rows of GPM g begin in each event.
-
-    Without ``rows``, they are looked for. ``derived`` are further columns of its solutions, by GPM and name.
-    Its terms are kept as long as it is referenced.
-    """
-
-    start: int
-    batch: EventBatch
-    solutions: tuple[Solutions, ...]
-    last: int
-    rows: Ints | None = None
-    derived: Mapping[tuple[int, str], Ints] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.batch.dictionary.hold(self)
-
-    @property
-    def size(self) -> int:
-        """How many bytes the columns take, those of other queries' GPMs left out."""
-        batch = self.batch
-        rows = sum(len(table) * (len(table.columns) + 1) for table in self.solutions)
-        rows += sum(map(len, self.derived.values()))
-        return 8 * (3 * len(batch.s) + 5 * len(batch) + rows)
-
-    def span(self, g: int, index: int) -> range:
-        """The rows of a GPM in an event."""
-        if self.rows is not None:
-            return range(self.rows[g, index], self.rows[g, index + 1])
-        event = self.solutions[g].event
-        assert event is not None
-        begin, end = np.searchsorted(event, (index, index + 1)).tolist()
-        return range(begin, end)
-
-    def begins(self, g: int) -> Ints:
-        """Where the rows of a GPM begin in each event; shape ``(events + 1,)``."""
-        if self.rows is not None:
-            return np.asarray(self.rows[g])
-        return np.searchsorted(self.solutions[g].events, np.arange(len(self.batch) + 1))
-
-    def live_ids(self) -> Iterable[Ints]:
-        """The ids in the solutions, some of which may be in no event."""
-        solutions = [column for table in self.solutions for column in table.columns.values()]
-        return [*solutions, *self.derived.values()]
-
-    def row(self, g: int, i: int) -> dict[str, int]:
-        """A solution, without what is unbound."""
-        row = {name: column.item(i) for name, column in self.solutions[g].columns.items()}
-        return row if all(row.values()) else {name: term for name, term in row.items() if term}
 
 
 class Stretch:
@@ -182,12 +131,44 @@ class Past:
         self._gone = 0
         self._seen: dict[tuple[int, Key], Occurrence] = {}
         self._last: Stretch | None = None
+        self._singles: Singles | None = None
 
     def __iter__(self) -> Iterator[Chunk]:
+        self._settle()
         return iter(self._chunks.values())
+
+    def live_ids(self) -> Iterator[Ints]:
+        """The ids in the batches."""
+        for chunk in self._chunks.values():
+            yield from chunk.live_ids()
+        if self._singles is not None:
+            yield from self._singles.live_ids()
+
+    @property
+    def loose_ids(self) -> Iterable[Ints]:
+        """Those that no batch keeps."""
+        return () if self._singles is None else self._singles.live_ids()
+
+    def add_one(self, made: Singles, single: tuple[int, Single, Sequence[Values], int], oldest: int) -> None:
+        """An event more that came alone: its position, solutions, and place on the axis.
+
+        ``made``: where those go that follow each other.
+        """
+        if made.is_full or made.end not in (None, single[0]):
+            self._settle()
+        made.add(*single, oldest)
+        self._singles = made
+        self._seen.clear()
+
+    def _settle(self) -> None:
+        """Makes a batch of the events that came alone."""
+        if self._singles is not None:
+            (chunk, oldest), self._singles = self._singles.take(), None
+            self.add(chunk, oldest)
 
     def add(self, chunk: Chunk, oldest: int) -> None:
         """One batch more; those that end before ``oldest`` on the window's axis go."""
+        self._settle()
         while self._gone < len(self._starts) and self._chunks[self._starts[self._gone]].last < oldest:
             del self._chunks[self._starts[self._gone]]
             self._size -= self._sizes[self._gone]
@@ -203,13 +184,24 @@ class Past:
         self._seen.clear()
         self._last = None
 
+    def solution(self, position: int, g: int, row: int) -> tuple[EventBatch, int, dict[str, int]]:
+        """The batch in which an event is, its number there, and a solution of a GPM by its row there."""
+        singles = self._singles
+        if singles is not None and position >= singles.first:
+            event, solution = singles.solution(position, g, row)
+            return event, 0, solution
+        chunk = self._chunks[self._starts[bisect_right(self._starts, position) - 1]]
+        return chunk.batch, position - chunk.start, chunk.row(g, row)
+
     def since(self, start: int) -> list[Chunk]:
         """The batches that begin after a position."""
+        self._settle()
         first = max(self._gone, bisect_right(self._starts, start))
         return [self._chunks[begin] for begin in self._starts[first:]]
 
     def chunks(self, positions: Ints) -> list[Chunk]:
         """The batches in which events are."""
+        self._settle()
         first = bisect_right(self._starts, int(positions.min())) - 1
         starts = np.array(self._starts[first:], dtype=np.int64)
         found = starts[np.searchsorted(starts, positions, side="right") - 1]
@@ -217,6 +209,7 @@ class Past:
 
     def stretch(self, positions: Ints) -> tuple[Stretch, Ints]:
         """The batches in which events are, and the places of these there."""
+        self._settle()
         starts = self._starts
         first = bisect_right(starts, int(positions.min())) - 1
         last = bisect_right(starts, int(positions.max()))
@@ -249,6 +242,7 @@ class Past:
 
     def occurrence(self, position: int, key: Key, gpm: str) -> Occurrence:
         """An event as one partition sees it, with its solutions of one GPM at least."""
+        self._settle()
         found = self._seen.get((position, key))
         if found is not None and gpm in found.solutions:
             return found

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from spaseq.events import EventBatch
-from spaseq.matching.columns.history import Chunk
+from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.model import Choice, Found, Occurrence, Row
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ class One(Found):
     def rows(self) -> tuple[Row, ...]:
         shared, kleenes = self._solutions(None)
         completed = {kleene: tuple((s,) for s in iterations) for kleene, iterations in kleenes.items()}
-        return tuple(Row(binding, completed) for binding in _combined(shared, kleenes))
+        return tuple(Row(binding, completed) for binding in combined(shared, kleenes))
 
     def project(self, names: Sequence[str]) -> list[dict[str, int]]:
-        found = _combined(*self._solutions(names))
+        found = combined(*self._solutions(names))
         return [{name: row[name] for name in names if name in row} for row in found]
 
     @property
@@ -97,7 +97,7 @@ class One(Found):
         return shared, kleenes
 
 
-def _combined(shared: _Binding, kleenes: dict[int, list[_Binding]]) -> Iterator[_Binding]:
+def combined(shared: _Binding, kleenes: dict[int, list[_Binding]]) -> Iterator[_Binding]:
     """The solutions of a match: one for each choice of an iteration of every Kleene."""
     for chosen in product(*kleenes.values()):
         solution = dict(shared)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.matching.conditions import _kernel_values as v
-from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.terms.values import (
     BLANK,
     BOOLEAN,
@@ -40,6 +40,12 @@ _UNKNOWN: Final = -1
 _MILLION: Final = Decimal(10**6)
 _WHOLE: Final = 2**53
 _DURATION: Final = re.compile(r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
+
+#: What is surely of no more digits than that.
+_SHORT: Final = {
+    NamedNode(XSD + "integer"): re.compile(r"[+-]?[0-9]{1,15}"),
+    NamedNode(XSD + "decimal"): re.compile(r"[+-]?[0-9]{1,7}(?:\.[0-9]{1,7})?"),
+}
 
 #: Stands for what has no value. (A term, so that it can stand in a column and in a slot.)
 ERROR: Final = NamedNode("urn:x-spaseq:no-value")
@@ -71,10 +77,11 @@ class Numbers:
     def cover_few(self, ids: Iterable[int]) -> None:
         """The same without arrays, as for an event that comes alone."""
         self._make_room()
-        code, value = self.codes.item, self._dictionary.value
+        code, dictionary = self.codes.item, self._dictionary
         for identifier in ids:
             if code(identifier) == _UNKNOWN:
-                self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
+                known = _short(dictionary.term(identifier)) or _look(dictionary.value(identifier))
+                self.codes[identifier], self.numbers[identifier] = known
                 self.codes[self._error], self.codes[self._early] = v.NOTHING, v.MISSING
 
     def _make_room(self) -> None:
@@ -104,6 +111,15 @@ class Numbers:
         for ids in live:
             kept[ids[ids < len(kept)]] = True
         self.codes[~kept] = _UNKNOWN
+
+
+def _short(term: Term) -> tuple[int, float] | None:
+    """The same as ``_look`` for an integer or decimal of few digits, which needs no exact value."""
+    if type(term) is Literal:
+        form = _SHORT.get(term.datatype)
+        if form is not None and form.fullmatch(text := term.value):
+            return v.SHORT, float(text) or 0.0  # not the zero that has a sign
+    return None
 
 
 def _look(value: Value) -> tuple[int, float]:

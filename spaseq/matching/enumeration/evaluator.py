@@ -20,9 +20,10 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.language.syntax import Consume, Emit
+from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Immediate
 from spaseq.matching.columns.found import Block, blocks
-from spaseq.matching.columns.history import Chunk, Past
+from spaseq.matching.columns.history import Past
 from spaseq.matching.columns.plain import Columns, Site, Sites, mixed
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration import _kernel_layout as lay
@@ -32,7 +33,7 @@ from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import Memory, Walk
 from spaseq.matching.enumeration.replay import Choices, Replay
 from spaseq.matching.enumeration.sites import sites
-from spaseq.matching.host import Key, select
+from spaseq.matching.host import Key, kept, select
 from spaseq.matching.model import Bounds, Found
 from spaseq.matching.runs.program import Program
 from spaseq.terms.dictionary import Dictionary
@@ -93,8 +94,12 @@ class Enumeration(Immediate):
                 yield from list(self._blocks(*found))
             return
         for (_, key), same in groupby(self._listed(), key=itemgetter(0)):
-            matches = (self._replay.match(choices, key) for _, choices in same)
-            chosen = self._chosen(match for match in matches if match is not None)
+            listed = (choices for _, choices in same)
+            # Of one stream, events are in the order of their positions: those that go need not be made.
+            wanted = self._kept(listed) if self._single else listed
+            made = (self._replay.match(choices, key) for choices in wanted)
+            matches = (match for match in made if match is not None)
+            chosen = matches if self._single else self._chosen(matches)
             yield from blocks((key[: self._partition], match) for match in chosen)
 
     @property
@@ -227,10 +232,22 @@ class Enumeration(Immediate):
             for (begin, end), (last, *key) in zip(pairwise(offsets.tolist()), rows, strict=True):
                 yield (last, tuple(key)), choices[begin:end]
 
+    def _kept(self, same: Iterable[Choices]) -> list[Choices]:
+        """EMIT, of the matches that end with one event of the only stream."""
+        best: list[Choices] = []
+        events: list[frozenset[int]] = []
+        for count, choices in enumerate(same, 1):
+            best.append(choices)
+            events.append(frozenset(position for position, _ in choices))
+            if self._emit is Emit.MAX:
+                self._budget.partial(count)  # all are kept until the last is known
+            elif count > 1:
+                numbers = kept(self._emit, events)
+                best, events = [best[i] for i in numbers], [events[i] for i in numbers]
+        return [best[i] for i in kept(self._emit, events)]
+
     def _chosen(self, found: Iterable[Found]) -> Iterable[Found]:
         """EMIT, one match after the other where that is possible."""
-        if self._emit is Emit.ALL:
-            return found
         if self._emit is Emit.MAX:
             return select(self._emit, list(self._counted(found)), self._order)
         best: list[Found] = []

@@ -6,14 +6,15 @@ replayed through ``Context``, exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, Single
+from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.batches import Columns
@@ -75,6 +76,9 @@ class Kernel:
         self._trails = bool(self._tables[v.TRAILS])
         self._order = context.order
         self._several = may_end_together(pattern)
+        self._dictionary = dictionary
+        # Whether what is found is a match without a further look.
+        self._is_plain = not (self._tables[v.N_GAPS] or self._compiled.ambiguous)
         self._open = Open(bounds.reach)
         self._certain = Certain(c, self._replay, bounds.reach)
         self._memory = memory(self._compiled, _START, self._budget)
@@ -96,6 +100,37 @@ class Kernel:
         status = self._run(columns)
         if status == lay.DONE and not self._memory.ints.item(mem.FOUND_COUNT):
             return None
+        return self._go_on(start, columns, status)
+
+    def expect(self, names: Mapping[str, Sequence[str]], questions: Mapping[str, int]) -> bool:
+        """See ``Quick.expect``."""
+        gpms = self._compiled.gpms
+        of_all = [names[gpm] for gpm in gpms], [questions[gpm] for gpm in gpms]
+        return not self._trails and self._columns.expect(*of_all)
+
+    @property
+    def gpms(self) -> Sequence[str]:
+        """See ``Quick.gpms``."""
+        return self._compiled.gpms
+
+    def take_single(self, event: Single, start: int, solved: Sequence[Values]) -> Iterable[Block] | None:
+        """See ``Quick.take_single``."""
+        axis = self._bounds.place(event.at.time, start)
+        self._start = start
+        columns = self._columns.single(event, start, solved, axis, self._oldest(axis))
+        if self._columns.renew():
+            self._memory.forget_answers()
+            self._sweep(axis, event.at.time, 0)
+        self._memory.begin()
+        status = self._run(columns)
+        if status == lay.DONE and not self._memory.ints.item(mem.FOUND_COUNT):
+            return None
+        if (
+            status == lay.DONE
+            and self._is_plain
+            and (few := self._matches.few(self._memory.ints, self._dictionary))
+        ):
+            return (few,)
         return self._go_on(start, columns, status)
 
     def _run(self, columns: Ints) -> int:

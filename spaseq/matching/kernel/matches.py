@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter, itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,8 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Emit, Filter
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.few import Few, Step
+from spaseq.matching.columns.found import Block, Objects
 from spaseq.matching.columns.history import Past
 from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.conditions.postfix import needs
@@ -24,9 +25,13 @@ from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.model import Found, distinct
+from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+#: So many matches of an event are made one by one.
+_FEW: Final = 4
 
 
 class Runs(NamedTuple):
@@ -104,6 +109,43 @@ class Matches:
     def of(self, m: Ints) -> Iterator[Block]:
         """The matches found since the last call in a kernel's memory, which forgets them."""
         return self.of_runs(unrolled(m, self._keys))
+
+    def few(self, m: Ints, dictionary: Dictionary) -> Block | None:
+        """The same where one event completed a few plain matches of one partition.
+
+        None if it did not; then nothing is forgotten.
+        """
+        count, begin = m.item(mem.FOUND_COUNT), m.item(mem.FOUND)
+        if count > _FEW or self._several or (count > 1 and self._emit is not Emit.ALL):
+            return None
+        found = []
+        depth, partition = 0, m.item(begin + lay.FOUND_PARTITION)
+        for run in range(begin, begin + count * lay.FOUND_SIZE, lay.FOUND_SIZE):
+            of_one = m.item(run + lay.FOUND_PARTITION) == partition
+            steps = self._steps(m, m.item(run + lay.FOUND_NODE))
+            if not of_one or steps is None or not self._simple_ends.item(m.item(run + lay.FOUND_ACCEPT)):
+                return None
+            depth += len(steps)
+            found.append(Few(steps, dictionary))
+        by_path = {match.path: match for match in found} if count > 1 else {}
+        if 0 < len(by_path) < count:
+            return None
+        key = tuple(m.item(partition + mem.KEY + i) for i in range(self._keys))
+        k.unroll(m, np.empty(3 * depth, dtype=np.int64))
+        return Objects([(key, by_path[path]) for path in sorted(by_path)] or [(key, found[0])])
+
+    def _steps(self, m: Ints, node: int) -> list[Step] | None:
+        """The events up to a node, in order; None where it takes more than their solutions to know Ω."""
+        steps = []
+        while node:
+            position, way, row = (m.item(node + place) for place in (mem.POSITION, mem.WAY, mem.ROW))
+            if row < 0 or not self._simple.item(way):
+                return None
+            site = self._sites.all[way]
+            batch, index, solution = self._past.solution(position, site.number, row)
+            steps.append(Step(position, batch, index, site, solution))
+            node = m.item(node + mem.PREVIOUS)
+        return steps[::-1]
 
     def of_runs(self, runs: Runs) -> Iterator[Block]:
         """The matches that runs are."""

@@ -81,6 +81,8 @@ class Lazy(Immediate):
             yield from self._found(None if status == lay.DONE else event)
             if status == lay.DONE:
                 return
+            if status == lay.FULL and memory.is_found_small:
+                memory.more_found()  # few at first, since few may be wanted
             axis = int(columns[columns[v.B_AXIS] + event])
             memory.grow(status, begins[:, event + 1] - begins[:, event], axis)
 

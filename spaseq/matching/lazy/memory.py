@@ -21,6 +21,8 @@ _ROWS: Final = 1 << 6
 _ENTRIES: Final = 1 << 8
 _FRAMES: Final = 16
 _FOUND: Final = 1 << 8
+#: Room for more is made only where one event completes more: what is found is given in such blocks.
+_MOST_FOUND: Final = 1 << 14
 _WAITS: Final = 1 << 6
 
 
@@ -146,6 +148,11 @@ class Memory:
     def first_found(self) -> int:
         """The event of what was found first."""
         return int(self.found[0, lay.FOUND_EVENT]) if self.counters[lay.FOUND] else -1
+
+    @property
+    def is_found_small(self) -> bool:
+        """Whether there is so little room for what is found that blocks would cost more than matches."""
+        return len(self.found) < _MOST_FOUND
 
     def more_found(self) -> None:
         """Makes more room for what is found."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spaseq.events import EventBatch, concatenate
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
-from spaseq.matching.columns.history import Chunk
+from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.ordered.skipping import Rank
 
 Ints = npt.NDArray[np.int64]

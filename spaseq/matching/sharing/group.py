@@ -18,9 +18,10 @@ from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.sharing import renamed_columns
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import UNLIMITED, Budget
+from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Immediate
 from spaseq.matching.columns.found import Block
-from spaseq.matching.columns.history import Chunk, Past
+from spaseq.matching.columns.history import Past
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key

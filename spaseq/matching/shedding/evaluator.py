@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -137,6 +137,11 @@ class Shedding(whole.Kernel):
     ) -> Iterator[Block] | None:
         """See ``Quick.take_one``: there is always something left to do."""
         return self.process(batch, start, solutions)
+
+    def expect(self, names: Mapping[str, Sequence[str]], questions: Mapping[str, int]) -> bool:
+        """See ``Quick.expect``."""
+        del names, questions
+        return False
 
     def _pace(self) -> None:
         """How many events come between two looks, at least."""

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 import pyoxigraph as ox
 from fastapi import APIRouter, Query, Request, Response
 
-from spaseq.serve.asking import asked, bounded, kept
+from spaseq.serve.asking import asked, bounded, kept, on_large_stack
 from spaseq.serve.errors import ApiError, beyond
 from spaseq.serve.routes.depends import Given, text_of
 from spaseq.serve.routes.graphs import accepted
@@ -85,12 +85,16 @@ async def _answer(
 ) -> Response:
     if not query:
         raise ApiError(400, "parameter", "query: there is none", hint="GET /sparql?query=ASK%20%7B%7D")
+    if len(query) > (most := service.settings.limits.sparql_characters):
+        raise beyond("sparql_characters", most, "a query of SPARQL that is longer could overflow a stack")
     for iri in [*_checked(query), *(default or ()), *(named or ())]:
         if not any(name.value == iri for name in service.kb.graphs):
             message = f"there is no background graph <{iri[:200]}>, and no other can be read"
             raise ApiError(400, "meaning", message, hint="GET /graphs lists them")
     accept = request.headers.get("accept", "*/*")
-    return await asked(service, lambda: _evaluated(service, query, accept, default, named))
+    return await asked(
+        service, lambda: on_large_stack(lambda: _evaluated(service, query, accept, default, named))
+    )
 
 
 def _checked(query: str) -> Iterator[str]:

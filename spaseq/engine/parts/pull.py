@@ -69,7 +69,8 @@ class _Reader:
     def take(self, patience: float) -> EventBatch | None:
         """The next batch, None at the end; ``queue.Empty`` when nothing comes within ``patience`` s."""
         item = self._ready.get(timeout=patience) if patience else self._ready.get_nowait()
-        self.waiting_since = time.monotonic()
+        if not isinstance(item, EventBatch) or len(item):
+            self.waiting_since = time.monotonic()
         if isinstance(item, BaseException):
             raise item
         return item
@@ -121,7 +122,8 @@ def with_idle(
                     elif beats and stream in resting:
                         yield stream, IDLE
                     continue
-                resting.discard(stream)
+                if batch is None or len(batch):
+                    resting.discard(stream)
                 if batch is None:
                     del newest[stream]
                 elif len(batch):

@@ -1,0 +1,161 @@
+"""The inside of an engine: what is to be done, in order, one turn after the other, and what outlives it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from spaseq.engine.inbox import Inbox
+from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.rejects import DeadLetters, Rejects
+from spaseq.engine.turn import Turn
+from spaseq.errors import EngineError, warn
+from spaseq.gpm.sharing import Sharing
+from spaseq.limits import Limits
+from spaseq.terms.dictionary import Dictionary, Term
+
+if TYPE_CHECKING:
+    from spaseq.engine.durable.state import State
+
+#: So many new terms are not worth looking for old ones.
+_SWEEP_AFTER: Final = 25_000
+
+
+class Core:
+    """What all that an engine does goes through. Its methods are for who has the turn.
+
+    ``is_working``: something is in hand, so that what comes now waits for its end. ``contexts``: by stream,
+    the JSON-LD context that lifts its rows, of the sources read so far. ``state``: what outlives the process.
+    """
+
+    def __init__(
+        self, limits: Limits, lateness: timedelta, dead_letters: DeadLetters | str | Path | None, strict: bool
+    ) -> None:
+        self.limits = limits
+        self.turn = Turn()
+        self.contexts: dict[Term, Path] = {}
+        self.rejects = Rejects(dead_letters, strict, self.turn)
+        self.dictionary = Dictionary(limits)
+        self.sharing = Sharing()
+        self.flow = Flow(self.dictionary, self.sharing, self.rejects, limits, lateness)
+        #: What is still to be done, in order: callbacks add to it while it is worked on.
+        self.tasks: deque[Callable[[], None]] = deque()
+        #: What comes before them.
+        self.inbox = Inbox(self.dictionary)
+        self.turn.catch_up = self.catch_up
+        self.state: State | None = None
+        self.is_working = self.is_closed = False
+        self._is_closing = False
+
+    # --- one turn -----------------------------------------------------------------------------
+
+    def do(self, task: Callable[[], None]) -> None:
+        """Does something now or, inside a callback, as soon as what is in hand is done with."""
+        self.catch_up()
+        self.turn.used = True
+        most = self.limits.held_events
+        if self.is_working and most is not None and len(self.tasks) >= most:
+            raise self.limits.error("held_events", f"pushing {len(self.tasks) + 1} events inside callbacks")
+        self.tasks.append(task)
+        if not self.is_working:
+            self._work()
+
+    def _work(self) -> None:
+        self.is_working = True
+        try:
+            while self.tasks:
+                self.tasks.popleft()()
+            self.forget()
+        finally:
+            self.is_working = False
+        self._tell()
+
+    def _tell(self) -> None:
+        """Warns of queries that failed, where nobody will ask their handles."""
+        for handle in self.flow.failed():
+            if not handle.is_asked:
+                warn(str(handle.error))
+
+    def catch_up(self, *, is_asked: bool = True) -> None:
+        """What has waited arrives, unless something is in hand; all of it if somebody asks."""
+        inbox, flow = self.inbox, self.flow
+        if self.is_working or not (inbox.events or flow.is_behind):
+            return
+        batches = [*flow.arriving, *inbox.batches(flow.arrived)]
+        self.is_working, flow.is_asked = True, is_asked
+        try:
+            # No interrupt comes between these: that takes a call, or a loop.
+            flow.arriving, inbox.events, inbox.size = batches, [], 0
+            flow.move()
+            self.forget()
+        finally:
+            self.is_working, flow.is_asked = False, True
+            self.turn.is_behind = flow.is_behind
+        self._tell()
+
+    def forget(self) -> None:
+        """Forgets the terms of events that are gone, whenever there are twice as many as were needed."""
+        terms = self.dictionary
+        if terms.unswept > max(_SWEEP_AFTER, len(terms) // 2):
+            terms.sweep()
+
+    # --- what outlives the process --------------------------------------------------------------
+
+    def commit(self, outputs: Mapping[str, IO[Any]]) -> None:
+        """See ``Engine.commit``."""
+        if self.state is None:
+            raise EngineError("there is nothing to commit to: Engine(state=FILE)")
+        self.check_open()
+        self.do(partial(self.state.commit, outputs))
+
+    def commit_if_due(self) -> None:
+        """Commits, if it is time for that."""
+        if self.state is not None and not self.is_working and self.state.is_due:
+            self.commit({})
+
+    # --- its end --------------------------------------------------------------------------------
+
+    def check_open(self) -> None:
+        """Raises ``EngineError`` if nothing may come any more."""
+        self.turn.check()
+        if self.is_closed:
+            raise EngineError("the engine is closed: make a new one")
+        if self._is_closing:
+            raise EngineError("the engine is being closed: nothing comes after that")
+
+    def close(self) -> None:
+        """Commits what there is to the state, and ends; see ``Engine.close``."""
+        self._check_idle()
+        try:
+            self.commit({})
+        finally:
+            self.abandon()
+
+    def finish(self) -> None:
+        """Ends every window, and delivers what that completes; see ``Engine.finish``."""
+        self._check_idle()
+        self.catch_up()
+        self._work()
+        self.is_working = self._is_closing = True
+        try:
+            self.flow.close()
+        finally:
+            self.is_working = False
+        self.abandon()
+        self._tell()
+
+    def _check_idle(self) -> None:
+        if self.is_working:
+            raise EngineError("the engine cannot be closed inside a callback: close it after the push")
+
+    def abandon(self) -> None:
+        """See ``Engine.abandon``; for any thread, with the turn or without."""
+        self.is_closed = True
+        self.rejects.close()
+        if self.state is not None:
+            with self.turn.lock:
+                self.state.close()

@@ -1,0 +1,259 @@
+"""Sources that an engine reads: side by side to their end, or each as if its events were pushed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+
+import numpy as np
+import pyoxigraph as ox
+
+from spaseq.connect import Live, LiveSource, Location, open_source, resolved
+from spaseq.connect.again import Count, Place, resumed
+from spaseq.engine.given import GivenTime, StreamName, stream_iri, time_given
+from spaseq.engine.parts.core import Core
+from spaseq.engine.parts.pull import IDLE, WallClock, close, in_turn, with_idle
+from spaseq.engine.pipelines.order import BEGINNING
+from spaseq.errors import EngineError
+from spaseq.events import EventBatch
+from spaseq.sources import BadEvent, SourceOptions
+from spaseq.sources import open_source as read_source
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream and where to read it.
+
+    ``location``: a path, ``-`` for standard input, an open binary file, a table, or a live source, which may
+    be given as its URL (see ``spaseq.connect``).
+    """
+
+    stream: StreamName
+    location: Location
+    options: SourceOptions = field(default_factory=SourceOptions)
+
+
+class Steps(Iterator[None]):
+    """Sources that are read side by side, step by step; any thread may ``close`` it.
+
+    ``is_between``: nothing is in hand, whatever ended it: the engine is whole.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        opened: Mapping[int, Iterator[EventBatch]],
+        idle: timedelta | None,
+        wall_clock: WallClock | None,
+    ) -> None:
+        self.is_between = True
+        self._core, self._opened, self._idle, self._wall_clock = core, opened, idle, wall_clock
+        self._is_ended = False
+        # The sources of batches that were taken, and whose matches may not have been.
+        self._unsettled: list[Live] = []
+        self._steps = self._run()
+
+    def __next__(self) -> None:
+        return next(self._steps)
+
+    def close(self) -> None:
+        """No step more. What a live source gives just now is left to the next run."""
+        self._is_ended = True
+        for source in self._opened.values():
+            if isinstance(source, Live):
+                source.close()
+        with suppress(ValueError):  # a thread is inside, and leaves it when it has what it waits for
+            self._steps.close()
+
+    def _run(self) -> Generator[None, None, None]:
+        core, state = self._core, self._core.state
+        with core.turn.lock:
+            newest = self._newest()
+            for stream in self._opened:
+                core.flow.hold(stream, True)
+            if state is not None:
+                state.on_commit.append(self._settle)
+        beats, idle = self._wall_clock is not None, self._idle
+        steps = in_turn(self._opened, newest) if idle is None else with_idle(self._opened, idle, beats=beats)
+        try:
+            for stream, batch in steps:  # which may wait, and so has no turn
+                if self._is_ended:
+                    return
+                core.turn.check()
+                with core.turn.lock:
+                    core.check_open()
+                    self.is_between = False
+                    core.do(partial(self._step, stream, batch))
+                    self.is_between = True
+                    core.commit_if_due()
+                yield
+                if state is None:
+                    self._settle()
+                if core.flow.is_over:
+                    return
+        finally:
+            # Whatever ended it: no thread and no connection outlives the reading.
+            steps.close()
+            for source in self._opened.values():
+                close(source)
+            if state is not None:
+                state.on_commit.remove(self._settle)
+
+    def _newest(self) -> dict[int, int]:
+        """The times up to which streams were read before."""
+        newest, state = dict.fromkeys(self._opened, BEGINNING), self._core.state
+        if state is not None:
+            for stream in newest:
+                time = state.positions[self._core.dictionary.term(stream).value].newest
+                newest[stream] = BEGINNING if time is None else time
+        return newest
+
+    def _settle(self) -> None:
+        """The matches of all that was taken were taken, too; with a state, it has them."""
+        for source in self._unsettled:
+            source.settle()
+        self._unsettled = []
+
+    def _step(self, stream: int, batch: EventBatch | object | None) -> None:
+        """What a source did: it brought events, went idle or ended."""
+        core, clock = self._core, self._wall_clock
+        if isinstance(batch, EventBatch):
+            self._passed(stream, batch)
+            if not len(batch):
+                return
+        core.flow.hold(stream, isinstance(batch, EventBatch))
+        if isinstance(batch, EventBatch):
+            if clock is not None:
+                clock.saw(stream, batch)
+            core.flow.arrive(stream, batch)
+        elif clock is not None and batch is IDLE and (time := clock.time(stream)) is not None:
+            core.flow.promise(*time, stream)
+        else:
+            core.flow.move()
+
+    def _passed(self, stream: int, batch: EventBatch) -> None:
+        """Up to where the source has come with these events."""
+        source, state, place = self._opened[stream], self._core.state, None
+        if isinstance(source, Live):
+            place = source.place()
+            self._unsettled.append(source)
+        if state is not None:
+            state.positions[self._core.dictionary.term(stream).value].goes_on(batch, place)
+
+
+class Reading:
+    """What an engine does with sources. ``idle`` and ``wall_clock`` as for an ``Engine``."""
+
+    def __init__(self, core: Core, idle: timedelta | None, wall_clock: WallClock | None) -> None:
+        self._core = core
+        self._idle, self._wall_clock = idle, wall_clock
+
+    # --- side by side -------------------------------------------------------------------------
+
+    def pull(self, sources: Sequence[Source]) -> Steps:
+        """See ``Engine.pull``."""
+        core = self._core
+        core.turn.check()
+        with core.turn.lock:
+            core.check_open()
+            if core.is_working:
+                raise EngineError("sources cannot be read inside a callback: push their events")
+            core.catch_up()
+            core.turn.used = True  # readers of a process are not in its children
+            opened: dict[int, Iterator[EventBatch]] = {}
+            for source in sources:
+                stream = stream_iri(source.stream)
+                identity = core.dictionary.pin(stream)
+                if identity in opened:
+                    raise EngineError(
+                        f"two sources for stream {stream} in one call: feed one after the other"
+                    )
+                location, options = resolved(source.location, source.options)
+                if options.context is not None:
+                    core.contexts[stream] = options.context
+                opened[identity] = self._open(location, options, stream)
+        return Steps(core, opened, self._idle, self._wall_clock)
+
+    def _open(self, location: Location, options: SourceOptions, stream: ox.NamedNode) -> Iterator[EventBatch]:
+        """The events of a source that are new."""
+        core = self._core
+
+        def opened(
+            refuse: Callable[[BadEvent], None], known: tuple[Count, Place | None]
+        ) -> Iterator[EventBatch]:
+            return open_source(
+                location,
+                stream,
+                core.dictionary,
+                options,
+                on_bad=refuse,
+                limits=core.limits,
+                idle=None if self._wall_clock is None else self._idle,
+                known=known,
+            )
+
+        if core.state is None:
+            return opened(core.rejects.malformed, (Count(), None))
+        from spaseq.engine.durable.resume import again, position
+
+        known = position(core.state.positions, stream.value, location)
+        before = replace(known)
+        if isinstance(location, LiveSource):
+            return opened(core.rejects.malformed, (before, before.live))
+        batches = opened(again(core.rejects.malformed, known, core.rejects.still), (Count(), None))
+        return resumed(batches, before, known.location) if before.events else batches
+
+    # --- as if pushed -------------------------------------------------------------------------
+
+    def take(
+        self,
+        source: Source,
+        time: GivenTime | None,
+        otherwise: GivenTime | None,
+        whole: bool,
+        refused: Callable[[str, BadEvent], None] | None,
+    ) -> Iterator[int]:
+        """See ``Engine.take``."""
+        core = self._core
+        stream = stream_iri(source.stream)
+        if isinstance(source.location, LiveSource):
+            raise EngineError(f"{source.location.address}: a live source is not taken, but fed: engine.feed")
+        given = None if time is None else time_given(time)
+        gone = 0
+
+        def refuse(kind: str, letter: BadEvent) -> None:
+            nonlocal gone
+            gone += 1
+            if refused is not None:
+                refused(kind, letter)
+
+        with core.turn.lock:
+            core.check_open()
+            identity = core.dictionary.pin(stream)
+            batches = read_source(
+                source.location,
+                stream,
+                core.dictionary,
+                source.options if given is None else replace(source.options, time="arrival"),
+                on_bad=core.rejects.malformed,
+                limits=core.limits,
+                otherwise=None if otherwise is None else time_given(otherwise),
+                whole=whole,
+            )
+        while True:
+            with core.rejects.heard(refuse):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                if given is not None:
+                    times = np.full(len(batch), given[1], dtype=np.int64)
+                    batch = replace(batch, clock=given[0], time=times)
+                gone = 0
+                with core.turn.lock:
+                    core.check_open()
+                    core.do(partial(core.flow.arrive, identity, batch))
+                    core.commit_if_due()
+            yield len(batch) - gone

@@ -1,0 +1,127 @@
+"""Queries that are registered: each alone, or as one with others; by names where it has to be known again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from spaseq.effort import Effort, Policy, Pool, latency_given, policy_given
+from spaseq.engine.handle import Handle
+from spaseq.engine.parts.core import Core
+from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.errors import EngineError, warn
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.language.syntax import Query
+from spaseq.matching.templates.form import form
+from spaseq.results.match import Match
+
+#: What is called with every match.
+OnMatch = Callable[[Match], None]
+
+
+class Bounds:
+    """What the queries of an engine may take, before they shed partial matches; see ``Engine``."""
+
+    def __init__(
+        self,
+        latency: timedelta | None,
+        memory: int | None,
+        policy: Policy | str,
+        clock: Callable[[], float],
+    ) -> None:
+        self._latency = None if latency is None else latency_given(latency)
+        self._pool = None if memory is None else Pool(memory)
+        self._policy, self._clock = policy_given(policy), clock
+
+    @property
+    def are_set(self) -> bool:
+        """Whether there are any, whatever a query says for itself."""
+        return self._latency is not None or self._pool is not None
+
+    def of(self, latency: timedelta | None, weight: float) -> Effort | None:
+        """The bounds of a query; None if it has none."""
+        if not weight > 0:
+            raise EngineError(f"weight={weight!r}: a weight is a number above 0")
+        bound = self._latency if latency is None else latency_given(latency)
+        if bound is None and self._pool is None:
+            return None
+        return Effort(bound, self._pool, weight, self._policy, self._clock)
+
+
+class Registry:
+    """The queries of an engine. ``named``: the handles of those that have a name."""
+
+    def __init__(self, core: Core, kb: KnowledgeBase, evaluator: str | None) -> None:
+        self._core = core
+        self._kb, self._evaluator = kb, evaluator
+        self.named: dict[str, Handle] = {}
+
+    def register(
+        self,
+        query: Query,
+        on_match: OnMatch | None,
+        effort: Effort | None,
+        name: str | None,
+        is_replaced: bool,
+    ) -> Handle:
+        """A query that has a name, or needs one; see ``Engine.register``."""
+        from spaseq.engine.durable.checks import name_given, repeatable
+
+        name, state = name_given(name), self._core.state
+        known = self.named.get(name)
+        if known is not None and not known.is_cancelled:
+            if known.query == query and not (is_replaced and known.is_over):
+                known.call(on_match)
+                return known
+            if not is_replaced:
+                raise EngineError(
+                    f"there is another query of the name {name!r}, {known.name}: take another name, or say "
+                    "replace=True to end that one and start this one in its place"
+                )
+        if state is not None:
+            if effort is not None:
+                raise EngineError("a query under a bound sheds as the clock says, which no restart repeats")
+            repeatable(query)
+        before = known if known is not None and not known.is_cancelled else None
+        if state is None:
+            handle = self.named[name] = self.add(query, on_match, effort)
+        else:
+            handle = state.register(name, query, lambda: self.add(query, on_match, is_counted=True))
+        if before is not None:
+            before.cancel()
+        return handle
+
+    def add(
+        self,
+        prepared: Query,
+        on_match: OnMatch | None,
+        effort: Effort | None = None,
+        start: int | None = None,
+        *,
+        is_counted: bool = False,
+    ) -> Handle:
+        """One query more. ``start``: when its first window began; ``is_counted`` as for a handle."""
+        core = self._core
+        self._kb.require(prepared)
+        kb = self._kb.restrict(prepared.knowledge)
+        own = form(prepared) if self._evaluator is None and effort is None else None
+        key = None if own is None else (*own.key, start)
+        if own is not None and key is not None and (crowd := core.flow.crowd(key, kb)) is not None:
+            handle = Handle(crowd.seat(prepared), on_match, core.turn, core.limits, core.contexts)
+            crowd.join(handle, own.constants)
+            return handle
+        pipeline = Pipeline(
+            prepared,
+            core.dictionary,
+            kb,
+            self._evaluator,
+            core.sharing,
+            start,
+            limits=core.limits,
+            effort=effort,
+        )
+        handle = Handle(pipeline, on_match, core.turn, core.limits, core.contexts, is_counted=is_counted)
+        if pipeline.unkept is not None:
+            warn(f"query {handle.name} {pipeline.unkept}")
+        core.flow.add(pipeline, handle, key)
+        return handle

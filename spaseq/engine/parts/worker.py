@@ -1,0 +1,122 @@
+"""A thread that does what coroutines ask of it, in the order of asking."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Worker:
+    """A daemon thread that does calls in their order; it is there when it is needed, until ``end``.
+
+    ``idle`` is done whenever nothing else is to do. ``is_over``: its engine is closed.
+    """
+
+    def __init__(self, idle: Callable[[], None]) -> None:
+        self.is_over = False
+        self._idle = idle
+        self._changed = threading.Condition()
+        self._calls: deque[Callable[[], None]] = deque()
+        self._is_running = self._is_ending = False
+
+    def put(self, do: Callable[[], None]) -> None:
+        """Something to be done, that raises nothing. After ``end``, too: then the thread ends with it."""
+        with self._changed:
+            self._calls.append(do)
+            if self._is_running:
+                self._changed.notify()
+            else:
+                self._is_running = True
+                threading.Thread(target=self._run, name="spaseq engine", daemon=True).start()
+
+    def end(self) -> None:
+        """Lets the thread end when it has done what it was told."""
+        with self._changed:
+            self._is_ending = True
+            self._changed.notify()
+
+    async def awaited(self, do: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
+        """The result of something that is done when it is its turn. See ``AsyncEngine.call``."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        call = _Call(do, undo, future, self)
+        self.put(call)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            with self._changed, suppress(ValueError):  # it has begun
+                self._calls.remove(call)
+            raise
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._calls:
+                    if self._is_ending:
+                        self._is_running = False
+                        return
+                    self._changed.wait()
+                do = self._calls.popleft()
+            do()
+            del do  # which may hold whoever is to end this thread when he is gone
+            if not self._calls:
+                self._idle()
+
+
+class _Call(Generic[T]):
+    """Something that is to be done in a worker's thread, and awaited in an event loop."""
+
+    def __init__(
+        self,
+        do: Callable[[], T],
+        undo: Callable[[T], object] | None,
+        future: asyncio.Future[T],
+        worker: Worker,
+    ) -> None:
+        self._future = future
+        self._do = do
+        self._undo = undo
+        self._worker = worker
+
+    def __call__(self) -> None:
+        try:
+            result = self._do()
+        except BaseException as error:  # which is the caller's
+            tell(self._future, partial(self._future.set_exception, error))
+        else:
+            tell(self._future, partial(self._future.set_result, result), partial(self._unwanted, result))
+
+    def _unwanted(self, result: T) -> None:
+        """Whoever asked is gone."""
+        if (undo := self._undo) is not None:
+            self._worker.put(lambda: quietly(lambda: undo(result)))
+
+
+def tell(
+    future: asyncio.Future[T], finish: Callable[[], object], unwanted: Callable[[], None] | None = None
+) -> None:
+    """Finishes a future of another thread's loop; if it is cancelled, or the loop closed, ``unwanted``."""
+
+    def finished() -> None:
+        if not future.done():
+            finish()
+        elif unwanted is not None:
+            unwanted()
+
+    try:
+        future.get_loop().call_soon_threadsafe(finished)
+    except RuntimeError:  # the loop is closed, and nobody is there
+        if unwanted is not None:
+            unwanted()
+
+
+def quietly(do: Callable[[], object]) -> None:
+    """Does what nobody waits for."""
+    with suppress(Exception):
+        do()
