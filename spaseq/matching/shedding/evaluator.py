@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -39,11 +40,8 @@ _CHUNK: Final = 4_096
 _SLICE: Final = 1 / 8
 #: So many events at least are between two that are asked to how many partial matches they are shown.
 _SAMPLED: Final = 8
-#: A plan is made anew after such a part of an age; its prediction is corrected by such a power of what it was
-#: wrong by, in an age; and one is made from such a part of the bound on.
+#: A plan is made anew after such a part of an age, from such a part of the bound on.
 _PLANNED: Final = 0.25
-_CORRECTS: Final = 0.6
-_TRUST: Final = 4.0
 _NEAR: Final = 0.8
 #: What is shed would have become matches such a part of a window later, on average.
 _DELAY: Final = 1 / 3
@@ -87,8 +85,8 @@ class Shedding(whole.Kernel):
         # Of the events, the share that ``random-input`` lets in.
         self._admitted = 1.0
         self._matched = 0.0
-        # Events since a plan was made; by what its prediction is corrected.
-        self._unplanned, self._pressure, self._trust = 0, 0.0, 1.0
+        # Events since a plan was made.
+        self._unplanned = 0
         # Units of work since the last look; events since it was last counted to whom one is shown.
         self._units, self._since_shown = 0.0, 0
         # The matches that what was shed would have become by now, and will, by class.
@@ -273,21 +271,19 @@ class Shedding(whole.Kernel):
     # --- shedding -------------------------------------------------------------------------------
 
     def _keep(self, share: float, axis: int, time: int, events: int) -> None:
-        """Sheds all but this share of the load; before that, what is not worth its work."""
+        """Sheds all but this share of the load.
+
+        Nothing is shed before that, whatever it may cost some day: a burst passes, but what would have grown
+        of a first event that was shed takes a window to grow again.
+        """
         s, policy = self._sketch, self._effort.policy
         if policy is Policy.RANDOM_INPUT:
             self._admitted = min(1.0, max(0.01, self._admitted * (share if share < 1 else 1.02)))
             if share < 1:
                 self._begin(_late(self.shed.latency))
             return
-        kept = None
         self._plan(events)
-        if policy is Policy.SHARP and s.price > 0:
-            kept = s.worth_it()
-        if share < 1:
-            most = s.kept(share, policy)
-            kept = most if kept is None else np.minimum(most, kept)
-        if kept is not None and self._mark(kept, axis, time):
+        if share < 1 and self._mark(s.kept(share, policy), axis, time):
             self._sweep(axis, time, 0)
             self._observe(axis, time, 0.0)
             self._load = self._loaded()
@@ -297,18 +293,11 @@ class Shedding(whole.Kernel):
         """Now and then, what work must bring so that there is not too much of it."""
         s, overload = self._sketch, self._overload
         self._unplanned += events
-        self._pressure += events * (0.0 if overload is None else (overload.latency or 0.0) / overload.most)
-        if overload is None or self._unplanned < _PLANNED * s.age:
+        if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.age:
             return
-        unit, near = overload.unit, overload.latency or 0.0
-        if unit > 0 and (s.price > 0 or near > _NEAR * overload.most):
-            # Before all but a share was shed: what the plan alone would have come to.
-            wrong = self._pressure / self._unplanned - 1
-            if s.price > 0 or wrong > 0:
-                self._trust *= float(np.exp(-_CORRECTS * min(wrong, 1.0) * self._unplanned / s.age))
-                self._trust = min(_TRUST, max(1 / _TRUST, self._trust))
-            s.plan(self._trust * overload.most / unit)
-        self._unplanned, self._pressure = 0, 0.0
+        if s.price > 0 or (overload.latency or 0.0) > _NEAR * overload.most:
+            s.plan(overload.most / overload.unit)
+            self._unplanned = 0
 
     def _mark(self, kept: npt.NDArray[np.float64], axis: int, time: int) -> int:
         """Takes partial matches out of the arena, which must be swept then; how many."""
@@ -335,6 +324,8 @@ class Shedding(whole.Kernel):
         if size > _FULL * most:
             share = _FILLED * most / size
             self._observe(axis, time, 0.0)
+            if self._overload is None:
+                self._sketch.plan(math.inf)
             policy = self._effort.policy
             policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
             if self._mark(self._sketch.kept(share, policy, by_size=True), axis, time):

@@ -7,7 +7,7 @@ from typing import Final
 
 #: Of what was measured, such a share is forgotten with each event.
 _FORGET: Final = 0.002
-#: The same of what says whether that is too much now.
+#: The same of what says how long a unit of work takes now.
 _FORGET_SOON: Final = 0.01
 #: The least that an event takes is sought among those of late: it grows so much with each look.
 _GROWS: Final = 1.02
@@ -15,10 +15,10 @@ _GROWS: Final = 1.02
 #: of them, so many standard deviations of what means over so many events, about, did.
 _ROOM: Final = 0.95
 _LEAST_ROOM: Final = 0.5
-_DEVIATIONS: Final = 2.0
+_DEVIATIONS: Final = 2.5
 _FORGET_NOW: Final = 1 / 32
-#: So much above that, partial matches are shed at once; up to there, only what is not worth its work.
-_ABOVE: Final = 1.2
+#: So much above that, partial matches are shed.
+_ABOVE: Final = 1.05
 #: However little is left for them, this share of the partial matches stays.
 _LEAST: Final = 0.02
 
@@ -34,13 +34,12 @@ class Overload:
         self._bound = bound
         self._fixed = math.inf
         self._load = self._seconds = 0.0
-        self._events = self._spent = self._units = 0.0
+        self._spent = self._units = 0.0
         self.latency: float | None = None
         # What events took just now, and were expected to; and what that was wrong by, squared.
         self._now = self._expected = self._variance = 0.0
-        #: The seconds that an event is to take; what it took of late is so many times that.
+        #: The seconds that an event is to take.
         self.most = _ROOM * bound
-        self.excess = 0.0
 
     def measure(self, events: int, seconds: float, load: float, units: float) -> None:
         """So many events took so many seconds, with so much load on average, for so many units of work."""
@@ -51,10 +50,8 @@ class Overload:
         self._seconds = keep * self._seconds + events * (each - self._fixed)
         self._spare(events, each, self._fixed + self._slope * load, keep)
         keep = (1 - _FORGET_SOON) ** events
-        self._events = keep * self._events + events
         self._spent = keep * self._spent + seconds
         self._units = keep * self._units + units
-        self.excess = self._spent / self._events / self.most
 
     def _spare(self, events: int, each: float, expected: float, keep: float) -> None:
         now = (1 - _FORGET_NOW) ** events

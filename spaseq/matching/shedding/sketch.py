@@ -33,8 +33,6 @@ _AGAIN: Final = 4
 _SKEWED: Final = 0.4
 #: So often the price is halved or doubled towards what keeps work within its bound.
 _STEPS: Final = 12
-#: Of what is not worth its price so much is kept, to see whether it still is not.
-_TRIED: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,15 +242,13 @@ class Sketch:
         """The matches to be expected of one partial match of each cell, if nothing is shed."""
         return self._all.value
 
-    def worth_it(self) -> Floats:
-        """Of each cell, which share is worth what it costs, with all that comes of it."""
-        kept = _worth(self._ahead.value, self._ahead.cost, self.price)
-        return np.asarray(np.maximum(kept, _TRIED).ravel())
-
     def kept(self, share: float, policy: Policy, *, by_size: bool = False) -> Floats:
         """Of each cell, which share of its partial matches is kept, so that ``share`` of the load remains.
 
         ``by_size``: it is not the work at the next events that counts, but the memory.
+
+        What is best to keep brings most, less the price of the work that will come of it, for the load it is
+        *now*: what comes later can be shed later, and first events that many matches grow of are little load.
         """
         alive = self.alive.reshape(-1, k.AGES)
         load = np.ones(len(alive)) if by_size else self.load()
@@ -261,7 +257,8 @@ class Sketch:
         if policy is Policy.SELECTIVE:
             value = self._selectivity()[:, None].repeat(k.AGES, axis=1)
         else:
-            value = self._ahead.value / np.maximum(self._ahead.cost, 1e-9)
+            gain = self._ahead.value - self.price * self._ahead.cost
+            value = gain / np.maximum(load, 1e-9)[:, None]
         loads = (alive * load[:, None]).ravel()
         some = np.flatnonzero(loads)
         order = some[np.argsort(-value.ravel()[some], kind="stable")]
