@@ -83,11 +83,15 @@ def test_of_a_bound_so_much_is_used_as_events_can_be_foreseen() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_kept_matters_more_than_what_lots_keep_and_the_bound_holds() -> None:
-    stream = sharp.Stream(1_000, 2.5, seed=2)
-    whole = sharp.run("Q3", stream, None)
+@pytest.mark.parametrize(("name", "window", "seed", "better"), [("Q3", 1_000, 2, 1.5), ("Q1", 300, 3, 1.2)])
+def test_what_is_kept_matters_more_than_what_lots_keep_and_the_bound_holds(
+    name: str, window: int, seed: int, better: float
+) -> None:
+    """With the Kleene of Q1 lots were better once: what is shed too early takes a window to grow."""
+    stream = sharp.Stream(window, 2.5, seed=seed)
+    whole = sharp.run(name, stream, None)
     bound = 0.5 * float(whole.latency.mean())
-    ours, lots = (sharp.run("Q3", stream, bound, p) for p in (Policy.SHARP, Policy.RANDOM_STATE))
+    ours, lots = (sharp.run(name, stream, bound, p) for p in (Policy.SHARP, Policy.RANDOM_STATE))
     assert ours.matches | lots.matches <= whole.matches
-    assert len(ours.matches) > 1.5 * len(lots.matches)
+    assert len(ours.matches) > better * len(lots.matches)
     assert np.quantile(ours.latency, 0.99) <= 1.1 * bound
