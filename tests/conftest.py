@@ -43,6 +43,8 @@ def examples(many: int) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that read the reference data are marked ``data``: CI runs the others in a clone without it."""
     for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.timeout(0))
         if "shared" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
 
