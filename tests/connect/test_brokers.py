@@ -223,7 +223,7 @@ def test_a_group_goes_on_behind_what_was_processed(cluster: str) -> None:
     until(lambda: len(taking.values) == 3)
     produce(cluster, "grouped", *map(event, range(3, 6)))
     assert taking.all() == [*range(6)]
-    # Whether the last batch was known to be processed is a matter of moments: it may come again, no other does.
+    # Whether the last batch was known to be processed is a matter of moments: no other comes again.
     produce(cluster, "grouped", event(6))
     assert found(url, limited(1))[0] >= 3
 
