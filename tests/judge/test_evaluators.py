@@ -13,6 +13,7 @@ from spaseq.errors import EngineError, QueryMeaningError, SpaseqWarning
 from spaseq.language import Query, prepare
 from tests.judge.compare import Answer, by_engine
 from tests.judge.generate import Case, random_case, random_query
+from tests.judge.volume import PARTS
 
 #: Which evaluators a query is tried on, by the only operator it has: all that take the whole language, or
 #: those that take a part of it.
@@ -72,8 +73,7 @@ def test_some_queries(operator: str | None) -> None:
     compared(range(200), operator)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("operator", TRIED)
 def test_10_000_queries(operator: str | None, part: int) -> None:
     compared(range(1_000 * (part + 1), 1_000 * (part + 2)), operator)

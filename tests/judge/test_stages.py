@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
+from tests.judge.volume import PARTS
 from tests.spark.cases import of_the_whole_language  # after the skip
 from tests.spark.stages import Cluster, comparable, pushed
 
@@ -27,7 +28,6 @@ def test_some_queries() -> None:
     assert sum(map(compare, range(60))) > 6
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", PARTS)
 def test_10_000_queries(part: int) -> None:
     assert sum(map(compare, range(1_000 * (part + 1), 1_000 * (part + 2)))) > 150

@@ -1,0 +1,11 @@
+"""10,000 random queries in ten parts, of which CI runs one: all of them take half an hour."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+PARTS: Final = [
+    pytest.param(part, marks=pytest.mark.long if part else pytest.mark.slow) for part in range(10)
+]
