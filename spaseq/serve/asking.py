@@ -56,7 +56,7 @@ def on_large_stack(ask: Callable[[], T]) -> T:
     def run() -> None:
         try:
             ended.set_result(ask())
-        except Exception as error:
+        except BaseException as error:  # as a panic of Oxigraph is: the question must end
             ended.set_exception(error.with_traceback(None))
 
     with _STACK_SIZE:
