@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
@@ -45,7 +46,8 @@ def normalise(query: Query) -> SequencePattern:
     """The normal form of a checked query."""
     references = list(scope.references(query.sequence))
     positive = {ref.name for ref, negated in references if not negated}
-    gpms = {gpm.name: _part(query, gpm, positive) for gpm in query.gpms}
+    counts = Counter(name for g in query.gpms if g.name in positive for name in scope.gpm_variables(g))
+    gpms = {gpm.name: _part(query, gpm, counts, gpm.name in positive) for gpm in query.gpms}
     root = _Builder(gpms, query.skip is None).build(query.sequence, frozenset(), frozenset())
     variables = {name: part.variables for name, part in gpms.items()}
     root = scoped(root, variables, frozenset(variable.name for variable in query.partition))
@@ -93,17 +95,18 @@ def _witnesses(query: Query, gpms: Mapping[str, GpmPart]) -> dict[str, GpmPart]:
     return found
 
 
-def _part(query: Query, gpm: Gpm, positive: set[str]) -> GpmPart:
-    elsewhere = frozenset().union(
-        *(scope.gpm_variables(g) for g in query.gpms if g.name != gpm.name and g.name in positive)
-    )
-    stateless, correlated = scope.split(gpm, elsewhere)
+def _part(query: Query, gpm: Gpm, counts: Counter[str], positive: bool) -> GpmPart:
+    """A GPM's part; ``counts`` says how many GPMs that are not negated may bind a name, this one included."""
+    own = scope.gpm_variables(gpm)
+    alone = {name for name in own if counts[name] == 1} if positive else set()
+    elsewhere = counts.keys() - alone
+    stateless, correlated = scope.split(gpm, frozenset(elsewhere))
     return GpmPart(
         gpm=gpm,
         streams=frozenset(query.stream(name) for name in gpm.streams),
         stateless=stateless,
         correlated=correlated,
-        variables=scope.gpm_variables(gpm),
+        variables=own,
     )
 
 

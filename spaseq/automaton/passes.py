@@ -5,6 +5,7 @@ No pass changes which matches there are, nor when they are found.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -66,7 +67,7 @@ def merge_states(nfa: NFA) -> NFA:
     def change(part: NFA) -> NFA:
         block = dict.fromkeys(range(part.size), 0)
         while True:
-            signatures = {state: _future(part, state, block) for state in block}
+            signatures = _futures(part, block)
             numbers = {signature: i for i, signature in enumerate(dict.fromkeys(signatures.values()))}
             refined = {state: numbers[signature] for state, signature in signatures.items()}
             if len(numbers) == len(set(block.values())):
@@ -180,13 +181,15 @@ def _forbids(nfa: NFA) -> bool:
     )
 
 
-def _future(nfa: NFA, state: int, block: Mapping[int, int]) -> object:
-    """What a state allows, up to the given partition of states; the initial state stays alone."""
-    edges = frozenset(
-        (e.ends, e.predicate, e.begins, e.order, block[e.target]) for e in nfa.edges if e.source == state
-    )
-    accepts = frozenset((a.ends, a.order) for a in nfa.accepts if a.state == state)
-    return state == 0, accepts, edges
+def _futures(nfa: NFA, block: Mapping[int, int]) -> dict[int, object]:
+    """What each state allows, up to the given partition of states; the initial state stays alone."""
+    accepts: dict[int, set[object]] = defaultdict(set)
+    edges: dict[int, set[object]] = defaultdict(set)
+    for accept in nfa.accepts:
+        accepts[accept.state].add((accept.ends, accept.order))
+    for e in nfa.edges:
+        edges[e.source].add((e.ends, e.predicate, e.begins, e.order, block[e.target]))
+    return {state: (state == 0, frozenset(accepts[state]), frozenset(edges[state])) for state in block}
 
 
 def _known(nfa: NFA) -> dict[int, frozenset[str]]:

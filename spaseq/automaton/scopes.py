@@ -256,5 +256,7 @@ class _Owners:
             self._own[node.id] = self._bound.of(node) - outside - self._single
         parts = children(node)
         for part in parts:
+            if not children(part):
+                continue  # No Kleene is inside: of a long sequence of events, none is asked for all others.
             beside = () if isinstance(node, Either | Maybe) else (p for p in parts if p is not part)
             self._visit(part, outside.union(*map(self._bound.of, beside)))

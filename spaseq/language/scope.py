@@ -168,6 +168,8 @@ def _groups(
         yield seq, inside - outside - single
     inner = parts(seq)
     for i, part in enumerate(inner):
+        if isinstance(part, s.Ref):
+            continue  # Repeats nothing: of a long sequence of events, none is asked for all others.
         beside = () if isinstance(seq, s.Disjunction) else (p for j, p in enumerate(inner) if j != i)
         others = _join(_surely(p, bound) for p in beside if not _repeats(part, p))
         yield from _groups(part, outside | others, bound, single)

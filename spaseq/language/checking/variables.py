@@ -220,8 +220,9 @@ class VariableChecks:
             case s.Bind(expression):
                 self._inner(expression, names, gpm)
             case s.Group(elements) | s.Union(elements):
+                inside = names | variables(pattern)
                 for element in elements:
-                    self._pattern(element, names | variables(pattern), gpm)
+                    self._pattern(element, inside, gpm)
             case s.Optional(inner) | s.Minus(inner) | s.Graph(_, inner):
                 self._pattern(inner, names | variables(inner), gpm)
             case s.Service():

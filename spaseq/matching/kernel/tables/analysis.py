@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, product
 from typing import Final
 
@@ -176,12 +177,13 @@ class Analysis:
         """Where the rows are among which a check looks."""
         partition = {variable.name for variable in self.pattern.query.partition}
         certain = scope.gpm_certain(self.pattern.gpms[atom.gpm].gpm)
-        names = sorted((certain & self._joined()) - partition - self.free.get(atom.id, frozenset()))
+        names = sorted((certain & self._joined) - partition - self.free.get(atom.id, frozenset()))
         return Chain(atom.gpm, tuple(names[:KEY_LIMIT]))
 
     # --- slots and aggregates -----------------------------------------------------------------
 
-    def _joined(self) -> set[str]:
+    @cached_property
+    def _joined(self) -> frozenset[str]:
         """The variables by which an event is joined with a run."""
         count = Counter(name for a in self.atoms.values() for name in self.pattern.gpms[a.gpm].variables)
         repeated = {
@@ -194,15 +196,15 @@ class Analysis:
         found = {name for name, number in count.items() if number > 1} | repeated
         # Those of PARTITION BY agree anyway, and so does what is derived of what is joined.
         partition = {variable.name for variable in self.pattern.query.partition}
-        return {name for name in found - partition if name not in self._derived}
+        return frozenset(name for name in found - partition if name not in self._derived)
 
-    def joined_by(self, atom: Atom) -> set[str]:
+    def joined_by(self, atom: Atom) -> frozenset[str]:
         """The variables of an atom by which its events are joined with a run."""
-        return self._joined() & self.pattern.gpms[atom.gpm].variables
+        return self._joined & self.pattern.gpms[atom.gpm].variables
 
     def _find_slots(self) -> dict[str, int]:
         bound = frozenset().union(*(self.pattern.gpms[a.gpm].variables for a in self.atoms.values()))
-        names = self._joined()
+        names = set(self._joined)
         # What `?` has taken may be bound when the same is forbidden in an earlier iteration's gap.
         taken = {candidate.unit.id for candidate in self._everything()}
         both = [atom for atom in self._checked() if atom.id in taken]

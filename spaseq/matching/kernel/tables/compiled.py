@@ -121,8 +121,11 @@ class _Writer:
         self._write_checks()
         self._write_chains()
         woken = []
-        for name in analysis.gpms:
-            mine = [i for i, gate in enumerate(analysis.gates) if self._wakes(gate, name)]
+        waiting: dict[str, list[int]] = {name: [] for name in analysis.gpms}
+        for i, gate in enumerate(analysis.gates):
+            for name in gate.gpms if self._waits(gate) else ():
+                waiting[name].append(i)
+        for mine in waiting.values():
             woken.append(out.rows("woken", [(Reference("gates", i),) for i in mine]))
         out.rows("ranges", woken)
         for g, name in enumerate(analysis.gpms):
@@ -268,9 +271,8 @@ class _Writer:
         self._remember(atom, self._analysis.codes[self._analysis.unit(atom)])
         return Reference("chains", list(self._chains).index(chain))
 
-    def _wakes(self, gate: Gate, gpm: str) -> bool:
-        waits = gate.strategy in (Strategy.NEXT, Strategy.ANY) and gate not in self._analysis.places[0].gates
-        return waits and gpm in gate.gpms
+    def _waits(self, gate: Gate) -> bool:
+        return gate.strategy in (Strategy.NEXT, Strategy.ANY) and gate not in self._analysis.places[0].gates
 
     def _order(self, gate: Gate, key: list[str]) -> tuple[int, int, int, int]:
         """The ordering filter that alone decides at a gate: sign, slot, column, whether equal will do."""
