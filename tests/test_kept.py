@@ -97,6 +97,9 @@ def test_a_kernel_is_compiled_anew_when_what_it_is_made_of_changes_and_only_then
                     package.parent.joinpath(*(node.module or "").split(".")).with_suffix(".py")
                     in (_jit._read(file)[1])
                 ), (file, node.module)
-    terms, ordered = package / "terms" / "_table_kernel.py", package / "matching" / "ordered" / "_kernel.py"
+    terms, ordered = (
+        package / "terms" / "_table_kernel.py",
+        package / "matching" / "ordered" / "compiled" / "_kernel.py",
+    )
     assert ordered not in _jit._read(terms)[1]
     assert _jit._stamp(terms) != _jit._stamp(ordered)

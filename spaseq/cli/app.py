@@ -35,7 +35,7 @@ from spaseq.cli.arguments import (
 )
 from spaseq.cli.console import reporting, standard_output, warn, whole_streams
 from spaseq.cli.context import context
-from spaseq.cli.graphs import graph_commands, paths, retrieve
+from spaseq.cli.graphs.commands import graph_commands, paths, retrieve
 from spaseq.cli.mcp import mcp
 from spaseq.cli.queries import inputs, read, read_all
 from spaseq.cli.serve import serve
@@ -46,7 +46,7 @@ from spaseq.language.syntax import Query
 from spaseq.results import Format, check_format, writer
 
 if TYPE_CHECKING:
-    from spaseq.cli.run import Found
+    from spaseq.cli.running.run import Found
     from spaseq.engine import Source
     from spaseq.gpm.kb import KnowledgeBase
 
@@ -219,8 +219,8 @@ def run(
         queries = read_all(query)
         for warning in dict.fromkeys(w for prepared in queries.values() for w in prepared.warnings):
             warn(warning)
-        from spaseq.cli.cursor import Cursor, NotedWriter
-        from spaseq.cli.run import (
+        from spaseq.cli.running.cursor import Cursor, NotedWriter
+        from spaseq.cli.running.run import (
             Report,
             check_outputs,
             check_records,
@@ -267,7 +267,7 @@ def run(
             if to_url or any(isinstance(source.location, LiveSource) for source in given.values()):
                 raise UsageError("--engine spark reads and writes files; spaseq.spark has Kafka, too")
             try:
-                from spaseq.cli.spark import start as start_on_spark
+                from spaseq.cli.running.spark import start as start_on_spark
             except ImportError as error:
                 raise UsageError(
                     f"--engine spark needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"
@@ -290,7 +290,7 @@ def run(
                 ),
             )
         else:
-            from spaseq.cli.state import Kept, check_state
+            from spaseq.cli.running.state import Kept, check_state
 
             if checkpoint is not None:
                 raise UsageError("--checkpoint is for --engine spark: --state FILE is for --engine local")

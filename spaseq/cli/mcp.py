@@ -10,7 +10,7 @@ import typer
 
 from spaseq.cli.arguments import LimitOptions, UsageError, knowledge, limits
 from spaseq.cli.console import reporting, say
-from spaseq.cli.graphs import GraphFormat
+from spaseq.cli.graphs.commands import GraphFormat
 
 if TYPE_CHECKING:
     from spaseq.engine import Engine

@@ -29,7 +29,7 @@ from spaseq.matching.evaluators import by_events
 from spaseq.matching.host import Matcher
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel
-from spaseq.matching.lazy import _kernel_layout as lay
+from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.terms.dictionary import Dictionary

@@ -14,8 +14,8 @@ from pyoxigraph import Literal
 from spaseq.errors import QueryError
 from spaseq.events import Stamp
 from spaseq.matching.context import Context
-from spaseq.matching.enumeration import _kernel_layout as lay
 from spaseq.matching.enumeration import memory
+from spaseq.matching.enumeration.compiled import _kernel_layout as lay
 from spaseq.matching.enumeration.evaluator import Enumeration
 from spaseq.matching.enumeration.fits import obstacles
 from spaseq.matching.model import Bounds, Occurrence

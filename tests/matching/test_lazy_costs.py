@@ -11,8 +11,8 @@ from pyoxigraph import Literal
 from spaseq.events import Stamp
 from spaseq.matching.conditions.derived import split
 from spaseq.matching.context import Context
-from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy import memory
+from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.demands import demands
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.order import chain_order, is_better

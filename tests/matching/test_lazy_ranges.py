@@ -13,8 +13,8 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.engine import Engine
 from spaseq.language.syntax import Filter
 from spaseq.matching.conditions.postfix import Site, steps
-from spaseq.matching.lazy import _kernel_layout as lay
 from spaseq.matching.lazy import memory
+from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.ranges import LEAST, MOST, ranges
 from spaseq.matching.model import Bounds
 from spaseq.terms.dictionary import Term

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from spaseq.cli import main, spark
+from spaseq.cli import main
+from spaseq.cli.running import spark
 from spaseq.spark.queries import planned
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 import spaseq
 from spaseq.cli import app
-from spaseq.cli.cursor import Cursor, NotedWriter
+from spaseq.cli.running.cursor import Cursor, NotedWriter
 from spaseq.results import Format, writer
 from spaseq.results.writers._json import line_of
 from tests.spark.running import without_n
@@ -46,7 +46,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def no_session(*_: object) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("spaseq.cli.spark.session", no_session)
+    monkeypatch.setattr("spaseq.cli.running.spark.session", no_session)
     monkeypatch.chdir(tmp_path)
     Path("q.rq").write_text(query("A ; B"))
     Path("in.nq").write_text("")

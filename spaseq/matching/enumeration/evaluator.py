@@ -26,9 +26,9 @@ from spaseq.matching.columns.found import Block, blocks
 from spaseq.matching.columns.history import Past
 from spaseq.matching.columns.plain import Columns, Site, Sites, mixed
 from spaseq.matching.context import Context
-from spaseq.matching.enumeration import _kernel_layout as lay
-from spaseq.matching.enumeration._kernel import label_events, run
 from spaseq.matching.enumeration.automaton import Automaton
+from spaseq.matching.enumeration.compiled import _kernel_layout as lay
+from spaseq.matching.enumeration.compiled._kernel import label_events, run
 from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import Memory, Walk
 from spaseq.matching.enumeration.replay import Choices, Replay

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from spaseq.limits import Budget
-from spaseq.matching.enumeration import _kernel_layout as lay
-from spaseq.matching.enumeration._kernel_partitions import move_partitions
-from spaseq.matching.enumeration._kernel_walk import enumerate_matches
 from spaseq.matching.enumeration.automaton import Automaton
+from spaseq.matching.enumeration.compiled import _kernel_layout as lay
+from spaseq.matching.enumeration.compiled._kernel_partitions import move_partitions
+from spaseq.matching.enumeration.compiled._kernel_walk import enumerate_matches
 
 _NODES: Final = 1 << 14
 _PARTITIONS: Final = 1 << 6

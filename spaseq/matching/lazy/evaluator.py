@@ -20,7 +20,7 @@ from spaseq.matching.columns.evaluator import Immediate
 from spaseq.matching.columns.found import Block
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.context import Context
-from spaseq.matching.lazy import _kernel_layout as lay
+from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.exact import Exact
 from spaseq.matching.lazy.matches import Matches
 from spaseq.matching.lazy.memory import Memory

@@ -16,7 +16,7 @@ from spaseq.matching.columns.history import Past
 from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.host import InOrder, Key, delivered, may_end_together, select
 from spaseq.matching.kernel.matches import plain_kleenes
-from spaseq.matching.lazy import _kernel_layout as lay
+from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.exact import Exact
 from spaseq.matching.lazy.tables import Compiled
 from spaseq.matching.model import Found, distinct

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from spaseq.limits import Budget
 from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.lazy import _kernel as k
-from spaseq.matching.lazy import _kernel_layout as lay
+from spaseq.matching.lazy.compiled import _kernel as k
+from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.tables import Compiled
 
 Ints = npt.NDArray[np.int64]

@@ -15,7 +15,7 @@ from typing import Final
 from pyoxigraph import Literal
 
 from spaseq.matching.conditions.postfix import Step
-from spaseq.matching.lazy import _kernel_layout as lay
+from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.terms.values import DECIMAL, DOUBLE, INTEGER, decode
 
 #: Which bounds a comparison gives.

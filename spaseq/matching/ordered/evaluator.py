@@ -22,8 +22,8 @@ from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.model import Bounds
-from spaseq.matching.ordered import _kernel as k
-from spaseq.matching.ordered import _kernel_layout as lay
+from spaseq.matching.ordered.compiled import _kernel as k
+from spaseq.matching.ordered.compiled import _kernel_layout as lay
 from spaseq.matching.ordered.memory import Families
 from spaseq.matching.ordered.ranked import Ranked, Ready
 from spaseq.matching.ordered.tables import order_tables

@@ -11,8 +11,8 @@ from spaseq.limits import Budget
 from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.memory import Memory, Room, memory
-from spaseq.matching.ordered import _kernel as k
-from spaseq.matching.ordered import _kernel_layout as lay
+from spaseq.matching.ordered.compiled import _kernel as k
+from spaseq.matching.ordered.compiled import _kernel_layout as lay
 from spaseq.matching.ordered.tables import Ordering
 
 Ints = npt.NDArray[np.int64]

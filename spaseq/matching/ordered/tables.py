@@ -18,7 +18,7 @@ from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Site, 
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.tables.compiled import Compiled, compile_tables
 from spaseq.matching.obstacles import Obstacle, subsequences
-from spaseq.matching.ordered import _kernel_layout as out
+from spaseq.matching.ordered.compiled import _kernel_layout as out
 from spaseq.matching.ordered.limits import open_bounds
 from spaseq.matching.runs.program import Gate
 from spaseq.terms.dictionary import Term

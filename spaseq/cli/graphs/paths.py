@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 from spaseq.automaton import draw
 from spaseq.cli.arguments import PathsEngine, PathsFormat, UsageError
 from spaseq.cli.console import say, warn
-from spaseq.cli.run import output, silence_stdout
+from spaseq.cli.running.run import output, silence_stdout
 from spaseq.language.printer import print_term
 from spaseq.language.reading.hints import WELL_KNOWN
 from spaseq.limits import Limits

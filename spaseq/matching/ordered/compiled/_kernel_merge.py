@@ -23,7 +23,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     TIME,
     mix,
 )
-from spaseq.matching.ordered._kernel_layout import (
+from spaseq.matching.ordered.compiled._kernel_layout import (
     A_TIME,
     ALIKE_SIZE,
     AS_SUM,

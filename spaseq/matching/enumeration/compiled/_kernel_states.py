@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, part
-from spaseq.matching.enumeration._kernel_bits import index, lowest
-from spaseq.matching.enumeration._kernel_layout import (
+from spaseq.matching.enumeration.compiled._kernel_bits import index, lowest
+from spaseq.matching.enumeration.compiled._kernel_layout import (
     ACTIVE,
     ENTRIES,
     ENTRY_SIZE,
@@ -18,7 +18,7 @@ from spaseq.matching.enumeration._kernel_layout import (
     WORDS,
     Ints,
 )
-from spaseq.matching.enumeration._kernel_nodes import insert, merge, trim
+from spaseq.matching.enumeration.compiled._kernel_nodes import insert, merge, trim
 
 
 @inlined

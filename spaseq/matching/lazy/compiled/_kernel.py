@@ -17,9 +17,16 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
     pointer,
 )
-from spaseq.matching.lazy._kernel_bind import bind, clear, put, sums_of
-from spaseq.matching.lazy._kernel_buffers import append, enter, expire, lacks_entries, lacks_room, place
-from spaseq.matching.lazy._kernel_layout import (
+from spaseq.matching.lazy.compiled._kernel_bind import bind, clear, put, sums_of
+from spaseq.matching.lazy.compiled._kernel_buffers import (
+    append,
+    enter,
+    expire,
+    lacks_entries,
+    lacks_room,
+    place,
+)
+from spaseq.matching.lazy.compiled._kernel_layout import (
     AT,
     DEPTH,
     DONE,
@@ -71,8 +78,8 @@ from spaseq.matching.lazy._kernel_layout import (
     TRIGGER,
     WAIT,
 )
-from spaseq.matching.lazy._kernel_search import completed, search, take
-from spaseq.matching.lazy._kernel_waiting import drop_old, next_waiting, resume
+from spaseq.matching.lazy.compiled._kernel_search import completed, search, take
+from spaseq.matching.lazy.compiled._kernel_waiting import drop_old, next_waiting, resume
 
 
 @part

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spaseq.cli.cursor import Cursor
+from spaseq.cli.running.cursor import Cursor
 from spaseq.engine import Progress, Source
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import BadEventError, EngineError, LateEventError

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from spaseq.cli.arguments import UsageError
-from spaseq.cli.cursor import DOCUMENTS
+from spaseq.cli.running.cursor import DOCUMENTS
 from spaseq.engine import Engine, Source
 from spaseq.engine.durable.resume import check
 from spaseq.errors import EngineError
@@ -18,7 +18,7 @@ from spaseq.language.syntax import Query
 from spaseq.results import Format, ResultWriter
 
 if TYPE_CHECKING:
-    from spaseq.cli.run import Report
+    from spaseq.cli.running.run import Report
 
 #: What the file of dead letters is called among the outputs.
 _LETTERS = "dead letters"

@@ -22,8 +22,8 @@ from spaseq.cli.console import (
     standard_output,
     warnings_on_stderr,
 )
-from spaseq.cli.cursor import Cursor
-from spaseq.cli.state import Kept
+from spaseq.cli.running.cursor import Cursor
+from spaseq.cli.running.state import Kept
 from spaseq.connect import hide
 from spaseq.engine import Handle, Progress
 from spaseq.engine.rejects import DeadLetterFile

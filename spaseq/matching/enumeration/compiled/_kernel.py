@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from spaseq._jit import inlined, kernel, part
-from spaseq.matching.enumeration._kernel_bits import index, lowest
-from spaseq.matching.enumeration._kernel_layout import (
+from spaseq.matching.enumeration.compiled._kernel_bits import index, lowest
+from spaseq.matching.enumeration.compiled._kernel_layout import (
     ACTIVE,
     ASK,
     CONSUME,
@@ -49,9 +49,9 @@ from spaseq.matching.enumeration._kernel_layout import (
     WORDS,
     Ints,
 )
-from spaseq.matching.enumeration._kernel_nodes import free, mark, merge, node, trim
-from spaseq.matching.enumeration._kernel_partitions import gather, partition
-from spaseq.matching.enumeration._kernel_states import add, empty, entry_of, settle, step_to
+from spaseq.matching.enumeration.compiled._kernel_nodes import free, mark, merge, node, trim
+from spaseq.matching.enumeration.compiled._kernel_partitions import gather, partition
+from spaseq.matching.enumeration.compiled._kernel_states import add, empty, entry_of, settle, step_to
 
 
 @inlined

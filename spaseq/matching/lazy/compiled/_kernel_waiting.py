@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from spaseq._jit import part
 from spaseq.matching.conditions._kernel_values import Floats, Ints
-from spaseq.matching.lazy._kernel_bind import (
+from spaseq.matching.lazy.compiled._kernel_bind import (
     earliest,
     latest,
 )
-from spaseq.matching.lazy._kernel_buffers import place
-from spaseq.matching.lazy._kernel_choice import find_rows
-from spaseq.matching.lazy._kernel_layout import (
+from spaseq.matching.lazy.compiled._kernel_buffers import place
+from spaseq.matching.lazy.compiled._kernel_choice import find_rows
+from spaseq.matching.lazy.compiled._kernel_layout import (
     AT,
     AXIS,
     BOUNDS,
@@ -52,7 +52,7 @@ from spaseq.matching.lazy._kernel_layout import (
     WAIT,
     WAIT_ROOM,
 )
-from spaseq.matching.lazy._kernel_ranges import beyond, bounded_column, column_of
+from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of
 
 
 @part

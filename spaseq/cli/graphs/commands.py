@@ -87,7 +87,7 @@ def paths(
     Prefixes are those of the graph's file, and of PREFIX at the beginning of EXPR.
     """
     with reporting():
-        from spaseq.cli.paths import answer_paths, explain_path
+        from spaseq.cli.graphs.paths import answer_paths, explain_path
 
         if explained:
             explain_path(path, graph, graph_format, format_, out)
@@ -174,7 +174,7 @@ def retrieve(
     With a question, the paths most like it come first. Expressions that cannot be used are left out.
     """
     with reporting():
-        from spaseq.cli.retrieve import answer_retrieve
+        from spaseq.cli.graphs.retrieve import answer_retrieve
         from spaseq.paths import Budget
 
         if graph is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, part
-from spaseq.matching.enumeration._kernel_bits import index
-from spaseq.matching.enumeration._kernel_layout import (
+from spaseq.matching.enumeration.compiled._kernel_bits import index
+from spaseq.matching.enumeration.compiled._kernel_layout import (
     FIRST_NODE,
     LABEL,
     LAST_MARK,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from spaseq._jit import part
 from spaseq.matching.conditions._kernel_values import FALSE, UNKNOWN, Codes, Floats, Ints
-from spaseq.matching.lazy._kernel_bind import (
+from spaseq.matching.lazy.compiled._kernel_bind import (
     absent,
     apart,
     bind,
@@ -19,9 +19,9 @@ from spaseq.matching.lazy._kernel_bind import (
     put,
     sums_of,
 )
-from spaseq.matching.lazy._kernel_buffers import place
-from spaseq.matching.lazy._kernel_choice import bound_rows, choose, find_rows, next_row
-from spaseq.matching.lazy._kernel_layout import (
+from spaseq.matching.lazy.compiled._kernel_buffers import place
+from spaseq.matching.lazy.compiled._kernel_choice import bound_rows, choose, find_rows, next_row
+from spaseq.matching.lazy.compiled._kernel_layout import (
     AT,
     BATCH_ROW,
     BOUNDS,
@@ -94,7 +94,7 @@ from spaseq.matching.lazy._kernel_layout import (
     TIME,
     TRIGGER,
 )
-from spaseq.matching.lazy._kernel_waiting import next_in_chain, wait
+from spaseq.matching.lazy.compiled._kernel_waiting import next_in_chain, wait
 
 
 @part

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from spaseq.cli.arguments import RetrieveFormat, UsageError
 from spaseq.cli.console import say, warn
-from spaseq.cli.paths import table, write
+from spaseq.cli.graphs.paths import table, write
 from spaseq.errors import RetrievalError
 from spaseq.language.printer import print_term
 from spaseq.limits import Limits

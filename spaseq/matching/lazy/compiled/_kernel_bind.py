@@ -22,8 +22,8 @@ from spaseq.matching.conditions._kernel_values import (
     Floats,
     Ints,
 )
-from spaseq.matching.lazy._kernel_buffers import first_after, place
-from spaseq.matching.lazy._kernel_layout import (
+from spaseq.matching.lazy.compiled._kernel_buffers import first_after, place
+from spaseq.matching.lazy.compiled._kernel_layout import (
     BIND_OWN,
     BIND_PLACE,
     BIND_SIZE,
@@ -67,7 +67,7 @@ from spaseq.matching.lazy._kernel_layout import (
     TIME,
     VALUES,
 )
-from spaseq.matching.lazy._kernel_ranges import beyond, bounded_column, column_of, set_bounds
+from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of, set_bounds
 
 
 @inlined

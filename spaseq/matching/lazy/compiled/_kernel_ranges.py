@@ -10,7 +10,7 @@ from typing import Final
 
 from spaseq._jit import inlined, part
 from spaseq.matching.conditions._kernel_values import DOUBLE, SHORT, Codes, Floats, Ints
-from spaseq.matching.lazy._kernel_layout import (
+from spaseq.matching.lazy.compiled._kernel_layout import (
     G_ORDERED,
     G_ORDERED_END,
     G_SIZE,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from spaseq._jit import part
 from spaseq.matching.conditions._kernel_values import Codes, Floats, Ints
-from spaseq.matching.lazy._kernel_bind import (
+from spaseq.matching.lazy.compiled._kernel_bind import (
     earliest,
     latest,
 )
-from spaseq.matching.lazy._kernel_buffers import find_entry, first_after, place
-from spaseq.matching.lazy._kernel_layout import (
+from spaseq.matching.lazy.compiled._kernel_buffers import find_entry, first_after, place
+from spaseq.matching.lazy.compiled._kernel_layout import (
     AT,
     D_NEEDS,
     D_SIZE,
@@ -56,7 +56,7 @@ from spaseq.matching.lazy._kernel_layout import (
     X_PAIRS_END,
     X_SIZE,
 )
-from spaseq.matching.lazy._kernel_ranges import beyond, bounded_column, column_of, set_bounds
+from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of, set_bounds
 
 
 @part

@@ -20,7 +20,7 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
 )
 from spaseq.matching.kernel.compiled._kernel_layout import row_of
-from spaseq.matching.lazy._kernel_layout import (
+from spaseq.matching.lazy.compiled._kernel_layout import (
     AXIS,
     BATCH_ROW,
     E_COUNT,
@@ -55,7 +55,7 @@ from spaseq.matching.lazy._kernel_layout import (
     X_PAIRS_END,
     X_SIZE,
 )
-from spaseq.matching.lazy._kernel_ranges import enter_doubles
+from spaseq.matching.lazy.compiled._kernel_ranges import enter_doubles
 
 _MIX: Final = -7046029254386353131
 _NO_ENTRY: Final = -1

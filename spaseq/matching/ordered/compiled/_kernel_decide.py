@@ -67,10 +67,10 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     WAITS,
     WIDTH,
 )
-from spaseq.matching.ordered._kernel_families import (
+from spaseq.matching.ordered.compiled._kernel_families import (
     is_past,
 )
-from spaseq.matching.ordered._kernel_layout import (
+from spaseq.matching.ordered.compiled._kernel_layout import (
     F_HEAD,
     F_NEXT,
     MOST_OPTIONS,

@@ -87,8 +87,8 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     move_partition,
 )
 from spaseq.matching.kernel.compiled._kernel_places import carry
-from spaseq.matching.ordered._kernel_decide import decide, follows, takes
-from spaseq.matching.ordered._kernel_families import (
+from spaseq.matching.ordered.compiled._kernel_decide import decide, follows, takes
+from spaseq.matching.ordered.compiled._kernel_families import (
     append,
     call_soon,
     drop,
@@ -101,7 +101,7 @@ from spaseq.matching.ordered._kernel_families import (
     pass_over,
     settle,
 )
-from spaseq.matching.ordered._kernel_layout import (
+from spaseq.matching.ordered.compiled._kernel_layout import (
     A_COUNT,
     A_END,
     A_FOUND,
@@ -134,7 +134,7 @@ from spaseq.matching.ordered._kernel_layout import (
     OPTION_SIZE,
     REFUSED,
 )
-from spaseq.matching.ordered._kernel_merge import is_known
+from spaseq.matching.ordered.compiled._kernel_merge import is_known
 
 # --- apply ----------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spaseq._jit import kernel
-from spaseq.matching.enumeration._kernel_layout import (
+from spaseq.matching.enumeration.compiled._kernel_layout import (
     DEEPER,
     DONE,
     FIRST_NODE,

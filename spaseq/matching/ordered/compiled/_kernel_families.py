@@ -18,7 +18,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     WAY,
     forget,
 )
-from spaseq.matching.ordered._kernel_layout import (
+from spaseq.matching.ordered.compiled._kernel_layout import (
     A_COUNT,
     A_DUE,
     A_FOUND,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, kernel
-from spaseq.matching.enumeration._kernel_bits import lowest
-from spaseq.matching.enumeration._kernel_layout import (
+from spaseq.matching.enumeration.compiled._kernel_bits import lowest
+from spaseq.matching.enumeration.compiled._kernel_layout import (
     ACTIVE,
     ENTRIES,
     ENTRY_SIZE,
@@ -22,7 +22,7 @@ from spaseq.matching.enumeration._kernel_layout import (
     WORDS,
     Ints,
 )
-from spaseq.matching.enumeration._kernel_states import entry_of
+from spaseq.matching.enumeration.compiled._kernel_states import entry_of
 
 _MULTIPLIER: Final = 0x2545F4914F6CDD1D
 
