@@ -222,6 +222,20 @@ class BatchBuilder:
         self._n.append(n)
         self._offset.append(len(self._triples))
 
+    def add_all(self, time: Ids, offset: Ids, triples: Ids, terms: Sequence[Term]) -> None:
+        """Further events without names, their triples (none twice) as numbers of ``terms``; as ``add``."""
+        owners = np.repeat(np.arange(len(time)), np.diff(offset))[:, None]
+        with self._dictionary.lock:
+            ids = np.array([_identifier(self._dictionary, term) for term in terms], dtype=np.int64)
+            rows = ids[triples]
+            # Of each event each blank node, which is another one than in the next event.
+            blank = rows == UNBOUND
+            nodes, which = np.unique((owners * len(terms) + triples)[blank], return_inverse=True)
+            rows[blank] = np.array([self._dictionary.fresh() for _ in nodes], dtype=np.int64)[which]
+            nothing = np.zeros(len(time), dtype=np.int64)
+            s, p, o = map(np.ascontiguousarray, rows.T)
+            self.extend(nothing + UNBOUND, time, nothing, offset, (s, p, o))
+
     def extend(self, graph: Ids, time: Ids, n: Ids, offset: Ids, triples: tuple[Ids, Ids, Ids]) -> None:
         """Further events, as the columns of ``EventBatch``: no repeated triples, blank nodes fresh."""
         if self._time:
@@ -393,6 +407,16 @@ def several(
         p,
         o,
     )
+
+
+def _identifier(dictionary: Dictionary, term: Term) -> int:
+    """The id of a term of an event, ``UNBOUND`` for a blank node. ValueError for what only RDF 1.2 has."""
+    if isinstance(term, BlankNode):
+        return UNBOUND
+    problem = None if isinstance(term, NamedNode) else beyond_rdf11(term)
+    if problem:
+        raise ValueError(problem)
+    return dictionary.intern(term)
 
 
 def identified(

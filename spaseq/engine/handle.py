@@ -329,7 +329,9 @@ class Handle:
             self._finish()
 
     def _finish(self) -> None:
-        """Finds all that there are."""
+        """Finds all there are; first the callback gets those that it was not given when it raised."""
+        if self._on_match is not None:
+            self._deliver(self._on_match)
         while self._look(_AT_ONCE if self._on_match is None else 1):
             if self._on_match is not None:
                 self._deliver(self._on_match)

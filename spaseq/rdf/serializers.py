@@ -18,8 +18,9 @@ from spaseq.rdf.description import about_match
 from spaseq.rdf.result import SpaseqResult
 from spaseq.results import writer
 from spaseq.results.match import Match
+from spaseq.results.writers._graphs import by_text
 from spaseq.sources import write_messages
-from spaseq.terms.interop import from_rdflib, to_triple, triples_of
+from spaseq.terms.interop import from_rdflib, to_triple
 
 
 class NdjsonSerializer(ResultSerializer):
@@ -71,5 +72,5 @@ def _of_matches(result: Result, form: str, encoding: str) -> SpaseqResult:
 def _message(match: Match, name: BNode) -> Iterator[ox.Quad]:
     for s, p, o in map(to_triple, about_match(match, name)):
         yield ox.Quad(s, p, o, ox.DefaultGraph())
-    for s, p, o in triples_of(match.graph()):
+    for s, p, o in by_text(match.constructed):
         yield ox.Quad(s, p, o, ox.BlankNode(name))

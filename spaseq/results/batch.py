@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import Clock, Ids
-from spaseq.language.syntax import Query
+from spaseq.language.syntax import Construct, Query
 from spaseq.matching.columns.found import Block, Chosen, Picked, ids, joined
 from spaseq.matching.columns.plain import Columns
 from spaseq.results.encoded import Bindings, Terms, numbered
+from spaseq.results.graphs import Graphs, filled, gathered
 from spaseq.results.match import Event, Match, event
 from spaseq.results.views import EventViews, RowViews
 from spaseq.terms.dictionary import Term
@@ -194,6 +195,16 @@ class MatchBatch(Sequence[Match]):
         return self._encoded(offsets, {name: ids(column)[rows] for name, column in solved.columns.items()})
 
     @cached_property
+    def graphs(self) -> Graphs:
+        """The graphs that CONSTRUCT makes, one a match; empty ones for other forms."""
+        form, projector = self.query.form, self._reader.projector
+        if not isinstance(form, Construct):
+            return gathered(() for _ in range(len(self)))
+        if self._made is not None or self._last is not None or len(self) <= _FEW:
+            return gathered(projector.construct(found) for _, found in self._block)
+        return filled(form.template, self.bindings)
+
+    @cached_property
     def partition(self) -> Bindings:
         """The values of the PARTITION BY variables: one row a match."""
         keys, names = self._block.keys, self._reader.keys
@@ -229,7 +240,7 @@ class MatchBatch(Sequence[Match]):
                 return self.variables
             case "partition":
                 return self._reader.partition(self._block.key(i))
-        return self._reader.projector.construct(self._block[i])
+        return self.graphs.of(i)
 
     def _events(self, i: int) -> dict[str, list[Event]]:
         block, inside = self._block.at(i)

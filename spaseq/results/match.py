@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spaseq.results.batch import MatchBatch
 
 #: A CONSTRUCT triple of one match.
-ConstructedTriple = tuple[Term, ox.NamedNode, Term]
+ConstructedTriple = tuple[ox.NamedNode | ox.BlankNode, ox.NamedNode, Term]
 
 #: So many terms are kept as users see them.
 _KEPT: Final = 1 << 14

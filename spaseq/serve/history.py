@@ -16,6 +16,7 @@ from rdflib.term import Node
 from spaseq.language.syntax import Construct
 from spaseq.results.match import Event, Match
 from spaseq.results.writers._base import show_time
+from spaseq.results.writers._graphs import graph_text
 from spaseq.terms.interop import from_rdflib, triples_of
 
 #: So many characters of texts are kept for other readers.
@@ -101,7 +102,7 @@ def as_json(number: int, match: Match, events: bool) -> dict[str, Any]:
         "bindings": [_terms(row) for row in match.bindings],
     }
     if isinstance(match.query.form, Construct):
-        found["graph"] = "".join(f"{triple} .\n" for triple in triples_of(match.graph()))
+        found["graph"] = graph_text(match.constructed)
     if events:
         prefixes = dict(match.query.prefixes)
         found["events"] = {

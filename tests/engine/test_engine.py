@@ -357,3 +357,26 @@ def test_a_query_cannot_feed_itself() -> None:
     handle = engine.register(query("A"))
     push(engine, letters("a1")[0])
     assert drained(handle) == ["a1"]
+
+
+def test_a_callback_that_raises_gets_the_other_matches_of_the_event_with_the_next() -> None:
+    seen: list[spaseq.Match] = []
+
+    def found(match: spaseq.Match) -> None:
+        seen.append(match)
+        if len(seen) in (1, 4):
+            raise RuntimeError("no")
+
+    events = list(letters("a1 a2 a3 b4 b5"))
+    with spaseq.Engine() as engine:
+        handle = engine.register(query("A : B", "9 SECONDS SLIDING"), on_match=found)
+        for letter in events[:3]:
+            push(engine, letter)
+        with pytest.raises(RuntimeError):
+            push(engine, events[3])
+        assert len(seen) == 1
+        with pytest.raises(RuntimeError):
+            push(engine, events[4])  # what raises is the first of its own
+        assert len(seen) == 4
+    assert len(seen) == 6 == handle.stats.matches
+    assert len({events_of(match) for match in seen}) == 6

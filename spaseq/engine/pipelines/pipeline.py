@@ -41,7 +41,6 @@ from spaseq.matching.host import Key, Matcher
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution, bounds
 from spaseq.matching.ordered.skipping import falls_back
 from spaseq.results.batch import MatchBatch
-from spaseq.results.match import ConstructedTriple
 from spaseq.results.reading import Reader
 from spaseq.results.select import Projector
 from spaseq.terms.dictionary import Dictionary
@@ -580,21 +579,15 @@ class Pipeline:
         if self._only_first or self._left == 0:
             self.leave()
             self.done = True
-        is_derived = self.output is not None and isinstance(self.query.form, Construct)
-        if self.query.skip is None and not is_derived:
-            return
-        for i in range(len(batch)):
-            found = block[i]
-            if self.query.skip is not None:
-                self._stats.unskipped += falls_back(self.query.skip, found, self._context.rank)
-            if is_derived:
-                self._derive(found, batch[i].constructed, self._clock or Clock.INSTANTS)
-
-    def _derive(self, found: Found, constructed: Sequence[ConstructedTriple], clock: Clock) -> None:
-        assert self.output is not None
-        if self._derived is None:
-            self._derived = BatchBuilder(self._dictionary, self.output, clock)
-        self._derived.add(found.span[1], 0, constructed)
+        if self.query.skip is not None:
+            for i in range(len(batch)):
+                self._stats.unskipped += falls_back(self.query.skip, block[i], self._context.rank)
+        if self.output is not None and isinstance(self.query.form, Construct):
+            if self._derived is None:
+                clock = self._clock or Clock.INSTANTS
+                self._derived = BatchBuilder(self._dictionary, self.output, clock)
+            graphs = batch.graphs
+            self._derived.add_all(batch.spans[1], graphs.offsets, graphs.triples, graphs.terms)
 
     def _exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
         assert occurrence.batch is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import count
 from typing import IO, TYPE_CHECKING
 
@@ -10,11 +12,11 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFor
 from spaseq.language.syntax import Query
 from spaseq.results.writers._base import ResultWriter, show_time
 from spaseq.sources import GENERATED_AT
-from spaseq.terms.interop import triples_of
 from spaseq.terms.values import XSD
 
 if TYPE_CHECKING:
-    from spaseq.results.match import Match
+    from spaseq.results.batch import MatchBatch
+    from spaseq.results.match import ConstructedTriple, Match
 
 
 class GraphWriter(ResultWriter):
@@ -36,6 +38,20 @@ class GraphWriter(ResultWriter):
         assert text is not None  # it is None only when written to a file
         self._write(self._head_once() + _without_prefixes(text.decode()))
 
+    def batch(self, batch: MatchBatch) -> None:
+        names = [f"match{next(self._numbers)}" for _ in range(len(batch))]
+        if self._format is RdfFormat.N_QUADS:
+            self._write("".join(_lines(batch, names)))
+            return
+        quads = [
+            quad
+            for match, name in zip(batch, names, strict=True)
+            for quad in event_quads(match, BlankNode(name))
+        ]
+        text = serialize(quads, format=self._format, prefixes=self._prefixes)
+        assert text is not None  # as above
+        self._write(self._head_once() + _without_prefixes(text.decode()))
+
     def go_on(self, matches: int) -> None:
         self._numbers = count(matches + 1)
         self._started = True
@@ -50,12 +66,36 @@ class GraphWriter(ResultWriter):
         return "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in sorted(self._prefixes.items()))
 
 
+def _lines(batch: MatchBatch, names: Sequence[str]) -> Iterator[str]:
+    """What ``event_quads`` makes of matches, in N-Quads."""
+    times = {end: str(_time(batch.clock.show(end))) for end in set(batch.spans[1].tolist())}
+    for name, end, triples in zip(names, batch.spans[1].tolist(), batch.graphs.lines(), strict=True):
+        yield f"_:{name} {GENERATED_AT} {times[end]} .\n"
+        for triple in triples:
+            yield f"{triple} _:{name} .\n"
+
+
 def event_quads(match: Match, name: BlankNode) -> list[Quad]:
     """The event that a match of CONSTRUCT makes: its time, and its graph of that name."""
-    time = show_time(match.end)
-    kind = NamedNode(XSD + ("integer" if isinstance(time, int) else "dateTime"))
-    quads = [Quad(name, GENERATED_AT, Literal(str(time), datatype=kind), DefaultGraph())]
-    return quads + [Quad(t.subject, t.predicate, t.object, name) for t in triples_of(match.graph())]
+    quads = [Quad(name, GENERATED_AT, _time(match.end), DefaultGraph())]
+    return quads + [Quad(s, p, o, name) for s, p, o in by_text(match.constructed)]
+
+
+def _time(time: datetime | int) -> Literal:
+    shown = show_time(time)
+    return Literal(
+        str(shown), datatype=NamedNode(XSD + ("integer" if isinstance(shown, int) else "dateTime"))
+    )
+
+
+def by_text(graph: Iterable[ConstructedTriple]) -> list[ConstructedTriple]:
+    """The triples of a graph, as their text is sorted."""
+    return sorted(graph, key=lambda triple: " ".join(map(str, triple)))
+
+
+def graph_text(graph: Iterable[ConstructedTriple]) -> str:
+    """A graph in N-Triples, its lines sorted."""
+    return "".join(f"{s} {p} {o} .\n" for s, p, o in by_text(graph))
 
 
 def _without_prefixes(text: str) -> str:

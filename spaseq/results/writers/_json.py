@@ -11,7 +11,7 @@ from rdflib.term import BNode, Literal, Node
 from spaseq.language.syntax import Construct, Query, Select
 from spaseq.results.writers._base import Cache, ResultWriter, RowWriter, show_time
 from spaseq.results.writers._columns import columns
-from spaseq.terms.interop import triples_of
+from spaseq.results.writers._graphs import graph_text
 
 if TYPE_CHECKING:
     from spaseq.results.batch import MatchBatch
@@ -88,14 +88,12 @@ def line_of(match: Match) -> str:
     if isinstance(form, Select):
         parts["bindings"] = [_bindings(row) for row in match.bindings]
     elif isinstance(form, Construct):
-        parts["graph"] = "".join(f"{triple} .\n" for triple in triples_of(match.graph()))
+        parts["graph"] = graph_text(match.constructed)
     return dump(parts)
 
 
 def lines_of(batch: MatchBatch, terms: Cache) -> memoryview:
     """The lines of some matches, each with its end."""
-    if isinstance(batch.query.form, Construct):
-        return memoryview("".join(f"{line_of(match)}\n" for match in batch).encode())
     from spaseq.results.writers import _texts
 
     return _texts.json_lines(batch, terms)

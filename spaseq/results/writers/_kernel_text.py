@@ -63,14 +63,15 @@ def lay_rows(cells: Numbers, names: Ints, marks: Ints, pieces: Ints) -> int:
 @kernel
 def lay_lines(
     head: Ints, offsets: Ints, gpm: Ints, events: Ints, openings: Ints, row_offsets: Ints, cells: Numbers,
-    names: Ints, marks: Ints, pieces: Ints,
+    names: Ints, marks: Ints, tail: Ints, pieces: Ints,
 ) -> int:  # fmt: skip
     """A line for each match; returns how many pieces they are.
 
     ``head`` are the first pieces of each match, of shape ``(matches, pieces)``. The events of match i are
     from ``offsets[i]`` to ``offsets[i + 1]``: each was chosen by ``gpm``, which has an opening, and has a
     piece. Its rows are from ``row_offsets[i]`` on, as in ``lay_rows``. ``marks``: between two events, after
-    those of a GPM, between events and rows, before a row, before each further one, after each, after all.
+    those of a GPM, between events and rows, before a row, before each further one, after each. ``tail`` are
+    the last pieces of each match, as ``head``.
     """
     at = 0
     for match in range(head.shape[0]):
@@ -96,6 +97,7 @@ def lay_lines(
         begin = row_offsets[match]
         for row in range(begin, row_offsets[match + 1]):
             at = _object(cells, row, names, marks[3 + (row > begin)], marks[5], pieces, at)
-        pieces[at] = marks[6]
-        at += 1
+        for i in range(tail.shape[1]):
+            pieces[at] = tail[match, i]
+            at += 1
     return at

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from pyoxigraph import BlankNode, Literal
 
-from spaseq.language.syntax import Select
+from spaseq.language.syntax import Construct, Select
 from spaseq.results.batch import MatchBatch
 from spaseq.results.encoded import Bindings, numbered
 from spaseq.results.writers import _kernel_text as k
@@ -72,7 +72,7 @@ def json_of(term: Term) -> str:
 
 
 def json_lines(batch: MatchBatch, terms: Cache) -> memoryview:
-    """What ``NdjsonWriter`` writes for SELECT and ASK."""
+    """What ``NdjsonWriter`` writes."""
     pieces, names, partition = Pieces(), batch.variables, batch.partition
     is_select = isinstance(batch.query.form, Select)
     rows = batch.bindings if is_select else Bindings(np.zeros(len(batch) + 1, dtype=np.int64), {}, ())
@@ -86,15 +86,24 @@ def json_lines(batch: MatchBatch, terms: Cache) -> memoryview:
         opening = ","
     head.append(_constant(pieces, ("" if partition.columns else opening) + '},"events":{', batch))
     openings = [f"{',' if i else ''}{quoted(name)}:[" for i, name in enumerate(batch.gpms)]
-    marks = [",", "]", '},"bindings":[' if is_select else "}", "{", ",{", "}", "]}\n" if is_select else "}\n"]
+    marks = [",", "]", '},"bindings":[' if is_select else "}", "{", ",{", "}"]
     cells = _cells(rows, pieces, terms, json_of)
+    tail = [_constant(pieces, "]}\n" if is_select else "}\n", batch)]
+    if isinstance(batch.query.form, Construct):
+        first = pieces.extend(_quoted_graph(lines) for lines in batch.graphs.lines())
+        tail.insert(0, first + np.arange(len(batch)))
     places = len(events.event) * 2 + cells.shape[0] * (2 + 2 * cells.shape[1])
-    laid = np.empty(places + len(batch) * (len(head) + 2 * len(openings) + 2), dtype=np.int64)
+    laid = np.empty(places + len(batch) * (len(head) + 2 * len(openings) + 1 + len(tail)), dtype=np.int64)
     count = k.lay_lines(
         np.stack(head, axis=1), events.offsets, events.gpm, events.event, pieces.numbers(*openings),
-        rows.offsets, cells, _names(pieces, names if is_select else ()), pieces.numbers(*marks), laid,
+        rows.offsets, cells, _names(pieces, names if is_select else ()), pieces.numbers(*marks),
+        np.stack(tail, axis=1), laid,
     )  # fmt: skip
     return pieces.written(laid[:count])
+
+
+def _quoted_graph(lines: Sequence[str]) -> bytes:
+    return (',"graph":' + quoted("".join(f"{line} .\n" for line in lines))).encode()
 
 
 def json_rows(batch: MatchBatch, terms: Cache, before: str, between: str) -> memoryview:
