@@ -42,10 +42,11 @@ BENCHMARKS: Final = {
     "metaqa": ("metaqa", "benchmark"),
     "rag": ("rag", "benchmark"),
     "gmark": ("gmark_paths", "whole"),
+    "peers": ("peers.run", "benchmark"),
 }
 
 #: These take so long that they run only when they are named.
-LONG: Final = ("gmark", "soak")
+LONG: Final = ("gmark", "peers", "soak")
 
 
 def find(name: str) -> Benchmark | None:

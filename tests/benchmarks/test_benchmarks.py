@@ -20,8 +20,8 @@ ON_DATA = {"gmark": "gmark", "metaqa": "metaqa", "rag": "metaqa"}
 @pytest.mark.filterwarnings("ignore:Dataset:DeprecationWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [name for name in BENCHMARKS if name != "spark"]
-)  # tests/spark has a session
+    "name", [name for name in BENCHMARKS if name not in ("spark", "peers")]
+)  # tests/spark has a session; peers need the network, and have a test of their own
 def test_quick(name: str, shared: Callable[[str], Path]) -> None:
     benchmark = find(name)
     if benchmark is None:

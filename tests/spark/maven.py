@@ -22,8 +22,8 @@ def unavailable(what: str, reason: str) -> None:
 
 
 @cache
-def jars(name: str) -> tuple[Path, ...] | str:
-    """The jars that ``jars/NAME/pom.xml`` asks for, or why they are not to be had."""
+def jars(name: str, poms: Path = _POMS) -> tuple[Path, ...] | str:
+    """The jars that ``POMS/NAME/pom.xml`` asks for, or why they are not to be had."""
     maven = shutil.which("mvn")
     if maven is None:
         return "there is no mvn to fetch jars with"
@@ -37,7 +37,7 @@ def jars(name: str) -> tuple[Path, ...] | str:
             "-B",
             "-Dstyle.color=never",
             "-f",
-            str(_POMS / name / "pom.xml"),
+            str(poms / name / "pom.xml"),
             "dependency:copy-dependencies",
         ]
         done = subprocess.run(
