@@ -18,7 +18,7 @@ from pyoxigraph import Literal
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.effort import Effort, Policy, WorkClock
+from spaseq.effort import Effort, Policy, Pool, WorkClock
 from spaseq.errors import SpaseqWarning
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
@@ -88,6 +88,14 @@ class Ran:
     shed: int
     #: Of its blocks of matches, the positions of the events, and where each match begins.
     found: tuple[tuple[Ids, Ids], ...]
+    #: The most bytes that it held between two events.
+    held: int
+
+    def by_window(self, window: int) -> Ids:
+        """How many matches ended in each stretch of so many events."""
+        last = [positions[offsets[1:] - 1] for positions, offsets in self.found]
+        ends = np.concatenate([np.zeros(0, dtype=np.int64), *last])
+        return np.bincount(ends // window, minlength=-(-len(self.units) // window))
 
     @property
     def latency(self) -> Floats:
@@ -114,20 +122,29 @@ def pattern(name: str) -> SequencePattern:
 
 
 class Stream:
-    """Events of DS1 as columns, in one dictionary."""
+    """Events of DS1 as columns, in one dictionary. ``drift``: from the middle on, V of D is another one."""
 
-    def __init__(self, window: int, windows: float, seed: int = 1) -> None:
+    def __init__(self, window: int, windows: float, seed: int = 1, drift: bool = False) -> None:
         rng = np.random.default_rng(seed)
         self.window, self.size = window, int(window * windows)
         self.dictionary = Dictionary()
         count = window // (len(_TYPES) * _EACH)
         self.kinds = rng.integers(0, len(_TYPES), self.size)
         ids = [self._pin(f"id{i}") for i in range(count)]
+        chosen = rng.integers(0, count, self.size)
+        numbers = {
+            "x": rng.integers(-90, 91, self.size),
+            "y": rng.integers(-180, 181, self.size),
+            "v": rng.integers(1, 3_000_001, self.size),
+        }
+        if drift:
+            late = np.arange(self.size) >= self.size // 2
+            least, most = np.where(late, 1, 1_000_000), np.where(late, 2_000_000, 3_500_000)
+            some = self.kinds == _TYPES.index("D")
+            numbers["v"][some] = rng.integers(least, most + 1)[some]
         self.columns = {
-            "id": np.array(ids)[rng.integers(0, count, self.size)],
-            "x": self._numbers(rng.integers(-90, 91, self.size)),
-            "y": self._numbers(rng.integers(-180, 181, self.size)),
-            "v": self._numbers(rng.integers(1, 3_000_001, self.size)),
+            "id": np.array(ids)[chosen],
+            **{name: self._numbers(values) for name, values in numbers.items()},
         }
 
     def _pin(self, value: str | int) -> int:
@@ -160,23 +177,29 @@ def run(
     bound: float | None,
     policy: Policy = Policy.SHARP,
     evaluated: type[Shedding] = Shedding,
+    memory: int | None = None,
 ) -> Ran:
-    """A query over a stream, with a bound in units."""
+    """A query over a stream, with a bound in units, and one in bytes."""
     asked = pattern(name)
     clock = WorkClock(1.0)
-    effort = Effort(latency=1e18 if bound is None else bound, policy=policy, clock=clock)
+    pool = None if memory is None else Pool(memory)
+    effort = Effort(1e18 if bound is None else bound, pool, policy=policy, clock=clock)
+    if pool is not None:
+        pool.join(effort)
     context = Context(asked, stream.dictionary, None, UNLIMITED)
     window = Bounds(stream.window, True, True, 0, True)
     evaluator = evaluated(asked, stream.dictionary, context, window, effort)
     found: list[tuple[Ids, Ids]] = []
     units = np.zeros(stream.size)
+    held = 0
     for start in range(stream.size):
         before = clock()
         batch, solutions = stream.batch(start, start + 1)
         found += [_events(block) for block in evaluator.process(batch, start, solutions)]
         units[start] = clock() - before
+        held = max(held, context.budget.size)
     matches = frozenset(name for events in found for name in _names(*events).tolist())
-    return Ran(matches, units, evaluator.shed.recall, evaluator.shed.partial_matches, tuple(found))
+    return Ran(matches, units, evaluator.shed.recall, evaluator.shed.partial_matches, tuple(found), held)
 
 
 def needed(name: str, stream: Stream, whole: Ran) -> float:

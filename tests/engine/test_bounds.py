@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import warnings
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from spaseq.engine.handle import Handle
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language import prepare
 from spaseq.limits import Limits
+from spaseq.matching.kernel.compiled import _kernel
 from spaseq.matching.plan import explain
 from spaseq.matching.shedding.evaluator import Shedding
 
@@ -79,6 +82,34 @@ def test_memory_is_kept_where_the_limit_would_end_the_query() -> None:
     assert handle.stats.shed.partial_matches > 0
 
 
+@pytest.mark.parametrize(
+    "bound", [{"latency": 3 * MS}, {"memory": 800_000}, {"latency": timedelta(days=1), "memory": 800_000}]
+)
+def test_what_comes_to_nothing_is_shed_first(bound: dict[str, Any]) -> None:
+    """Three of four begins of sequences are above all that it is compared with."""
+    text = f"""PREFIX : <http://example.org/> SELECT ?a ?b WITHIN 2000 EVENTS SLIDING FROM STREAM S <{STREAM}>
+        WHERE {{ SEQ(A : B) DEFINE GPM A ON S {{ ?a :a ?x }}
+                            DEFINE GPM B ON S {{ ?b :b ?y . FILTER(?y > ?x) }} }}"""
+    kinds = ["a", "a", "a", "a", "b"]
+    values = [10, 90, 91, 92, 50]
+    events = [(f"<urn:{t}> <{STREAM[:-1]}{kinds[t % 5]}> {values[t % 5]} .", t) for t in range(4_000)]
+
+    def matches(**given: Any) -> int:
+        engine = Engine(clock=WorkClock(1e-5), **given)
+        handle = engine.register(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SpaseqWarning)
+            engine.push_many(STREAM, events)
+            count = sum(map(len, handle.batches()))
+            engine.close()
+        return count
+
+    every = matches(latency=timedelta(days=1))
+    some, lots = matches(**bound), matches(**bound, policy="random-state")
+    assert lots < 0.9 * every
+    assert some > 0.95 * every
+
+
 def test_less_memory_than_any_query_takes_is_said() -> None:
     engine = Engine(memory=1)
     handle = engine.register(query())
@@ -137,6 +168,20 @@ def test_a_query_that_cannot_shed_says_so_and_runs_exactly(text: str, reason: st
     bound = explain(prepare(text)).bound
     assert not bound.sheds
     assert not bound.is_kept
+
+
+def test_a_bound_runs_the_kernel_that_runs_without() -> None:
+    """Shedding looks at the arena between two events: it has no part in what is compiled."""
+    for file in Path(_kernel.__file__).parent.glob("*.py"):
+        assert "shedding" not in file.read_text()
+    engine = Engine(evaluator="kernel")
+    found(engine, engine.register(query()), 40)
+    compiled = list(_kernel.run.signatures)  # type: ignore[attr-defined]
+    engine = Engine(latency=timedelta(days=1))
+    handle = engine.register(query())
+    found(engine, handle, 40)
+    assert handle.stats.shed is not None
+    assert list(_kernel.run.signatures) == compiled  # type: ignore[attr-defined]
 
 
 def test_enumeration_has_nothing_to_shed() -> None:

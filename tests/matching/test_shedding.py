@@ -20,6 +20,7 @@ from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.matching.shedding.fits import obstacles
 from spaseq.matching.shedding.overload import Overload
+from spaseq.matching.shedding.sketch import shrunk
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks import sharp
 from tests.conftest import examples
@@ -80,6 +81,44 @@ def test_of_a_bound_so_much_is_used_as_events_can_be_foreseen() -> None:
         uneven.measure(8, 8 * (0.9 if look // 8 % 2 else 0.1), 100.0, 1.0)
     assert 0.9 < even.most < 1.0
     assert uneven.most < 0.8
+
+
+def test_of_a_class_of_which_little_is_known_what_is_known_of_its_parent_is_expected() -> None:
+    # Two depths of two levels: the last was seen once, and went on at once.
+    went = np.array([[200.0], [0.0], [30.0], [1.0]])
+    lived = np.array([1_000.0, 1_000.0, 1_000.0, 1.0])
+    usual, never, seldom, unknown = shrunk(went, lived, (2, 2), 0.01)[:, 0]
+    assert usual == pytest.approx(0.2, rel=0.05)
+    assert never < 0.01
+    assert seldom == pytest.approx(0.03, rel=0.1)
+    assert seldom < unknown < 0.06
+
+
+def test_a_bound_of_memory_is_kept_with_scratch_space() -> None:
+    """It is scratch space, too, that takes memory: without it, 5 % more than the bound were held."""
+    stream = sharp.Stream(1_000, 2.5, seed=2)
+    whole = sharp.run("Q3", stream, None)
+    bound = whole.held // 2
+    ours = sharp.run("Q3", stream, None, memory=bound)
+    assert ours.shed > 0
+    assert ours.held <= 1.02 * bound
+    assert ours.matches <= whole.matches
+    assert len(ours.matches) > 0.9 * len(whole.matches)
+
+
+@pytest.mark.slow
+def test_after_a_drift_what_is_kept_is_what_matters_now_within_a_window() -> None:
+    every, ours = np.zeros(6, dtype=np.int64), np.zeros(6, dtype=np.int64)
+    for seed in (1, 2):
+        stream = sharp.Stream(1_000, 6, seed=seed, drift=True)
+        whole = sharp.run("Q3", stream, None)
+        some = sharp.run("Q3", stream, 0.5 * float(whole.units[1_000:].mean()))
+        assert some.matches < whole.matches
+        every += whole.by_window(1_000)
+        ours += some.by_window(1_000)
+    # It drifts at 3,000.
+    assert ours[1:4].sum() < 0.9 * every[1:4].sum()
+    assert ours[4:].sum() > 0.95 * every[4:].sum()
 
 
 @pytest.mark.slow

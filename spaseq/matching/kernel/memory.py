@@ -46,6 +46,11 @@ class Memory:
     budget: Budget
     answers: int = 0
 
+    @property
+    def scratch_bytes(self) -> int:
+        """How much of the memory is scratch space: what a sweep takes over, whatever it leaves out."""
+        return 8 * (len(self.ints) - int(self.ints[mem.TABLE] + self.ints[mem.TABLE_SIZE]))
+
     def begin(self) -> None:
         """A new batch begins."""
         for place in (mem.EVENT, mem.EVENT_KEY, mem.ANSWERED):

@@ -1,28 +1,21 @@
 """What shedding does with the arena of runs between two events: passes over it, and over what was found.
 
-Beside the arena stands what is known of its nodes, by their number: ``tag`` (the position of the event that
-made it, and 1; 0 if unknown, so that a node that was freed and used again is told apart) and ``code`` (its
-quantised values). A *class* is a gate and a code; a
-*cell* is a class and one of so many ages (``AGES``) of a run in its window. A partial match that goes on, or
-becomes a match, is counted at its own class alone: what is shed behind it does not make it seem worth less.
+What comes in are the runs kernel's arrays, and what is known of its nodes beside them (``_kernel_known``); a
+partial match that goes on, or becomes a match, is counted at its own class alone: what is shed behind it does
+not make it seem worth less.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 
-from spaseq._jit import inlined, kernel, part
-from spaseq.matching.conditions._kernel_machine import holds
+from spaseq._jit import kernel, part
 from spaseq.matching.conditions._kernel_values import (
     B_SIZE,
-    CALC,
     LIMIT,
     N_GPMS,
     N_KEYS,
-    SHORT,
     WOKEN,
     Codes,
     Floats,
@@ -43,134 +36,59 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     G_KEYS,
     G_KEYS_END,
     G_NUMBER,
+    G_SIGN,
     row_of,
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
+    BACK,
     BUCKET,
-    DEPTH,
     FIRST,
     FOUND,
     FOUND_COUNT,
+    FREE_WAIT,
     GATE,
     HEAD,
     IS_PARKED,
     KEYS,
-    KINDS,
     LINK,
+    LIVE_WAITS,
     NEXT_NODE,
     NEXT_WAIT,
     NODE,
     NODE_SIZE,
     NODES,
+    PARTITION,
     POSITION,
     PREVIOUS,
     ROOT,
-    SUMS,
     USES,
     WAITS,
     WAY,
     WIDTH,
     find_bucket,
     find_partition,
-    mix,
+    release,
 )
 from spaseq.matching.kernel.compiled._kernel_places import is_over
+from spaseq.matching.shedding._kernel_known import (
+    AGES,
+    CODE,
+    COUNTS,
+    KNOWN_SIZE,
+    LIVED,
+    MATCHED,
+    W_GATE,
+    W_SIZE,
+    age,
+    code_of,
+    is_live,
+    known_at,
+    learn,
+    lot,
+)
 
 Marks = npt.NDArray[np.int8]
-
-#: So many ages of a run are told apart.
-AGES: Final = 8
-
-# Columns of what is known of a node.
-TAG: Final = 0
-CODE: Final = 1
-KNOWN_SIZE: Final = 2
-
-# Columns of features: a program, where in the edges its own stand, how many they are; and of a way: the
-# number of its gate; of the place it leads to the features, how many codes there are, and how many depths are
-# told apart; and where in ``steps`` it stands how often one of a code went on to one of another.
-F_CODE: Final = 0
-F_CODE_END: Final = 1
-F_EDGES: Final = 2
-F_COUNT: Final = 3
-F_LEVELS: Final = 4
-F_SIZE: Final = 5
-W_GATE: Final = 0
-W_FEATURES: Final = 1
-W_FEATURES_END: Final = 2
-W_CODES: Final = 3
-W_DEPTHS: Final = 4
-W_STEPS: Final = 5
-W_SIZE: Final = 6
-
-#: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
-RING: Final = 512
-
-# Columns of what is counted of a class: matches that its partial matches became, and events that these lived
-# through.
-MATCHED: Final = 0
-LIVED: Final = 1
-COUNTS: Final = 2
-
-
-@inlined
-def _age(t: Ints, axis: int, first: int, now: int) -> int:
-    """How old a run is; ``now``: in tumbling windows, where all are alike."""
-    if t[LIMIT] <= 0:
-        return now
-    return int(min(AGES - 1, max(0, (axis - first) * AGES // (t[LIMIT] + 1))))
-
-
-@inlined
-def _is_live(t: Ints, m: Ints, w: int, axis: int, time: int) -> bool:
-    """Whether a wait is a partial match that may still go on."""
-    return not is_over(m, w, t[LIMIT], axis, time) and m[w + BUCKET] != IS_PARKED
-
-
-@inlined
-def _known(m: Ints, known: Ints, node: int) -> int:
-    """Where it stands what is known of a node; -1 if nothing is."""
-    at = (node - m[NODES]) // NODE_SIZE * KNOWN_SIZE
-    return int(at) if known[at + TAG] == m[node + POSITION] + 1 else -1
-
-
-@part
-def _coded(
-    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, features: Ints, ways: Ints, way: int,
-    edges: Floats, rings: Floats,
-) -> int:  # fmt: skip
-    """The code of a wait's values; they are written down for who learns the edges."""
-    # How long a run is decides how often it may still repeat.
-    depths = ways[way + W_DEPTHS]
-    code = min(depths - 1, m[m[w + NODE] + DEPTH]) if depths > 1 else 0
-    for j in range(ways[way + W_FEATURES], ways[way + W_FEATURES_END]):
-        row = j * F_SIZE
-        holds(
-            t, features[row + F_CODE], features[row + F_CODE_END], m, m[KINDS], f, w, m[w + SUMS], m, 0,
-            numbers, codes,
-        )  # fmt: skip
-        kind, x = m[m[KINDS]], f[1]
-        count = features[row + F_COUNT]
-        level = 0
-        if SHORT <= kind <= CALC and x == x:
-            level = 1
-            while level <= count and edges[features[row + F_EDGES] + level - 1] < x:
-                level += 1
-            ring = j * (RING + 1)
-            rings[ring + 1 + int(rings[ring]) % RING] = x
-            rings[ring] += 1
-        code = code * features[row + F_LEVELS] + level
-    return int(code)
-
-
-@inlined
-def _code(m: Ints, known: Ints, node: int) -> int:
-    """The code of a node; -1 if it is not known. That of the empty run is 0."""
-    if node == 0:
-        return 0
-    at = _known(m, known, node)
-    return int(known[at + CODE]) if at >= 0 else -1
 
 
 @kernel
@@ -190,26 +108,81 @@ def observe(
     rings, counts, alive = pointer(rings_), pointer(counts_), pointer(alive_)
     total = 0
     for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
-        if not _is_live(t, m, w, axis, time):
+        if not is_live(t, m, w, axis, time):
             continue
         total += 1
         node = m[w + NODE]
         lived = events
-        at = _known(m, known, node)
+        at = known_at(m, known, node)
         if at < 0:
-            at = (node - m[NODES]) // NODE_SIZE * KNOWN_SIZE
-            way = m[node + WAY] * W_SIZE
-            known[at + CODE] = _coded(t, m, f, n, c, w, features, ways, way, edges, rings)
-            known[at + TAG] = m[node + POSITION] + 1
-            before = _code(m, known, m[node + PREVIOUS])
-            if counted and before >= 0:
-                steps[ways[way + W_STEPS] + before * ways[way + W_CODES] + known[at + CODE]] += 1
+            at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, counted)
         if m[node + POSITION] >= since:
             lived = events / 2
         number = bases[t[m[w + GATE] + G_NUMBER]] + known[at + CODE]
         counts[number * COUNTS + LIVED] += lived
-        alive[number * AGES + _age(t, axis, m[w + FIRST], now)] += 1
+        alive[number * AGES + age(t, axis, m[w + FIRST], now)] += 1
     return total
+
+
+@part
+def _leave(m: Ints, w: int) -> None:
+    """Takes a partial match out of its list. Its place stays empty until the next sweep."""
+    back, link = m[w + BACK], m[w + LINK]
+    if link != 0:
+        m[link + BACK] = back
+    if back != 0:
+        m[back + LINK] = link
+    elif m[w + BUCKET] == 0:
+        m[m[w + PARTITION]] = link
+    else:
+        m[m[w + BUCKET] + HEAD] = link
+    release(m, m[w + NODE])
+    m[w + GATE] = 0
+
+
+@kernel
+def welcome(
+    tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
+    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, steps_: Floats, alive_: Ints,
+    loads_: Floats, kept_: Floats, shed_: Ints, begin: int, axis: int, time: int, now: int, room: float,
+) -> tuple[int, float]:  # fmt: skip
+    """Codes new partial matches, those from ``begin`` on; how many there are, and how much load.
+
+    As long as that is more than ``room``, those go at once that would not have been ``kept`` of late.
+    """
+    t, m, f = pointer(tables), pointer(ints), pointer(floats)
+    n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
+    bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
+    rings, alive, loads = pointer(rings_), pointer(alive_), pointer(loads_)
+    kept, shed = pointer(kept_), pointer(shed_)
+    # Whatever comes next comes behind these: places that are free are used again after a sweep only.
+    while m[FREE_WAIT] != 0:
+        m[FREE_WAIT] = m[m[FREE_WAIT] + LINK]
+        m[LIVE_WAITS] += 1
+    total, load = 0, 0.0
+    for w in range(begin, m[NEXT_WAIT], m[WIDTH]):
+        if not is_live(t, m, w, axis, time):
+            continue
+        node = m[w + NODE]
+        at = known_at(m, known, node)
+        if at < 0:
+            at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, True)
+        total += 1
+        gate = m[w + GATE]
+        number = bases[t[gate + G_NUMBER]] + known[at + CODE]
+        cell = number * AGES + age(t, axis, m[w + FIRST], now)
+        if (
+            load + loads[number] > room
+            and t[gate + G_SIGN] == 0
+            and kept[cell] < 1.0
+            and lot(m, t[gate + G_NUMBER], node) >= kept[cell]
+        ):
+            _leave(m, w)
+            shed[cell] += 1
+            continue
+        alive[cell] += 1
+        load += loads[number]
+    return total, load
 
 
 @kernel
@@ -217,7 +190,7 @@ def strangers(ints: Ints, known_: Ints) -> bool:
     """Whether nothing is known of a partial match that became one of the matches just found."""
     m, known = pointer(ints), pointer(known_)
     for i in range(m[FOUND_COUNT]):
-        if _code(m, known, m[m[m[FOUND] + i * FOUND_SIZE + FOUND_NODE] + PREVIOUS]) < 0:
+        if code_of(m, known, m[m[m[FOUND] + i * FOUND_SIZE + FOUND_NODE] + PREVIOUS]) < 0:
             return True
     return False
 
@@ -229,19 +202,9 @@ def credit(ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats)
     bases, counts = pointer(bases_), pointer(counts_)
     for i in range(m[FOUND_COUNT]):
         node = m[m[FOUND] + i * FOUND_SIZE + FOUND_NODE]
-        code = _code(m, known, m[node + PREVIOUS])
+        code = code_of(m, known, m[node + PREVIOUS])
         if code >= 0:
             counts[(bases[ways[m[node + WAY] * W_SIZE + W_GATE]] + code) * COUNTS + MATCHED] += 1
-
-
-@part
-def _lot(m: Ints, gate: int, node: int) -> float:
-    """A number from 0 to 1 that a partial match has drawn: by its events, not by where it stands."""
-    code = mix(1, gate)
-    while node != 0:
-        code = mix(mix(code, m[node + POSITION]), m[node + WAY])
-        node = m[node + PREVIOUS]
-    return float(mix(code, 7) >> 11 & 0xFFFFFFFF) / 4294967296.0
 
 
 @kernel
@@ -256,15 +219,15 @@ def mark(
     t, m, known, bases = pointer(tables), pointer(ints), pointer(known_), pointer(bases_)
     kept, shed = pointer(kept_), pointer(shed_)
     for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
-        if not _is_live(t, m, w, axis, time):
+        if not is_live(t, m, w, axis, time):
             continue
         node = m[w + NODE]
-        at = _known(m, known, node)
+        at = known_at(m, known, node)
         if at < 0:
             continue
         gate = t[m[w + GATE] + G_NUMBER]
-        cell = (bases[gate] + known[at + CODE]) * AGES + _age(t, axis, m[w + FIRST], now)
-        if kept[cell] >= 1.0 or _lot(m, gate, node) < kept[cell]:
+        cell = (bases[gate] + known[at + CODE]) * AGES + age(t, axis, m[w + FIRST], now)
+        if kept[cell] >= 1.0 or lot(m, gate, node) < kept[cell]:
             continue
         m[w + GATE] = 0
         shed[cell] += 1

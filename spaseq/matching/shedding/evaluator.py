@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -23,8 +22,11 @@ from spaseq.matching.kernel import evaluator as whole
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.model import Bounds
+from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k
+from spaseq.matching.shedding.account import Account
 from spaseq.matching.shedding.features import features
+from spaseq.matching.shedding.lots import lot, part_of
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.sketch import Sketch
 from spaseq.terms.dictionary import Dictionary
@@ -32,7 +34,7 @@ from spaseq.terms.dictionary import Dictionary
 Ints = npt.NDArray[np.int64]
 
 #: A look at all partial matches is due when so many times as long was worked as it takes.
-_SELDOM: Final = 8
+_SELDOM: Final = 16
 #: What a look at a partial match is to a clock that counts work: much less than showing it an event.
 _LOOK: Final = 1 / 16
 #: So many events at most are between two looks, and as a part of a bound so much time, about.
@@ -43,11 +45,11 @@ _SAMPLED: Final = 8
 #: A plan is made anew after such a part of an age, from such a part of the bound on.
 _PLANNED: Final = 0.25
 _NEAR: Final = 0.8
-#: What is shed would have become matches such a part of a window later, on average.
-_DELAY: Final = 1 / 3
 #: Where memory runs out, so much of it is in use afterwards.
 _FILLED: Final = 0.8
 _FULL: Final = 0.95
+#: Scratch space, which no shedding makes smaller, leaves at least so much of it to partial matches.
+_STATE: Final = 0.5
 
 
 class Shedding(whole.Kernel):
@@ -72,35 +74,47 @@ class Shedding(whole.Kernel):
         self._sketch = Sketch(self._features)
         self._overload = None if effort.latency is None else Overload(effort.latency)
         self._known: Ints = self._unknown()
-        self._load = 0.0
+        # What each class loads; of each cell, the share that was kept when something was shed last; how many
+        # new ones are shed; and where the next new ones will stand.
+        self._load, self._loads = 0.0, np.zeros(self._features.classes)
+        self._kept: npt.NDArray[np.float64] = np.ones(self._sketch.alive.size)
+        self._scratch: Ints = np.zeros_like(self._sketch.alive)
+        self._next = int(self._memory.ints[mem.NEXT_WAIT])
         # Since the last look: events, and seconds of work; and what a look takes.
         self._events, self._spent, self._looking = 0, 0.0, 0.0
+        # Of the work, what the overload detector knows.
+        self._measured = 0.0
         # Where the last look was, in events and on the window's axis; how long the last tumbling window was.
         self._position = self._since = 0
-        self._seen = self._calm = 0
+        self._seen = 0
         self._axis = self._opened = 0
         # Where the events in hand begin, on the window's axis and in time.
         self._place = 0, 0
         self._chunk = 1
         # Of the events, the share that ``random-input`` lets in.
         self._admitted = 1.0
-        self._matched = 0.0
         # Events since a plan was made.
         self._unplanned = 0
         # Units of work since the last look; events since it was last counted to whom one is shown.
         self._units, self._since_shown = 0.0, 0
-        # The matches that what was shed would have become by now, and will, by class.
-        self._due: npt.NDArray[np.float64] = np.zeros(self._features.classes)
-        self._missed: npt.NDArray[np.float64] = np.zeros(self._features.classes)
-        self._by_gate: Counter[int] = Counter()
-        self.shed = Shed()
+        gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
+        self._account = Account(self._name, gates, effort.policy, self._features.classes)
         self._load_passes()
-        least = runs_size(self._compiled, whole._START)
+        least = runs_size(self._compiled, whole._START) + self._memory.scratch_bytes
         if effort.pool is not None and effort.pool.size < least:
             warn(
                 f"{self._name} keeps its partial matches in {least:,} bytes at least, and not in the "
                 f"{effort.pool.size:,} that all queries together may take: give more memory"
             )
+
+    @property
+    def shed(self) -> Shed:
+        """What was given up; who reads it may bring the object."""
+        return self._account.shed
+
+    @shed.setter
+    def shed(self, shed: Shed) -> None:
+        self._account.shed = shed
 
     def _load_passes(self) -> None:
         """Compiled code takes a while to be loaded: before anything is measured, not in the first look."""
@@ -115,7 +129,7 @@ class Shedding(whole.Kernel):
         at = 0
         while at < len(batch):
             end = min(len(batch), at + self._chunk)
-            part, found = _part(batch, solutions, at, end)
+            part, found = part_of(batch, solutions, at, end)
             if self._admitted < 1:
                 found = self._admit(found, start + at, end - at)
             begin = clock()
@@ -128,6 +142,11 @@ class Shedding(whole.Kernel):
             axis, time = self._bounds.places(part, start + at), int(part.time[-1])
             self._events += end - at
             at, self._position = end, start + end
+            load = self._load
+            self._welcome(int(axis[-1]), time)
+            if self._overload is not None:
+                self._overload.measure(len(part), self._spent - self._measured, load, self._units)
+                self._measured, self._units = self._spent, 0.0
             if self._spent >= (1 + _SELDOM) * self._looking:
                 self._look(int(axis[-1]), time, start + end)
             self._pace()
@@ -175,7 +194,7 @@ class Shedding(whole.Kernel):
                 self._observe(*self._place, 0.0)
             self._credit()
         for block in super()._found():
-            self._matched += len(block)
+            self._account.found += len(block)
             yield block
 
     def _credit(self) -> None:
@@ -187,16 +206,17 @@ class Shedding(whole.Kernel):
         super()._sweep(axis, time, decided)
         known, self._known = self._known, self._unknown()
         k.follow(old.ints, self._memory.ints, known, self._known)
+        self._next = int(self._memory.ints[mem.NEXT_WAIT])
 
     def _unknown(self) -> Ints:
-        return np.zeros(int(self._memory.ints[mem.MOST_NODES]) * k.KNOWN_SIZE, dtype=np.int64)
+        return np.zeros(int(self._memory.ints[mem.MOST_NODES]) * cells.KNOWN_SIZE, dtype=np.int64)
 
     # --- looking --------------------------------------------------------------------------------
 
     def _age(self) -> int:
         """In tumbling windows, the age of all that is in one."""
         passed = (self._position - self._opened) / max(self._sketch.age, 1e-9)
-        return int(min(k.AGES - 1, passed))
+        return int(min(cells.AGES - 1, passed))
 
     def _count(self, events: int) -> None:
         """Counts the work that some events were."""
@@ -208,7 +228,7 @@ class Shedding(whole.Kernel):
     def _look(self, axis: int, time: int, position: int) -> None:
         """Looks at all partial matches, learns, and sheds what is too much."""
         clock = self._effort.clock
-        events, spent = self._events, self._spent
+        events = self._events
         self._events, self._spent = 0, 0.0
         begin = clock()
         self._measure(axis, position)
@@ -216,20 +236,42 @@ class Shedding(whole.Kernel):
         total = self._observe(axis, time, float(events))
         self._since = position
         if self._sketch.learn():
+            self._kept[:] = 1.0
             self._known[:] = 0
             self._observe(axis, time, 0.0, counted=False)
         if isinstance(clock, WorkClock):
             clock.add(total * _LOOK)
         if self._overload is not None:
-            load = self._loaded()
-            self._overload.measure(events, spent, (self._load + load) / 2, self._units)
-            self._units = 0.0
-            self._load = load
+            self._load = self._loaded()
             share = self._overload.share(self._load)
             self.shed.latency = self._overload.latency
             self._keep(share, axis, time, events)
-        self._notice(axis, events)
+        self._notice(events)
         self._spent = self._looking = clock() - begin
+        self._measured = 0.0
+
+    def _welcome(self, axis: int, time: int) -> None:
+        """Looks at the partial matches that the last events made; sheds of these where there is no room."""
+        begin = self._effort.clock()
+        s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
+        room = math.inf if self._overload is None else self._overload.load - self._load
+        if self._admitted < 1:
+            room = math.inf
+        shed = self._scratch
+        total, load = k.welcome(
+            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
+            s.edges, s.rings, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis, time,
+            self._age(), room,
+        )  # fmt: skip
+        self._load += load
+        self._next = int(m.ints[mem.NEXT_WAIT])
+        if isinstance(self._effort.clock, WorkClock):
+            self._effort.clock.add(total * _LOOK)
+        if shed.any():
+            self._account.add(shed, self._sketch)
+            shed[:] = 0
+            self._account.begin(_late(self._overload.expect(self._load) if self._overload else None))
+        self._spent += self._effort.clock() - begin
 
     def _measure(self, axis: int, position: int) -> None:
         """Learns how many events a window has."""
@@ -237,14 +279,14 @@ class Shedding(whole.Kernel):
         passed = position - self._seen
         if limit > 0:
             if axis > self._axis and passed > 0:
-                each = passed / (axis - self._axis) * (limit + 1) / k.AGES
-                weight = min(1.0, passed / (self._sketch.age * k.AGES)) if self._axis else 1.0
+                each = passed / (axis - self._axis) * (limit + 1) / cells.AGES
+                weight = min(1.0, passed / (self._sketch.age * cells.AGES)) if self._axis else 1.0
                 self._sketch.age += weight * (each - self._sketch.age)
         elif axis != self._axis:
-            self._sketch.age = max(1.0, (position - self._opened) / k.AGES)
+            self._sketch.age = max(1.0, (position - self._opened) / cells.AGES)
             self._opened = position
         else:
-            self._sketch.age = max(self._sketch.age, (position - self._opened) / k.AGES)
+            self._sketch.age = max(self._sketch.age, (position - self._opened) / cells.AGES)
         self._axis, self._seen = axis, position
 
     def _observe(self, axis: int, time: int, events: float, *, counted: bool = True) -> int:
@@ -258,12 +300,12 @@ class Shedding(whole.Kernel):
         )  # fmt: skip
 
     def _loaded(self) -> float:
-        alive = self._sketch.alive.reshape(-1, k.AGES).sum(axis=1)
+        alive = self._sketch.alive.reshape(-1, cells.AGES).sum(axis=1)
         return float((alive * self._sketch.load()).sum())
 
     def _admit(self, found: Mapping[str, Solutions], position: int, size: int) -> Mapping[str, Solutions]:
         """The solutions of those events alone that have drawn so."""
-        lots = np.array([_lot(position + i) for i in range(size)])
+        lots = np.array([lot(position + i) for i in range(size)])
         kept = lots < self._admitted
         self.shed.events += int(np.count_nonzero(~kept))
         return {name: table.take(kept[table.events]) for name, table in found.items()}
@@ -280,14 +322,17 @@ class Shedding(whole.Kernel):
         if policy is Policy.RANDOM_INPUT:
             self._admitted = min(1.0, max(0.01, self._admitted * (share if share < 1 else 1.02)))
             if share < 1:
-                self._begin(_late(self.shed.latency))
+                self._account.begin(_late(self.shed.latency))
             return
         self._plan(events)
-        if share < 1 and self._mark(s.kept(share, policy), axis, time):
+        self._loads = s.load()
+        if share < 1:
+            self._kept = s.kept(share, policy)
+        if share < 1 and self._mark(self._kept, axis, time):
             self._sweep(axis, time, 0)
             self._observe(axis, time, 0.0)
             self._load = self._loaded()
-            self._begin(_late(self.shed.latency))
+            self._account.begin(_late(self.shed.latency))
 
     def _plan(self, events: int) -> None:
         """Now and then, what work must bring so that there is not too much of it."""
@@ -296,18 +341,15 @@ class Shedding(whole.Kernel):
         if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.age:
             return
         if s.price > 0 or (overload.latency or 0.0) > _NEAR * overload.most:
-            s.plan(overload.most / overload.unit)
+            s.plan(overload.most * 1.0 / overload.unit)
             self._unplanned = 0
 
     def _mark(self, kept: npt.NDArray[np.float64], axis: int, time: int) -> int:
         """Takes partial matches out of the arena, which must be swept then; how many."""
         s, f = self._sketch, self._features
-        shed, worth = np.zeros_like(s.alive), s.lost()
+        shed = np.zeros_like(s.alive)
         k.mark(self._tables, self._memory.ints, self._known, f.bases, kept, shed, axis, time, self._age())
-        by_class = shed.reshape(-1, k.AGES)
-        self._due += (by_class * worth).sum(axis=1)
-        by_gate = np.bincount(s.gates, by_class.sum(axis=1), minlength=len(f.bases))
-        self._by_gate.update({gate: int(n) for gate, n in enumerate(by_gate) if n})
+        self._account.add(shed, self._sketch)
         return int(shed.sum())
 
     def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Room:
@@ -316,6 +358,7 @@ class Shedding(whole.Kernel):
         if pool is None:
             return room
         most = pool.share(self._effort, self._budget.size) - self._budget.but("runs")
+        most = max(most - self._memory.scratch_bytes, int(_STATE * most))
         if runs_size(self._compiled, room) <= most:
             return room
         entries = max(remembered + int(self._memory.ints[mem.WANTED]), whole._START.entries)
@@ -324,12 +367,13 @@ class Shedding(whole.Kernel):
         if size > _FULL * most:
             share = _FILLED * most / size
             self._observe(axis, time, 0.0)
-            if self._overload is None:
+            if not self._sketch.price:
+                # There may be time enough, so that nothing was planned yet.
                 self._sketch.plan(math.inf)
             policy = self._effort.policy
             policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
             if self._mark(self._sketch.kept(share, policy, by_size=True), axis, time):
-                self._begin(f"more would take more memory than its {most:,} bytes")
+                self._account.begin(f"more would take more memory than its {most:,} bytes")
                 m = self._memory
                 live, nodes = k.remaining(
                     self._tables, m.ints, axis, time, np.zeros(int(m.ints[mem.MOST_NODES]), dtype=np.int8)
@@ -348,54 +392,17 @@ class Shedding(whole.Kernel):
         nodes += decided * max(1, int(t[v.MOST_PARTS]))
         return Room(*map(max, Room(waits, nodes, decided * int(t[v.MOST_ACCEPTS]), 0), whole._START))
 
-    def _begin(self, why: str) -> None:
-        self._calm = 0
-        if not self.shed.active:
-            self.shed.active = True
-            warn(f"{self._name} sheds partial matches: {why} (stats.shed says how many)")
-
-    def _notice(self, axis: int, events: int) -> None:
-        """After a window in which nothing was shed, that is over."""
-        del axis
-        self._calm += events
-        come = self._due * (1 - np.exp(-events / (_DELAY * k.AGES * self._sketch.age)))
-        self._due -= come
-        self._missed += come
-        self._estimate()
-        if self.shed.active and self._calm > k.AGES * self._sketch.age and self._admitted >= 1:
-            self._end()
-
-    def _end(self) -> None:
-        self.shed.active = False
-        gone = f"{self.shed.partial_matches:,} partial matches"
-        if self.shed.recall is None:
-            warn(f"{self._name} passes over no events any more: it did over {self.shed.events:,}")
-        else:
-            found = f"some {100 * self.shed.recall:.3g} % of its matches were found, by estimate"
-            warn(f"{self._name} sheds no more: {gone} were shed, and {found}")
+    def _notice(self, events: int) -> None:
+        self._account.pass_by(events, self._sketch)
+        if self._admitted >= 1 and self._account.is_over(self._sketch):
+            self._account.end()
 
     def close(self) -> Iterator[Block]:
         """See ``ByColumns.close``."""
         yield from super().close()
-        self._estimate()
+        self._account.estimate(self._sketch)
         if self.shed.active:
-            self._end()
-
-    def _estimate(self) -> None:
-        missed = self._missed
-        self.shed.partial_matches = self._by_gate.total()
-        states: Counter[str] = Counter()
-        for gate, count in self._by_gate.items():
-            states[f"before {' | '.join(sorted(self._compiled.analysis.gates[gate].gpms))}"] += count
-        self.shed.by_state = dict(states)
-        if self._effort.policy is Policy.RANDOM_INPUT:
-            self.shed.recall, self.shed.error = None, 0.0
-            return
-        total = self._matched + float(missed.sum())
-        seen = self._sketch.counts.reshape(-1, k.COUNTS)[:, k.MATCHED]
-        wrong = float(np.sqrt((missed**2 / np.maximum(seen, 1.0)).sum()))
-        self.shed.recall = self._matched / total if total else 1.0
-        self.shed.error = min(1.0, wrong * self._matched / total**2) if total else 0.0
+            self._account.end()
 
     @property
     def _name(self) -> str:
@@ -404,34 +411,3 @@ class Shedding(whole.Kernel):
 
 def _late(latency: float | None) -> str:
     return f"an event takes {1_000 * (latency or 0):.3g} ms"
-
-
-def _part(
-    batch: EventBatch, solutions: Mapping[str, Solutions], begin: int, end: int
-) -> tuple[EventBatch, Mapping[str, Solutions]]:
-    """Some events of a batch, and the solutions in them."""
-    if begin == 0 and end == len(batch):
-        return batch, solutions
-    return batch.take(np.arange(begin, end)), {
-        name: _between(table, begin, end) for name, table in solutions.items()
-    }
-
-
-def _between(table: Solutions, begin: int, end: int) -> Solutions:
-    events = table.events
-    if len(events) > 1 and (events[1:] < events[:-1]).any():
-        rows = np.flatnonzero((events >= begin) & (events < end))
-        part = table.take(rows)
-    else:
-        first, last = np.searchsorted(events, (begin, end)).tolist()
-        columns = {name: column[first:last] for name, column in table.columns.items()}
-        part = Solutions(last - first, events[first:last], columns)
-    return Solutions(part.size, part.events - begin, part.columns)
-
-
-def _lot(position: int) -> float:
-    """A number from 0 to 1 for an event, always the same."""
-    mixed = (position + 1) * 0x9E3779B97F4A7C15 % 2**64
-    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
-    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
-    return (mixed ^ mixed >> 31) / 2**64

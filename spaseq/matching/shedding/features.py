@@ -19,7 +19,7 @@ from spaseq.matching.conditions.sections import Sections
 from spaseq.matching.kernel.tables.analysis import Analysis
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.runs.program import Place
-from spaseq.matching.shedding import _kernel_passes as k
+from spaseq.matching.shedding import _kernel_known as k
 from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]

@@ -9,8 +9,8 @@ from typing import Final
 _FORGET: Final = 0.002
 #: The same of what says how long a unit of work takes now.
 _FORGET_SOON: Final = 0.01
-#: The least that an event takes is sought among those of late: it grows so much with each look.
-_GROWS: Final = 1.02
+#: The least that an event takes is sought among those of late: it grows so much with each event.
+_GROWS: Final = 1.0005
 #: So much of the bound is used at most and at least: the rest is for what events take more than is expected
 #: of them, so many standard deviations of what means over so many events, about, did.
 _ROOM: Final = 0.95
@@ -44,7 +44,7 @@ class Overload:
     def measure(self, events: int, seconds: float, load: float, units: float) -> None:
         """So many events took so many seconds, with so much load on average, for so many units of work."""
         each = seconds / events
-        self._fixed = min(each, self._fixed * _GROWS)
+        self._fixed = min(each, self._fixed * _GROWS**events)
         keep = (1 - _FORGET) ** events
         self._load = keep * self._load + events * load
         self._seconds = keep * self._seconds + events * (each - self._fixed)
@@ -71,12 +71,23 @@ class Overload:
     def _slope(self) -> float:
         return self._seconds / self._load if self._load > 0 else 0.0
 
+    def expect(self, load: float) -> float:
+        """The seconds that the next event is expected to take, with so much load at hand."""
+        return self._fixed + self._slope * load
+
+    @property
+    def load(self) -> float:
+        """The load from which on there is too much; infinite while that is not known."""
+        if self._fixed == math.inf or self._slope <= 0:
+            return math.inf
+        return (_ABOVE * self.most - self._fixed) / self._slope
+
     def share(self, load: float) -> float:
         """Which share of the partial matches may stay, with so much load at hand."""
         if self._fixed == math.inf:
             return 1.0
         moving = self._slope * load
-        self.latency = self._fixed + moving
+        self.latency = self.expect(load)
         if self.latency <= _ABOVE * self.most or moving <= 0:
             return 1.0
         return min(1.0, max(_LEAST, (self.most - self._fixed) / moving))

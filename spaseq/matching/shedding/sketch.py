@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.effort import Policy
-from spaseq.matching.shedding import _kernel_passes as k
-from spaseq.matching.shedding.features import DEPTHS, Features
+from spaseq.matching.shedding import _kernel_known as k
+from spaseq.matching.shedding.features import DEPTHS, Codes, Features
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: A class's rates are mixed with those of its gate, as if it had lived so many ages with these.
-_PRIOR: Final = 0.5
+#: What is not known of a class is as in its parent: see ``shrunk``.
+_PRIOR: Final = 2.0
 #: What brings a little less than the price is kept in part, from 1 less this to 1 more.
 _MARGIN: Final = 0.1
 #: From so many values edges are learned, anew when so many times as many were seen.
@@ -175,29 +175,27 @@ class Sketch:
     def _rates(self) -> tuple[Floats, list[Floats]]:
         """In an event, the matches that a partial match of each class becomes, and where it goes on to."""
         counts = self.counts.reshape(-1, k.COUNTS)
-        prior = _PRIOR * self.age
-        # Before anything is seen of a gate, it is as if in a window one had gone on there.
         window = k.AGES * self.age
-        gates = len(self.shows)
-        lived = np.bincount(self.gates, counts[:, k.LIVED], gates)
-        usual = np.bincount(self.gates, counts[:, k.MATCHED], gates) / np.maximum(lived, 1e-9)
-        for step in self.features.steps:
-            if not self.features.places[step.target].gates:
-                usual[step.gate] = (usual[step.gate] * lived[step.gate] + 1) / (lived[step.gate] + window)
-        matched = (counts[:, k.MATCHED] + prior * usual[self.gates]) / (counts[:, k.LIVED] + prior)
-        ways = []
-        for step in self.features.steps:
+        matched = np.zeros(len(counts))
+        steps, ways = self.features.steps, []
+        for place in self.features.places:
+            shape = self._shape(place)
+            for gate in place.gates:
+                own = slice(self.features.bases[gate], self.features.bases[gate] + place.size)
+                lived, became = counts[own, k.LIVED], counts[own, k.MATCHED]
+                ends = any(s.gate == gate and not self.features.places[s.target].gates for s in steps)
+                # Before anything is seen of a gate, it is as if in a window one had gone on there.
+                matched[own] = shrunk(became[:, None], lived, shape, ends / window)[:, 0]
+        for step in steps:
             block = self._block(step.at, step.source, step.target)
             base = self.features.bases[step.gate]
-            own = counts[base : base + len(block), k.LIVED].reshape(-1, 1)
-            # Where they are told apart by depth, only those of like depth go on alike.
-            depths = self.features.places[step.source].depths
-            parts = block.reshape(depths, -1, block.shape[1])
-            events = own.reshape(depths, -1, 1)
-            mean = parts.sum(axis=1, keepdims=True) + 1 / block.shape[1]
-            mean /= events.sum(axis=1, keepdims=True) + window
-            ways.append(((parts + prior * mean) / (events + prior)).reshape(block.shape))
+            lived = counts[base : base + len(block), k.LIVED]
+            ways.append(shrunk(block, lived, self._shape(self.features.places[step.source]), 1 / window))
         return matched, ways
+
+    def _shape(self, place: Codes) -> tuple[int, ...]:
+        levels = (int(self.rows[i * k.F_SIZE + k.F_LEVELS]) for i in range(place.begin, place.end))
+        return place.depths, *levels
 
     def _follow(self, rates: tuple[Floats, list[Floats]], price: float | None) -> Ahead:
         """What is to be expected, if what is not worth the price is shed as soon as it is made."""
@@ -285,3 +283,23 @@ def _worth(value: Floats, cost: Floats, price: float) -> Floats:
     if price <= 0:
         return np.ones_like(value)
     return np.clip((value / np.maximum(price * cost, 1e-12) - 1) / (2 * _MARGIN) + 0.5, 0.0, 1.0)
+
+
+def shrunk(went: Floats, lived: Floats, shape: tuple[int, ...], usual: float) -> Floats:
+    """How often in an event a partial match of each class goes on to each of the next, by what was counted.
+
+    Classes are the leaves of trees, one for each depth of a run, with a level for each further number of
+    ``shape``. A class of which little was seen goes on as those of its parent do: as if it had gone on so
+    often as ``_PRIOR``, in as many events as its parent takes for that. ``usual``: the rate of a tree of
+    which nothing was seen; runs of one depth say nothing of others, since a Kleene may end there.
+    """
+    targets = went.shape[1]
+    rate = np.full((shape[0], targets), usual / targets)
+    for level in range(1, len(shape) + 1):
+        if level > 1:
+            rate = rate.repeat(shape[level - 1], axis=0)
+        count = went.reshape(len(rate), -1, targets).sum(axis=1)
+        events = lived.reshape(len(rate), -1).sum(axis=1)[:, None]
+        prior = (_PRIOR if level > 1 else 1.0) / np.maximum(rate.sum(axis=1, keepdims=True), 1e-12)
+        rate = (count + prior * rate) / (events + prior)
+    return rate

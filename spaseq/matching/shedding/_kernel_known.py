@@ -1,0 +1,155 @@
+"""What is known of the arena's nodes beside it: the classes and ages that partial matches are told apart by.
+
+By a node's number: ``tag`` (the position of the event that made it, and 1; 0 if unknown, so that a node that
+was freed and used again is told apart) and ``code`` (its quantised values). A *class* is a gate and a code; a
+*cell* is a class and one of so many ages (``AGES``) of a run in its window.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import inlined, part
+from spaseq.matching.conditions._kernel_machine import holds
+from spaseq.matching.conditions._kernel_values import (
+    CALC,
+    LIMIT,
+    SHORT,
+    Codes,
+    Floats,
+    Ints,
+)
+from spaseq.matching.kernel.compiled._kernel_memory import (
+    BUCKET,
+    DEPTH,
+    IS_PARKED,
+    KINDS,
+    NODE,
+    NODE_SIZE,
+    NODES,
+    POSITION,
+    PREVIOUS,
+    SUMS,
+    WAY,
+    mix,
+)
+from spaseq.matching.kernel.compiled._kernel_places import is_over
+
+#: So many ages of a run are told apart.
+AGES: Final = 8
+
+# Columns of what is known of a node.
+TAG: Final = 0
+CODE: Final = 1
+KNOWN_SIZE: Final = 2
+
+# Columns of features: a program, where in the edges its own stand, how many they are; and of a way: the
+# number of its gate; of the place it leads to the features, how many codes there are, and how many depths are
+# told apart; and where in ``steps`` it stands how often one of a code went on to one of another.
+F_CODE: Final = 0
+F_CODE_END: Final = 1
+F_EDGES: Final = 2
+F_COUNT: Final = 3
+F_LEVELS: Final = 4
+F_SIZE: Final = 5
+W_GATE: Final = 0
+W_FEATURES: Final = 1
+W_FEATURES_END: Final = 2
+W_CODES: Final = 3
+W_DEPTHS: Final = 4
+W_STEPS: Final = 5
+W_SIZE: Final = 6
+
+#: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
+RING: Final = 512
+
+# Columns of what is counted of a class: matches that its partial matches became, and events that these lived
+# through.
+MATCHED: Final = 0
+LIVED: Final = 1
+COUNTS: Final = 2
+
+
+@inlined
+def age(t: Ints, axis: int, first: int, now: int) -> int:
+    """How old a run is; ``now``: in tumbling windows, where all are alike."""
+    if t[LIMIT] <= 0:
+        return now
+    return int(min(AGES - 1, max(0, (axis - first) * AGES // (t[LIMIT] + 1))))
+
+
+@inlined
+def is_live(t: Ints, m: Ints, w: int, axis: int, time: int) -> bool:
+    """Whether a wait is a partial match that may still go on."""
+    return not is_over(m, w, t[LIMIT], axis, time) and m[w + BUCKET] != IS_PARKED
+
+
+@inlined
+def known_at(m: Ints, known: Ints, node: int) -> int:
+    """Where it stands what is known of a node; -1 if nothing is."""
+    at = (node - m[NODES]) // NODE_SIZE * KNOWN_SIZE
+    return int(at) if known[at + TAG] == m[node + POSITION] + 1 else -1
+
+
+@part
+def _coded(
+    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, features: Ints, ways: Ints, way: int,
+    edges: Floats, rings: Floats,
+) -> int:  # fmt: skip
+    """The code of a wait's values; they are written down for who learns the edges."""
+    # How long a run is decides how often it may still repeat.
+    depths = ways[way + W_DEPTHS]
+    code = min(depths - 1, m[m[w + NODE] + DEPTH]) if depths > 1 else 0
+    for j in range(ways[way + W_FEATURES], ways[way + W_FEATURES_END]):
+        row = j * F_SIZE
+        holds(
+            t, features[row + F_CODE], features[row + F_CODE_END], m, m[KINDS], f, w, m[w + SUMS], m, 0,
+            numbers, codes,
+        )  # fmt: skip
+        kind, x = m[m[KINDS]], f[1]
+        count = features[row + F_COUNT]
+        level = 0
+        if SHORT <= kind <= CALC and x == x:
+            level = 1
+            while level <= count and edges[features[row + F_EDGES] + level - 1] < x:
+                level += 1
+            ring = j * (RING + 1)
+            rings[ring + 1 + int(rings[ring]) % RING] = x
+            rings[ring] += 1
+        code = code * features[row + F_LEVELS] + level
+    return int(code)
+
+
+@inlined
+def code_of(m: Ints, known: Ints, node: int) -> int:
+    """The code of a node; -1 if it is not known. That of the empty run is 0."""
+    if node == 0:
+        return 0
+    at = known_at(m, known, node)
+    return int(known[at + CODE]) if at >= 0 else -1
+
+
+@part
+def learn(
+    t: Ints, m: Ints, f: Floats, n: Floats, c: Codes, w: int, node: int, known: Ints, ways: Ints,
+    features: Ints, edges: Floats, rings: Floats, steps: Floats, counted: bool,
+) -> int:  # fmt: skip
+    """Codes a wait's node; where it stands what is known of it now."""
+    at = (node - m[NODES]) // NODE_SIZE * KNOWN_SIZE
+    way = m[node + WAY] * W_SIZE
+    known[at + CODE] = _coded(t, m, f, n, c, w, features, ways, way, edges, rings)
+    known[at + TAG] = m[node + POSITION] + 1
+    before = code_of(m, known, m[node + PREVIOUS])
+    if counted and before >= 0:
+        steps[ways[way + W_STEPS] + before * ways[way + W_CODES] + known[at + CODE]] += 1
+    return int(at)
+
+
+@part
+def lot(m: Ints, gate: int, node: int) -> float:
+    """A number from 0 to 1 that a partial match has drawn: by its events, not by where it stands."""
+    code = mix(1, gate)
+    while node != 0:
+        code = mix(mix(code, m[node + POSITION]), m[node + WAY])
+        node = m[node + PREVIOUS]
+    return float(mix(code, 7) >> 11 & 0xFFFFFFFF) / 4294967296.0

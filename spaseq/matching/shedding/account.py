@@ -1,0 +1,91 @@
+"""What a query gave up: shed cells come in, ``stats.shed`` (counts, an estimate) and warnings go out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.effort import Policy, Shed
+from spaseq.errors import warn
+from spaseq.matching.shedding import _kernel_known as cells
+from spaseq.matching.shedding.sketch import Sketch
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: What is shed would have become matches such a part of a window later, on average.
+_DELAY: Final = 1 / 3
+
+
+class Account:
+    """Keeps ``shed`` of a query called ``name``; ``gates``: what its partial matches wait for, by gate."""
+
+    def __init__(self, name: str, gates: Sequence[str], policy: Policy, classes: int) -> None:
+        self.shed = Shed()
+        #: How many matches were found.
+        self.found = 0.0
+        self._name, self._gates, self._policy = name, gates, policy
+        # The matches that what was shed would have become by now, and will, by class.
+        self._due: Floats = np.zeros(classes)
+        self._missed: Floats = np.zeros(classes)
+        self._by_gate: Counter[int] = Counter()
+        # Events since something was shed last.
+        self._calm = 0
+
+    def add(self, shed: Ints, sketch: Sketch) -> None:
+        """So many partial matches of each cell were shed."""
+        self._calm = 0
+        by_class = shed.reshape(-1, cells.AGES)
+        self._due += (by_class * sketch.lost()).sum(axis=1)
+        by_gate = np.bincount(sketch.gates, by_class.sum(axis=1), minlength=len(self._gates))
+        self._by_gate.update({gate: int(n) for gate, n in enumerate(by_gate) if n})
+
+    def pass_by(self, events: int, sketch: Sketch) -> None:
+        """So many events have passed."""
+        self._calm += events
+        come = self._due * (1 - np.exp(-events / (_DELAY * cells.AGES * sketch.age)))
+        self._due -= come
+        self._missed += come
+        self.estimate(sketch)
+
+    def begin(self, why: str) -> None:
+        """Something is shed; if that is new, a warning says so."""
+        self._calm = 0
+        if not self.shed.active:
+            self.shed.active = True
+            warn(f"{self._name} sheds partial matches: {why} (stats.shed says how many)")
+
+    def is_over(self, sketch: Sketch) -> bool:
+        """Whether it has begun, and nothing was shed for a window."""
+        return self.shed.active and self._calm > cells.AGES * sketch.age
+
+    def end(self) -> None:
+        """Nothing is shed any more; a warning says so."""
+        self.shed.active = False
+        gone = f"{self.shed.partial_matches:,} partial matches"
+        if self.shed.recall is None:
+            warn(f"{self._name} passes over no events any more: it did over {self.shed.events:,}")
+        else:
+            found = f"some {100 * self.shed.recall:.3g} % of its matches were found, by estimate"
+            warn(f"{self._name} sheds no more: {gone} were shed, and {found}")
+
+    def estimate(self, sketch: Sketch) -> None:
+        """Brings ``shed`` up to date."""
+        missed = self._missed
+        self.shed.partial_matches = self._by_gate.total()
+        states: Counter[str] = Counter()
+        for gate, count in self._by_gate.items():
+            states[f"before {self._gates[gate]}"] += count
+        self.shed.by_state = dict(states)
+        if self._policy is Policy.RANDOM_INPUT:
+            self.shed.recall, self.shed.error = None, 0.0
+            return
+        total = self.found + float(missed.sum())
+        seen = sketch.counts.reshape(-1, cells.COUNTS)[:, cells.MATCHED]
+        wrong = float(np.sqrt((missed**2 / np.maximum(seen, 1.0)).sum()))
+        self.shed.recall = self.found / total if total else 1.0
+        self.shed.error = min(1.0, wrong * self.found / total**2) if total else 0.0
