@@ -7,9 +7,10 @@ from spaseq.paths.graph.knowledge import KnowledgeGraph, load
 from spaseq.paths.graph.linking.candidates import Candidate
 from spaseq.paths.graph.saved.graph import build, open
 from spaseq.paths.path import Path
+from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.neighbourhood import Neighbourhood
 from spaseq.paths.retrieval.ranking import CachedEmbed
-from spaseq.paths.retrieval.retrieve import Budget, Question, retrieve, retrieve_many
+from spaseq.paths.retrieval.retrieve import Question, retrieve, retrieve_many
 from spaseq.paths.retrieval.retrieved import Retrieval
 from spaseq.paths.search.pairs import Pairs
 from spaseq.paths.search.paths import Paths

@@ -19,9 +19,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import PrivateAttr
 
 from spaseq.paths.graph.knowledge import KnowledgeGraph
+from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.planning import Planner
 from spaseq.paths.retrieval.ranking import CachedEmbed
-from spaseq.paths.retrieval.retrieve import Budget
 from spaseq.paths.retrieval.retrieved import Retrieval
 from spaseq.paths.shown import path_json
 

@@ -20,9 +20,9 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from spaseq.paths.graph.knowledge import KnowledgeGraph
+from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.planning import Planner
 from spaseq.paths.retrieval.ranking import CachedEmbed
-from spaseq.paths.retrieval.retrieve import Budget
 from spaseq.paths.retrieval.retrieved import Ranked, Retrieval
 from spaseq.paths.shown import path_json
 

@@ -29,6 +29,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.terms.dictionary import Dictionary
+from tests.benchmarks import sharp_paths
 from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.sharp_oracle import Foreseen, Oracle, mixed
 
@@ -229,6 +230,7 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)  # which say that shedding begins and ends
         yield from _measured(quick)
+        yield from sharp_paths.benchmark(quick)
 
 
 def _measured(quick: bool) -> Iterator[Measurement]:

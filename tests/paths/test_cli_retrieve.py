@@ -124,3 +124,14 @@ def test_files_that_cannot_be_read(kb: str, tmp_path: Path) -> None:
     for call in (("-g", kb, "--expressions", missing), ("-g", f"{missing}.ttl", ":a")):
         result = spaseq(*call, *TOPIC)
         assert (result.exit_code, "No such file" in result.stderr) == (1, True)
+
+
+def test_best_effort_says_what_was_given_up(kb: str) -> None:
+    call = ("-g", kb, *TOPIC, "^:starred_actors/:release_year")
+    found = spaseq(*call, "--memory", "1kB", "--latency", "1h")
+    assert (found.exit_code, len(found.stdout.splitlines())) == (0, 2)
+    assert found.stderr.splitlines() == ["best effort: 1 edges not walked"]
+    assert spaseq(*call, "--latency", "1h", "--memory", "1GB").stderr == ""
+    wrong = spaseq(*call, "--latency", "5 parsecs")
+    assert wrong.exit_code == 2
+    assert "5 parsecs" in wrong.stderr

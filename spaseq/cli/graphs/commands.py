@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,9 @@ from spaseq.cli.arguments import (
     PathsFormat,
     RetrieveFormat,
     UsageError,
+    latency,
     limits,
+    size,
 )
 from spaseq.cli.console import reporting
 
@@ -144,6 +147,18 @@ def retrieve(
     budget_paths: Annotated[
         int, typer.Option(metavar="N", min=0, help="At most so many paths are looked at.")
     ] = 10_000,
+    latency_: Annotated[
+        timedelta | None,
+        typer.Option(
+            "--latency",
+            metavar="DURATION",
+            parser=latency,
+            help="What it may take, loading apart: best effort.",
+        ),
+    ] = None,
+    memory: Annotated[
+        int | None, typer.Option(metavar="SIZE", parser=size, help="What its paths may take: best effort.")
+    ] = None,
     mode: Annotated[
         str, typer.Option(metavar="MODE", help="WALK, TRAIL, SIMPLE or ACYCLIC paths.")
     ] = "TRAIL",
@@ -181,7 +196,7 @@ def retrieve(
             raise UsageError("no graph: name its file with -g FILE")
         if not topics:
             raise UsageError("no topic: say where paths begin with --topic TERM")
-        budget = Budget(paths=budget_paths, tokens=budget_tokens)
+        budget = Budget(paths=budget_paths, tokens=budget_tokens, latency=latency_, memory=memory)
         bounds = limits(limit or ())
         answer_retrieve(
             expressions or [],

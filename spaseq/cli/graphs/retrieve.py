@@ -80,7 +80,10 @@ def answer_retrieve(
     for ambiguity in _ambiguous(known, found.linked):
         warn(ambiguity)
     write(_shown(found, form), out)
-    if found.truncated:
+    if found.shed is not None and found.shed.active:
+        given_up = ", ".join(f"{count:,} {what}" for what, count in found.shed.by_state.items())
+        say(f"best effort: {given_up}")
+    elif found.truncated:
         say(f"there are more paths than --budget-paths {budget.paths:,}: some were not looked at")
 
 

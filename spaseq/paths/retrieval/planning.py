@@ -17,8 +17,9 @@ from spaseq.paths.graph.knowledge import KnowledgeGraph
 from spaseq.paths.graph.linking.candidates import label_predicates
 from spaseq.paths.graph.linking.candidates import topics as find_topics
 from spaseq.paths.graph.snapshot import Snapshot
+from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.ranking import Embed
-from spaseq.paths.retrieval.retrieve import Budget, retrieve
+from spaseq.paths.retrieval.retrieve import retrieve
 from spaseq.paths.retrieval.retrieved import Retrieval
 
 #: ``ask(prompt)``: the list that a model answers with, its JSON parsed.

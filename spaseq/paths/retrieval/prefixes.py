@@ -25,6 +25,7 @@ from spaseq.paths.search.memory import Memory
 
 if TYPE_CHECKING:
     from spaseq.paths.graph.snapshot import Snapshot
+    from spaseq.paths.retrieval.bounded import Frontier
 
 Flags = npt.NDArray[np.bool_]
 
@@ -33,7 +34,7 @@ _States = frozenset[tuple[int, int]]
 
 #: What a piece takes, a path while it is looked at, and one that is kept.
 _PIECE_BYTES: Final = 64
-_PATH_BYTES: Final = 160
+PATH_BYTES: Final = 160
 _COLUMN_BYTES: Final = 32
 
 #: Before the first node of the tree.
@@ -80,6 +81,19 @@ class Prefixes:
     def accepts(self, state: int) -> tuple[int, ...]:
         """The numbers of the expressions that a path may end with in this state."""
         return tuple(sorted({i for i, q in self._sets[state] if (i, q) in self._accepting}))
+
+    def wanted(self, state: int) -> tuple[int, ...]:
+        """The numbers of the expressions that a path in this state has met as far as it goes."""
+        return tuple({i for i, _ in self._sets[state]})
+
+    def predicates(self, number: int) -> list[int]:
+        """The predicates that an expression names, each once."""
+        moves = [move for (i, _), moves in self._moves.items() if i == number for move in moves]
+        steps = (move.relation.step for move in moves)
+        found = (
+            self.graph.predicate_number(p) for step in steps if not step.negated for p in step.predicates
+        )
+        return [p for p in dict.fromkeys(found) if p is not None]
 
     def _make(self, state: int) -> Iterator[tuple[Reading, int]]:
         reached: dict[Reading, set[tuple[int, int]]] = {}
@@ -167,6 +181,7 @@ def walk(
     returning: bool = False,
     most: int | None = None,
     memory: Memory | None = None,
+    frontier: Frontier | None = None,
 ) -> Walks:
     """All paths of some expressions from some nodes, with all that they begin with.
 
@@ -175,9 +190,10 @@ def walk(
 
     ``most`` bounds the number of paths, prefixes included. Paths of one length may use half of what is
     left, so that there are always some longer ones; where there are more, as many are taken, evenly spread.
+    ``frontier`` may leave out more of them, and says which.
     Raises LimitError if they take more than there is of ``memory``.
     """
-    tree = _Tree(prefixes, topics, memory or prefixes.graph.memory("walking together"))
+    tree = _Tree(prefixes, topics, memory or prefixes.graph.memory("walking together"), frontier)
     begin = 0
     while begin < tree.size:
         end = tree.size
@@ -190,8 +206,9 @@ def walk(
 class _Tree:
     """The columns of ``Walks`` as they grow, a length of paths at a time."""
 
-    def __init__(self, prefixes: Prefixes, topics: Ids, memory: Memory) -> None:
+    def __init__(self, prefixes: Prefixes, topics: Ids, memory: Memory, frontier: Frontier | None) -> None:
         self._prefixes = prefixes
+        self._frontier = frontier
         self._memory = memory
         self._relations = prefixes.graph.relations
         none = np.zeros(len(topics), dtype=np.int32)
@@ -225,9 +242,9 @@ class _Tree:
         path, reading = path[passing], reading[passing]
         low, high = self._rows(readings, reading, node[path])
         most = int((high - low).sum())
-        more = _PATH_BYTES * (most if room is None else min(most, room))
+        more = PATH_BYTES * (most if room is None else min(most, room))
         self._memory.take(more, "more paths")
-        taken, piece = self._choose(low, high, room)
+        taken, piece = self._choose(low, high, room, readings.target[reading])
         path, reading, reached = path[piece], reading[piece], self._relations.targets[taken]
         allowed = self._passing(readings.after, reading, reached)
         if not returning:
@@ -256,16 +273,23 @@ class _Tree:
         pointers = self._relations.pointers
         return pointers[row, node], pointers[row, node + 1]
 
-    def _choose(self, low: Ids, high: Ids, room: int | None) -> tuple[Ids, Ids]:
+    def _choose(self, low: Ids, high: Ids, room: int | None, target: Nodes) -> tuple[Ids, Ids]:
         """Of all edges of all pieces those to be taken, each with its piece."""
         begins = np.concatenate([[0], np.cumsum(high - low)])
         total = int(begins[-1])
-        if room is None or total <= room:
+        frontier = self._frontier
+        best = None if frontier is None else frontier.room(total, self.size)
+        if frontier is not None and best is not None and best < total and (room is None or best <= room):
+            self._truncated = True
+            chosen = frontier.chosen(target, high - low, best)
+        elif room is None or total <= room:
             chosen = np.arange(total)
         else:
             self._truncated = True
             chosen = np.arange(room) * total // max(room, 1)
         self._looked += len(chosen)
+        if frontier is not None:
+            frontier.looked(len(chosen))
         piece = np.searchsorted(begins, chosen, side="right") - 1
         return low[piece] + chosen - begins[piece], piece
 

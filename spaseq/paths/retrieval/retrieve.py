@@ -31,16 +31,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from spaseq.effort import Shed
 from spaseq.errors import RetrievalError, SpaseqError
 from spaseq.paths.graph.linking.candidates import topics
 from spaseq.paths.graph.names import Names
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Choice, Mode, read_mode
-from spaseq.paths.retrieval.ranking import Embed, cosine, count_tokens, embedded, hashed_words
+from spaseq.paths.retrieval.bounded import best_effort
+from spaseq.paths.retrieval.budget import Budget
+from spaseq.paths.retrieval.ranking import Embed, cosine, embedded, hashed_words
 from spaseq.paths.retrieval.retrieved import Ranked, Retrieval
 from spaseq.paths.retrieval.together import Plan, Together, Walked
 from spaseq.paths.retrieval.wanted import Weighted, read_expressions
@@ -53,25 +56,6 @@ if TYPE_CHECKING:
 
 #: Scores that differ by less are equal: what is left of it depends on the machine.
 _DIGITS: Final = 9
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What a retrieval may cost; None is no bound.
-
-    ``paths``: so many paths are looked at, prefixes included; where there are more, half of what is left
-    goes to each length, spread evenly. Those that are complete are given to ``embed``. ``tokens``: so many
-    the text may have, as ``count`` counts those of a line; the default counts words and punctuation marks.
-    """
-
-    paths: int | None = 10_000
-    tokens: int | None = None
-    count: Callable[[str], int] = count_tokens
-
-    def __post_init__(self) -> None:
-        for name, value in (("paths", self.paths), ("tokens", self.tokens)):
-            if value is not None and value < 0:
-                raise RetrievalError(f"a budget of {value:,} {name}: it is a number from 0 on, or None")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +101,8 @@ def retrieve(
     ``mode`` is WALK, TRAIL, SIMPLE or ACYCLIC. Without ``returning``, paths that come back to the topic are
     left out, and with them the answers that are the topic or lie behind it.
     Paths of no edges say nothing and are left out. The text of the paths that are returned has at most
-    ``budget.tokens`` tokens: a path with more than are left is passed over.
+    ``budget.tokens`` tokens: a path with more than are left is passed over. With ``budget.latency`` or
+    ``budget.memory`` it is best effort, and ``shed`` says what was given up.
 
     Raises QueryError for a topic that is a name of no node and for labels that no edge has, RetrievalError
     for a budget or vectors that cannot be used, QueryMeaningError for a mode that is none, LimitError for
@@ -146,7 +131,8 @@ def retrieve_many(
     ``embed`` is called once, with all questions and texts, each once; again only when what ranking takes for
     so many is more than ``limits.query_bytes``. Questions with the same topics are walked together as long
     as the budget has room for all their paths; ``looked`` is then that of their walk. ``budget`` and ``k``
-    are each question's. From asyncio: ``await asyncio.to_thread(retrieve_many, graph, questions)``.
+    are each question's; with a latency or a memory each is walked and embedded alone. From
+    asyncio: ``await asyncio.to_thread(retrieve_many, graph, questions)``.
 
     Raises what ``retrieve`` raises; for a topic, before anything is walked, with a note that says of which
     question.
@@ -191,12 +177,22 @@ def _plan(graph: Snapshot, asked: Question, choice: Choice, labels: Any) -> Plan
 
 
 def _answers(graph: Snapshot, plans: list[Plan], settings: _Settings) -> list[Retrieval]:
+    if settings.budget.is_bound:
+        return [_bound(graph, place, plan, settings) for place, plan in enumerate(plans)]
     together = Together(graph, settings.choice.mode, settings.budget.paths, returning=settings.returning)
     found = dict[int, Retrieval]()
     for batch in _batches(together.walk(plans), graph.limits.query_bytes):
         for walked, likeness in zip(batch, _likeness(batch, settings.embed), strict=True):
             found[walked.place] = _answer(graph, walked, likeness, settings)
     return [found[place] for place in range(len(plans))]
+
+
+def _bound(graph: Snapshot, place: int, plan: Plan, settings: _Settings) -> Retrieval:
+    mode, returning = settings.choice.mode, settings.returning
+    walked, likeness, shed = best_effort(
+        graph, place, plan, mode, settings.budget, settings.embed, returning=returning
+    )
+    return _answer(graph, walked, likeness, settings, shed)
 
 
 def _batches(walked: Iterable[Walked], most: int | None) -> Iterator[list[Walked]]:
@@ -238,7 +234,9 @@ def _likeness(batch: list[Walked], embed: Embed) -> list[dict[str, float]]:
     ]
 
 
-def _answer(graph: Snapshot, walked: Walked, likeness: dict[str, float], settings: _Settings) -> Retrieval:
+def _answer(
+    graph: Snapshot, walked: Walked, likeness: dict[str, float], settings: _Settings, shed: Shed | None = None
+) -> Retrieval:
     candidates = _rank(walked, likeness)
     chosen, tokens = _within(candidates, settings.k, settings.budget, graph.names)
     plan = walked.plan
@@ -255,6 +253,7 @@ def _answer(graph: Snapshot, walked: Walked, likeness: dict[str, float], setting
         warnings=plan.warnings,
         unknown=tuple(map(to_rdflib, plan.unknown)),
         linked=plan.linked,
+        shed=shed,
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rdflib
 
+from spaseq.effort import Shed
 from spaseq.paths.graph.linking.candidates import Candidate
 from spaseq.paths.path import Path
 from spaseq.paths.shown import Numbers, path_json, rdf, triple, triple_text
@@ -44,7 +45,9 @@ class Retrieval:
     ``candidates``: so many distinct paths were compared; ``looked``: so many edges looked at. ``rejected``
     are expressions that could not be used, ``warnings`` say what is doubtful about others, ``unknown`` are
     topics that the graph does not have, ``linked`` what names were taken for. ``truncated``: the budget in
-    paths was too small for all. ``tokens``: what the text has of them.
+    paths was too small for all. ``tokens``: what the text has of them. ``shed``: under a latency or a memory,
+    what was given up, and ``shed.recall`` the share of the paths that were compared (None if some were not
+    even walked).
     """
 
     graph: Snapshot = field(repr=False)
@@ -59,6 +62,7 @@ class Retrieval:
     warnings: tuple[str, ...]
     unknown: tuple[RdflibTerm, ...]
     linked: tuple[Candidate, ...] = ()
+    shed: Shed | None = None
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -104,6 +108,7 @@ class Retrieval:
             "warnings": list(self.warnings),
             "unknown": [json_term(term) for term in self.unknown],
             "linked": [candidate.as_json() for candidate in self.linked],
+            **({} if self.shed is None else {"shed": dict(self.shed.by_state)}),
         }
 
     def rdf(self) -> rdflib.Graph:

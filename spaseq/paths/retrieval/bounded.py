@@ -1,0 +1,200 @@
+"""Best effort within a latency and a memory: of the ways to go on those are walked that promise most.
+
+What comes in is a question that was read, what goes out are its paths, how like the question their texts are,
+and what was given up. An expression promises the cosine between the question and the names of its relations,
+times its weight; a path that is not complete yet, the most that one of the expressions promises which it may
+still meet. A frontier goes on with what promises most for the edges that it must look at; of the paths that
+are complete those are embedded first that promise most, until the time or the memory is used up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.effort import Policy, Shed, WorkClock
+from spaseq.paths.language.modes import Mode
+from spaseq.paths.path import Path
+from spaseq.paths.retrieval.budget import Budget
+from spaseq.paths.retrieval.prefixes import PATH_BYTES, Prefixes, walk
+from spaseq.paths.retrieval.ranking import Embed, cosine, embedded
+from spaseq.paths.retrieval.together import Plan, Walked
+from spaseq.paths.search._kernel import Ids, Nodes
+from spaseq.paths.shown import one_line, path_text
+
+if TYPE_CHECKING:
+    from spaseq.paths.graph.snapshot import Snapshot
+
+Floats = npt.NDArray[np.float64]
+
+#: What an edge takes, in seconds, until it was measured.
+_EDGE: Final = 1e-6
+#: To a clock that counts work: what a path is that is embedded, where a look at an edge is 1.
+_RANKED: Final = 40.0
+#: Walking may take such a part of the bound, each length such a part of what is left of that.
+_WALKING: Final = 0.5
+_LENGTH: Final = 0.5
+#: So many paths are embedded at first, to see how long one takes; then for such a part of what is left.
+_FIRST: Final = 8
+_NEXT: Final = 0.6
+
+
+class Frontier:
+    """Which edges a walk looks at, when it may not look at all. ``passed``: so many were left out."""
+
+    def __init__(self, prefixes: Prefixes, promises: Floats, budget: Budget) -> None:
+        self._prefixes, self._promises = prefixes, promises
+        self._budget = budget
+        self._begin = budget.clock()
+        self._policy = Policy(budget.policy)
+        self._lots = np.random.default_rng(1)
+        self._looked, self.passed = 0, 0
+
+    def room(self, total: int, paths: int) -> int:
+        """Of so many edges, how many may be looked at; there are so many paths."""
+        room, budget = total, self._budget
+        if budget.latency is not None:
+            spent = budget.clock() - self._begin
+            left = _WALKING * budget.latency.total_seconds() - spent
+            each = spent / self._looked if self._looked else _EDGE
+            room = min(room, int(max(left, 0.0) * _LENGTH / max(each, 1e-9)))
+        if budget.memory is not None:
+            room = min(room, int(_WALKING * budget.memory / PATH_BYTES - paths) // 2)
+        return max(room, min(total, 1))
+
+    def chosen(self, states: Nodes, sizes: Ids, room: int) -> Ids:
+        """``room`` of the edges of pieces, which lead to ``states``: their places if all stood in a row."""
+        begins, total = np.cumsum(sizes) - sizes, int(sizes.sum())
+        self.passed += total - room
+        if self._policy is Policy.RANDOM_STATE:
+            return np.sort(self._lots.permutation(total)[:room])
+        if self._policy is Policy.SELECTIVE:
+            order = np.argsort(sizes, kind="stable")
+        else:
+            different, inverse = np.unique(states, return_inverse=True)
+            promise = np.array([_most(self._promises, self._prefixes.wanted(q)) for q in different.tolist()])
+            cost = np.bincount(inverse, sizes, len(different))
+            worth = (promise / np.maximum(cost, 1.0))[inverse]
+            order = np.lexsort((-worth, -promise[inverse]))
+        taken = np.clip(room - (np.cumsum(sizes[order]) - sizes[order]), 0, sizes[order])
+        within = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
+        return np.sort(np.repeat(begins[order], taken) + within)
+
+    def looked(self, edges: int) -> None:
+        """So many edges were looked at."""
+        self._looked += edges
+        if isinstance(self._budget.clock, WorkClock):
+            self._budget.clock.add(edges)
+
+
+def best_effort(
+    graph: Snapshot,
+    place: int,
+    plan: Plan,
+    mode: Mode,
+    budget: Budget,
+    embed: Embed,
+    *,
+    returning: bool,
+) -> tuple[Walked, dict[str, float], Shed]:
+    """What a question's expressions accept, as far as the budget goes; its texts' likeness; what is lost.
+
+    The path that promises most is compared in any case.
+    """
+    begin = budget.clock()
+    prefixes = Prefixes(graph, [used.expression for used in plan.usable])
+    about = [_words(graph, prefixes, i) for i in range(len(plan.usable))]
+    vectors = embedded(embed, [] if plan.question is None else [plan.question, *about])
+    weights = np.array([used.weight for used in plan.usable])
+    # All that is no less like the question than another may still be the best.
+    promises = weights * (1.0 + cosine(vectors[0], vectors[1:])) if plan.question is not None else weights
+    frontier = Frontier(prefixes, promises, budget)
+    memory = graph.memory(f"retrieve by {len(plan.usable):,} expressions from {len(plan.topics):,} topics")
+    walks = walk(
+        prefixes, plan.topics, mode, returning=returning, most=budget.paths, memory=memory, frontier=frontier
+    )
+    complete = walks.complete()
+    order = complete[_order(prefixes, walks.state[complete], promises, Policy(budget.policy))]
+    accepted: dict[Path, set[int]] = {}
+    texts: dict[Path, str] = {}
+    likeness: dict[str, float] = {}
+    at = 0
+    while at < len(order):
+        size = _next(budget, plan, begin, at, len(order) - at)
+        if not size:
+            break
+        for number in order[at : at + size].tolist():
+            path = walks.path(number)
+            # A loop is one edge either way, so that two readings may have found it.
+            accepted.setdefault(path, set()).update(prefixes.accepts(int(walks.state[number])))
+            texts[path] = path_text(path, graph.names)
+        new = sorted(set(texts.values()) - likeness.keys())
+        likeness |= _likeness(plan.question, new, embed)
+        at += size
+        if isinstance(budget.clock, WorkClock):
+            budget.clock.add(_RANKED * size)
+    memory.take(at * plan.path_bytes, f"{at:,} paths")
+    shed = _shed(frontier.passed, len(order) - at, at, budget.clock() - begin)
+    return (
+        Walked(place, plan, accepted, texts, walks.looked, walks.truncated, at * plan.path_bytes),
+        likeness,
+        shed,
+    )
+
+
+def _next(budget: Budget, plan: Plan, begin: float, at: int, left: int) -> int:
+    """How many more paths are compared, of so many that are left, after ``at``."""
+    size = left if at else min(left, _FIRST)
+    if budget.latency is not None and at:
+        spent = budget.clock() - begin
+        rest = budget.latency.total_seconds() - spent
+        size = min(size, int(_NEXT * rest / max(spent / at, 1e-9)) if rest > 0 else 0)
+    elif budget.latency is not None and isinstance(budget.clock, WorkClock):
+        rest = budget.latency.total_seconds() - (budget.clock() - begin)
+        size = min(size, max(1, int(rest / (_RANKED * budget.clock.unit))))
+    if budget.memory is not None:
+        size = min(size, max(1, int((1 - _WALKING) * budget.memory / plan.path_bytes)) - at)
+    return max(size, 0)
+
+
+def _order(prefixes: Prefixes, states: Nodes, promises: Floats, policy: Policy) -> Ids:
+    """In which order paths in these states are compared."""
+    if policy is Policy.RANDOM_STATE:
+        return np.random.default_rng(2).permutation(len(states))
+    counts = np.bincount(states, minlength=len(prefixes))
+    if policy is Policy.SELECTIVE:
+        return np.argsort(counts[states], kind="stable")
+    promise = np.array([_most(promises, prefixes.accepts(q)) for q in range(len(prefixes))])
+    return np.argsort(-promise[states], kind="stable")
+
+
+def _most(promises: Floats, numbers: Sequence[int]) -> float:
+    return max((float(promises[i]) for i in numbers), default=0.0)
+
+
+def _words(graph: Snapshot, prefixes: Prefixes, number: int) -> str:
+    """The names of an expression's relations, those of its beginning first."""
+    return " ".join(one_line(graph.names.predicate(p)) for p in prefixes.predicates(number))
+
+
+def _likeness(question: str | None, texts: list[str], embed: Embed) -> dict[str, float]:
+    if question is None or not texts:
+        return dict.fromkeys(texts, 1.0)
+    vectors = embedded(embed, [question, *texts])
+    return dict(zip(texts, cosine(vectors[0], vectors[1:]).tolist(), strict=True))
+
+
+def _shed(passed: int, left: int, compared: int, seconds: float) -> Shed:
+    """What was given up: edges in the frontier, and complete paths that were not compared."""
+    states = {"edges not walked": passed, "paths not compared": left}
+    return Shed(
+        partial_matches=passed + left,
+        by_state={state: count for state, count in states.items() if count},
+        active=passed + left > 0,
+        latency=seconds,
+        # What lies behind edges that nobody looked at cannot be told.
+        recall=None if passed else compared / max(1, compared + left) if left else 1.0,
+    )

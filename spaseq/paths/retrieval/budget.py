@@ -1,0 +1,56 @@
+"""What a retrieval may cost: a caller's numbers come in, checked, and what walks and ranks reads them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from spaseq.effort import Policy, latency_given, policy_given
+from spaseq.errors import EngineError, RetrievalError
+from spaseq.paths.retrieval.ranking import count_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a retrieval may cost; None is no bound.
+
+    ``paths``: so many paths are looked at, prefixes included; where there are more, half of what is left
+    goes to each length, spread evenly. Those that are complete are given to ``embed``. ``tokens``: so many
+    the text may have, as ``count`` counts those of a line; the default counts words and punctuation marks.
+
+    ``latency`` is what a question may take from when it is walked, ``memory`` the bytes that its paths may,
+    about. Under either, what promises least for what it costs is left out first: by ``policy`` (as that of an
+    ``Engine``; the others but ``sharp`` are there to compare with it) and ``clock``.
+    """
+
+    paths: int | None = 10_000
+    tokens: int | None = None
+    count: Callable[[str], int] = count_tokens
+    latency: timedelta | None = None
+    memory: int | None = None
+    policy: str = Policy.SHARP
+    clock: Callable[[], float] = field(default=time.perf_counter, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, value in (("paths", self.paths), ("tokens", self.tokens)):
+            if value is not None and value < 0:
+                raise RetrievalError(f"a budget of {value:,} {name}: it is a number from 0 on, or None")
+        try:
+            if self.latency is not None:
+                latency_given(self.latency)
+            policy = policy_given(self.policy)
+        except EngineError as error:
+            raise RetrievalError(str(error)) from None
+        if self.memory is not None and (type(self.memory) is not int or self.memory < 1):
+            raise RetrievalError(f"memory={self.memory!r}: a bound is a whole number of bytes above 0")
+        if policy is Policy.RANDOM_INPUT:
+            raise RetrievalError(
+                "policy='random-input': a retrieval passes over paths, and has no input to draw"
+            )
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it is best effort."""
+        return self.latency is not None or self.memory is not None
