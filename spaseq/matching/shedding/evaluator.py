@@ -37,9 +37,11 @@ Ints = npt.NDArray[np.int64]
 _SELDOM: Final = 16
 #: What a look at a partial match is to a clock that counts work: much less than showing it an event.
 _LOOK: Final = 1 / 16
-#: So many events at most are between two looks, and as a part of a bound so much time, about.
+#: So many events at most are taken at once, and as a part of a bound so much time, about.
 _CHUNK: Final = 4_096
 _SLICE: Final = 1 / 8
+#: So many events at least are taken at once where they come so: a call for each takes longer than they.
+_FEW: Final = 16.0
 #: So many events at least are between two that are asked to how many partial matches they are shown.
 _SAMPLED: Final = 8
 #: A plan is made anew after such a part of an age, from such a part of the bound on.
@@ -71,7 +73,7 @@ class Shedding(whole.Kernel):
         self._pattern = pattern
         self._effort = effort
         self._features = features(self._compiled, dictionary.pin)
-        self._sketch = Sketch(self._features)
+        self._sketch = Sketch(self._features, bounds.reach)
         self._overload = None if effort.latency is None else Overload(effort.latency)
         self._known: Ints = self._unknown()
         # What each class loads; of each cell, the share that was kept when something was shed last; how many
@@ -84,10 +86,8 @@ class Shedding(whole.Kernel):
         self._events, self._spent, self._looking = 0, 0.0, 0.0
         # Of the work, what the overload detector knows.
         self._measured = 0.0
-        # Where the last look was, in events and on the window's axis; how long the last tumbling window was.
+        # Where the events in hand end, and the last look was.
         self._position = self._since = 0
-        self._seen = 0
-        self._axis = self._opened = 0
         # Where the events in hand begin, on the window's axis and in time.
         self._place = 0, 0
         self._chunk = 1
@@ -167,7 +167,7 @@ class Shedding(whole.Kernel):
         if isinstance(self._effort.clock, WorkClock) or not self._events or self._effort.latency is None:
             return
         each = max(self._spent / self._events, 1e-9)
-        self._chunk = int(min(_CHUNK, max(1.0, self._effort.latency * _SLICE / each)))
+        self._chunk = int(min(_CHUNK, max(_FEW, self._effort.latency * _SLICE / each)))
 
     # --- what the kernel does meanwhile ---------------------------------------------------------
 
@@ -213,11 +213,6 @@ class Shedding(whole.Kernel):
 
     # --- looking --------------------------------------------------------------------------------
 
-    def _age(self) -> int:
-        """In tumbling windows, the age of all that is in one."""
-        passed = (self._position - self._opened) / max(self._sketch.age, 1e-9)
-        return int(min(cells.AGES - 1, passed))
-
     def _count(self, events: int) -> None:
         """Counts the work that some events were."""
         made = int(self._memory.ints[mem.DECIDED])
@@ -231,7 +226,7 @@ class Shedding(whole.Kernel):
         events = self._events
         self._events, self._spent = 0, 0.0
         begin = clock()
-        self._measure(axis, position)
+        self._sketch.pass_to(axis, position)
         self._sketch.decay(events)
         total = self._observe(axis, time, float(events))
         self._since = position
@@ -261,7 +256,7 @@ class Shedding(whole.Kernel):
         total, load = k.welcome(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
             s.edges, s.rings, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis, time,
-            self._age(), room,
+            s.passed(self._position), room,
         )  # fmt: skip
         self._load += load
         self._next = int(m.ints[mem.NEXT_WAIT])
@@ -273,30 +268,14 @@ class Shedding(whole.Kernel):
             self._account.begin(_late(self._overload.expect(self._load) if self._overload else None))
         self._spent += self._effort.clock() - begin
 
-    def _measure(self, axis: int, position: int) -> None:
-        """Learns how many events a window has."""
-        limit = int(self._tables[v.LIMIT])
-        passed = position - self._seen
-        if limit > 0:
-            if axis > self._axis and passed > 0:
-                each = passed / (axis - self._axis) * (limit + 1) / cells.AGES
-                weight = min(1.0, passed / (self._sketch.age * cells.AGES)) if self._axis else 1.0
-                self._sketch.age += weight * (each - self._sketch.age)
-        elif axis != self._axis:
-            self._sketch.age = max(1.0, (position - self._opened) / cells.AGES)
-            self._opened = position
-        else:
-            self._sketch.age = max(self._sketch.age, (position - self._opened) / cells.AGES)
-        self._axis, self._seen = axis, position
-
     def _observe(self, axis: int, time: int, events: float, *, counted: bool = True) -> int:
         s, f = self._sketch, self._features
         s.alive[:] = 0
         m, numbers = self._memory, self._columns.numbers
         return k.observe(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
-            s.edges, s.rings, s.counts, s.steps, s.alive, axis, time, self._age(), events, self._since,
-            counted,
+            s.edges, s.rings, s.counts, s.steps, s.alive, axis, time, s.passed(self._position),
+            events, self._since, counted,
         )  # fmt: skip
 
     def _loaded(self) -> float:
@@ -348,7 +327,17 @@ class Shedding(whole.Kernel):
         """Takes partial matches out of the arena, which must be swept then; how many."""
         s, f = self._sketch, self._features
         shed = np.zeros_like(s.alive)
-        k.mark(self._tables, self._memory.ints, self._known, f.bases, kept, shed, axis, time, self._age())
+        k.mark(
+            self._tables,
+            self._memory.ints,
+            self._known,
+            f.bases,
+            kept,
+            shed,
+            axis,
+            time,
+            self._sketch.passed(self._position),
+        )
         self._account.add(shed, self._sketch)
         return int(shed.sum())
 

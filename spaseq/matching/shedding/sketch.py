@@ -50,8 +50,12 @@ class Ahead:
 class Sketch:
     """What was counted of each class, and what follows from it. ``alive``: the partial matches there are."""
 
-    def __init__(self, features: Features) -> None:
+    def __init__(self, features: Features, limit: int) -> None:
+        """``limit``: how far a window reaches on its axis; 0 for tumbling ones, whose numbers that is."""
         self.features = features
+        self._limit = limit
+        # Where the last look was, on the window's axis and in events; where a tumbling window began.
+        self._axis = self._seen = self._opened = 0
         self.counts: Floats = np.zeros(features.classes * k.COUNTS)
         self.steps: Floats = np.zeros(
             max((s.at + self._size(s.source) * self._size(s.target) for s in features.steps), default=1)
@@ -78,6 +82,27 @@ class Sketch:
 
     def _size(self, place: int) -> int:
         return self.features.places[place].size
+
+    # --- time ---------------------------------------------------------------------------------------
+
+    def pass_to(self, axis: int, position: int) -> None:
+        """Learns how many events a window has."""
+        passed = position - self._seen
+        if self._limit > 0:
+            if axis > self._axis and passed > 0:
+                each = passed / (axis - self._axis) * (self._limit + 1) / k.AGES
+                weight = min(1.0, passed / (self.age * k.AGES)) if self._axis else 1.0
+                self.age += weight * (each - self.age)
+        elif axis != self._axis:
+            self.age = max(1.0, (position - self._opened) / k.AGES)
+            self._opened = position
+        else:
+            self.age = max(self.age, (position - self._opened) / k.AGES)
+        self._axis, self._seen = axis, position
+
+    def passed(self, position: int) -> int:
+        """In tumbling windows, the age of all that is in one."""
+        return int(min(k.AGES - 1, (position - self._opened) / max(self.age, 1e-9)))
 
     # --- what was seen --------------------------------------------------------------------------
 
