@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import networkx as nx
 
-from spaseq.automaton.canvas import CHARACTER, LINE, Drawn, Point, below, document
+from spaseq.automaton.canvas import CHARACTER, LINE, Drawn, Point, document
 from spaseq.automaton.layered import Place, width
-from spaseq.automaton.nfa import NFA, Edge
+from spaseq.automaton.nfa import NFA
 from spaseq.automaton.pattern import AnyOrder
 from spaseq.automaton.routes import arrows
 from spaseq.automaton.show import ending, label, show
@@ -51,6 +51,17 @@ def as_json(nfa: NFA) -> dict[str, Any]:
     }
 
 
+def dot(nfa: NFA) -> str:
+    """The automaton in Graphviz's language."""
+    accepting = {accept.state for accept in nfa.accepts}
+    lines = ["digraph NFA {", "  rankdir=LR", "  node [shape=circle]", '  start [shape=point, label=""]']
+    lines += [f"  {state} [shape=doublecircle]" for state in sorted(accepting)]
+    lines += [f"  {state} [xlabel={_quoted(text)}]" for state, text in sorted(_endings(nfa).items()) if text]
+    lines += ["  start -> 0"]
+    lines += [f"  {e.source} -> {e.target} [label={_quoted(label(e))}]" for e in nfa.edges]
+    return "\n".join([*lines, "}", ""])
+
+
 @dataclass(frozen=True, slots=True)
 class Notes:
     """What to write in a drawing: behind the label of each edge, and below each state, by their numbers."""
@@ -59,68 +70,18 @@ class Notes:
     states: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Titled:
-    """A drawing among others: the lines above it, the automaton, and what to write in it."""
-
-    lines: Sequence[str]
-    nfa: NFA
-    notes: Notes | None = None
-
-
-def dot(nfa: NFA, notes: Notes | None = None) -> str:
-    """The automaton in Graphviz's language."""
-    return _digraph(_statements(nfa, notes, ""))
-
-
-def dot_all(drawings: Sequence[Titled]) -> str:
-    """Automata in Graphviz's language: a graph with a cluster for each; ``a1_2`` is the second's state 2."""
-    lines = []
-    for number, drawing in enumerate(drawings):
-        # Graphviz ends a line that begins at the left with \l.
-        title = _quoted("".join(f"{line}\n" for line in drawing.lines)).replace("\n", "\\l")
-        inside = [f"label={title}", "labeljust=l"]
-        inside += _statements(drawing.nfa, drawing.notes, f"a{number}_")
-        lines += [f"subgraph cluster_{number} {{", *(f"  {line}" for line in inside), "}"]
-    return _digraph(lines)
-
-
-def _digraph(statements: Sequence[str]) -> str:
-    lines = ["digraph NFA {", *(f"  {line}" for line in ["rankdir=LR", "node [shape=circle]", *statements])]
-    return "\n".join([*lines, "}", ""])
-
-
-def _statements(nfa: NFA, notes: Notes | None, prefix: str) -> list[str]:
-    """An automaton's nodes and edges; states are called by their numbers behind ``prefix``."""
-    accepting = {accept.state for accept in nfa.accepts}
-    lines = [f'{prefix}start [shape=point, label=""]']
-    if prefix:
-        lines += [f'{prefix}{state} [label="{state}"]' for state in range(nfa.size)]
-    lines += [f"{prefix}{state} [shape=doublecircle]" for state in sorted(accepting)]
-    texts = enumerate(_below(nfa, notes))
-    lines += [f"{prefix}{state} [xlabel={_quoted(text)}]" for state, text in texts if text]
-    lines += [f"{prefix}start -> {prefix}0"]
-    for number, edge in enumerate(nfa.edges):
-        text = _edge(edge, number, notes)
-        lines.append(f"{prefix}{edge.source} -> {prefix}{edge.target} [label={_quoted(text)}]")
-    return lines
-
-
 def svg(nfa: NFA, notes: Notes | None = None) -> str:
     """The automaton as an SVG document of its own size, in pixels."""
     labels = _labels(nfa, notes)
     layer = _layers(labels, nfa.size)
     endings = _endings(nfa)
-    under = _below(nfa, notes)
-    places = [_place(layer[state], under[state]) for state in range(nfa.size)]
+    below = [endings.get(state, "") for state in range(nfa.size)]
+    if notes is not None:
+        below = [", ".join(filter(None, pair)) for pair in zip(below, notes.states, strict=True)]
+    places = [_place(layer[state], below[state]) for state in range(nfa.size)]
     centres, drawn = arrows(places, labels)
-    states = [_state(state, at, under[state], state in endings) for state, at in enumerate(centres)]
+    states = [_state(state, at, below[state], state in endings) for state, at in enumerate(centres)]
     return document(show(nfa.root), drawn, states)
-
-
-def svg_all(drawings: Sequence[Titled]) -> str:
-    """Automata as one SVG document, one below the other."""
-    return below([(drawing.lines, svg(drawing.nfa, drawing.notes)) for drawing in drawings])
 
 
 def _labels(nfa: NFA, notes: Notes | None) -> dict[tuple[int, int], list[str]]:
@@ -128,23 +89,10 @@ def _labels(nfa: NFA, notes: Notes | None) -> dict[tuple[int, int], list[str]]:
     labels: dict[tuple[int, int], list[str]] = {}
     for number, edge in enumerate(nfa.edges):
         lines = labels.setdefault((edge.source, edge.target), [])
-        text = _edge(edge, number, notes)
+        text = label(edge) if notes is None else f"{label(edge)}   {notes.edges[number]}".rstrip()
         if text not in lines:
             lines.append(text)
     return labels
-
-
-def _edge(edge: Edge, number: int, notes: Notes | None) -> str:
-    return label(edge) if notes is None else f"{label(edge)}   {notes.edges[number]}".rstrip()
-
-
-def _below(nfa: NFA, notes: Notes | None) -> list[str]:
-    """What stands below each state."""
-    endings = _endings(nfa)
-    texts = [endings.get(state, "") for state in range(nfa.size)]
-    if notes is None:
-        return texts
-    return [", ".join(filter(None, pair)) for pair in zip(texts, notes.states, strict=True)]
 
 
 def _endings(nfa: NFA) -> dict[int, str]:

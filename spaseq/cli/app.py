@@ -8,9 +8,11 @@ format cannot hold); 2 when the query or the command line is wrong.
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import closing
 from datetime import timedelta
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +21,6 @@ import typer
 
 from spaseq.cli.arguments import (
     CommitOption,
-    Explanation,
     LatencyOption,
     LimitOptions,
     MemoryOption,
@@ -41,10 +42,13 @@ from spaseq.cli.serve import serve
 from spaseq.cli.states import state_commands
 from spaseq.effort import Policy
 from spaseq.errors import FormatError
+from spaseq.language.syntax import Query
 from spaseq.results import Format, check_format, writer
 
 if TYPE_CHECKING:
     from spaseq.cli.running.run import Found
+    from spaseq.engine import Source
+    from spaseq.gpm.kb import KnowledgeBase
 
 app = typer.Typer(
     name="spaseq",
@@ -55,6 +59,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # the examples in the help keep their lines
 )
+
+
+class Explanation(StrEnum):
+    """How ``explain`` answers."""
+
+    TEXT = "text"
+    DOT = "dot"
+    SVG = "svg"
+    JSON = "json"
 
 
 QueryFile = Annotated[
@@ -363,8 +376,7 @@ def explain(
 
     With --analyze it is run as well: how many events each GPM matched, what the filters said, what became of
     partial matches in each state of the automaton, and why there is no match if there is none. What needs
-    more than counting is found out from the first 20,000 events. Several queries are run together, and each
-    has numbers of its own, below what they share.
+    more than counting is found out from the first 20,000 events.
 
     \b
     Examples:
@@ -372,19 +384,20 @@ def explain(
       spaseq explain vshape.rq -f svg -o automaton.svg
       spaseq explain vshape.rq --analyze -s S1=ticks.trig
       spaseq explain alerts/*.rq -f svg -o shared.svg
-      spaseq explain alerts/*.rq --analyze -s S1=ticks.trig
     """
     with reporting():
         queries = read_all(query)
-        if not analyzed and (streams or kb or catalog):
-            raise UsageError("--stream, --kb and --catalog are for --analyze")
-        # Imported only here: it takes a while to load.
-        from spaseq.cli import explaining
-
+        prepared, *others = queries.values()
         if analyzed:
-            text = explaining.analyzed(queries, format_, *inputs(queries, streams, kb, catalog))
+            if others:
+                raise UsageError("--analyze runs one query")
+            text = _analyzed(prepared, format_, *inputs(queries, streams, kb, catalog))
+        elif streams or kb or catalog:
+            raise UsageError("--stream, --kb and --catalog are for --analyze")
+        elif others:
+            text = _explained_together(queries, format_)
         else:
-            text = explaining.explained(queries, format_)
+            text = _explained(prepared, format_)
         if out is None:
             standard_output()
             typer.echo(text)
@@ -405,3 +418,53 @@ def main() -> None:
     """The entry point of the ``spaseq`` command."""
     whole_streams()
     app()
+
+
+def _analyzed(query: Query, form: Explanation, given: dict[str, Source], graphs: KnowledgeBase) -> str:
+    from spaseq.cli import analyze
+    from spaseq.connect import LiveSource
+    from spaseq.matching.plan import explain as plan
+
+    if form is Explanation.DOT:
+        raise UsageError("--analyze writes text, svg or json")
+    if any(isinstance(source.location, LiveSource) for source in given.values()):
+        raise UsageError("--analyze reads its streams to their end, which a live source has not")
+    explanation, diagnosis = plan(query), analyze.analyze(query, given, graphs)
+    match form:
+        case Explanation.SVG:
+            return analyze.as_svg(explanation, diagnosis)
+        case Explanation.JSON:
+            return analyze.as_json(explanation, diagnosis)
+        case _:
+            return analyze.as_text(explanation, diagnosis)
+
+
+def _explained(query: Query, form: Explanation) -> str:
+    from spaseq.automaton import draw
+    from spaseq.matching.plan import explain as plan
+
+    plan_ = plan(query)
+    match form:
+        case Explanation.TEXT:
+            return str(plan_)
+        case Explanation.DOT:
+            return draw.dot(plan_.nfa)
+        case Explanation.SVG:
+            return draw.svg(plan_.nfa)
+        case Explanation.JSON:
+            return json.dumps(plan_.as_json(), ensure_ascii=False, indent=2)
+
+
+def _explained_together(queries: dict[str, Query], form: Explanation) -> str:
+    if form is Explanation.DOT:
+        raise UsageError("several queries are drawn as text, svg or json")
+    from spaseq.matching.sharing.plan import explain_all
+
+    plan = explain_all(queries)
+    match form:
+        case Explanation.SVG:
+            return plan.svg()
+        case Explanation.JSON:
+            return json.dumps(plan.as_json(), ensure_ascii=False, indent=2)
+        case _:
+            return str(plan)

@@ -69,15 +69,6 @@ class RunEngine(StrEnum):
     SPARK = "spark"
 
 
-class Explanation(StrEnum):
-    """How ``explain`` answers."""
-
-    TEXT = "text"
-    DOT = "dot"
-    SVG = "svg"
-    JSON = "json"
-
-
 class PathsFormat(StrEnum):
     """How ``paths`` answers; the last four are for ``--explain``, SVG also for paths."""
 

@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks [NAME…] [--json] [--quick]``: measures, a line for each measurement.
+"""``python -m tests.benchmarks [NAME…] [--json] [-f svg] [--quick]``: measures, a line for each measurement.
 
 What is compared is measured side by side in this process; numbers are medians of several runs.
 """
@@ -13,7 +13,8 @@ import sys
 from dataclasses import asdict
 from typing import Final
 
-from tests.benchmarks.measure import Benchmark
+from tests.benchmarks.charts import panels, svg
+from tests.benchmarks.measure import Benchmark, Measurement
 
 #: Every benchmark, and the module and function that measure it.
 BENCHMARKS: Final = {
@@ -33,6 +34,8 @@ BENCHMARKS: Final = {
     "kmp": ("kmp", "benchmark"),
     "w1": ("w1", "benchmark"),
     "lazy": ("lazy", "benchmark"),
+    "sharp-settings": ("sharp_settings", "benchmark"),
+    "sharp-paths": ("sharp_paths", "benchmark"),
     "planner": ("planner", "benchmark"),
     "sharp": ("sharp", "benchmark"),
     "real": ("pipelines", "real"),
@@ -46,7 +49,7 @@ BENCHMARKS: Final = {
 }
 
 #: These take so long that they run only when they are named.
-LONG: Final = ("gmark", "peers", "soak")
+LONG: Final = ("gmark", "peers", "sharp-settings", "soak")
 
 
 def find(name: str) -> Benchmark | None:
@@ -66,16 +69,25 @@ def main(arguments: list[str] | None = None) -> None:
         "names", nargs="*", metavar="NAME", choices=[*BENCHMARKS, []], help=", ".join(BENCHMARKS)
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("-f", "--format", choices=["svg"], help="charts instead, of sharp and its settings")
     parser.add_argument("--quick", action="store_true", help="small inputs: does it work, not how fast is it")
     given = parser.parse_args(arguments)
     print(f"Python {platform.python_version()} on {platform.platform()}", file=sys.stderr)
+    measured: list[Measurement] = []
     for name in given.names or (name for name in BENCHMARKS if name not in LONG):
         benchmark = find(name)
         if benchmark is None:
             print(f"{name}: not there", file=sys.stderr)
             continue
         for measurement in benchmark(given.quick):
+            if given.format:
+                measured.append(measurement)
+                print(measurement, file=sys.stderr, flush=True)
+                continue
             print(json.dumps(asdict(measurement)) if given.json else measurement, flush=True)
+
+    if given.format:
+        print(svg(panels(measured)), end="")
 
 
 if __name__ == "__main__":

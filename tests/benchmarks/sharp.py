@@ -29,7 +29,6 @@ from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.evaluator import Shedding
 from spaseq.terms.dictionary import Dictionary
-from tests.benchmarks import sharp_paths
 from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.sharp_oracle import Foreseen, Oracle, mixed
 
@@ -39,7 +38,7 @@ Floats = npt.NDArray[np.float64]
 _TYPES: Final = "ABCDEFGHIJ"
 #: Of each type and id in a window.
 _EACH: Final = 10
-_WARM: Final = 1.5
+WARM: Final = 1.5
 #: Latencies are means over so many events.
 _BLOCK: Final = 64
 
@@ -101,7 +100,7 @@ class Ran:
     @property
     def latency(self) -> Floats:
         """Of blocks of events, when windows are full: the mean units of an event."""
-        units = self.units[int(_WARM / (1 + _WARM) * len(self.units)) :]
+        units = self.units[int(WARM / (1 + WARM) * len(self.units)) :]
         return units[: len(units) // _BLOCK * _BLOCK].reshape(-1, _BLOCK).mean(axis=1)
 
 
@@ -230,13 +229,12 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpaseqWarning)  # which say that shedding begins and ends
         yield from _measured(quick)
-        yield from sharp_paths.benchmark(quick)
 
 
 def _measured(quick: bool) -> Iterator[Measurement]:
     for name in QUERIES:
         heavy = len(QUERIES[name][0].split(":")) > _SHORT
-        stream = Stream(_WINDOW[quick][heavy], 1 + _WARM)
+        stream = Stream(_WINDOW[quick][heavy], 1 + WARM)
         whole = run(name, stream, None)
         base = float(whole.latency.mean())
         least = needed(name, stream, whole)

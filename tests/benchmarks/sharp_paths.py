@@ -42,7 +42,7 @@ class Answered:
 def benchmark(quick: bool) -> Iterator[Measurement]:
     """Each policy at a half and a tenth of the mean work of a question, and of its memory."""
     if not _DATA.exists():
-        yield Measurement("sharp", "retrieval: not measured", None, "the data is not there")
+        yield Measurement("sharp-paths", "retrieval: not measured", None, "the data is not there")
         return
     graph, asked = knowledge_graph(_DATA), list[tuple[Question, Sequence[tuple[str, ...]]]]()
     for hops in (1, 2, 3):
@@ -98,4 +98,4 @@ def _told(
     if bound is not None:
         facts["p99 / bound"] = float(np.quantile([a.units for a in answers], 0.99)) / bound
     ratio = None if whole is None else first / max(mean(a.first for a in whole), 1e-9)
-    return Measurement("sharp", f"retrieval, {case}", ratio, "accuracy without a bound", facts=facts)
+    return Measurement("sharp-paths", f"retrieval, {case}", ratio, "accuracy without a bound", facts=facts)

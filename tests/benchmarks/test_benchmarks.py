@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree.ElementTree import fromstring
 
 import pytest
 
 from tests.benchmarks.__main__ import BENCHMARKS, find, main
-from tests.benchmarks.measure import check
+from tests.benchmarks.charts import panels, svg
+from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.trades import higher, n_quads, rising_and_falling, sinking, v_shapes
 
 #: Those that measure nothing without reference data.
-ON_DATA = {"gmark": "gmark", "metaqa": "metaqa", "rag": "metaqa"}
+ON_DATA = {"gmark": "gmark", "metaqa": "metaqa", "rag": "metaqa", "sharp-paths": "metaqa"}
 
 
 # rdflib's own Dataset.query uses what rdflib 7.6 deprecates.
@@ -39,6 +41,22 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     main(["real", "--quick", "--json"])
     (line,) = capsys.readouterr().out.splitlines()
     assert json.loads(line)["benchmark"] == "real"
+
+
+def test_charts() -> None:
+    cases = {"Q3, window 9, 50% of the latency, sharp": 0.9, "Q3, window 9, 10% of the latency, sharp": 0.3}
+    measured = [Measurement("sharp", case, None, "", facts={"recall": y}) for case, y in cases.items()]
+    other = "Q3, window 9, 50% of the latency, random-state"
+    measured += [
+        Measurement("sharp", other, 2.0, "", facts={"recall": 0.5}),
+        Measurement("sharp", "?", 1.0, ""),
+    ]
+    (panel,) = panels(measured)
+    assert panel.title == "Q3, window 9: recall by latency"
+    assert panel.lines == {"sharp": {"50%": 0.9, "10%": 0.3}, "random-state": {"50%": 0.5}}
+    drawn = fromstring(svg([panel]))
+    assert len(drawn.findall(".//{*}polyline")) == 2
+    assert len(drawn.findall(".//{*}circle")) == 3
 
 
 def test_inputs_are_the_same_every_time() -> None:

@@ -118,53 +118,11 @@ def test_the_command_line_has_it_as_text_json_and_svg(files: list[str]) -> None:
     assert len(list(drawing.iter(f"{SVG}svg"))) == 1 + 3
 
 
-def test_the_command_line_has_it_in_the_language_of_graphviz(files: list[str]) -> None:
-    drawing = CliRunner().invoke(app, ["explain", *files, "-f", "dot"]).stdout
-    lines = [line.strip() for line in drawing.splitlines()]
-    assert [line for line in lines if line.startswith("subgraph")] == [
-        f"subgraph cluster_{i} {{" for i in range(3)
-    ]
-    assert lines.count("}") == 1 + 3
-    # The second is what is shared: who wants each of its states.
-    assert {'a1_1 [xlabel="all"]', 'a1_3 [xlabel="abc.rq, long.rq"]', "a1_4 [shape=doublecircle]"} < {*lines}
-    assert 'a1_2 -> a1_4 [label=": D"]' in lines
-    (caption,) = [line for line in lines if "alert1.rq, alert2.rq, alert3.rq: as one" in line]
-    assert caption.endswith('\\l"')
-
-
-@pytest.fixture
-def events(files: list[str]) -> list[str]:
-    steps = [("a", 1), ("b", 2), ("c", 3)]
-    Path("s.trig").write_text(
-        "".join(f"<urn:e{v}> {{ <{EX}x> <{EX}{p}> {v} . <urn:e{v}> <{EX}at> {v} . }}\n" for p, v in steps)
-    )
-    return [*files, "--analyze", "-s", f"S=s.trig?time={EX}at"]
-
-
-def test_each_query_has_numbers_of_its_own(events: list[str]) -> None:
-    said = CliRunner().invoke(app, ["explain", *events])
-    assert said.exit_code == 0, said.stderr
-    shared, *analyses = said.stdout.split("\n\n")
-    assert shared.startswith("as one     abd.rq, again.rq: they ask the same\n")
-    assert [analysis.partition(":\n")[0] for analysis in analyses] == list(TEXTS)
-    assert "3 events, 1 match" in analyses[0]
-    values = json.loads(CliRunner().invoke(app, ["explain", *events, "-f", "json"]).stdout)
-    found = {name: analysis["matches"] for name, analysis in values["analysis"].items()}
-    assert (found["abc.rq"], found["long.rq"], found["abd.rq"], found["strict.rq"]) == (1, 1, 0, 1)
-    assert values["analysis"]["abd.rq"]["gpms"]["D"]["matched"] == 0
-    assert values["shared"][0]["wanted"][3]["queries"] == ["abc.rq", "long.rq"]
-
-
-def test_the_numbers_are_drawn_below_what_is_shared(events: list[str]) -> None:
-    drawing = ElementTree.fromstring(CliRunner().invoke(app, ["explain", *events, "-f", "svg"]).stdout)
-    assert len(list(drawing.iter(f"{SVG}svg"))) == 1 + 3 + len(TEXTS)
-    texts = [text.text or "" for text in drawing.iter(f"{SVG}text")]
-    assert "1 came, 1 went on" in texts
-    lines = CliRunner().invoke(app, ["explain", *events, "-f", "dot"]).stdout
-    assert f"subgraph cluster_{3 + len(TEXTS) - 1} {{" in lines
-    assert 'a3_1 -> a3_2 [label="; B   1×"]' in lines
-
-
-def test_one_query_with_its_numbers_in_the_language_of_graphviz(events: list[str]) -> None:
-    one = CliRunner().invoke(app, ["explain", "abc.rq", *events[len(TEXTS) :], "-f", "dot"]).stdout
-    assert '  1 -> 2 [label="; B   1×"]' in one
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(["-f", "dot"], "text, svg or json"), (["--analyze", "-s", "S=x.nq"], "--analyze runs one query")],
+)
+def test_what_is_for_one_query(files: list[str], options: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["explain", *files, *options])
+    assert result.exit_code == 2
+    assert message in result.stderr

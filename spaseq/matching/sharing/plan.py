@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spaseq.automaton import draw
+from spaseq.automaton.canvas import below
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.nfa import NFA, Accept, Edge, Predicate
 from spaseq.automaton.normal import normalise
@@ -165,16 +166,20 @@ class SharedPlan:
             "alone": [each.as_json() for each in self.alone],
         }
 
-    def drawings(self) -> list[draw.Titled]:
-        """The automata that run, with the queries that each is of."""
+    def svg(self) -> str:
+        """The automata that run, one below the other, with the queries that each is of."""
         drawn = [
-            draw.Titled([f"{', '.join(same.queries)}: as one", *same.table()], same.nfa)
+            (
+                f"{', '.join(same.queries)}: as one",
+                same.table() if same.parameters else [],
+                draw.svg(same.nfa),
+            )
             for same in self.same
             if same.parameters
         ]
-        drawn += [draw.Titled([", ".join(p.queries) + ": shared"], p.nfa, p.notes()) for p in self.prefixes]
-        drawn += [draw.Titled([f"{', '.join(a.queries)}: alone"], a.nfa) for a in self.alone]
-        return drawn
+        drawn += [(", ".join(p.queries) + ": shared", [], draw.svg(p.nfa, p.notes())) for p in self.prefixes]
+        drawn += [(f"{', '.join(a.queries)}: alone", [], draw.svg(a.nfa)) for a in self.alone]
+        return below([([title, *lines], image) for title, lines, image in drawn])
 
 
 def explain_all(queries: Mapping[str, Query]) -> SharedPlan:

@@ -146,9 +146,12 @@ def learn(
 
 
 @part
-def lot(m: Ints, gate: int, node: int) -> float:
-    """A number from 0 to 1 that a partial match has drawn: by its events, not by where it stands."""
-    code = mix(1, gate)
+def lot(m: Ints, gate: int, node: int, draw: int) -> float:
+    """A number from 0 to 1 that a partial match has drawn: by its events, not by where it stands.
+
+    Each ``draw`` is another one, or else what has stayed once would always stay.
+    """
+    code = mix(mix(1, gate), draw)
     while node != 0:
         code = mix(mix(code, m[node + POSITION]), m[node + WAY])
         node = m[node + PREVIOUS]

@@ -145,6 +145,7 @@ def welcome(
     tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
     bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, steps_: Floats, alive_: Ints,
     loads_: Floats, kept_: Floats, shed_: Ints, begin: int, axis: int, time: int, now: int, room: float,
+    draw: int,
 ) -> tuple[int, float]:  # fmt: skip
     """Codes new partial matches, those from ``begin`` on; how many there are, and how much load.
 
@@ -175,7 +176,7 @@ def welcome(
             load + loads[number] > room
             and t[gate + G_SIGN] == 0
             and kept[cell] < 1.0
-            and lot(m, t[gate + G_NUMBER], node) >= kept[cell]
+            and lot(m, t[gate + G_NUMBER], node, draw) >= kept[cell]
         ):
             _leave(m, w)
             shed[cell] += 1
@@ -210,7 +211,7 @@ def credit(ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats)
 @kernel
 def mark(
     tables: Ints, ints: Ints, known_: Ints, bases_: Ints, kept_: Floats, shed_: Ints, axis: int, time: int,
-    now: int,
+    now: int, draw: int,
 ) -> None:  # fmt: skip
     """Takes partial matches out, of each cell all but the share ``kept``; counts them by cell in ``shed``.
 
@@ -227,7 +228,7 @@ def mark(
             continue
         gate = t[m[w + GATE] + G_NUMBER]
         cell = (bases[gate] + known[at + CODE]) * AGES + age(t, axis, m[w + FIRST], now)
-        if kept[cell] >= 1.0 or lot(m, gate, node) < kept[cell]:
+        if kept[cell] >= 1.0 or lot(m, gate, node, draw) < kept[cell]:
             continue
         m[w + GATE] = 0
         shed[cell] += 1

@@ -50,6 +50,8 @@ _NEAR: Final = 0.8
 #: Where memory runs out, so much of it is in use afterwards.
 _FILLED: Final = 0.8
 _FULL: Final = 0.95
+#: What several partial matches begin with goes with the last of them only: so often more are shed.
+_ROUNDS: Final = 6
 #: Scratch space, which no shedding makes smaller, leaves at least so much of it to partial matches.
 _STATE: Final = 0.5
 
@@ -91,6 +93,8 @@ class Shedding(whole.Kernel):
         # Where the events in hand begin, on the window's axis and in time.
         self._place = 0, 0
         self._chunk = 1
+        # So often partial matches have drawn lots.
+        self._draws = 0
         # Of the events, the share that ``random-input`` lets in.
         self._admitted = 1.0
         # Events since a plan was made.
@@ -256,7 +260,7 @@ class Shedding(whole.Kernel):
         total, load = k.welcome(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
             s.edges, s.rings, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis, time,
-            s.passed(self._position), room,
+            s.passed(self._position), room, self._draws,
         )  # fmt: skip
         self._load += load
         self._next = int(m.ints[mem.NEXT_WAIT])
@@ -327,17 +331,11 @@ class Shedding(whole.Kernel):
         """Takes partial matches out of the arena, which must be swept then; how many."""
         s, f = self._sketch, self._features
         shed = np.zeros_like(s.alive)
+        now = s.passed(self._position)
+        self._draws += 1
         k.mark(
-            self._tables,
-            self._memory.ints,
-            self._known,
-            f.bases,
-            kept,
-            shed,
-            axis,
-            time,
-            self._sketch.passed(self._position),
-        )
+            self._tables, self._memory.ints, self._known, f.bases, kept, shed, axis, time, now, self._draws
+        )  # fmt: skip
         self._account.add(shed, self._sketch)
         return int(shed.sum())
 
@@ -351,35 +349,39 @@ class Shedding(whole.Kernel):
         if runs_size(self._compiled, room) <= most:
             return room
         entries = max(remembered + int(self._memory.ints[mem.WANTED]), whole._START.entries)
-        least = self._least(live, int(self._memory.ints[mem.LIVE_NODES]), decided)._replace(entries=entries)
+        least = self._least(axis, time, decided, entries)
+        enough = max(_FULL * most, runs_size(self._compiled, whole._START._replace(entries=entries)))
+        for _ in range(_ROUNDS):
+            size = runs_size(self._compiled, least)
+            if size <= enough or not self._lighten(_FILLED * most / size, axis, time):
+                break
+            self._account.begin(f"more would take more memory than its {most:,} bytes")
+            # What was decided is decided again, for fewer.
+            decided = int(_FILLED * most / size * decided)
+            least = self._least(axis, time, decided, entries)
         size = runs_size(self._compiled, least)
-        if size > _FULL * most:
-            share = _FILLED * most / size
-            self._observe(axis, time, 0.0)
-            if not self._sketch.price:
-                # There may be time enough, so that nothing was planned yet.
-                self._sketch.plan(math.inf)
-            policy = self._effort.policy
-            policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
-            if self._mark(self._sketch.kept(share, policy, by_size=True), axis, time):
-                self._account.begin(f"more would take more memory than its {most:,} bytes")
-                m = self._memory
-                live, nodes = k.remaining(
-                    self._tables, m.ints, axis, time, np.zeros(int(m.ints[mem.MOST_NODES]), dtype=np.int8)
-                )
-                # What was decided is decided again, for fewer.
-                least = self._least(live, nodes, int(share * decided))._replace(entries=entries)
-                size = runs_size(self._compiled, least)
         more = max(1.0, min(2.0, most / size))
         grown = least._replace(waits=int(more * least.waits), nodes=int(more * least.nodes))
         return grown if runs_size(self._compiled, grown) <= most else least
 
-    def _least(self, live: int, nodes: int, decided: int) -> Room:
+    def _lighten(self, share: float, axis: int, time: int) -> int:
+        """Leaves this share of the partial matches; how many are gone."""
+        self._observe(axis, time, 0.0)
+        if not self._sketch.price:
+            # There may be time enough, so that nothing was planned yet.
+            self._sketch.plan(math.inf)
+        policy = self._effort.policy
+        policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
+        return self._mark(self._sketch.kept(share, policy, by_size=True), axis, time)
+
+    def _least(self, axis: int, time: int, decided: int, entries: int) -> Room:
         """The space that runs, and what was decided, must have."""
-        t = self._tables
+        t, m = self._tables, self._memory.ints
+        seen = np.zeros(int(m[mem.MOST_NODES]), dtype=np.int8)
+        live, nodes = k.remaining(t, m, axis, time, seen)
         waits = live + decided * int(t[v.MOST_GATES]) + 2
         nodes += decided * max(1, int(t[v.MOST_PARTS]))
-        return Room(*map(max, Room(waits, nodes, decided * int(t[v.MOST_ACCEPTS]), 0), whole._START))
+        return Room(*map(max, Room(waits, nodes, decided * int(t[v.MOST_ACCEPTS]), entries), whole._START))
 
     def _notice(self, events: int) -> None:
         self._account.pass_by(events, self._sketch)
