@@ -5,6 +5,8 @@ their rows. The block ``{ … }`` means what it means when it begins with ``VALU
 line for each row of each match, under the names of the query's SELECT; ``?match`` is the match in the graph.
 So ``{ }`` gives all rows, FILTER and BIND see them, and ``?match spaseq:matchedEvent ?event`` asks on.
 The matches of CONSTRUCT and ASK have no rows: of them there is ``?match`` alone, and what CONSTRUCT made.
+Matches are described when a block is asked for the first time since they were found, or their events have
+become many to keep: those that make room for newer ones before cost nothing.
 
 One thing of rdflib's to know: when its parser meets SERVICE, it takes what follows a ``#`` in the same line
 for a comment, in an IRI too.
@@ -29,6 +31,7 @@ from rdflib.term import BNode, Literal, Node, URIRef, Variable
 
 from spaseq.engine import Engine, Handle
 from spaseq.errors import EngineError
+from spaseq.events import EventBatch
 from spaseq.language import prepare
 from spaseq.language.syntax import Construct, Query, Select
 from spaseq.rdf._quads import Quad, QuadStore, Triple
@@ -48,6 +51,9 @@ _HERE: Final = URIRef("urn:x-spaseq:rows")
 
 #: How many blocks a service keeps translated.
 _BLOCKS: Final = 16
+
+#: A match keeps the batches of its events. It is described, which frees them, when so many triples came since.
+_TRIPLES: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,9 @@ class Service:
         self.handle: Handle | None = None
         self.on_match: Callable[[Match], None] | None = None
         self._kept: deque[_Kept] = deque()
+        # Newer than those, which nobody has asked for: each with how many triples had come when it was found.
+        self._new: deque[tuple[int, Match]] = deque()
+        self._came = 0
         self._store = QuadStore()
         self._store.put((triple, self.iri) for triple in about_query(query, self.iri))
         self._graph = Graph(store=self._store, identifier=self.iri)
@@ -86,7 +95,8 @@ class Service:
 
     def __len__(self) -> int:
         """How many matches it keeps now."""
-        return len(self._kept)
+        with self._lock:
+            return len(self._kept) + len(self._new)
 
     def close(self) -> None:
         """Ends the query, and frees the name."""
@@ -102,24 +112,42 @@ class Service:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def follow(self, batch: EventBatch) -> None:
+        """Takes notice of the query's next events."""
+        self.recent.add(batch)
+        self._came += len(batch.s)
+
     def add(self, match: Match) -> None:
         """Keeps a match."""
+        with self._lock:
+            self._new.append((self._came, match))
+            if len(self._kept) + len(self._new) > self.keep:
+                if self._kept:
+                    self._store.take(self._kept.popleft().quads)
+                else:
+                    self._new.popleft()
+            if self._came - self._new[0][0] > _TRIPLES:
+                self._describe()
+        if self.on_match is not None:
+            self.on_match(match)
+
+    def _describe(self) -> None:
+        """Puts the matches found since somebody asked into the graph, in order."""
+        while self._new:
+            kept = self._described(self._new[0][1])
+            self._store.put(kept.quads)
+            self._kept.append(kept)
+            self._new.popleft()
+
+    def _described(self, match: Match) -> _Kept:
         node = BNode()
         triples: list[Triple] = [*about_match(match, node), *about_choices(match, node, self.iri)]
         if isinstance(self.query.form, Construct):
             triples += match.graph()
-        quads = [(triple, self.iri) for triple in triples]
         rows: list[dict[Variable, Node]] = [{}]
         if isinstance(self.query.form, Select):
             rows = [{Variable(v): term for v, term in row.items()} for row in match.bindings]
-        kept = _Kept([row | {_MATCH: node} for row in rows], quads)
-        with self._lock:
-            self._store.put(quads)
-            self._kept.append(kept)
-            if len(self._kept) > self.keep:
-                self._store.take(self._kept.popleft().quads)
-        if self.on_match is not None:
-            self.on_match(match)
+        return _Kept([row | {_MATCH: node} for row in rows], [(triple, self.iri) for triple in triples])
 
     def ask(self, part: CompValue, ctx: QueryContext) -> list[Mapping[Variable, Node]]:
         """The solutions of the block of a SERVICE that can go with what ``ctx`` has bound.
@@ -129,6 +157,7 @@ class Service:
         if self.handle is not None and self.handle.error is not None and not part.silent:
             raise self.handle.error
         with self._lock:
+            self._describe()
             block = self._block(part)
             seen = {*self.variables, _MATCH} - block.hidden
             known = {v: ctx[v] for v in seen if ctx[v] is not None}
@@ -191,7 +220,7 @@ def register(
     try:
         with engine.turn.lock:  # so that the window has what the query has
             service.handle = engine.register(prepared, on_match=service.add)
-            service.handle.follow(service.recent.add)
+            service.handle.follow(service.follow)
     except BaseException:
         del SERVICES[name]
         raise
