@@ -52,7 +52,7 @@ _HERE: Final = URIRef("urn:x-spaseq:rows")
 #: How many blocks a service keeps translated.
 _BLOCKS: Final = 16
 
-#: A match keeps the batches of its events. It is described, which frees them, when so many triples came since.
+#: A match keeps its events' batches. It is described, which frees them, once so many triples came since.
 _TRIPLES: Final = 500_000
 
 
