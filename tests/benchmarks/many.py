@@ -2,6 +2,7 @@
 
 Prices of shares; an alert is of one share that falls by so much after it was above a bound. ``equal``: the
 same alert of all shares 32 times. ``template``: alerts that differ in share and numbers, five a share.
+``unlike``: each query has predicates of its own, so that an event concerns one of them.
 """
 
 from __future__ import annotations
@@ -22,12 +23,34 @@ _ALERT = """PREFIX : <urn:>
       DEFINE GPM A ON S {{ {share} :price ?bought . FILTER(?bought > {bound}) }}
       DEFINE GPM B ON S {{ {share} :price ?now . FILTER(?now < ?bought - {loss}) }} }}"""
 _A_SHARE = 5
+_UNLIKE = """PREFIX : <urn:>
+    SELECT * WITHIN 10 SECONDS SLIDING FROM STREAM S <urn:s> WHERE {{ SEQ(A {operator} B)
+      DEFINE GPM A ON S {{ ?x :bought{i} ?bought }}
+      DEFINE GPM B ON S {{ ?x :price{i} ?now . FILTER(?now > ?bought + {i}) }} }}"""
 
 
 def _texts(count: int) -> list[str]:
     return [
         _ALERT.format(share=f":s{i // _A_SHARE}", bound=60 + i % 30, loss=25 + i % 7) for i in range(count)
     ]
+
+
+def _unlike(count: int) -> list[str]:
+    return [_UNLIKE.format(operator=";:,"[i % 3], i=i) for i in range(count)]
+
+
+def _pushed(queries: Sequence[str], events: int) -> float:
+    """The median of the seconds that a push takes, which concerns the first query."""
+    engine = spaseq.Engine()
+    for query in queries:
+        engine.register(query, on_match=lambda _: None)
+    taken = []
+    for i in range(events):
+        event = f"<urn:x> <urn:{('bought', 'price')[i % 2]}0> {i} ."
+        begin = time.perf_counter()
+        engine.push("urn:s", event, 3 * i)
+        taken.append(time.perf_counter() - begin)
+    return median(taken[events // 4 :])
 
 
 def _prices(events: int, shares: int) -> bytes:
@@ -96,4 +119,16 @@ def benchmark(quick: bool) -> Iterator[Measurement]:
     against = "the same, prepared"
     yield Measurement(
         "many", f"registering {registered:,} texts", taken / prepared, against, {}, {"seconds": taken}
+    )
+    unlike = _unlike(registered)
+    few = _register(unlike[: registered // 5])[0]
+    taken = _register(unlike)[0]
+    facts = {"seconds": taken, "µs a query": taken / registered * 1e6}
+    against = "so many times as a fifth of them took"
+    yield Measurement("many", f"registering {registered:,} unlike texts", taken / few / 5, against, {}, facts)
+    one = _pushed(unlike[:1], events // 4)
+    of_many = _pushed(unlike[:100], events // 4)
+    facts = {"p50 µs": of_many * 1e6, "p50 µs of one": one * 1e6}
+    yield Measurement(
+        "many", "a push that concerns one of 100 queries", of_many / one, "one query", {}, facts
     )
