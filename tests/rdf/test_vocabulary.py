@@ -31,7 +31,10 @@ def described(query: str = PREFIXED) -> Graph:
             name = None if tick == 1 else E[f"e{tick}"]
             engine.push(TRADES, f"<{E.acme}> <{E.price}> {price} .", tick, name=name)
         assert len(service) >= 2
-        return Graph() + service._graph
+        asked = f"CONSTRUCT {{ ?s ?p ?o }} {{ SERVICE <{service.iri}> {{ ?s ?p ?o }} }}"
+        found = Graph().query(asked).graph
+        assert found is not None and (None, RDF.type, vocabulary.MATCH) in found
+        return found
 
 
 @pytest.mark.parametrize("query", [PREFIXED, CONSTRUCTED, PREFIXED.replace("A , B", "A ; B+")])
