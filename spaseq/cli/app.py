@@ -232,7 +232,7 @@ def run(
             outputs,
             url_outputs,
         )
-        from spaseq.connect import LiveSource, hide, is_url
+        from spaseq.connect import LiveSource, is_url
         from spaseq.engine import Engine
         from spaseq.engine.running import run_all
 
@@ -299,9 +299,7 @@ def run(
             if wall_clock and idle is None:
                 raise UsageError("--wall-clock moves the time of idle streams on: say --idle DURATION, too")
             if state is not None:
-                if to_url:
-                    raise UsageError(f"-o {hide(out or '')}: --state goes on with a file, and this is none")
-                check_state(state, file, form, given.values())
+                check_state(state, out if to_url else file, form, given.values())
             one_engine = Engine(
                 graphs,
                 lateness=lateness,
@@ -326,9 +324,12 @@ def run(
                 started=report.watch,
                 failed=report.fail if others else None,
                 settled=None if kept is None else kept.settled,
+                # What has gone to a URL cannot be taken back when the sources go on.
+                ends=kept is None or not to_url,
             )
         if to_url or others:
-            places = url_outputs(out or "", form, queries) if to_url else outputs(file, form, queries, kept)
+            to = url_outputs(out or "", form, queries, kept) if to_url else None
+            places = to or outputs(file, form, queries, kept)
             with closing(matches), places as (results, documents):
                 deliver(matches, results, documents, report)
             return

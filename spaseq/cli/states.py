@@ -104,5 +104,5 @@ def _lines(found: Summary) -> list[str]:
             f"{source.bad:,} bad"
         )
     for path, size in found.outputs.items():
-        lines.append(f"output   {path}: {size:,} bytes")
+        lines.append(f"output   {path}: {size:,} {'records' if '://' in path else 'bytes'}")
     return lines

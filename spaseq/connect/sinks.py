@@ -1,4 +1,7 @@
-"""Results by URL: each match is a record, at least once, with its query and number to tell copies by."""
+"""Results by URL: each match is a record, at least once, with its query and number to tell copies by.
+
+Exactly once into Kafka, with a state, is ``transactions``'.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from spaseq.connect.reconnect import DisconnectedError, Retries
 from spaseq.errors import SinkError, SourceError
 
 #: Seconds in which a sink must take what it was given, unless ``retry=`` says it.
-_PATIENCE: Final = 60.0
+PATIENCE: Final = 60.0
 
 #: A request takes so many bytes, or one record that is longer.
 _REQUEST: Final = 1 << 20
@@ -35,12 +38,14 @@ class Record:
 
 
 class Sink(Protocol):
-    """Where records go. One thread uses it. ``delivered``: how many are known to have come there.
+    """Where records go. One thread uses it.
 
-    Every call raises SinkError, which says how many, when records cannot be delivered.
+    Every call raises SinkError, which says how many were delivered, when records cannot be.
     """
 
-    delivered: int
+    @property
+    def delivered(self) -> int:
+        """How many are known to have come there."""
 
     def write(self, records: Sequence[Record]) -> None:
         """Send records, in their order; not all need have come there when it returns."""
@@ -67,8 +72,15 @@ def open_sink(url: str, media: str = "application/x-ndjson") -> Sink:
             return _HttpSink(address, media)
 
 
-def _failed(address: Address, delivered: int, why: str) -> SinkError:
+def failed(address: Address, delivered: int, why: str) -> SinkError:
+    """What is raised when records cannot be delivered; ``delivered``: how many were."""
     return SinkError(f"{address}: {why}; {delivered} records were delivered before", delivered=delivered)
+
+
+def key_and_headers(record: Record) -> tuple[bytes | None, list[tuple[str, bytes]]]:
+    """What a message of Kafka's has beside its value: by the query, its partition; the record's number."""
+    name = record.query.encode()
+    return name or None, [("query", name), ("number", str(record.number).encode())]
 
 
 class _KafkaSink:
@@ -79,7 +91,7 @@ class _KafkaSink:
 
         self._kafka = required("confluent_kafka", "kafka")
         self._address = address
-        self._patience = address.seconds("retry", _PATIENCE)
+        self._patience = address.seconds("retry", PATIENCE)
         self.delivered = 0
         self._error = ""
         try:
@@ -99,20 +111,20 @@ class _KafkaSink:
         try:
             self._producer.list_topics(timeout=seconds)
         except self._kafka.KafkaException as error:
-            raise _failed(
+            raise failed(
                 address, 0, f"no broker answers within {seconds:g} s ({error.args[0].str()})"
             ) from None
 
     def write(self, records: Sequence[Record]) -> None:
         for record in records:
-            headers = [("query", record.query.encode()), ("number", str(record.number).encode())]
+            key, headers = key_and_headers(record)
             while True:
                 self._check()
                 try:
                     self._producer.produce(
                         self._address.path,
                         record.value,
-                        key=record.query.encode() or None,
+                        key=key,
                         headers=headers,
                         on_delivery=self._told,
                     )
@@ -120,7 +132,7 @@ class _KafkaSink:
                 except BufferError:  # as many wait as may: some are to go first
                     self._producer.poll(0.1)
                 except self._kafka.KafkaException as error:
-                    raise _failed(self._address, self.delivered, error.args[0].str()) from None
+                    raise failed(self._address, self.delivered, error.args[0].str()) from None
         self._producer.poll(0)
         self._check()
 
@@ -129,7 +141,7 @@ class _KafkaSink:
         left = self._producer.flush(self._patience + 5)
         self._check()
         if left:
-            raise _failed(self._address, self.delivered, f"{left} records did not come there in time")
+            raise failed(self._address, self.delivered, f"{left} records did not come there in time")
 
     def close(self) -> None:
         self._producer.purge()
@@ -147,7 +159,7 @@ class _KafkaSink:
 
     def _check(self) -> None:
         if self._error:
-            raise _failed(self._address, self.delivered, self._error)
+            raise failed(self._address, self.delivered, self._error)
 
 
 class _MqttSink:
@@ -158,7 +170,7 @@ class _MqttSink:
 
         self._address = address
         self._qos = int(address.text("qos", "1"))
-        self._patience = address.seconds("retry", _PATIENCE)
+        self._patience = address.seconds("retry", PATIENCE)
         self.delivered = 0
         self._waiting = threading.Condition()
         self._open: set[int] = set()
@@ -173,7 +185,7 @@ class _MqttSink:
             connect(self._client, address, seconds, 0, None)
         except DisconnectedError as error:
             self.close()
-            raise _failed(address, 0, f"no connection ({error})") from None
+            raise failed(address, 0, f"no connection ({error})") from None
         except BaseException:
             self.close()
             raise
@@ -209,7 +221,7 @@ class _MqttSink:
                 if len(self._open) > most and time.monotonic() >= deadline:
                     self._gone = f"no answer of the broker within {self._patience:g} s"
             if self._gone:
-                raise _failed(self._address, self.delivered, self._gone)
+                raise failed(self._address, self.delivered, self._gone)
 
     def _published(self, _client: Any, _data: Any, number: int, reason: Any, _properties: Any) -> None:
         with self._waiting:
@@ -269,7 +281,7 @@ class _HttpSink:
         body = b"".join(record.value for record in records)
         first = records[0]
         headers = self._headers | {"Idempotency-Key": f"{_latin(first.query)}/{first.number}"}
-        retries = Retries(self._address.seconds("retry", _PATIENCE))
+        retries = Retries(self._address.seconds("retry", PATIENCE))
         while True:
             try:
                 answer = self._client.post(self._address.url, content=body, headers=headers)
@@ -284,10 +296,10 @@ class _HttpSink:
                     return
                 why = f"the server answers {answer.status_code}"
                 if answer.status_code < 500 and answer.status_code not in (408, 425, 429):
-                    raise _failed(self._address, self.delivered, why)
+                    raise failed(self._address, self.delivered, why)
             delay = retries.wait()
             if delay is None:
-                raise _failed(self._address, self.delivered, why)
+                raise failed(self._address, self.delivered, why)
             self._wait(delay)
 
 

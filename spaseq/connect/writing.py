@@ -47,6 +47,10 @@ class RecordWriter(ResultWriter):
         self._has_failed = False
         self._inner = writer(form, query, self._buffer)
 
+    def go_on(self, matches: int) -> None:
+        """What is written follows on so many records."""
+        self._number = matches
+
     def match(self, match: Match) -> None:
         """Write one match."""
         self._send([self._record(match)])

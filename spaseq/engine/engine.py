@@ -42,6 +42,7 @@ from spaseq.results.match import Match
 from spaseq.sources import BadEvent
 
 if TYPE_CHECKING:
+    from spaseq.engine.durable.outbox import Outbox
     from spaseq.engine.durable.state import State
 
 
@@ -341,9 +342,25 @@ class Engine:
         with self.turn.lock:
             self._core.commit(outputs or {})
 
+    def outbox(self, url: str, media: str = "application/x-ndjson") -> Outbox:
+        """Where matches go with the commits: ``write`` takes records, and each commit sends them to a URL.
+
+        Into Kafka each comes exactly once, for who reads what is committed; by MQTT and HTTP at least once,
+        under the same number. What is to be part of a commit with its matches has to be written before:
+        in a callback, or with ``commit_every=None``. What the last engine could not send is sent by the
+        call. ``media``: what the records are. Raises ``EngineError`` without a state, or if its records went
+        elsewhere; ``SourceError`` for what is wrong in the URL; ``SinkError`` if nobody takes records there.
+        """
+        self.turn.check()
+        with self.turn.lock:
+            self._core.check_open()
+            if self._core.state is None:
+                raise EngineError("an outbox is part of a state: Engine(state=FILE)")
+            return self._core.state.send_to(url, media, self.turn.lock)
+
     @property
     def outputs(self) -> Mapping[str, int]:
-        """How long each output was at the last commit, in bytes."""
+        """How long each output was at the last commit: files in bytes, what goes to a URL in records."""
         state = self._core.state
         return {} if state is None else dict(state.outputs)
 

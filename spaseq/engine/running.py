@@ -114,6 +114,7 @@ def run_all(
     started: Callable[[Mapping[str, Handle]], None] | None = None,
     failed: Callable[[str, SpaseqError], None] | None = None,
     settled: Callable[[bool], None] | None = None,
+    ends: bool = True,
     max_rows: int = 65_536,
 ) -> Generator[tuple[str, MatchBatch], None, None]:
     """The matches of several queries, each under its name, over sources that are read to their end once.
@@ -122,7 +123,8 @@ def run_all(
     others may read. A query's matches come in its order; between those of different queries there is none.
     ``failed`` is told of a query that ends with an error, and the others go on; without it that ends the run.
     ``settled`` is called when all that was found so far was taken and done with: after each step, and, then
-    with True, before the windows end, and when the run is interrupted while it waits for events.
+    with True, before the windows end, and when the run is interrupted while it waits for events. ``ends``:
+    the windows end with the sources; they do not, where what that completes could not be taken back.
     The other parameters, and what is raised, are ``run``'s; an ``EngineError`` names its query.
     """
     handles: dict[str, Handle] = {}
@@ -133,7 +135,7 @@ def run_all(
             raise EngineError(f"{name}: {error}" if len(queries) > 1 else str(error)) from None
     if started is not None:
         started(handles)
-    return _found(engine, handles, engine.pull(*sources), _Size(max_rows), progress, failed, settled)
+    return _found(engine, handles, engine.pull(*sources), _Size(max_rows), progress, failed, settled, ends)
 
 
 def _found(
@@ -144,6 +146,7 @@ def _found(
     progress: Callable[[Progress], None] | None,
     failed: Callable[[str, SpaseqError], None] | None,
     settled: Callable[[bool], None] | None = None,
+    ends: bool = True,
 ) -> Generator[tuple[str, MatchBatch], None, None]:
     """What is found as the engine goes on, each with the name of its query."""
 
@@ -175,8 +178,9 @@ def _found(
                 settled(False)
         if settled is not None:
             settled(True)
-        engine.finish()
-        yield from _drained(going, size, failed)
+        if ends:
+            engine.finish()
+            yield from _drained(going, size, failed)
         if not all(handle.done for handle in handles.values()):
             engine.check_read()
     except KeyboardInterrupt:

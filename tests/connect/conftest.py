@@ -1,12 +1,17 @@
-"""Certificates of the tests' own."""
+"""Certificates of the tests' own, and brokers of Kafka."""
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.connect.servers import PATIENCE
+from tests.spark.broker import broker
+from tests.spark.maven import jars, unavailable
 
 
 @dataclass(frozen=True)
@@ -33,3 +38,32 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     for part in issued.cert_chain_pems:
         part.write_to_path(str(certificate), append=True)
     return Tls(context, ca, certificate, key)
+
+
+@pytest.fixture(scope="module")
+def mock() -> Iterator[str]:
+    """The cluster that librdkafka has for tests: its producer holds it."""
+    kafka = pytest.importorskip(
+        "confluent_kafka", reason="confluent-kafka is not installed (the extra kafka)"
+    )
+    holder = kafka.Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, "log_level": 0})
+    (server,) = holder.list_topics(timeout=PATIENCE).brokers.values()
+    yield f"{server.host}:{server.port}"
+    holder.flush(PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    there = jars("broker")
+    if isinstance(there, str):
+        unavailable("kafka", there)
+    assert not isinstance(there, str)
+    with broker(tmp_path_factory.mktemp("broker"), there) as address:
+        yield address
+
+
+@pytest.fixture(params=["mock", pytest.param("servers", marks=pytest.mark.slow)])
+def cluster(request: pytest.FixtureRequest) -> str:
+    """The address of a broker: of librdkafka's own mock, and, where tests are slow, of a real one."""
+    address: str = request.getfixturevalue(request.param)
+    return address

@@ -19,8 +19,7 @@ from tests.connect.conftest import Tls
 from tests.connect.events import EX, event, found, limited
 from tests.connect.servers import PATIENCE, Mosquitto, free_port, mosquitto, until
 from tests.connect.test_going_on import Going
-from tests.spark.broker import broker
-from tests.spark.maven import jars, unavailable
+from tests.connect.topics import produce
 
 kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (the extra kafka)")
 mqtt = pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed (the extra mqtt)")
@@ -171,38 +170,6 @@ def test_records_to_mqtt(mosquito: Mosquitto) -> None:
 
 
 # --- Kafka --------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def mock() -> Iterator[str]:
-    """The cluster that librdkafka has for tests: its producer holds it."""
-    holder = kafka.Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, "log_level": 0})
-    (server,) = holder.list_topics(timeout=PATIENCE).brokers.values()
-    yield f"{server.host}:{server.port}"
-    holder.flush(PATIENCE)
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    there = jars("broker")
-    if isinstance(there, str):
-        unavailable("kafka", there)
-    assert not isinstance(there, str)
-    with broker(tmp_path_factory.mktemp("broker"), there) as address:
-        yield address
-
-
-@pytest.fixture(params=["mock", pytest.param("servers", marks=pytest.mark.slow)])
-def cluster(request: pytest.FixtureRequest) -> str:
-    address: str = request.getfixturevalue(request.param)
-    return address
-
-
-def produce(server: str, topic: str, *values: bytes | None, partition: int = 0) -> None:
-    producer = kafka.Producer({"bootstrap.servers": server})
-    for value in values:
-        producer.produce(topic, value, partition=partition)
-    assert producer.flush(PATIENCE) == 0
 
 
 def test_messages_of_kafka(cluster: str) -> None:

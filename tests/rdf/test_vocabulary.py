@@ -33,7 +33,8 @@ def described(query: str = PREFIXED) -> Graph:
         assert len(service) >= 2
         asked = f"CONSTRUCT {{ ?s ?p ?o }} {{ SERVICE <{service.iri}> {{ ?s ?p ?o }} }}"
         found = Graph().query(asked).graph
-        assert found is not None and (None, RDF.type, vocabulary.MATCH) in found
+        assert found is not None
+        assert (None, RDF.type, vocabulary.MATCH) in found
         return found
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Final
 
@@ -302,18 +302,24 @@ def check_records(form: Format, queries: Mapping[str, Query]) -> None:
 
 
 @contextmanager
-def url_outputs(url: str, form: Format, queries: Mapping[str, Query]) -> Iterator[Outputs]:
+def url_outputs(
+    url: str, form: Format, queries: Mapping[str, Query], kept: Kept | None = None
+) -> Iterator[Outputs]:
     """What sends the matches of queries to the URL of ``-o``. Raises UsageError for what is wrong in it."""
     # Imported only here: most runs write to a file.
     from spaseq.connect.sinks import open_sink
     from spaseq.connect.writing import RECORDS, RecordWriter
 
     try:
-        sink = open_sink(url, RECORDS[form])
+        sink = open_sink(url, RECORDS[form]) if kept is None else kept.outbox(url, RECORDS[form])
     except SourceError as error:
         raise UsageError(f"-o {hide(url)}: {error}") from None
-    with closing(sink):
+    # An outbox is the state's, which closes it.
+    with closing(sink) if kept is None else nullcontext():
         each = {name: RecordWriter(form, query, name, sink) for name, query in queries.items()}
+        if kept is not None:
+            for name, one in each.items():
+                kept.go_on(name, one)
         yield each, each.values()
 
 

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from spaseq.cli.arguments import UsageError
 from spaseq.cli.running.cursor import DOCUMENTS
+from spaseq.connect import hide
 from spaseq.engine import Engine, Source
 from spaseq.engine.durable.resume import check
 from spaseq.errors import EngineError
@@ -19,22 +20,21 @@ from spaseq.results import Format, ResultWriter
 
 if TYPE_CHECKING:
     from spaseq.cli.running.run import Report
+    from spaseq.connect.sinks import Sink
 
 #: What the file of dead letters is called among the outputs.
 _LETTERS = "dead letters"
 
 
-def check_state(state: Path, out: Path | None, form: Format, sources: Iterable[Source]) -> None:
-    """Raises UsageError for what a run with a state cannot go on with: an output, or a source."""
+def check_state(state: Path, out: Path | str | None, form: Format, sources: Iterable[Source]) -> None:
+    """Raises UsageError for what a run with a state cannot go on with: an output, or a source.
+
+    ``out``: a file, or a URL as text.
+    """
     if out is None:
-        raise UsageError("--state goes on with a file, which standard output is not: say -o FILE")
-    if form in DOCUMENTS:
-        lines = ", ".join(f for f in Format if f not in DOCUMENTS)
-        raise UsageError(f"-f {form} is one document, which --state could not go on with: use {lines}")
-    if out.exists() and not out.is_file():
-        raise UsageError(f"-o {out}: --state goes on with a file, and this is none")
-    if out.resolve() == state.resolve():
-        raise UsageError(f"--state {state} is the output, too: name two files")
+        raise UsageError("--state goes on with a file, which standard output is not: say -o FILE, or a URL")
+    if isinstance(out, Path):
+        _check_file(state, out, form)
     for source in sources:
         try:
             check(source.location)
@@ -42,8 +42,18 @@ def check_state(state: Path, out: Path | None, form: Format, sources: Iterable[S
             raise UsageError(f"--state: {error}") from None
 
 
+def _check_file(state: Path, out: Path, form: Format) -> None:
+    if form in DOCUMENTS:
+        lines = ", ".join(f for f in Format if f not in DOCUMENTS)
+        raise UsageError(f"-f {form} is one document, which --state could not go on with: use {lines}")
+    if out.exists() and not out.is_file():
+        raise UsageError(f"-o {out}: --state goes on with a file, and this is none")
+    if out.resolve() == state.resolve():
+        raise UsageError(f"--state {state} is the output, too: name two files")
+
+
 class Kept:
-    """The outputs of a run with a state, each cut to the length that the last commit says."""
+    """The outputs of a run with a state: files, cut to the length that the last commit says, or a URL."""
 
     def __init__(
         self, engine: Engine, queries: Mapping[str, Query], every: timedelta | int, report: Report
@@ -92,6 +102,16 @@ class Kept:
         file.truncate(size)
         self._files[name] = file
         return file
+
+    def outbox(self, url: str, media: str) -> Sink:
+        """An output by URL, to be gone on with. Raises SourceError, SinkError and EngineError."""
+        files = [name for name, size in self._engine.outputs.items() if size and name != _LETTERS]
+        if files and "://" not in files[0]:
+            raise UsageError(
+                f"-o {hide(url)}: with this state the output was {files[0]}: go on there, or begin anew with "
+                "another state file"
+            )
+        return self._engine.outbox(url, media)
 
     def go_on(self, name: str | None, writer: ResultWriter) -> None:
         """A writer follows on what was written of the query of this name, or of all."""

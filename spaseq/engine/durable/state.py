@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 import os
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from threading import RLock
 from typing import IO, Any, Final
 
 from spaseq.engine.durable import journal as taken
 from spaseq.engine.durable.entry import Orders
 from spaseq.engine.durable.horizon import keeps, unneeded
 from spaseq.engine.durable.journal import Journal
+from spaseq.engine.durable.outbox import Outbox
 from spaseq.engine.durable.replay import Replay, Settings
 from spaseq.engine.durable.resume import Position
 from spaseq.engine.durable.store import Commit, Query, Store, changed
 from spaseq.engine.handle import COUNTS, Handle
 from spaseq.engine.pipelines.flow import Flow
 from spaseq.engine.rejects import Rejects
+from spaseq.errors import EngineError
 from spaseq.language import syntax
 from spaseq.terms.dictionary import Dictionary
 
@@ -50,6 +54,10 @@ class State:
         self.handles: dict[str, Handle] = {}
         self.positions: dict[str, Position] = {}
         self.outputs: dict[str, int] = {}
+        #: What goes to a URL with the commits, if something does.
+        self._outbox: Outbox | None = None
+        # By which it is known where its records go.
+        self._identity = uuid.uuid4().hex
         #: Told, in the engine's turn, that all that happened is in the file.
         self.on_commit: list[Callable[[], None]] = []
         self._every = every
@@ -78,6 +86,7 @@ class State:
     def open(self, add: Callable[[syntax.Query, int | None], Handle], settle: Callable[[], None]) -> None:
         """Makes the engine what the last one was. ``add`` registers a query there; ``settle`` tidies up."""
         self._meta = self.store.meta()
+        self._identity = self._meta.get("id", self._identity)
         self._settings.check(self._meta, self.store.path)
         replay = Replay(self.store, self._flow, self._dictionary, self._journal, add, settle, self._added)
         replay.run(self._meta)
@@ -93,9 +102,19 @@ class State:
         self.commit({})
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Lets go of the file, and of where its records go."""
         self._flow.journal = None
+        if self._outbox is not None:
+            self._outbox.close()
         self.store.close()
+
+    def send_to(self, url: str, media: str, lock: RLock) -> Outbox:
+        """See ``Engine.outbox``."""
+        if self._outbox is not None:
+            raise EngineError(f"the records of this engine go to {self._outbox.name}: a state has one outbox")
+        self._outbox = Outbox(url, media, self._identity, self.store, self.outputs, lock)
+        self.on_commit.append(self._outbox.send)
+        return self._outbox
 
     # --- queries ------------------------------------------------------------------------------------
 
@@ -162,6 +181,8 @@ class State:
             rejects = self._rejects.counts
             read = {stream: position.text() for stream, position in self.positions.items()}
             sizes = {path: _size(file) for path, file in outputs.items()}
+        if self._outbox is not None:
+            sizes[self._outbox.name] = self._outbox.count
         given = {number: handle.given for number, handle in self._of.items()}
         mark = self._mark()
         commit.first = first = 0 if not mark else mark[0]
@@ -178,13 +199,18 @@ class State:
             "next": str(self._next),
             "events": str(self._flow.events),
             "arrivals": json.dumps(arrivals),
+            "id": self._identity,
             **self._settings.meta(),
         }
         if mark:
             meta["mark"] = json.dumps({"seq": journal.seq - 1, "orders": self._orders()})
         commit.meta = changed(meta, self._meta)
+        if self._outbox is not None:
+            commit.records = self._outbox.waiting
         if commit != Commit(first=first):
             self.store.commit(commit)
+        if self._outbox is not None:
+            self._outbox.written()
         journal.written(first)
         self._new, self._given, self._rejected, self._read = [], given, rejects, read
         self._meta, self.outputs = {**self._meta, **meta}, {**self.outputs, **sizes}

@@ -9,14 +9,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from spaseq.connect.sinks import Record
 from spaseq.errors import EngineError
 
 #: "SPSQ", by which SQLite files of this kind are known.
 APPLICATION: Final = 0x53505351
 #: The layout of the tables and of what is in them.
-VERSION: Final = 1
+VERSION: Final = 2
+#: The layouts before it that are read, too: without records.
+_READ: Final = (1, VERSION)
 
-_TABLES: Final = """
+_RECORDS: Final = """
+CREATE TABLE record (seq INTEGER PRIMARY KEY, query TEXT NOT NULL, number INTEGER NOT NULL,
+    value BLOB NOT NULL) STRICT;
+"""
+
+#: No record has this number.
+_LAST: Final = 2**62
+
+_TABLES: Final = (
+    """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE entry (seq INTEGER PRIMARY KEY, events INTEGER NOT NULL, data BLOB NOT NULL) STRICT;
 CREATE TABLE query (number INTEGER PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL,
@@ -26,6 +38,8 @@ CREATE TABLE output (path TEXT PRIMARY KEY, size INTEGER NOT NULL) STRICT;
 CREATE TABLE reject (stream TEXT NOT NULL, kind TEXT NOT NULL, count INTEGER NOT NULL,
     PRIMARY KEY (stream, kind)) STRICT;
 """
+    + _RECORDS
+)
 
 
 @dataclass(slots=True)
@@ -57,6 +71,8 @@ class Commit:
     sources: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, int] = field(default_factory=dict)
     rejects: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: What is to be sent, each with how many records are before it.
+    records: list[tuple[int, Record]] = field(default_factory=list)
 
 
 class Store:
@@ -96,6 +112,30 @@ class Store:
                 "INSERT OR REPLACE INTO reject VALUES (?, ?, ?)",
                 ((stream, kind, count) for (stream, kind), count in commit.rejects.items()),
             )
+            self._insert(commit.records)
+
+    def add_records(self, records: Iterable[tuple[int, Record]]) -> None:
+        """Writes records that are part of the next commit."""
+        with _failing(self.path, "cannot be written"), _transaction(self._connection):
+            self._insert(records)
+
+    def _insert(self, records: Iterable[tuple[int, Record]]) -> None:
+        self._connection.executemany(
+            "INSERT INTO record VALUES (?, ?, ?, ?)",
+            ((seq, record.query, record.number, record.value) for seq, record in records),
+        )
+
+    def forget_records(self, *, before: int = 0, after: int | None = None) -> None:
+        """Takes out the records before a number, or from ``after`` on, if there are any."""
+        ends = (before, _LAST if after is None else after)
+        if self._all("SELECT 1 FROM record WHERE seq < ? OR seq >= ? LIMIT 1", ends):
+            with _failing(self.path, "cannot be written"), _transaction(self._connection):
+                self._connection.execute("DELETE FROM record WHERE seq < ? OR seq >= ?", ends)
+
+    def records(self, most: int) -> list[tuple[int, Record]]:
+        """The first records that are to be sent, each with how many are before it."""
+        rows = self._all("SELECT seq, query, number, value FROM record ORDER BY seq LIMIT ?", (most,))
+        return [(seq, Record(query, number, value)) for seq, query, number, value in rows]
 
     # --- what is there ----------------------------------------------------------------------------
 
@@ -171,9 +211,10 @@ def _connected(path: Path) -> sqlite3.Connection:
                 _check(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-        if not connection.execute("PRAGMA user_version").fetchone()[0]:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != VERSION:
             with _failing(path, "cannot be written"), _transaction(connection):
-                for statement in filter(str.strip, _TABLES.split(";")):
+                for statement in filter(str.strip, (_RECORDS if version else _TABLES).split(";")):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -184,12 +225,12 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    """Raises ``EngineError`` for what is no state file, or one of another version."""
+    """Raises ``EngineError`` for what is no state file, or one of a version that is not read."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
         raise EngineError(f"{path}: an SQLite file, but no state of spaseq's: name another file")
-    if version != VERSION:
+    if version not in _READ:
         age = "a newer" if version > VERSION else "an older"
         raise EngineError(
             f"{path}: written by {age} version of spaseq (layout {version}, this one reads {VERSION}): "

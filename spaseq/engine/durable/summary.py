@@ -40,7 +40,8 @@ class Summary:
     """What a state file has in it. ``size``: of the file in bytes, ``log_bytes`` of the events kept in it.
 
     ``events``: how many arrived in all, by stream in ``arrived``; ``kept``: how many of them the log has.
-    ``outputs``: the lengths of output files in bytes; ``bad`` and ``late``: how many events were left out.
+    ``outputs``: the lengths of output files in bytes, and how many records URLs got; ``bad`` and ``late``:
+    how many events were left out.
     """
 
     path: str
