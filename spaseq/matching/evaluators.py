@@ -20,6 +20,7 @@ from spaseq.matching.ordered.simulation import Ordered
 from spaseq.matching.reference import Reference
 from spaseq.matching.runs.evaluator import Runs
 from spaseq.matching.runs.program import Program
+from spaseq.matching.templates.form import shape
 from spaseq.terms.dictionary import Dictionary
 
 
@@ -50,6 +51,18 @@ def choose(pattern: SequencePattern) -> Choice:
         otherwise.append((name, found))
     _able("runs", pattern)
     return Choice("runs", _BY_EVENTS["runs"], tuple(otherwise))
+
+
+def chosen(pattern: SequencePattern) -> str:
+    """The name of the evaluator for a query, which is that of the last query of the same shape."""
+    key = shape(pattern.query)
+    name = _CHOSEN.get(key)
+    if name is None:
+        name = choose(pattern).name
+        if len(_CHOSEN) >= _MOST_CHOSEN:
+            _CHOSEN.clear()
+        _CHOSEN[key] = name
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +229,10 @@ def _several(pattern: SequencePattern) -> Iterator[Obstacle]:
     if isinstance(pattern.root, Atom):
         yield Obstacle("a match is of several events", show(pattern.root))
 
+
+#: The evaluators of queries by their shape: to find out takes tables, which takes milliseconds.
+_CHOSEN: Final[dict[tuple[object, ...], str]] = {}
+_MOST_CHOSEN: Final = 1_024
 
 _Obstacles = Callable[[SequencePattern], Iterator[Obstacle]]
 

@@ -36,7 +36,7 @@ from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.columns.evaluator import ByColumns, Enumerating, Quick
 from spaseq.matching.columns.found import Block, blocks
 from spaseq.matching.context import Context
-from spaseq.matching.evaluators import by_columns, by_events, check, choose, under_bound
+from spaseq.matching.evaluators import by_columns, by_events, check, chosen, under_bound
 from spaseq.matching.host import Key, Matcher
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution, bounds
 from spaseq.matching.ordered.skipping import falls_back
@@ -181,7 +181,7 @@ class Pipeline:
         self.unkept: str | None = None
         self._effort: Effort | None = None
         if effort is None:
-            self._chosen = check(evaluator, self.pattern) if evaluator else choose(self.pattern).name
+            self._chosen = check(evaluator, self.pattern) if evaluator else chosen(self.pattern)
         else:
             bounded = under_bound(self.pattern, evaluator, effort.policy)
             self._chosen = bounded.name

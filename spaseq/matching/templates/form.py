@@ -8,6 +8,7 @@ they say what kind of events a query is about.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -41,12 +42,18 @@ from spaseq.language.syntax import (
     Var,
 )
 from spaseq.terms.dictionary import Term
-from spaseq.terms.values import RDF
+from spaseq.terms.values import RDF, XSD
 
 _TYPE: Final = NamedNode(RDF + "type")
 
 #: Where a constant was lifted, in the key of a form.
 _HOLE: Final = object()
+
+#: Where a predicate or a class stands there.
+_NAME: Final = object()
+
+_INTEGER: Final = NamedNode(XSD + "integer")
+_SMALL: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 #: The fields by which nodes of a syntax tree are compared, by class.
 _COMPARED: Final[dict[type, tuple[str, ...]]] = {}
@@ -68,7 +75,8 @@ def form(query: Query) -> Form | None:
     """The form of a query that may run together with others; None if it has to be alone."""
     if alone(query) is not None:
         return None
-    key, constants = _form(query)
+    key, constants, named = _form(query)
+    key += named
     if not query.partition and Strategy.STRICT in key:
         # To ``,`` an event that is irrelevant stands between two others. In a partition it does not, and so
         # constants cannot be one: only queries that have the same ones run as one.
@@ -76,9 +84,30 @@ def form(query: Query) -> Form | None:
     return Form(tuple(key), tuple(constants))
 
 
-def _form(query: Query) -> tuple[list[object], list[Term]]:
+def shape(query: Query) -> tuple[object, ...]:
+    """What is left of a query without what it is about: equal for queries that are evaluated in the same way.
+
+    That is without the predicates, classes and nodes that its triple patterns name, and without the values of
+    small positive integers in FILTERs. Other literals stay: how one is compared, and whether one can be
+    divided by it, is up to the value.
+    """
+    key, constants, _ = _form(query)
+    return (*key, *map(_kind, constants))
+
+
+def _kind(term: Term) -> object:
+    if isinstance(term, NamedNode):
+        return NamedNode
+    if isinstance(term, Literal) and term.datatype == _INTEGER and _SMALL.fullmatch(term.value):
+        return _INTEGER
+    return term
+
+
+def _form(query: Query) -> tuple[list[object], list[Term], list[object]]:
+    """A query without some constants, and those; and what else its triple patterns name, in its order."""
     key: list[object] = []
     constants: list[Term] = []
+    named: list[object] = []
     plain = (
         query.form,
         query.window,
@@ -100,13 +129,13 @@ def _form(query: Query) -> tuple[list[object], list[Term]]:
             if isinstance(element, Triples):
                 key.append(len(element.patterns))
                 for triple in element.patterns:
-                    _lift_triple(triple, key, constants)
+                    _lift_triple(triple, key, constants, named)
             elif isinstance(element, Filter):
                 key.append(Filter)
                 _lift(element.condition, key, constants)
             else:
                 _flatten(element, key)
-    return key, constants
+    return key, constants, named
 
 
 def alone(query: Query) -> str | None:
@@ -169,13 +198,17 @@ def _lifts(triple: TriplePattern) -> tuple[bool, bool]:
     return _is_constant(triple.subject), _is_constant(triple.object) and predicate != _TYPE
 
 
-def _lift_triple(triple: TriplePattern, key: list[object], constants: list[Term]) -> None:
+def _lift_triple(
+    triple: TriplePattern, key: list[object], constants: list[Term], named: list[object]
+) -> None:
     subject, other = _lifts(triple)
-    _flatten(triple.predicate, key)
-    for term, lifted in ((triple.subject, subject), (triple.object, other)):
+    for term, lifted in ((triple.predicate, False), (triple.subject, subject), (triple.object, other)):
         if lifted:
             key.append(_HOLE)
             constants.append(term)  # type: ignore[arg-type]  # a constant
+        elif isinstance(term, NamedNode):
+            key.append(_NAME)
+            named.append(term)
         else:
             _flatten(term, key)
 
