@@ -1,11 +1,12 @@
 """The map of packages in architecture.md, and the imports in spaseq/ → docs/rooms.svg, or what is wrong.
 
     python docs/rooms.py            draws docs/rooms.svg
-    python docs/rooms.py --check    says which imports go upwards, and what the map does not name
+    python docs/rooms.py --check    says which imports go upwards or in a circle, and what the map lacks
 
 The map is the table whose first column holds paths of packages and modules; a module belongs to the
 longest path that it begins with, so a row may be split into several. A room imports from rooms above its
-own row only. Imports inside of functions, and those for types alone, count as all others.
+own row only. Imports inside of functions, and those for types alone, count as all others; but modules may
+name each other's types, so a circle is one of imports that are carried out.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Import:
     module: str
     imported: str
     place: str  # file:line
+    is_for_types: bool
 
     @property
     def is_known(self) -> bool:
@@ -92,7 +94,7 @@ def modules(root: Path) -> dict[str, Path]:
 def imports(root: Path, files: dict[str, Path]) -> Iterator[Import]:
     """What each module imports of the package, wherever in the file it does."""
     for module, path in files.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node, is_for_types in nodes(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -102,7 +104,32 @@ def imports(root: Path, files: dict[str, Path]) -> Iterator[Import]:
                 continue
             for name in dict.fromkeys(names):
                 if name in files:
-                    yield Import(module, name, f"{path.relative_to(root)}:{node.lineno}")
+                    yield Import(module, name, f"{path.relative_to(root)}:{node.lineno}", is_for_types)
+
+
+def nodes(tree: ast.AST, is_for_types: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """All nodes below one, and whether they stand under ``if TYPE_CHECKING``."""
+    for node in ast.iter_child_nodes(tree):
+        asks = (
+            isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        )
+        yield node, is_for_types
+        yield from nodes(node, is_for_types or asks)
+
+
+def circles(found: list[Import]) -> Iterator[str]:
+    """Modules that import each other, one after the other, with one way around."""
+    graph = nx.DiGraph()
+    graph.add_edges_from(
+        (each.module, each.imported, {"place": each.place})
+        for each in found
+        if not each.is_for_types and each.module != each.imported
+    )
+    graph.remove_nodes_from([*FRONT_DOOR])
+    for part in nx.strongly_connected_components(graph):
+        if len(part) > 1:
+            around = nx.find_cycle(graph.subgraph(sorted(part)))
+            yield "a circle of imports: " + ", ".join(graph.edges[edge]["place"] for edge in around)
 
 
 def home(path: str, places: list[Room]) -> int | None:
@@ -144,7 +171,9 @@ def look(root: Path, text: str) -> House:
         elif module not in FRONT_DOOR:
             problems.append(f"{path.relative_to(root)}: in no room of the map in {MAP.name}: give it a row")
     arrows: dict[tuple[int, int], list[Import]] = {}
-    for found in imports(root, files):
+    all_imports = list(imports(root, files))
+    problems += circles(all_imports)
+    for found in all_imports:
         if found.module not in homes or found.imported not in homes:
             continue
         user, used = homes[found.module], homes[found.imported]

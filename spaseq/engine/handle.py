@@ -13,8 +13,8 @@ from spaseq.engine.pipelines.pipeline import Pipeline, Stats
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, LimitError, SpaseqError
 from spaseq.events import EventBatch
-from spaseq.language.printer import print_sequence
 from spaseq.language.syntax import Ask, Query
+from spaseq.language.syntax.printing import print_sequence
 from spaseq.limits import Limits
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match

@@ -24,7 +24,6 @@ from spaseq.automaton.pattern import (
 )
 from spaseq.automaton.pattern import walk as walk_nodes
 from spaseq.automaton.show import show
-from spaseq.language.printer import print_expression, print_sequence
 from spaseq.language.scope import mentioned, walk
 from spaseq.language.syntax import (
     Aggregate,
@@ -44,6 +43,7 @@ from spaseq.language.syntax import (
     Span,
     Strategy,
 )
+from spaseq.language.syntax.printing import print_expression, print_sequence
 
 #: So many places are shown of each demand.
 _SHOWN: Final = 3

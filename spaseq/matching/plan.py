@@ -13,9 +13,9 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import AnyOrder, GpmPart
 from spaseq.automaton.show import ending, label, show
 from spaseq.gpm.spectra.joins import covers
-from spaseq.language.printer import print_expression
 from spaseq.language.syntax import Filter, Group, Query, Window
 from spaseq.language.syntax.durations import decimal
+from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.evaluators import UnderBound, choose, under_bound
 from spaseq.matching.obstacles import Obstacle, in_words
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from spaseq.errors import QueryMeaningError, RetrievalError
-from spaseq.language.printer import print_term
+from spaseq.language.syntax.printing import print_term
 from spaseq.mcp.bounds import Bounds
 from spaseq.paths import KnowledgeGraph, Path
 from spaseq.paths import retrieve as retrieve_paths

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from spaseq.paths.drawing import to_networkx
-from spaseq.paths.graph.knowledge import KnowledgeGraph, load
+from spaseq.paths.graph.knowledge import KnowledgeGraph
 from spaseq.paths.graph.linking.candidates import Candidate
-from spaseq.paths.graph.saved.graph import build, open
+from spaseq.paths.graph.opening import build, load, open
 from spaseq.paths.path import Path
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.neighbourhood import Neighbourhood

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import inspect
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from rdflib import plugin
@@ -30,17 +29,7 @@ from rdflib.term import URIRef, Variable
 
 from spaseq.errors import EngineError
 from spaseq.language import syntax
-
-if TYPE_CHECKING:
-    from spaseq.rdf.service import Service
-
-#: rdflib's parser is for one thread at a time.
-PARSER: Final = threading.Lock()
-
-SCHEME: Final = "urn:x-spaseq:"
-
-#: The services of this process, by name.
-SERVICES: Final[dict[str, Service]] = {}
+from spaseq.rdf.services import PARSER, SCHEME, SERVICES, columns_of_services
 
 _SERVICE: Final = re.compile(r"\bservice\b", re.IGNORECASE)
 
@@ -150,7 +139,7 @@ def _translated(given: Mapping[str, Any], what: object, translate: _Translate) -
     text, names, base = _text(given, what)
     if not isinstance(what, Query | Update):
         return translate(text, base, names)
-    known = _columns()
+    known = columns_of_services()
     before, translated = _PREPARED.get(what, (None, what))
     if before != known:
         translated = translate(text, base, names)
@@ -180,17 +169,13 @@ def _tell(tree: CompValue, prologue: Prologue) -> None:
 
     Where the service is a variable, those of all services that the query names; if it names none, of all.
     """
-    known = _columns()
+    known = columns_of_services()
     parts = list(_parts(tree))
     named = known.keys() & {_iri(part, prologue) for part in parts}
     for part in parts:
         if isinstance(part, CompValue) and part.name == "ServiceGraphPattern":
             meant = (named or known) if isinstance(part.term, Variable) else {_iri(part.term, prologue)}
             part["columns"] = [v for iri, columns in known.items() if iri in meant for v in columns]
-
-
-def _columns() -> dict[URIRef, tuple[Variable, ...]]:
-    return {service.iri: service.variables for service in list(SERVICES.values())}
 
 
 def _iri(part: object, prologue: Prologue) -> URIRef | None:

@@ -14,7 +14,6 @@ for a comment, in an IRI too.
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,8 +34,8 @@ from spaseq.events import EventBatch
 from spaseq.language import prepare
 from spaseq.language.syntax import Construct, Query, Select
 from spaseq.rdf._quads import Quad, QuadStore, Triple
-from spaseq.rdf.asking import PARSER, SCHEME, SERVICES
 from spaseq.rdf.description import about_choices, about_match, about_query
+from spaseq.rdf.services import PARSER, SCHEME, SERVICES, unknown
 from spaseq.rdf.window import Recent
 from spaseq.results.match import Match
 from spaseq.results.writers._columns import columns
@@ -238,7 +237,7 @@ def solutions(ctx: QueryContext, part: CompValue, iri: str | None) -> Iterator[A
     if service is None:
         if part.silent:
             return iter([ctx.solution()])
-        raise EngineError(_unknown(iri.removeprefix(SCHEME)))
+        raise EngineError(unknown(iri.removeprefix(SCHEME)))
     return _joined(ctx, service.ask(part, ctx))
 
 
@@ -322,13 +321,3 @@ def _parts(part: CompValue) -> Iterator[CompValue]:
     for child in part.values():
         if isinstance(child, CompValue):
             yield from _parts(child)
-
-
-def _unknown(name: str) -> str:
-    near = difflib.get_close_matches(name, SERVICES, 1)
-    hint = f"did you mean <{SCHEME}{near[0]}>? " if near else ""
-    known = ", ".join(SERVICES) or "none"
-    return (
-        f"no query is registered for SERVICE <{SCHEME}{name}>: {hint}"
-        f"spaseq.rdf.register makes services; there are now: {known}"
-    )

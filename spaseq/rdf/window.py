@@ -31,8 +31,8 @@ from spaseq.events import Clock, EventBatch
 from spaseq.language.syntax import Window
 from spaseq.matching.model import Bounds, Ints, bounds
 from spaseq.rdf._quads import Pattern, Quad, QuadStore, Triple
-from spaseq.rdf.asking import SCHEME, SERVICES
 from spaseq.rdf.description import event_name, time_literal
+from spaseq.rdf.services import SCHEME, SERVICES
 from spaseq.rdf.vocabulary import GENERATED_AT, PART_OF
 from spaseq.results.match import event
 from spaseq.terms.interop import to_rdflib

@@ -13,9 +13,9 @@ import pyoxigraph as ox
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.gpm.expressions.comparison import sort_key
 from spaseq.gpm.expressions.compiled import ExpressionError, compile_filter, compile_value
-from spaseq.language.printer import print_group
 from spaseq.language.rewrite import substitute
 from spaseq.language.syntax import Aggregate, Construct, Expression, Select, TriplePattern, Var
+from spaseq.language.syntax.printing import print_group
 from spaseq.matching.context import Context
 from spaseq.matching.model import Found, Row, Solution
 from spaseq.results.match import ConstructedTriple

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyoxigraph as ox
 
 from spaseq.errors import EngineError
-from spaseq.results.batch import MatchBatch
 from spaseq.results.encoded import Bindings
 from spaseq.terms.dictionary import Term
+
+if TYPE_CHECKING:
+    from spaseq.results.batch import MatchBatch
 
 
 def _moment(text: str) -> datetime:

@@ -18,6 +18,9 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 
+#: What ``a`` says.
+RDF_TYPE: Final = NamedNode(RDF + "type")
+
 # Kinds of values. Plain integers, because filters compare them millions of times; the numeric ones
 # come first, in the order of XPath's promotion.
 INTEGER: Final = 0

@@ -9,8 +9,8 @@ from pathlib import Path
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.language.printer import print_term
 from spaseq.language.syntax import Query
+from spaseq.language.syntax.printing import print_term
 from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.why.diagnosis import GpmStats
 

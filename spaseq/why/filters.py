@@ -9,8 +9,8 @@ from itertools import islice
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_test
 from spaseq.gpm.sharing import Sharing
-from spaseq.language.printer import print_expression, print_group
 from spaseq.language.syntax import Filter, Gpm, Group, Optional, Pattern, Union
+from spaseq.language.syntax.printing import print_expression, print_group
 from spaseq.why.diagnosis import BranchCount, FilterCount
 from spaseq.why.evidence import Evidence
 

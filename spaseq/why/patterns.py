@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spaseq.automaton.pattern import GpmPart
-from spaseq.language.printer import print_group
 from spaseq.language.syntax import Filter, Graph, Group, Pattern, Triples
+from spaseq.language.syntax.printing import print_group
 from spaseq.why.diagnosis import FilterCount, Missing, plural, told
 from spaseq.why.evidence import Evidence
 from spaseq.why.filters import evaluator_of

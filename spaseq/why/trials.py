@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from spaseq.language.printer import print_sequence
 from spaseq.language.syntax import Query
 from spaseq.language.syntax.durations import decimal
+from spaseq.language.syntax.printing import print_sequence
 from spaseq.results.match import Match
 from spaseq.why.diagnosis import FilterCount, Trial, plural
 from spaseq.why.evidence import Evidence

@@ -8,7 +8,6 @@ from typing import Any
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.normal import normalise
-from spaseq.language.printer import print_expression, print_sequence
 from spaseq.language.scope import gpm_variables, mentioned, references
 from spaseq.language.syntax import (
     All,
@@ -31,6 +30,7 @@ from spaseq.language.syntax import (
     Sequence as Elements,
 )
 from spaseq.language.syntax.durations import decimal
+from spaseq.language.syntax.printing import print_expression, print_sequence
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from rdflib.store import Store
 
 import spaseq
 from spaseq.rdf import connect, register
-from spaseq.rdf.asking import SERVICES
+from spaseq.rdf.services import SERVICES
 from spaseq.terms.interop import to_rdflib
 from tests.conftest import examples
 from tests.rdf import trades

@@ -48,11 +48,25 @@ def test_an_arrow_upwards_is_told_with_its_place(tmp_path: Path) -> None:
     root = house(
         tmp_path,
         low__a="x = 1\ndef f():\n    from spaseq.high import g\n",
-        high="import spaseq.low.a\n",
+        high="",
         more="",
     )
     (problem,) = rooms["look"](root, MAP).problems
     assert problem.startswith("spaseq/low/a.py:3: spaseq.low.a (low) imports spaseq.high (high)")
+
+
+def test_a_circle_is_told_also_one_of_imports_inside_of_functions(tmp_path: Path) -> None:
+    types = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import spaseq.low.c\n"
+    root = house(
+        tmp_path,
+        low__a="import spaseq.low.b\n",
+        low__b="import spaseq.low.c\ndef f():\n    from spaseq.low.a import g\n" + types,
+        low__c=types.replace("low.c", "low.a"),
+        high="",
+        more="",
+    )
+    (problem,) = rooms["look"](root, MAP).problems
+    assert problem == "a circle of imports: spaseq/low/a.py:1, spaseq/low/b.py:3"
 
 
 def test_a_module_without_a_room_and_a_room_without_modules_are_told(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.spectra.joins import Spectra, covers
 from spaseq.gpm.spectra.rowwise import Facts, NotByRows, Rowwise
 from spaseq.language import scope
-from spaseq.language.printer import print_group
 from spaseq.language.syntax import (
     Binary,
     Bind,
@@ -30,6 +29,7 @@ from spaseq.language.syntax import (
     Triples,
     Var,
 )
+from spaseq.language.syntax.printing import print_group
 from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.terms.values import STRING_TYPE
 from tests.gpm.strategies import GRAPHS, NODES, PREDICATES, SPECTRA, E, batch, graphs, groups, plain_groups

@@ -14,9 +14,9 @@ from lark import Lark, Token, Tree
 from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.derivation import Derivation, Extent
-from spaseq.language.printer import print_group
 from spaseq.language.reading.parser import parse, parse_group
 from spaseq.language.reading.source import Source
+from spaseq.language.syntax.printing import print_group
 from tests.conftest import examples
 from tests.language import strategies
 

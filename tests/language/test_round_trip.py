@@ -10,9 +10,9 @@ from pyoxigraph import Store
 from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.checking.rules import check_group_rules
-from spaseq.language.printer import print_expression, print_group, print_path, print_sequence
 from spaseq.language.reading.parser import parse, parse_group
 from spaseq.language.reading.source import Source
+from spaseq.language.syntax.printing import print_expression, print_group, print_path, print_sequence
 from tests.conftest import examples
 from tests.language import strategies
 

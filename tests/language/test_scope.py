@@ -6,8 +6,8 @@ import pytest
 
 from spaseq.language import scope
 from spaseq.language import syntax as s
-from spaseq.language.printer import print_expression
 from spaseq.language.reading.parser import parse, parse_group
+from spaseq.language.syntax.printing import print_expression
 from tests.language.marked import asked
 
 # A group, the variables in scope, and those that are certain.

@@ -16,9 +16,9 @@ from rdflib.plugins.sparql import prepareQuery
 from spaseq.errors import QuerySyntaxError
 from spaseq.language.checking.checks import check
 from spaseq.language.checking.rules import check_group_rules, check_rules
-from spaseq.language.printer import print_group
 from spaseq.language.reading.parser import parse, parse_group
 from spaseq.language.reading.source import Source
+from spaseq.language.syntax.printing import print_group
 from tests.language.w3c import Case, Embedded, cases, embed
 
 #: What has no place in SPAseq, and how many good and bad queries that leaves out.

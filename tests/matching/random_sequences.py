@@ -27,8 +27,8 @@ from spaseq.events import Stamp
 from spaseq.language import checked
 from spaseq.language import syntax as s
 from spaseq.language.checking.sequences import inside
-from spaseq.language.printer import print_sequence
 from spaseq.language.scope import references
+from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.context import Context
 from spaseq.matching.kernel.tables.compiled import obstacles
 from spaseq.matching.model import Bounds, Occurrence, Solution

@@ -10,7 +10,7 @@ from spaseq.automaton.nfa import NFA
 from spaseq.automaton.pattern import Atom
 from spaseq.automaton.show import show
 from spaseq.errors import QueryMeaningError
-from spaseq.language.printer import print_group
+from spaseq.language.syntax.printing import print_group
 from spaseq.paths.explain import explain
 from spaseq.paths.language.compile import Compiled, compile_path
 from spaseq.paths.language.expression import Expression, Path, Step

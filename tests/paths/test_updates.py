@@ -15,7 +15,7 @@ from pyoxigraph import Triple as Nested
 import spaseq.paths
 from spaseq.errors import KnowledgeError
 from spaseq.paths import KnowledgeGraph, load
-from spaseq.paths.graph.saved.graph import check_file
+from spaseq.paths.graph.opening import check_file
 from spaseq.paths.graph.updates import merging
 from spaseq.paths.language.expression import Path
 from tests.paths.naive import Triple, nodes_of, relation

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from spaseq.language.printer import print_path
 from spaseq.language.syntax import Group, SubSelect, TriplePattern, Triples, Var
+from spaseq.language.syntax.printing import print_path
 from spaseq.paths import KnowledgeGraph, load
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import from_rdflib

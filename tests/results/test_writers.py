@@ -147,7 +147,7 @@ def test_each_match_is_one_write_and_one_flush() -> None:
 
 @pytest.mark.parametrize("name", ["table", "json", "xml", "csv", "tsv", "ndjson"])
 def test_select_star_has_the_variables_bound_outside_negations(name: str) -> None:
-    pytest.importorskip("spaseq.language.printer")
+    pytest.importorskip("spaseq.language.syntax.printing")
     everything = query(s.Select(None))
     negated = s.Gpm("B", ("S",), s.Group((s.Triples((s.TriplePattern(s.Var("no"), STREAM, STREAM),)),)))
     everything = s.Query(

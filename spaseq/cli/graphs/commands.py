@@ -242,8 +242,8 @@ def build(
       spaseq paths ":knows+" -g kb.spaseq --from :alice
     """
     with reporting():
-        from spaseq.paths.graph.saved.graph import SUFFIX
-        from spaseq.paths.graph.saved.graph import build as make
+        from spaseq.paths.graph.opening import SUFFIX
+        from spaseq.paths.graph.opening import build as make
 
         target = out or source.with_suffix(SUFFIX)
         typer.echo(f"{target}: {_sizes(make(source, target, graph_format))}", err=True)
@@ -258,7 +258,7 @@ def check(
     Opening one checks its header, and each block when it is first needed.
     """
     with reporting():
-        from spaseq.paths.graph.saved.graph import check_file
+        from spaseq.paths.graph.opening import check_file
 
         typer.echo(f"{file}: whole: {_sizes(check_file(file))}")
 

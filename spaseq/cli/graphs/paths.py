@@ -14,8 +14,8 @@ from spaseq.automaton import draw
 from spaseq.cli.arguments import PathsEngine, PathsFormat, UsageError
 from spaseq.cli.console import say, warn
 from spaseq.cli.running.run import output, silence_stdout
-from spaseq.language.printer import print_term
 from spaseq.language.reading.hints import WELL_KNOWN
+from spaseq.language.syntax.printing import print_term
 from spaseq.limits import Limits
 from spaseq.paths import KnowledgeGraph, Path, drawing, load, to_networkx
 from spaseq.paths.explain import explain

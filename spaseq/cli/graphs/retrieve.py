@@ -12,7 +12,7 @@ from spaseq.cli.arguments import RetrieveFormat, UsageError
 from spaseq.cli.console import say, warn
 from spaseq.cli.graphs.paths import table, write
 from spaseq.errors import RetrievalError
-from spaseq.language.printer import print_term
+from spaseq.language.syntax.printing import print_term
 from spaseq.limits import Limits
 from spaseq.paths import Budget, Candidate, KnowledgeGraph, Retrieval, drawing, load, retrieve, to_networkx
 from spaseq.paths.graph.linking.candidates import did_you_mean

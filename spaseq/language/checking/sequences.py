@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from spaseq.language import syntax as s
 from spaseq.language.checking.findings import Findings
 from spaseq.language.checking.reach import ends, matches_nothing
-from spaseq.language.printer import print_sequence
 from spaseq.language.reading.hints import nearest
 from spaseq.language.scope import parts, references
+from spaseq.language.syntax.printing import print_sequence
 
 
 def check_sequence(query: s.Query, findings: Findings) -> None:

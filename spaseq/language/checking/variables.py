@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from spaseq.language import syntax as s
 from spaseq.language.checking.findings import Findings
 from spaseq.language.checking.reach import Reached, needed, reached
-from spaseq.language.printer import print_sequence
 from spaseq.language.reading.hints import nearest
 from spaseq.language.scope import (
     gpm_certain,
@@ -19,6 +18,7 @@ from spaseq.language.scope import (
     variables,
     walk,
 )
+from spaseq.language.syntax.printing import print_sequence
 
 _NONE: frozenset[str] = frozenset()
 

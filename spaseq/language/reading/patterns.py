@@ -19,9 +19,8 @@ from spaseq.language.derivation import Extent
 from spaseq.language.reading.expressions import ExpressionBuilder
 from spaseq.language.reading.source import Source
 from spaseq.terms.dictionary import Term
-from spaseq.terms.values import RDF
+from spaseq.terms.values import RDF, RDF_TYPE
 
-RDF_TYPE: Final = NamedNode(RDF + "type")
 RDF_FIRST: Final = NamedNode(RDF + "first")
 RDF_REST: Final = NamedNode(RDF + "rest")
 RDF_NIL: Final = NamedNode(RDF + "nil")

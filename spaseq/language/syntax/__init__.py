@@ -5,11 +5,26 @@ as N-Triples by ``str``. Every node that an error can point at is ``Placed``: it
 never take part in comparison, so two queries are equal when they say the same thing.
 
 ``terms`` and ``expressions`` make ``patterns``, which GPMs consist of; ``sequences`` say how GPMs follow each
-other, and within what ``durations``; ``query`` puts it all together.
+other, and within what ``durations``; with the other ``clauses`` they are the ``query``, whose text
+``printing`` gives.
 """
 
 from __future__ import annotations
 
+from spaseq.language.syntax.clauses import (
+    Ask,
+    Construct,
+    Consume,
+    Emit,
+    Gpm,
+    Register,
+    RegisterKind,
+    Skip,
+    SkipMode,
+    StreamDeclaration,
+    Window,
+    WindowKind,
+)
 from spaseq.language.syntax.durations import UNITS, Duration
 from spaseq.language.syntax.expressions import (
     Aggregate,
@@ -43,21 +58,7 @@ from spaseq.language.syntax.patterns import (
     Union,
     Values,
 )
-from spaseq.language.syntax.query import (
-    Ask,
-    Construct,
-    Consume,
-    Emit,
-    Gpm,
-    Query,
-    Register,
-    RegisterKind,
-    Skip,
-    SkipMode,
-    StreamDeclaration,
-    Window,
-    WindowKind,
-)
+from spaseq.language.syntax.query import Query
 from spaseq.language.syntax.sequences import (
     All,
     Bounded,

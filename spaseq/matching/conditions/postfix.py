@@ -11,7 +11,6 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.gpm.expressions.extensions import BINARY, PI, UNARY
 from spaseq.gpm.expressions.walk import VOLATILE
-from spaseq.language.printer import print_expression
 from spaseq.language.rewrite import substitute
 from spaseq.language.scope import conjuncts, mentioned, operands, walk
 from spaseq.language.syntax import (
@@ -29,6 +28,7 @@ from spaseq.language.syntax import (
     Unary,
     Var,
 )
+from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.conditions._kernel_memo import MEMO_LIMIT
 from spaseq.matching.conditions._kernel_values import DEEPEST
 from spaseq.matching.conditions.numbers import EARLY, ERROR

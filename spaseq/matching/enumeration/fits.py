@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import Atom, Kleene, Node, SequencePattern, children, walk
-from spaseq.language.printer import print_sequence
 from spaseq.language.syntax import All, Conjunction, Consume, Emit, Not, Repeat, Strategy
+from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.enumeration.compiled._kernel_layout import KEY_LIMIT
 from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
 

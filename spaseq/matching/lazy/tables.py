@@ -11,8 +11,8 @@ from pyoxigraph import Literal
 from spaseq.automaton.pattern import AnyOrder, Atom, Kleene, SequencePattern
 from spaseq.automaton.pattern import walk as nodes
 from spaseq.automaton.show import show
-from spaseq.language.printer import print_expression
 from spaseq.language.scope import gpm_certain
+from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived, Split, split
 from spaseq.matching.conditions.postfix import Accumulator, Step

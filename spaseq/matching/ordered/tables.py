@@ -11,8 +11,8 @@ import numpy as np
 
 from spaseq.automaton.nfa import Action, Again, Leave
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.language.printer import print_sequence
 from spaseq.language.syntax import All, Conjunction, Not, SkipMode
+from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Site, Step, with_nearer
 from spaseq.matching.kernel.compiled import _kernel_layout as lay

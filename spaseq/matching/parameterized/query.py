@@ -15,8 +15,8 @@ from typing import Final
 
 from spaseq.automaton.pattern import Atom, Chain, SequencePattern, walk
 from spaseq.gpm.sharing import question
-from spaseq.language.printer import print_sequence
 from spaseq.language.syntax import Binary, Consume, Expression, Ref, Sequence, Strategy, Var
+from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
 from spaseq.matching.parameterized.program import Layout, Program, compile_blocks
 from spaseq.matching.parameterized.table import LONGEST, Blocks

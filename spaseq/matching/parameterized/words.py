@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from spaseq.errors import PatternError
 from spaseq.matching.parameterized import _kernel as k
-from spaseq.matching.parameterized.patterns import Pattern, Variable
 from spaseq.matching.parameterized.program import Layout, Program, compile_blocks
 from spaseq.matching.parameterized.table import LONGEST, Blocks
+
+if TYPE_CHECKING:
+    from spaseq.matching.parameterized.patterns import Pattern
 
 #: Occurrences that the kernel hands over at a time.
 _ROOM: Final = 4_096
@@ -57,24 +59,25 @@ def compile_pattern(pattern: Pattern) -> tuple[Program, dict[Hashable, int]]:
 def as_blocks(pattern: Pattern) -> tuple[Blocks, dict[Hashable, int]]:
     """A pattern on words as one of blocks with one track, and the codes of its constants.
 
+    >>> from spaseq.matching.parameterized.patterns import Pattern
     >>> blocks, codes = as_blocks(Pattern.parse("@x.a.@x"))
     >>> blocks.constants, blocks.variables, codes
     (({}, {0: 1}, {}), ({0: 0}, {}, {0: 0}), {'a': 1})
     """
-    variables = {variable: number for number, variable in enumerate(pattern.variables)}
+    variables: dict[Hashable, int] = {variable: n for n, variable in enumerate(pattern.variables)}
     terms = [*pattern.symbols, *(term for pair in sorted(pattern.unequal, key=_shown) for term in pair)]
-    constants = dict.fromkeys(term for term in terms if not isinstance(term, Variable))
+    constants = dict.fromkeys(term for term in terms if term not in variables)
     codes = {term: code for code, term in enumerate(constants, 1)}
     unequal, unlike = [], []
     for pair in pattern.unequal:
-        x, *rest = (variables[term] for term in pair if isinstance(term, Variable))
+        x, *rest = (variables[term] for term in pair if term in variables)
         if rest:
             unequal.append((x, rest[0]))
         else:
-            unlike += [(x, codes[term]) for term in pair if not isinstance(term, Variable)]
+            unlike += [(x, codes[term]) for term in pair if term not in variables]
     blocks = Blocks(
-        constants=tuple({} if isinstance(t, Variable) else {0: codes[t]} for t in pattern.symbols),
-        variables=tuple({0: variables[t]} if isinstance(t, Variable) else {} for t in pattern.symbols),
+        constants=tuple({} if t in variables else {0: codes[t]} for t in pattern.symbols),
+        variables=tuple({0: variables[t]} if t in variables else {} for t in pattern.symbols),
         unequal=tuple(sorted(unequal)),
         unlike=tuple(sorted(unlike)),
         codes=len(codes),

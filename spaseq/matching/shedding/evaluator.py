@@ -14,7 +14,7 @@ from spaseq.effort import Effort, Policy, Shed, WorkClock
 from spaseq.errors import warn
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.language.printer import print_sequence
+from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.columns.found import Block
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.context import Context

@@ -5,20 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from operator import index
-from os import PathLike, fspath
-from pathlib import Path
 from typing import Any, Final
 from weakref import WeakSet
 
-from spaseq.errors import KnowledgeError
 from spaseq.limits import Limits
 from spaseq.paths.graph.linking.candidates import Linker
-from spaseq.paths.graph.loading import Source, load_triples, triples_of
+from spaseq.paths.graph.loading import triples_of
 from spaseq.paths.graph.names import Names
 from spaseq.paths.graph.questions import Questions
-from spaseq.paths.graph.saved.contents import Contents, in_memory
-from spaseq.paths.graph.saved.file import is_kept
-from spaseq.paths.graph.saved.graph import open as open_kept
+from spaseq.paths.graph.saved.contents import Contents
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.graph.updates.merging import Edge
 from spaseq.paths.graph.updates.watching import Watch
@@ -149,37 +144,3 @@ class KnowledgeGraph(Questions):
     def linker(self) -> Linker:
         """The nodes by their names; made when it is first needed, and saved with the graph."""
         return self.now.linker
-
-
-def load(
-    source: Source,
-    prefixes: Mapping[str, str] | None = None,
-    *,
-    format: str | None = None,  # noqa: A002  # as everybody calls it
-    limits: Limits | None = None,
-) -> KnowledgeGraph:
-    """The graph of a file, an rdflib graph, a table of three columns, or an iterable of triples.
-
-    A file is of any RDF format that its extension tells, or ``format`` in its place (``"ttl"``); ``.gz`` and
-    ``.zst`` are unpacked; a dataset counts as the union of its graphs; a file that ``save`` made is opened.
-    The prefixes of a file or an rdflib graph may be used in expressions, beside the ones given. Tables are
-    pandas' and pyarrow's. Terms in them, and in triples, are rdflib's or pyoxigraph's, or text: N-Triples,
-    absolute IRIs, and for objects anything else, which is a plain literal. A query that takes more memory
-    than ``limits.query_bytes`` (1 GiB) ends with a LimitError.
-
-    Raises KnowledgeError for what cannot be read, with file and line, or the number of the triple.
-    """
-    if isinstance(source, str | PathLike) and _is_kept(Path(fspath(source))):
-        if format is not None:
-            raise KnowledgeError(
-                f"{fspath(source)}: format={format!r} is for other files: a graph that spaseq saved"
-            )
-        return open_kept(source, prefixes, limits)
-    return KnowledgeGraph(Snapshot(in_memory(load_triples(source, format)), prefixes, limits))
-
-
-def _is_kept(path: Path) -> bool:
-    try:
-        return is_kept(path)
-    except OSError:
-        return False  # what reads it says why

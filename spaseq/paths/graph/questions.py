@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyoxigraph import NamedNode
 
-from spaseq.language.printer import print_term
+from spaseq.language.syntax.printing import print_term
 from spaseq.paths.graph.linking.candidates import Candidate, label_predicates
 from spaseq.paths.graph.names import local_name
 from spaseq.paths.graph.numbering import no_node

@@ -5,20 +5,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache, partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.errors import KnowledgeError
 from spaseq.limits import Limits
 from spaseq.paths.graph.linking.candidates import Linker
 from spaseq.paths.graph.names import Names
 from spaseq.paths.graph.numbering import Numbering
 from spaseq.paths.graph.questions import Questions
 from spaseq.paths.graph.relations import Relations
-from spaseq.paths.graph.saved.contents import Contents
-from spaseq.paths.graph.saved.graph import kept_index, kept_linker, pickled
+from spaseq.paths.graph.saved.contents import Contents, Mapped
+from spaseq.paths.graph.saved.file import KeptFile, mapped
+from spaseq.paths.graph.saved.graph import as_bytes, kept_index, kept_linker
 from spaseq.paths.graph.updates.merging import Edge, merged
 from spaseq.paths.language.compile import Compiled, compile_path
 from spaseq.paths.language.expression import Expression
@@ -35,6 +38,9 @@ _KEPT: Final = 256
 _KEPT_LINKERS: Final = 4
 
 _MOST_SHOWN: Final = 1 << 20
+
+#: What a graph is called that came by a pipe, not from a file.
+_PICKLED: Final = "<pickled graph>"
 
 
 class Snapshot(Questions):
@@ -104,7 +110,12 @@ class Snapshot(Questions):
         return None if number < 0 else number
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return pickled(self)
+        """How pickle makes it anew: what was opened, from its file, which both sides then share."""
+        kept = self.file
+        if kept is not None and kept.name != _PICKLED:
+            place = str(Path(kept.name).absolute())
+            return _reopened, (place, kept.facts, dict(self.prefixes), self.limits)
+        return _of_bytes, (as_bytes(self), self.limits)
 
     # --- names
 
@@ -171,3 +182,14 @@ def _compile(prefixes: Mapping[str, str], expression: str | Expression) -> Compi
     elif not isinstance(expression, Expression):
         raise TypeError(f"not a path expression: {expression!r}")
     return compile_path(expression)
+
+
+def _reopened(name: str, facts: Mapping[str, Any], prefixes: Mapping[str, str], limits: Limits) -> Snapshot:
+    kept = mapped(Path(name))
+    if kept.facts != facts:
+        raise KnowledgeError(f"{name}: this is no longer the graph that was pickled")
+    return Snapshot(Mapped(kept), prefixes, limits)
+
+
+def _of_bytes(data: bytes, limits: Limits) -> Snapshot:
+    return Snapshot(Mapped(KeptFile(_PICKLED, bytearray(data))), None, limits)

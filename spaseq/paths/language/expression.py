@@ -11,11 +11,11 @@ from itertools import chain
 
 from pyoxigraph import NamedNode
 
-from spaseq.language.printer import print_term
-from spaseq.language.reading.patterns import RDF_TYPE
 from spaseq.language.reading.source import Source
 from spaseq.language.syntax import Span
+from spaseq.language.syntax.printing import print_term
 from spaseq.terms.dictionary import Term
+from spaseq.terms.values import RDF_TYPE
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,6 @@ from spaseq.errors import QuerySyntaxError
 from spaseq.language.derivation import Derivation, Extent
 from spaseq.language.reading.expressions import ExpressionBuilder
 from spaseq.language.reading.parser import check_nesting
-from spaseq.language.reading.patterns import RDF_TYPE
 from spaseq.language.reading.source import Source
 from spaseq.paths.language.expression import (
     Condition,
@@ -48,6 +47,7 @@ from spaseq.paths.language.expression import (
 )
 from spaseq.paths.language.quick import read_name_quickly, read_quickly
 from spaseq.terms.dictionary import Term
+from spaseq.terms.values import RDF_TYPE
 
 _Start = Literal["expression", "term"]
 

@@ -15,7 +15,6 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.language.reading.patterns import RDF_TYPE
 from spaseq.language.reading.source import Source
 from spaseq.paths.language.expression import (
     Condition,
@@ -30,6 +29,7 @@ from spaseq.paths.language.expression import (
     inverse,
 )
 from spaseq.terms.dictionary import Term
+from spaseq.terms.values import RDF_TYPE
 
 # SPARQL's PN_CHARS_BASE, what a local name begins with, and PN_CHARS, inside of brackets.
 _LETTER: Final = (

@@ -12,8 +12,8 @@ from typing import Final
 
 from spaseq.automaton.nfa import Action, Again, Await, Decide, Enter, Forbid, Leave, Omit, Since, Until
 from spaseq.automaton.pattern import Atom, SequencePattern, may_trail
-from spaseq.language.printer import print_sequence
 from spaseq.language.syntax import All, Consume, Duration, Emit, Strategy
+from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived, split
 from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Lookup, Site, Step

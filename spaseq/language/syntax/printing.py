@@ -8,15 +8,70 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.language import syntax as s
-from spaseq.language.reading.patterns import RDF_TYPE
+from spaseq.language.syntax.clauses import Ask, Construct, Consume, Emit, Gpm
 from spaseq.language.syntax.durations import decimal
+from spaseq.language.syntax.expressions import (
+    Aggregate,
+    Binary,
+    Call,
+    Constant,
+    Exists,
+    Expression,
+    FunctionCall,
+    In,
+    Prev,
+    Unary,
+)
+from spaseq.language.syntax.patterns import (
+    Bind,
+    Filter,
+    Graph,
+    Group,
+    GroupCondition,
+    Minus,
+    Modifiers,
+    Optional,
+    OrderCondition,
+    Pattern,
+    Projection,
+    Select,
+    Service,
+    SubSelect,
+    TriplePattern,
+    Triples,
+    Union,
+    Values,
+)
+from spaseq.language.syntax.sequences import (
+    All,
+    Bounded,
+    Conjunction,
+    Disjunction,
+    Not,
+    Ref,
+    Repeat,
+    Seq,
+    Sequence,
+    Strategy,
+)
+from spaseq.language.syntax.terms import (
+    Path,
+    PathAlternative,
+    PathInverse,
+    PathNegated,
+    PathRepeat,
+    PathSequence,
+    Var,
+)
 from spaseq.terms.dictionary import Term
-from spaseq.terms.values import XSD
+from spaseq.terms.values import RDF_TYPE, XSD
+
+if TYPE_CHECKING:
+    from spaseq.language.syntax.query import Query
 
 #: Lexical forms that need neither quotes nor a datatype.
 _PLAIN: Final = {
@@ -37,26 +92,26 @@ _UNARY: Final = 6
 _PRIMARY: Final = 7
 
 
-def print_query(query: s.Query) -> str:
+def print_query(query: Query) -> str:
     """The canonical text of a query; its prefixes are kept and used."""
     printer = _Printer(query.prefixes)
     return "\n".join(printer.query(query)) + "\n"
 
 
-def print_group(group: s.Group) -> str:
+def print_group(group: Group) -> str:
     """``{ … }`` as SPARQL."""
     return _Printer().group(group, "")
 
 
-def print_expression(expression: s.Expression) -> str:
+def print_expression(expression: Expression) -> str:
     """
-    >>> print_expression(s.Binary("*", s.Binary("+", s.Var("a"), s.Var("b")), s.Var("c")))
+    >>> print_expression(Binary("*", Binary("+", Var("a"), Var("b")), Var("c")))
     '(?a + ?b) * ?c'
     """
     return _Printer().expression(expression)
 
 
-def print_term(term: Term | s.Var, prefixes: Mapping[str, str]) -> str:
+def print_term(term: Term | Var, prefixes: Mapping[str, str]) -> str:
     """
     >>> print_term(NamedNode("http://example.org/p"), {"ex": "http://example.org/"})
     'ex:p'
@@ -64,17 +119,17 @@ def print_term(term: Term | s.Var, prefixes: Mapping[str, str]) -> str:
     return _Printer(prefixes.items()).term(term)
 
 
-def print_path(path: s.Path | s.Var) -> str:
+def print_path(path: Path | Var) -> str:
     """
-    >>> print_path(s.PathRepeat(s.PathInverse(NamedNode("http://example.org/p")), 0, None))
+    >>> print_path(PathRepeat(PathInverse(NamedNode("http://example.org/p")), 0, None))
     '(^<http://example.org/p>)*'
     """
     return _Printer().path(path)
 
 
-def print_sequence(seq: s.Seq) -> str:
+def print_sequence(seq: Seq) -> str:
     """
-    >>> print_sequence(s.Sequence((s.Ref("A"), s.Repeat(s.Ref("B"), 1, None)), (s.Strategy.NEXT,)))
+    >>> print_sequence(Sequence((Ref("A"), Repeat(Ref("B"), 1, None)), (Strategy.NEXT,)))
     'A ; B+'
     """
     return _seq(seq, 0)
@@ -87,7 +142,7 @@ class _Printer:
 
     # --- the query
 
-    def query(self, query: s.Query) -> Iterator[str]:
+    def query(self, query: Query) -> Iterator[str]:
         for name, iri in query.prefixes:
             yield f"PREFIX {name}: <{iri}>"
         if query.register is not None:
@@ -107,41 +162,41 @@ class _Printer:
         for condition in query.filters:
             yield _INDENT + self._element(condition, _INDENT)
         yield "}"
-        if query.emit is not s.Emit.ALL:
+        if query.emit is not Emit.ALL:
             yield f"EMIT {query.emit}"
-        if query.consume is not s.Consume.NONE:
+        if query.consume is not Consume.NONE:
             yield f"CONSUME {query.consume}"
         if query.skip is not None:
             yield f"AFTER MATCH SKIP {' '.join(filter(None, (query.skip.mode, query.skip.gpm)))}"
         yield from self._modifiers(query.modifiers)
 
-    def _form(self, form: s.Select | s.Ask | s.Construct) -> str:
+    def _form(self, form: Select | Ask | Construct) -> str:
         match form:
-            case s.Select():
+            case Select():
                 return self._select(form)
-            case s.Ask():
+            case Ask():
                 return "ASK"
-            case s.Construct(template):
+            case Construct(template):
                 lines = (f"{_INDENT}{self._triple(triple)}\n" for triple in template)
                 return f"CONSTRUCT {{\n{''.join(lines)}}}"
 
-    def _select(self, select: s.Select) -> str:
+    def _select(self, select: Select) -> str:
         how = " DISTINCT" if select.distinct else " REDUCED" if select.reduced else ""
         items = "*" if select.items is None else " ".join(map(self._projection, select.items))
         return f"SELECT{how} {items}"
 
-    def _projection(self, item: s.Projection) -> str:
+    def _projection(self, item: Projection) -> str:
         if item.expression is None:
             return str(item.variable)
         return f"({self.expression(item.expression)} AS {item.variable})"
 
-    def _gpm(self, gpm: s.Gpm) -> str:
+    def _gpm(self, gpm: Gpm) -> str:
         time = "" if gpm.time is None else f" AT {gpm.time}"
         graph = "" if gpm.graph is None else f" AS {gpm.graph}"
         head = f"DEFINE GPM {gpm.name} ON {', '.join(gpm.streams)}{time}{graph}"
         return f"{head} {self.group(gpm.pattern, _INDENT)}"
 
-    def _modifiers(self, modifiers: s.Modifiers) -> Iterator[str]:
+    def _modifiers(self, modifiers: Modifiers) -> Iterator[str]:
         if modifiers.group_by:
             yield f"GROUP BY {' '.join(map(self._group_condition, modifiers.group_by))}"
         if modifiers.having:
@@ -153,65 +208,65 @@ class _Printer:
         if modifiers.offset:
             yield f"OFFSET {modifiers.offset}"
 
-    def _group_condition(self, condition: s.GroupCondition) -> str:
+    def _group_condition(self, condition: GroupCondition) -> str:
         if condition.variable is not None:
             return f"({self.expression(condition.expression)} AS {condition.variable})"
-        if isinstance(condition.expression, s.Var):
+        if isinstance(condition.expression, Var):
             return str(condition.expression)
         return f"({self.expression(condition.expression)})"
 
-    def _order_condition(self, condition: s.OrderCondition) -> str:
-        if not condition.descending and isinstance(condition.expression, s.Var):
+    def _order_condition(self, condition: OrderCondition) -> str:
+        if not condition.descending and isinstance(condition.expression, Var):
             return str(condition.expression)
         return f"{'DESC' if condition.descending else 'ASC'}({self.expression(condition.expression)})"
 
     # --- patterns
 
-    def group(self, group: s.Group, margin: str) -> str:
+    def group(self, group: Group, margin: str) -> str:
         if not group.elements:
             return "{ }"
         inner = margin + _INDENT
         lines = (f"{inner}{self._element(element, inner)}\n" for element in group.elements)
         return f"{{\n{''.join(lines)}{margin}}}"
 
-    def _element(self, element: s.Pattern, margin: str) -> str:
+    def _element(self, element: Pattern, margin: str) -> str:
         match element:
-            case s.Triples(patterns):
+            case Triples(patterns):
                 return f"\n{margin}".join(map(self._triple, patterns))
-            case s.Filter(condition):
+            case Filter(condition):
                 return f"FILTER({self.expression(condition, margin)})"
-            case s.Bind(expression, variable):
+            case Bind(expression, variable):
                 return f"BIND({self.expression(expression, margin)} AS {variable})"
-            case s.Values():
+            case Values():
                 return self._values(element)
-            case s.Optional(pattern):
+            case Optional(pattern):
                 return f"OPTIONAL {self.group(pattern, margin)}"
-            case s.Union(branches):
+            case Union(branches):
                 return " UNION ".join(self.group(branch, margin) for branch in branches)
-            case s.Minus(pattern):
+            case Minus(pattern):
                 return f"MINUS {self.group(pattern, margin)}"
-            case s.Graph(name, pattern):
+            case Graph(name, pattern):
                 return f"GRAPH {self.term(name)} {self.group(pattern, margin)}"
-            case s.Service(name, pattern, silent):
+            case Service(name, pattern, silent):
                 how = "SERVICE SILENT" if silent else "SERVICE"
                 return f"{how} {self.term(name)} {self.group(pattern, margin)}"
-            case s.SubSelect():
+            case SubSelect():
                 return f"\n{margin}".join(self._sub_select(element, margin))
-            case s.Group():
+            case Group():
                 return self.group(element, margin)
 
-    def _triple(self, triple: s.TriplePattern) -> str:
+    def _triple(self, triple: TriplePattern) -> str:
         verb = "a" if triple.predicate == RDF_TYPE else self.path(triple.predicate)
         return f"{self.term(triple.subject)} {verb} {self.term(triple.object)} ."
 
-    def _values(self, values: s.Values) -> str:
+    def _values(self, values: Values) -> str:
         rows = (
             f"({' '.join('UNDEF' if term is None else self.term(term) for term in row)})"
             for row in values.rows
         )
         return f"VALUES ({' '.join(map(str, values.variables))}) {{ {' '.join(rows)} }}"
 
-    def _sub_select(self, query: s.SubSelect, margin: str) -> Iterator[str]:
+    def _sub_select(self, query: SubSelect, margin: str) -> Iterator[str]:
         yield self._select(query.select)
         yield f"WHERE {self.group(query.pattern, margin)}"
         yield from self._modifiers(query.modifiers)
@@ -220,50 +275,50 @@ class _Printer:
 
     # --- expressions
 
-    def expression(self, expression: s.Expression, margin: str = "", level: int = 0) -> str:
+    def expression(self, expression: Expression, margin: str = "", level: int = 0) -> str:
         """The expression, in parentheses if it binds more loosely than ``level``."""
 
-        def inside(operand: s.Expression, level: int = 0) -> str:
+        def inside(operand: Expression, level: int = 0) -> str:
             return self.expression(operand, margin, level)
 
         match expression:
-            case s.Var():
+            case Var():
                 return str(expression)
-            case s.Constant(term):
+            case Constant(term):
                 return self.term(term)
-            case s.Unary(operator, operand):
+            case Unary(operator, operand):
                 # A sign must not run into a number: -(5) is not the literal -5.
-                signed = operator in "+-" and isinstance(operand, s.Constant)
+                signed = operator in "+-" and isinstance(operand, Constant)
                 text = operator + (f"({inside(operand)})" if signed else inside(operand, _PRIMARY))
                 own = _UNARY
-            case s.Binary(operator, left, right):
+            case Binary(operator, left, right):
                 own = _LEVELS.get(operator, _COMPARISON)
                 left_level = own + 1 if own == _COMPARISON else own
                 text = f"{inside(left, left_level)} {operator} {inside(right, own + 1)}"
-            case s.In(operand, items, negated):
+            case In(operand, items, negated):
                 own = _COMPARISON
                 word = "NOT IN" if negated else "IN"
                 text = f"{inside(operand, own + 1)} {word} ({', '.join(map(inside, items))})"
-            case s.Call(name, arguments):
+            case Call(name, arguments):
                 return f"{name}({', '.join(map(inside, arguments))})"
-            case s.FunctionCall(function, arguments, distinct):
+            case FunctionCall(function, arguments, distinct):
                 how = "DISTINCT " if distinct else ""
                 return f"{self.term(function)}({how}{', '.join(map(inside, arguments))})"
-            case s.Exists(pattern, negated):
+            case Exists(pattern, negated):
                 return f"{'NOT ' if negated else ''}EXISTS {self.group(pattern, margin)}"
-            case s.Aggregate(name, argument, distinct, separator, offset):
+            case Aggregate(name, argument, distinct, separator, offset):
                 how = "DISTINCT " if distinct else ""
                 what = "*" if argument is None else inside(argument)
                 end = f", {offset}" if offset else ""
                 end += "" if separator is None else f" ; SEPARATOR = {Literal(separator)}"
                 return f"{name}({how}{what}{end})"
-            case s.Prev(variable, offset):
+            case Prev(variable, offset):
                 return f"PREV({variable})" if offset == 1 else f"PREV({variable}, {offset})"
         return f"({text})" if own < level else text
 
     # --- terms and paths
 
-    def term(self, term: Term | s.Var) -> str:
+    def term(self, term: Term | Var) -> str:
         if isinstance(term, Literal) and term.language is None:
             plain = _PLAIN.get(term.datatype)
             return term.value if plain is not None and plain.fullmatch(term.value) else str(term)
@@ -274,21 +329,21 @@ class _Printer:
                     return f"{name}:{local}"
         return str(term)
 
-    def path(self, path: s.Path | s.Var, level: int = 0) -> str:
+    def path(self, path: Path | Var, level: int = 0) -> str:
         """The path, in parentheses if it binds more loosely than ``level``."""
         match path:
-            case s.Var() | NamedNode():
+            case Var() | NamedNode():
                 return self.term(path)
-            case s.PathNegated(forward, inverse):
+            case PathNegated(forward, inverse):
                 steps = [*map(self.term, forward), *(f"^{self.term(p)}" for p in inverse)]
                 return f"!({'|'.join(steps)})"
-            case s.PathAlternative(parts):
+            case PathAlternative(parts):
                 own, text = 1, "|".join(self.path(part, 2) for part in parts)
-            case s.PathSequence(parts):
+            case PathSequence(parts):
                 own, text = 2, "/".join(self.path(part, 3) for part in parts)
-            case s.PathInverse(inner):
+            case PathInverse(inner):
                 own, text = 3, f"^{self.path(inner, 4)}"
-            case s.PathRepeat(inner, minimum, maximum):
+            case PathRepeat(inner, minimum, maximum):
                 sign = {(0, None): "*", (1, None): "+", (0, 1): "?"}[minimum, maximum]
                 own, text = 4, f"{self.path(inner, 5)}{sign}"
         return f"({text})" if own < level else text
@@ -297,31 +352,31 @@ class _Printer:
 # --- sequences
 
 
-def _seq(seq: s.Seq, level: int) -> str:
+def _seq(seq: Seq, level: int) -> str:
     """The sequence, in parentheses if it binds more loosely than ``level``."""
     match seq:
-        case s.Ref(name):
+        case Ref(name):
             return name
-        case s.All(operands):
+        case All(operands):
             return f"ALL({', '.join(_seq(operand, 4) for operand in operands)})"
-        case s.Disjunction(operands):
+        case Disjunction(operands):
             own, text = 1, " | ".join(_seq(operand, 2) for operand in operands)
-        case s.Conjunction(operands):
+        case Conjunction(operands):
             own, text = 2, " & ".join(_seq(operand, 3) for operand in operands)
-        case s.Sequence(elements, operators):
+        case Sequence(elements, operators):
             rest = zip(operators, elements[1:], strict=True)
             own, text = 3, _seq(elements[0], 4) + "".join(f" {op} {_seq(e, 4)}" for op, e in rest)
-        case s.Not(element):
+        case Not(element):
             own, text = 5, f"!{_seq(element, 6)}"
-        case s.Repeat(element, strategy=strategy, reluctant=reluctant):
-            inside = "?" * reluctant + ("" if strategy is s.Strategy.NEXT else f"[{strategy}]")
+        case Repeat(element, strategy=strategy, reluctant=reluctant):
+            inside = "?" * reluctant + ("" if strategy is Strategy.NEXT else f"[{strategy}]")
             own, text = 6, f"{_seq(element, 7)}{_bounds(seq)}{inside}"
-        case s.Bounded(element, within):
+        case Bounded(element, within):
             own, text = 4, f"{_seq(element, 5)} WITHIN {within}"
     return f"({text})" if own < level else text
 
 
-def _bounds(repeat: s.Repeat) -> str:
+def _bounds(repeat: Repeat) -> str:
     minimum, maximum = repeat.minimum, repeat.maximum
     sign = {(0, None, True): "*", (1, None, False): "+", (0, 1, True): "?"}.get(
         (minimum, maximum, repeat.optional)

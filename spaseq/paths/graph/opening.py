@@ -1,0 +1,111 @@
+"""Files to graphs: ``spaseq.paths.load``, ``open`` and ``build``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Final
+
+from spaseq.errors import KnowledgeError
+from spaseq.limits import Limits
+from spaseq.paths.graph.knowledge import KnowledgeGraph
+from spaseq.paths.graph.loading import Source, load_triples
+from spaseq.paths.graph.saved.check import check
+from spaseq.paths.graph.saved.contents import Mapped, in_memory
+from spaseq.paths.graph.saved.file import KeptFile, is_kept, mapped
+from spaseq.paths.graph.saved.graph import save
+from spaseq.paths.graph.saved.origin import Origin
+from spaseq.paths.graph.snapshot import Snapshot
+
+#: How the file of a graph's name ends, if nothing else is said.
+SUFFIX: Final = ".spaseq"
+
+
+def load(
+    source: Source,
+    prefixes: Mapping[str, str] | None = None,
+    *,
+    format: str | None = None,  # noqa: A002  # as everybody calls it
+    limits: Limits | None = None,
+) -> KnowledgeGraph:
+    """The graph of a file, an rdflib graph, a table of three columns, or an iterable of triples.
+
+    A file is of any RDF format that its extension tells, or ``format`` in its place (``"ttl"``); ``.gz`` and
+    ``.zst`` are unpacked; a dataset counts as the union of its graphs; a file that ``save`` made is opened.
+    The prefixes of a file or an rdflib graph may be used in expressions, beside the ones given. Tables are
+    pandas' and pyarrow's. Terms in them, and in triples, are rdflib's or pyoxigraph's, or text: N-Triples,
+    absolute IRIs, and for objects anything else, which is a plain literal. A query that takes more memory
+    than ``limits.query_bytes`` (1 GiB) ends with a LimitError.
+
+    Raises KnowledgeError for what cannot be read, with file and line, or the number of the triple.
+    """
+    if isinstance(source, str | PathLike) and _is_kept(Path(fspath(source))):
+        if format is not None:
+            raise KnowledgeError(
+                f"{fspath(source)}: format={format!r} is for other files: a graph that spaseq saved"
+            )
+        return open(source, prefixes, limits)
+    return KnowledgeGraph(Snapshot(in_memory(load_triples(source, format)), prefixes, limits))
+
+
+def build(
+    source: str | PathLike[str],
+    file: str | PathLike[str],
+    format: str | None = None,  # noqa: A002  # as everybody calls it
+    limits: Limits | None = None,
+) -> KnowledgeGraph:
+    """Make the graph's file of a file in an RDF format, as ``load`` reads it; gives the graph.
+
+    When ``source`` changes, what was made of it is refused by ``open``. Raises KnowledgeError.
+    """
+    origin = _origin(Path(fspath(source)), Path(fspath(file)))
+    graph = load(source, format=format, limits=limits)
+    save(graph.now, file, origin)
+    return graph
+
+
+def _origin(source: Path, file: Path) -> Origin:
+    try:
+        if file.exists() and file.samefile(source):
+            raise KnowledgeError(f"{file}: this is the graph's own file, which is not written over")
+        return Origin.of(source, file)
+    except OSError as error:
+        raise KnowledgeError(f"{source}: {error.strerror or error}") from error
+
+
+def open(
+    file: str | PathLike[str], prefixes: Mapping[str, str] | None = None, limits: Limits | None = None
+) -> KnowledgeGraph:
+    """A graph that was saved, or built by ``spaseq graph build``: mapped, not read.
+
+    Processes that open the same file share its pages. ``prefixes`` are added to those that were saved.
+    The header is checked here, each block when it is first needed, and all by ``spaseq graph check``:
+    checksums find damage, not malice, so open what you would unpickle.
+
+    Raises KnowledgeError for a file that is damaged, of another version, or older than what it was made of.
+    """
+    path = Path(fspath(file))
+    return KnowledgeGraph(Snapshot(Mapped(_fresh(path)), prefixes, limits))
+
+
+def check_file(file: str | PathLike[str]) -> KnowledgeGraph:
+    """Check all of a file, and give its graph. KnowledgeError as by ``open``, or for any block."""
+    kept = _fresh(Path(fspath(file)))
+    check(kept)
+    return KnowledgeGraph(Snapshot(Mapped(kept)))
+
+
+def _fresh(path: Path) -> KeptFile:
+    kept = mapped(path)
+    origin = kept.facts.get("origin")
+    if origin is not None:
+        Origin.of_json(origin).check(path)
+    return kept
+
+
+def _is_kept(path: Path) -> bool:
+    try:
+        return is_kept(path)
+    except OSError:
+        return False  # what reads it says why
