@@ -53,6 +53,11 @@ class Registered:
         return self._intake
 
     @property
+    def start(self) -> int:
+        """How many of the intake's events came before it."""
+        return self._start
+
+    @property
     def attends(self) -> bool:
         """Whether every event is for it, even one that no GPM has a solution in."""
         return self.output is not None or self.pipeline.attends

@@ -22,6 +22,7 @@ from spaseq.events import Clock, EventBatch, Single
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
+from spaseq.matching.sharing.cohort import Elements
 from spaseq.matching.templates.form import form
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
@@ -67,6 +68,7 @@ class Flow:
         self._forms: dict[tuple[object, ...], Registered] = {}
         self._failed: list[Handle | Crowd] = []
         self._closing = False
+        self._elements = Elements()
         # Those of the same streams, the one that new queries may join last.
         self._intakes: dict[frozenset[int], list[Intake]] = {}
         self._readers: dict[int, list[Intake]] = {}
@@ -174,7 +176,7 @@ class Flow:
         """Where a new query stands: with those that have seen nothing yet either."""
         alike = self._intakes.setdefault(frozenset(query.streams), [])
         if not alike or not alike[-1].is_fresh:
-            intake = Intake(query.streams, self._lateness)
+            intake = Intake(query.streams, self._lateness, self._elements)
             alike.append(intake)
             for stream in query.streams:
                 self._readers.setdefault(stream, []).append(intake)

@@ -27,7 +27,7 @@ import numpy as np
 from spaseq.engine.pipelines.order import Reorder
 from spaseq.events import EventBatch, Single, concatenate
 from spaseq.gpm.discrimination import Discrimination
-from spaseq.matching.sharing.cohort import Cohort
+from spaseq.matching.sharing.cohort import Cohort, Elements, Kin
 from spaseq.why.sample import Sample
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class Intake:
     read what queries make come after those of the queries.
     """
 
-    def __init__(self, streams: Mapping[int, int], lateness: timedelta) -> None:
-        """``streams`` as for ``Reorder``."""
+    def __init__(self, streams: Mapping[int, int], lateness: timedelta, elements: Elements) -> None:
+        """``streams`` as for ``Reorder``; ``elements`` are the engine's."""
         self.order = Reorder(streams, lateness)
         self.streams = frozenset(streams)
         self.members: list[Registered] = []
@@ -80,6 +80,8 @@ class Intake:
             stream: Discrimination() for stream in streams
         }
         self._over = 0
+        self._elements = elements
+        self._kin = Kin()
         # Whether some query may ask for the last event that it was not given.
         self._looks_back = False
 
@@ -145,6 +147,7 @@ class Intake:
             self._enter(query)
             if query not in new:
                 self._seat(query)
+        self._kin.absorb({m: q.start for q in other.live if q not in new and (m := q.pipeline.member)})
         self.waiting.update(other.waiting)
         self._new += other._new
         self._samples |= other._samples
@@ -172,6 +175,8 @@ class Intake:
         """The queries that the events which the watermark has reached concern; ``last``: all events left."""
         if self._over > len(self.members) // 2 + _SLACK:
             self.prune()
+        if self._kin:
+            self._kin.regroup(self.position)
         before = self.order.watermark
         batch = self.order.drain() if last else self.order.release()
         if batch is not None:
@@ -211,6 +216,8 @@ class Intake:
         """``release`` of such an event, which need not be added to the order."""
         if self._over > len(self.members) // 2 + _SLACK:
             self.prune()
+        if self._kin:
+            self._kin.regroup(self.position)
         stream, position = event.at.stream, self.position
         self.order.step(event.at.time)
         self.position = position + 1
@@ -267,9 +274,11 @@ class Intake:
             if not query.handle.is_over:
                 self._seat(query)
                 self._begun.append((query, batch))
-        cohort = Cohort()
+        cohort = Cohort(self._elements)
         for query in new:
             query.pipeline.share(cohort)
+            if query.pipeline.member is not None:
+                self._kin.add(query.pipeline.member, query.start)
 
     def beginning(self) -> Sequence[tuple[Registered, EventBatch]]:
         """The queries whose first event is there, and which; whether it concerns them or not."""

@@ -311,11 +311,19 @@ class Pipeline:
             if self._member is not None:
                 self._member.queries = self._queries
 
+    @property
+    def member(self) -> Member | None:
+        """What it is among those that share partial matches; None if it shares none."""
+        return self._member
+
     def begin(self, batch: EventBatch) -> None:
         """The first event of its streams is there, and perhaps passed over."""
         if self._begin is None:
             self._begin = int(batch.time[0])
-        bounds(self.query.window, batch.clock is Clock.TICKS, self._begin)  # or an error
+        ticks = batch.clock is Clock.TICKS
+        bounds(self.query.window, ticks, self._begin)  # or an error
+        if self._member is not None:
+            self._member.begin, self._member.ticks = self._begin, ticks
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Calls ``seen`` with the events that it takes from now on, which are all that there are."""
@@ -350,6 +358,8 @@ class Pipeline:
     def take_one(self, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
         """As ``process``, of one event; None if there is nothing to be looked for."""
         matcher = self._matcher
+        if self._member is not None and not self._member.is_alone:
+            return self.process(batch, position)
         if not self._is_quick or self._seat is None or self._seen is not None or len(batch) > 1:
             return self.process(batch, position)
         quick = cast("Quick", matcher)
@@ -403,6 +413,8 @@ class Pipeline:
                 self._sample.add(batch)
             self._count(batch)
         matcher = self._matcher or self._start(batch)
+        if self._member is not None and self._member.is_shared_at(self._position):
+            matcher = self._matcher = self._member
         if not isinstance(matcher, Matcher):
             yield from self._by_columns(matcher, batch)
             return
@@ -533,7 +545,7 @@ class Pipeline:
         self._clock = batch.clock
         begin = int(batch.time[0]) if self._begin is None else self._begin
         window = bounds(self.query.window, batch.clock is Clock.TICKS, begin)
-        if self._member is not None and self._member.is_shared:
+        if self._member is not None and self._member.is_shared_at(self._position):
             self._matcher = self._member
             return self._matcher
         self._matcher = by_columns(
@@ -545,8 +557,7 @@ class Pipeline:
         if self._matcher is None:
             make = self._make_evaluators(window)
             self._matcher = Matcher(self.pattern, window, make, self._context.budget, self._context.order)
-        alone = self._member is None or self._member.is_alone
-        self._is_quick = isinstance(self._matcher, Quick) and alone and self._seat is not None
+        self._is_quick = isinstance(self._matcher, Quick) and self._seat is not None
         if self._is_quick:
             self._expect(cast("Quick", self._matcher))
         # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.

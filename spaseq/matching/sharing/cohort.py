@@ -1,9 +1,11 @@
-"""Which queries of an engine may share partial matches: those that see the same events from the first."""
+"""Which queries of an engine may share partial matches: those that see the same events, begin alike, and
+are run by ``kernel``; from the first event on, or from when they came to see the same."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spaseq.automaton.pattern import SequencePattern
@@ -17,12 +19,28 @@ if TYPE_CHECKING:
     from spaseq.matching.sharing.group import Member
 
 
-class Cohort:
-    """Queries that see the same events from the first; those that begin alike become a group then."""
+class Elements:
+    """Numbers the elements of sequences, equal ones of all queries of an engine alike."""
 
     def __init__(self) -> None:
         self._numbers: Numbers | None = None
-        self._waiting: list[Member] = []
+
+    @property
+    def numbers(self) -> Numbers:
+        """The numbers so far."""
+        # Imported only here, because compiled code takes a while to load.
+        from spaseq.matching.sharing.canonical import Numbers
+
+        self._numbers = self._numbers or Numbers()
+        return self._numbers
+
+
+class Cohort:
+    """Queries that see the same events from the first; those that begin alike become a group then."""
+
+    def __init__(self, elements: Elements) -> None:
+        self._elements = elements
+        self._waiting: dict[Member, None] = {}
 
     def enter(
         self,
@@ -33,16 +51,15 @@ class Cohort:
     ) -> Member | None:
         """One query more; None if it can share no partial match."""
         # Imported only here, because compiled code takes a while to load.
-        from spaseq.matching.sharing.canonical import Asked, Numbers, canonical
+        from spaseq.matching.sharing.canonical import Asked, canonical
         from spaseq.matching.sharing.group import Member
 
-        self._numbers = self._numbers or Numbers()
         asked = {name: Asked(gpm.number, gpm.names) for name, gpm in gpms.items()}
-        common = canonical(pattern, asked, self._numbers)
+        common = canonical(pattern, asked, self._elements.numbers)
         if common is None:
             return None
         member = Member(self, pattern, common, gpms, context, dictionary)
-        self._waiting.append(member)
+        self._waiting[member] = None
         return member
 
     def begin(self, first: Member, begin: int, ticks: bool) -> None:
@@ -50,7 +67,8 @@ class Cohort:
         windows = {member: bounds(member.window, ticks, begin) for member in self._waiting}
         axis = kind(first.common, windows[first])
         alike = [member for member, window in windows.items() if kind(member.common, window) == axis]
-        self._waiting = [member for member in self._waiting if member not in alike]
+        for member in alike:
+            del self._waiting[member]
         if len(alike) > 1:
             from spaseq.matching.conditions.postfix import BeyondTables
             from spaseq.matching.sharing.group import Group
@@ -59,8 +77,79 @@ class Cohort:
                 Group(alike, [windows[member] for member in alike])
 
     def withdraw(self, member: Member) -> None:
-        """A query wants nothing, before its first event."""
-        self._waiting.remove(member)
+        """A query needs no group of this cohort."""
+        self._waiting.pop(member, None)
+
+
+class Kin:
+    """The members that see the same events, whenever they came. Those that begin alike become a group.
+
+    While a group gets to know the events that its members need, none is made of them and others.
+    """
+
+    def __init__(self) -> None:
+        # Those that come, each with what its positions lack in the common counting.
+        self._new: dict[Member, int] = {}
+        self._members: dict[object, dict[Member, int]] = {}
+        self._courting: dict[object, None] = {}
+
+    def __bool__(self) -> bool:
+        """Whether groups are to be made, so that ``regroup`` is to be called before the next events."""
+        return bool(self._courting)
+
+    def add(self, member: Member, offset: int) -> None:
+        """A member that begins now."""
+        self._new[member] = offset
+
+    def absorb(self, others: Mapping[Member, int]) -> None:
+        """Members that have come to see the same events."""
+        begun, self._new = self._new, {}
+        for members, is_late in ((begun, False), (others, True)):
+            for member, offset in members.items():
+                axis = None if member.is_over else _axis(member, offset)
+                if axis is None:
+                    continue
+                alike = self._members.setdefault(axis, {})
+                alike[member] = offset
+                if is_late and len(alike) > 1:
+                    self._courting[axis] = None
+        for axis in self._courting:
+            for member in self._members[axis]:
+                member.is_courted = True
+
+    def regroup(self, reached: int) -> None:
+        """Makes groups of those that begin alike; so many events were seen in the common counting."""
+        for axis in list(self._courting):
+            alike = self._members[axis] = {m: o for m, o in self._members[axis].items() if not m.is_over}
+            if any(member.is_waiting for member in alike):
+                continue
+            del self._courting[axis]
+            if len(alike) > 1:
+                _together(alike, reached)
+
+
+def _together(members: Mapping[Member, int], reached: int) -> None:
+    from spaseq.matching.conditions.postfix import BeyondTables
+    from spaseq.matching.sharing.group import Group
+
+    with suppress(BeyondTables):
+        Group.of(list(members), [_window(m, o) for m, o in members.items()], list(members.values()), reached)
+    for member in members:
+        member.is_courted = False
+
+
+def _window(member: Member, offset: int) -> Bounds:
+    assert member.begin is not None
+    window = bounds(member.window, member.ticks, member.begin)
+    return replace(window, start=window.start + offset) if window.counted else window
+
+
+def _axis(member: Member, offset: int) -> object:
+    """``kind`` of a member, and where its tumbling windows begin; None before its first event."""
+    if member.begin is None:
+        return None
+    window = _window(member, offset)
+    return kind(member.common, window), 0 if window.sliding else window.start % window.size
 
 
 def kind(common: Canonical, window: Bounds) -> object:
