@@ -50,7 +50,7 @@ from spaseq.why.sample import Sample
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.cohort import Cohort
-    from spaseq.matching.sharing.group import Member
+    from spaseq.matching.sharing.member import Member
 
 #: Evaluators that may be told of the events alone in which some GPM has a solution.
 _PASSED_OVER: Final = frozenset(
@@ -278,8 +278,11 @@ class Pipeline:
 
     @property
     def heeds_time(self) -> bool:
-        """Whether it must be told that time passes. No match waits for that where events come alone."""
-        return not self._singly
+        """Whether it must be told that time passes. No match waits for that where events come alone.
+
+        Nor does one of those that are found together.
+        """
+        return not self._singly and (self._member is None or self._matcher is not self._member)
 
     @property
     def waits(self) -> bool:
@@ -359,7 +362,7 @@ class Pipeline:
         """As ``process``, of one event; None if there is nothing to be looked for."""
         matcher = self._matcher
         if self._member is not None and not self._member.is_alone:
-            return self.process(batch, position)
+            return self._of_group(self._member, batch, position)
         if not self._is_quick or self._seat is None or self._seen is not None or len(batch) > 1:
             return self.process(batch, position)
         quick = cast("Quick", matcher)
@@ -371,6 +374,22 @@ class Pipeline:
             found = quick.take_one(batch, position, solutions)
         self._position = position + 1
         return None if found is None else self._matches(found)
+
+    def _of_group(self, member: Member, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
+        """As ``take_one``, of an event that is taken with other queries: they have looked at it together."""
+        if self._matcher is not member or self._seat is None or self._seen is not None or self._begin is None:
+            return self.process(batch, position)
+        member.see(batch, position, self._begin)
+        matched = member.matched() if len(batch) == 1 else None
+        if matched is None:
+            return self._process(batch, position)
+        self._stats.relevant += bool(matched)
+        for name, rows in matched:
+            counted = self._stats.gpms[name]
+            counted.matched += 1
+            counted.rows += rows
+        self._position = position + 1
+        return self._matches(member.process(batch, position, {})) if member.has_found else None
 
     def _solved(self, event: Single) -> list[Values] | None:
         """The solutions of each GPM in an event that came alone, which is counted; None for a large one."""

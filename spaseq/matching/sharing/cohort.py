@@ -16,7 +16,7 @@ from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.canonical import Canonical, Numbers
-    from spaseq.matching.sharing.group import Member
+    from spaseq.matching.sharing.member import Member
 
 
 class Elements:
@@ -52,7 +52,7 @@ class Cohort:
         """One query more; None if it can share no partial match."""
         # Imported only here, because compiled code takes a while to load.
         from spaseq.matching.sharing.canonical import Asked, canonical
-        from spaseq.matching.sharing.group import Member
+        from spaseq.matching.sharing.member import Member
 
         asked = {name: Asked(gpm.number, gpm.names) for name, gpm in gpms.items()}
         common = canonical(pattern, asked, self._elements.numbers)

@@ -14,7 +14,8 @@ from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.sharing.merge import Merged
 
 if TYPE_CHECKING:
-    from spaseq.matching.sharing.group import Group, Member
+    from spaseq.matching.sharing.group import Group
+    from spaseq.matching.sharing.member import Member
 
 
 class Part:

@@ -1,0 +1,183 @@
+"""A query that shares partial matches, as the evaluator of itself: others bring it the matches."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.events import Clock, EventBatch
+from spaseq.gpm.evaluator import GpmEvaluator
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.evaluator import Immediate
+from spaseq.matching.columns.found import Block
+from spaseq.matching.context import Context
+from spaseq.matching.kernel.tables.compiled import Compiled, compile_tables
+from spaseq.matching.sharing.canonical import Canonical
+from spaseq.terms.dictionary import Dictionary
+
+if TYPE_CHECKING:
+    from spaseq.matching.sharing.cohort import Cohort
+    from spaseq.matching.sharing.part import Part
+
+_ALWAYS: Final = 1 << 62
+
+
+class Member(Immediate):
+    """One of the queries: an evaluator to which others bring the matches.
+
+    ``until``: from this position on it wants no match that ends there. ``queries`` says for how many queries,
+    which ask the same, it stands. ``begin``: when its first window begins, once events have come; ``ticks``:
+    what times are. ``is_courted``: it will have a group as soon as events come.
+    """
+
+    def __init__(
+        self,
+        cohort: Cohort,
+        pattern: SequencePattern,
+        common: Canonical,
+        gpms: Mapping[str, GpmEvaluator],
+        context: Context,
+        dictionary: Dictionary,
+    ) -> None:
+        self.pattern = pattern
+        self.window = pattern.query.window
+        self.common = common
+        self.gpms = gpms
+        self.context = context
+        self.dictionary = dictionary
+        self.until = _ALWAYS
+        self.begin: int | None = None
+        self.ticks = False
+        self.is_courted = False
+        self.queries: Callable[[], int] = lambda: 1
+        self._cohort: Cohort | None = cohort
+        self._part: Part | None = None
+        self._next: Part | None = None
+        self._found: deque[tuple[int, list[Block]]] = deque()
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """Its tables by itself."""
+        return compile_tables(self.pattern, self.dictionary.pin)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it wants nothing any more."""
+        return self.until < _ALWAYS
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a group gets to know the events that it needs before it has this query's matches."""
+        return self._next is not None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is in no group, and will be in none soon."""
+        return not (self._part or self._next or self._cohort or self.is_courted)
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether it has seen no event."""
+        return self._cohort is not None
+
+    def is_shared_at(self, position: int) -> bool:
+        """Whether its matches that end there, or later, come from a group; if not, it evaluates by itself."""
+        return self._part is not None and position >= self._part.since
+
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """How many queries want the partial matches of its first element, its first two, and so on."""
+        return () if self._part is None else self._part.group.shared(self)
+
+    # --- as an evaluator ------------------------------------------------------------------------
+
+    def see(self, batch: EventBatch, start: int, begin: int) -> None:
+        """Events are there, the first at position ``start``; ``begin`` is when the first of all was.
+
+        To be called before any member is given later ones: then what is found in these waits for ``process``.
+        """
+        if self.begin is None:
+            self.begin, self.ticks = begin, batch.clock is Clock.TICKS
+        if self._cohort is not None:
+            cohort, self._cohort = self._cohort, None
+            if self._part is None:
+                cohort.begin(self, begin, self.ticks)
+        if self._next is not None:  # may become that of now
+            self._next.group.see(batch, start + self._next.offset)
+        if self._part is not None:
+            self._part.group.see(batch, start + self._part.offset)
+
+    def matched(self) -> Sequence[tuple[str, int]] | None:
+        """The GPMs that have solutions in the event seen last, and how many; None if several were seen."""
+        group = None if self._part is None else self._part.group
+        known = None if group is None or group.error is not None else group.matched
+        if known is None:
+            return None
+        return [(name, known[gpm]) for name, gpm in self.common.gpms.items() if gpm in known]
+
+    @property
+    def has_found(self) -> bool:
+        """Whether there are matches for ``process`` to give."""
+        return bool(self._found)
+
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
+        """See ``ByColumns.process``."""
+        del solutions  # the group has its own
+        while self._found and self._found[0][0] <= start + len(batch):
+            yield from self._found.popleft()[1]
+        yield from self.close()
+
+    def close(self) -> Iterator[Block]:
+        """No match waits for time to pass; but what has ended the group ends this query, too."""
+        if self._part is not None and self._part.group.error is not None:
+            raise self._part.group.error
+        yield from ()
+
+    def leave(self, position: int) -> None:
+        """It wants no match that ends with the event at a position, or later."""
+        self.until = min(self.until, position)
+        for part in (self._part, self._next):
+            if part is not None:
+                part.group.drop()
+        if self._cohort is not None:
+            self._cohort.withdraw(self)
+            self._cohort = None
+
+    # --- as a part of the group -----------------------------------------------------------------
+
+    def join(self, part: Part, now: int | None) -> None:
+        """It becomes a member of a group; ``now``: its position, if it has the group's matches at once."""
+        if self._cohort is not None:
+            self._cohort.withdraw(self)
+            self._cohort = None
+        self.is_courted = False
+        self._next = part
+        if now is not None:
+            self.move(now)
+
+    def move(self, since: int) -> None:
+        """The group that it waited for has all the events that it needs, from a position on."""
+        before, part, self._next = self._part, self._next, None
+        assert part is not None
+        self._part, part.since = part, since
+        if before is not None:
+            before.group.drop()
+
+    def stay(self, part: Part) -> None:
+        """A group is over: if that is the one that it waited for, all stays as it is."""
+        self._next = None if part is self._next else self._next
+
+    def wants(self, part: Part) -> bool:
+        """Whether a group is to look for its matches, now or later."""
+        return part is self._part or part is self._next
+
+    def has(self, part: Part) -> bool:
+        """Whether its matches are those of this group."""
+        return part is self._part
+
+    def take(self, found: list[Block], before: int) -> None:
+        """Matches; all events before a position were seen."""
+        self._found.append((before, found))
