@@ -289,3 +289,17 @@ def test_simultaneous_events_do_not_come_between(between: list[tuple[str, int]],
         engine.push(NS + stream, f"<urn:e> a <{NS}{'a' if stream == 'S' else 'b'}> .", time)
     engine.close()
     assert len(list(handle.matches())) == 2 + together
+
+
+def test_who_follows_a_query_sees_each_event_once() -> None:
+    """Also where each is looked at alone, since somebody is called back."""
+    engine = spaseq.Engine()
+    found: list[object] = []
+    handle = engine.register(query("A ; B", "9 SECONDS SLIDING"), lambda match: found.append(match.end))
+    seen: list[int] = []
+    handle.follow(lambda batch: seen.extend(batch.time.tolist()))
+    for letter in letters("a1 b2 c3 a4 d5 b6"):
+        engine.push(NS + letter.stream, letter.turtle, letter.time)
+        assert seen[-1] == letter.time
+    assert (seen, found) == ([1, 2, 3, 4, 5, 6], [2, 6])
+    assert handle.stats.gpms["A"].matched == 2

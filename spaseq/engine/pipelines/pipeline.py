@@ -363,8 +363,10 @@ class Pipeline:
         matcher = self._matcher
         if self._member is not None and not self._member.is_alone:
             return self._of_group(self._member, batch, position)
-        if not self._is_quick or self._seat is None or self._seen is not None or len(batch) > 1:
+        if not self._is_quick or self._seat is None or len(batch) > 1:
             return self.process(batch, position)
+        if self._seen is not None:
+            self._seen(batch)
         quick = cast("Quick", matcher)
         if self._singly and isinstance(batch, Single) and (solved := self._solved(batch)) is not None:
             found = quick.take_single(batch, position, solved)
