@@ -27,7 +27,7 @@ from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import prepare
 from spaseq.language.syntax import UNITS, Query, WindowKind
 from spaseq.sources import SourceOptions
-from spaseq.spark.background._background import Local
+from spaseq.spark.background._filed import filed
 from spaseq.spark.background._placing import between, placed, stage_schema
 from spaseq.spark.background.frames import BROADCAST_LIMIT, SparkKnowledge, contents
 from spaseq.spark.sessions import prepare_session
@@ -356,12 +356,15 @@ def _between(job: Job, background: DataFrame | None, read: DataFrame) -> DataFra
 
 
 def _answers(job: Job, between: DataFrame) -> DataFrame:
-    """The stateful stage. It gets the background graphs only if EXISTS may ask them, and not as a broadcast,
-    which the process that Spark starts for stateful processors cannot read.
+    """The stateful stage. It gets the background graphs only if EXISTS may ask them; as a file if it is a
+    stream, since the process that Spark starts for stateful processors cannot read a broadcast.
     """
     asks = job.kb is not None and needs(pattern_of(job.text)).triples
-    job = replace(job, kb=Local(job.kb.value) if job.kb is not None and asks else None)
+    if not asks:
+        job = replace(job, kb=None)
     if between.isStreaming:
+        if job.kb is not None:
+            job = replace(job, kb=filed(between.sparkSession, job.kb.value))
         found = between.groupBy("bucket").transformWithStateInPandas(
             BucketProcessor(job), ANSWERS, "append", "eventTime"
         )

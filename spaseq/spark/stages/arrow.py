@@ -9,7 +9,7 @@ have ended (``ends``), which is said to every bucket.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from spaseq.sources import BadEvent
 from spaseq.spark._settle import settle
 from spaseq.spark.background import _asking
 from spaseq.spark.background._asking import asking_of
+from spaseq.spark.background._background import Local
 from spaseq.spark.sinks._lines import BAD, LATE, MATCH, letter_line
 from spaseq.spark.source._blocks import ALL, read_row
 from spaseq.spark.source._rows import read_rows
@@ -275,8 +276,9 @@ class _Stored:
     chunks: MapState
 
     def job(self) -> Job:
-        """See ``Knows``."""
-        return self.of
+        """See ``Knows``. With the background graphs themselves, since a keeper is no process of Spark's."""
+        kb = self.of.kb
+        return self.of if kb is None else replace(self.of, kb=Local(kb.value))
 
     def state(self) -> State:
         """See ``Knows``."""
