@@ -303,3 +303,25 @@ def may_trail(node: Node) -> bool:
             return True
         case Atom() | Both() | Empty():
             return False
+
+
+def events_of_each(node: Node) -> int | None:
+    """How many events each way to match a node has; None if not all have as many, or one may stand twice."""
+    match node:
+        case Atom():
+            return 1
+        case Empty() | Absent():
+            return 0
+        case Chain(items=items):
+            counts = [events_of_each(item) for item in items]
+            return None if None in counts else sum(count for count in counts if count is not None)
+        case Either(operands=operands):
+            of_any = {events_of_each(operand) for operand in operands}
+            return of_any.pop() if len(of_any) == 1 else None
+        case Kleene(element=element):
+            count = events_of_each(element)
+            return None if count is None or node.minimum != node.maximum else count * node.minimum
+        case Within(element=element):
+            return events_of_each(element)
+        case Both() | AnyOrder() | Maybe():
+            return None

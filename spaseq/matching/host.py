@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Final
 
-from spaseq.automaton.pattern import AnyOrder, Both, SequencePattern, may_trail, walk
+from spaseq.automaton.pattern import AnyOrder, Both, SequencePattern, events_of_each, may_trail, walk
 from spaseq.events import Stamp
 from spaseq.language.syntax import Consume, Emit
 from spaseq.limits import UNLIMITED, Budget
@@ -223,6 +223,13 @@ def select(emit: Emit, found: Sequence[Found], order: InOrder) -> list[Found]:
         return list(found)
     events = [frozenset(order(event.stamp) for _, event in match.events) for match in found]
     return [found[i] for i in kept(emit, events)]
+
+
+def emitted(pattern: SequencePattern) -> Emit:
+    """What EMIT asks of a query's matches: ``ALL`` where none can be a part of another, for ``MAX``."""
+    if pattern.query.emit is Emit.MAX and events_of_each(pattern.root) is not None:
+        return Emit.ALL
+    return pattern.query.emit
 
 
 def kept(emit: Emit, events: Sequence[frozenset[Any]]) -> list[int]:

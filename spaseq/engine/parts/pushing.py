@@ -19,7 +19,7 @@ from spaseq.engine.given import (
 from spaseq.engine.inbox import row
 from spaseq.engine.parts.core import Core
 from spaseq.errors import EngineError
-from spaseq.events import BatchBuilder, Clock, EventBatch, Single, Stamp, identified
+from spaseq.events import BatchBuilder, Clock, Single, Stamp, identified
 from spaseq.sources import BadEvent
 from spaseq.sources.assembly.sink import check_term, check_terms
 
@@ -94,7 +94,7 @@ class Pushing:
 
     def _event(
         self, iri: ox.NamedNode, graph: EventGraph, clock: Clock, time: int, name: GraphName
-    ) -> EventBatch | None:
+    ) -> Single | None:
         """The event that was pushed, if it is to arrive now; None if it waits, or is none and is rejected."""
         terms, inbox, limits = self._dictionary, self._inbox, self._limits
         stream = terms.pin(iri)
@@ -115,9 +115,9 @@ class Pushing:
             self._rejects.malformed(BadEvent(iri.value, f"event {position}", str(error), str(graph)))
         return None
 
-    def _arrive(self, event: EventBatch | None) -> None:
+    def _arrive(self, event: Single | None) -> None:
         if event is not None:
-            self._flow.arrive(event.stream.item(0), event)
+            self._flow.arrive(event.at.stream, event)
 
     def _may_wait(self, stream: int, clock: Clock, time: int) -> bool:
         """Whether nobody can tell if an event arrives now, or when somebody asks."""

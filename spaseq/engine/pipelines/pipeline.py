@@ -37,7 +37,7 @@ from spaseq.matching.columns.evaluator import ByColumns, Enumerating, Quick
 from spaseq.matching.columns.found import Block, blocks
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_columns, by_events, check, chosen, under_bound
-from spaseq.matching.host import Key, Matcher
+from spaseq.matching.host import Key, Matcher, emitted
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution, bounds
 from spaseq.matching.ordered.skipping import falls_back
 from spaseq.results.batch import MatchBatch
@@ -582,7 +582,7 @@ class Pipeline:
         if self._is_quick:
             self._expect(cast("Quick", self._matcher))
         # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.
-        bounded = self._left is not None or self._only_first or self.query.emit is not Emit.ALL
+        bounded = self._left is not None or self._only_first or emitted(self.pattern) is not Emit.ALL
         if self.may_leave and not bounded and isinstance(self._matcher, Enumerating):
             self.unread = Unread(self._matcher, self._matches)
         return self._matcher

@@ -33,7 +33,7 @@ from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import Memory, Walk
 from spaseq.matching.enumeration.replay import Choices, Replay
 from spaseq.matching.enumeration.sites import sites
-from spaseq.matching.host import Key, kept, select
+from spaseq.matching.host import Key, emitted, kept, select
 from spaseq.matching.model import Bounds, Found
 from spaseq.matching.runs.program import Program
 from spaseq.terms.dictionary import Dictionary
@@ -55,7 +55,7 @@ class Enumeration(Immediate):
         self._gpms = tuple(pattern.gpms)
         self._keys = keys(pattern)
         self._partition = len(query.partition)
-        self._emit = query.emit
+        self._emit = emitted(pattern)
         self._bounds = bounds
         self._budget = context.budget
         self._order = context.order

@@ -18,7 +18,7 @@ from spaseq.matching.columns.found import Block, Objects
 from spaseq.matching.columns.history import Past
 from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.conditions.postfix import needs
-from spaseq.matching.host import InOrder, Key, delivered, may_end_together, select
+from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
@@ -78,7 +78,7 @@ class Matches:
         decided: bool = False,
     ) -> None:
         """``decided``: what is given as a match is one, whatever the filters of WHERE ask."""
-        self._emit = pattern.query.emit
+        self._emit = emitted(pattern)
         self._order = order
         self._several = may_end_together(pattern)
         self._keys = len(pattern.query.partition)

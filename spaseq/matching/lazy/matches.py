@@ -14,7 +14,7 @@ from spaseq.language.syntax import Emit
 from spaseq.matching.columns.found import Block
 from spaseq.matching.columns.history import Past
 from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
-from spaseq.matching.host import InOrder, Key, delivered, may_end_together, select
+from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.matches import plain_kleenes
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.exact import Exact
@@ -32,7 +32,7 @@ class Matches:
     def __init__(
         self, pattern: SequencePattern, compiled: Compiled, past: Past, exact: Exact, order: InOrder
     ) -> None:
-        self._emit = pattern.query.emit
+        self._emit = emitted(pattern)
         self._order = order
         self._several = may_end_together(pattern)
         self._keys = len(pattern.query.partition)
