@@ -10,7 +10,7 @@ from functools import reduce
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,7 @@ from spaseq.spark.source._pieces import Cutter, Place
 from spaseq.spark.source._told import Told, check_streams, clock_of, hearing, telling_letters
 from spaseq.spark.source.datasource import PIECE, streams_text
 from spaseq.spark.source.kafka import messages_behind, topics_of
-from spaseq.spark.stages._job import Job, bucket_numbers, needs, pattern_of, query_of
+from spaseq.spark.stages._job import KEPT, Job, bucket_numbers, needs, pattern_of, query_of
 from spaseq.spark.stages._processor import BucketProcessor
 from spaseq.spark.stages.arrow import ANSWERS, all_at_once, from_blocks, from_rows
 from spaseq.terms.dictionary import Dictionary
@@ -66,6 +66,9 @@ _LEFT_OUT: Final = (
 #: Background graphs: by IRI as for ``spaseq.run``, or as DataFrames.
 Graphs = Mapping[str, Knowledge] | KnowledgeBase | SparkKnowledge
 
+#: What becomes of a checkpoint whose background graphs were others, see ``answers``.
+KbChanged = Literal["error", "replay"]
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -87,6 +90,7 @@ def answers(
     lateness: timedelta = timedelta(0),
     buckets: int | None = None,
     evaluator: str | None = None,
+    kb_changed: KbChanged = "error",
 ) -> DataFrame:
     """What a query says about a DataFrame of events: matches and dead letters.
 
@@ -103,10 +107,15 @@ def answers(
     begin: the first event's time unless given, and to be given for a stream. ``buckets``: into how many the
     partitions are hashed; no more tasks have work. Unless given, ``spark.sql.shuffle.partitions`` of them,
     and 16 for a stream, whose checkpoint keeps their number.
+
+    ``kb_changed``: a stream that goes on with other background graphs than before is an error, unless it was
+    begun with ``"replay"``. Then the events of the last windows are asked anew: what was told stays told, and
+    matches that end from now on are those on the new graphs. For this the state has all events of the window,
+    and the query runs as one group.
     """
     prepared = prepare(query) if isinstance(query, str) else query
     clock = clock_of(events, clock)
-    return _found(events, prepared, kb, clock, start, lateness, buckets, evaluator, None)
+    return _found(events, prepared, kb, clock, start, lateness, buckets, evaluator, kb_changed, None)
 
 
 def _found(
@@ -118,6 +127,7 @@ def _found(
     lateness: timedelta,
     buckets: int | None,
     evaluator: str | None,
+    kb_changed: KbChanged,
     told: Accumulator[Told] | None,
 ) -> DataFrame:
     """The answers; ``told`` hears of malformed events."""
@@ -132,7 +142,17 @@ def _found(
             )
         start = events.agg(F.min("time")).first()[0]  # type: ignore[index]  # an aggregate has one row
     buckets = buckets or (STREAM_BUCKETS if events.isStreaming else None)
-    job, background = job_of(spark, query, kb, clock, start, buckets, evaluator, is_stream=events.isStreaming)
+    job, background = job_of(
+        spark,
+        query,
+        kb,
+        clock,
+        start,
+        buckets,
+        evaluator,
+        is_stream=events.isStreaming,
+        kb_changed=kb_changed,
+    )
     job = replace(job, topics=topics_of(events))
     messages = messages_behind(events)
     stage = from_rows(job) if messages is None else from_rows(job, messages.reading.read)
@@ -168,6 +188,7 @@ def matches(
     lateness: timedelta = timedelta(0),
     buckets: int | None = None,
     evaluator: str | None = None,
+    kb_changed: KbChanged = "error",
     columns: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The matches of a query over a DataFrame of events; the other parameters are those of ``answers``.
@@ -184,7 +205,7 @@ def matches(
         require_columns(prepared, columns, _EXPANDED)
     clock = clock_of(events, clock)
     told = hearing(events, _LEFT_OUT)
-    found = _found(events, prepared, kb, clock, start, lateness, buckets, evaluator, told)
+    found = _found(events, prepared, kb, clock, start, lateness, buckets, evaluator, kb_changed, told)
     found = expanded(counted(found) if events.isStreaming else found, clock)
     return found if columns is None else typed(found, columns)
 
@@ -218,6 +239,7 @@ def run(
     piece_bytes: int = PIECE,
     buckets: int | None = None,
     evaluator: str | None = None,
+    kb_changed: KbChanged = "error",
 ) -> DataFrame:
     """The answers of a query over files, folders or patterns, see ``answers`` and ``spaseq.run``.
 
@@ -232,6 +254,7 @@ def run(
     plan = planned(
         spark, prepared, streams, kb, checkpoint=checkpoint, clock=clock, lateness=lateness, follow=follow,
         most_bytes=most_bytes, piece_bytes=piece_bytes, buckets=buckets, evaluator=evaluator,
+        kb_changed=kb_changed,
     )  # fmt: skip
     return answers_of(plan)
 
@@ -256,6 +279,7 @@ def planned(
     piece_bytes: int = PIECE,
     buckets: int | None = None,
     evaluator: str | None = None,
+    kb_changed: KbChanged = "error",
 ) -> Prepared:
     """The first half of ``run``, with its parameters: the query and, of each stream, what is asked of events.
 
@@ -276,7 +300,9 @@ def planned(
     start = start if _tumbles(query) else None
     buckets = buckets or (STREAM_BUCKETS if checkpoint is not None else None)
     is_stream = checkpoint is not None
-    job, background = job_of(spark, query, kb, clock, start, buckets, evaluator, is_stream=is_stream)
+    job, background = job_of(
+        spark, query, kb, clock, start, buckets, evaluator, is_stream=is_stream, kb_changed=kb_changed
+    )
     stage = from_blocks(job, milliseconds_of(lateness, clock))
     if checkpoint is None:
         read = [_blocks(spark, iri, *source, piece_bytes) for iri, source in located.items()]
@@ -320,6 +346,7 @@ def job_of(
     evaluator: str | None,
     *,
     is_stream: bool,
+    kb_changed: KbChanged,
 ) -> tuple[Job, DataFrame | None]:
     """The job of a query, and what of its background graphs is to be joined (``_placing``).
 
@@ -330,7 +357,10 @@ def job_of(
     prepare_session(spark)
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     text = str(query)
-    group = needs(pattern_of(text)).one_group
+    if kb_changed not in get_args(KbChanged):
+        raise EngineError(f"kb_changed is 'error' or 'replay', not {kb_changed!r}")
+    replays = kb_changed == "replay" and is_stream and bool(graphs.names)
+    group = KEPT.one_group if replays else needs(pattern_of(text)).one_group
     if group is not None:
         warnings.warn(
             f"the query runs as one group, on one core of the cluster: {group}. "
@@ -341,11 +371,13 @@ def job_of(
     numbers = bucket_numbers(1 if group is not None else buckets or partitions)
     limit = graphs.broadcast_limit if isinstance(graphs, SparkKnowledge) else BROADCAST_LIMIT
     background = placed(spark, graphs, pattern_of(text), partitions, limit)
+    if replays and background.joined is not None:
+        raise EngineError("kb_changed='replay' takes background graphs within knowledge(broadcast_limit=)")
     shared = spark.sparkContext.broadcast(background.shipped) if graphs.names else None
     known = blake2b(background.shipped, digest_size=8).hexdigest()
     job = Job(
         text, clock, start, numbers, evaluator, shared, is_stream, background.joined, known,
-        graphs=contents(graphs) if is_stream else "",
+        graphs=contents(graphs) if is_stream else "", replays=replays,
     )  # fmt: skip
     return job, background.rows
 
@@ -359,7 +391,7 @@ def _answers(job: Job, between: DataFrame) -> DataFrame:
     """The stateful stage. It gets the background graphs only if EXISTS may ask them; as a file if it is a
     stream, since the process that Spark starts for stateful processors cannot read a broadcast.
     """
-    asks = job.kb is not None and needs(pattern_of(job.text)).triples
+    asks = job.kb is not None and job.needs.triples
     if not asks:
         job = replace(job, kb=None)
     if between.isStreaming:

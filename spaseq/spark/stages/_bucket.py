@@ -26,10 +26,10 @@ from spaseq.results.batch import MatchBatch
 from spaseq.results.writers._base import Cache
 from spaseq.results.writers._json import lines_of
 from spaseq.sources import BadEvent
-from spaseq.spark.stages._job import Job, looks_back, needs, pattern_of, query_of
+from spaseq.spark.stages._job import Job, looks_back, pattern_of, query_of
 from spaseq.spark.stages._late import late_letters
 from spaseq.spark.stages._remote import Progress, RemotePipeline
-from spaseq.spark.stages._stateless import background_of
+from spaseq.spark.stages._stateless import background_of, evaluators
 from spaseq.terms.dictionary import Dictionary, Term
 
 #: So many new terms are not worth looking for old ones.
@@ -91,7 +91,7 @@ class Bucket:
         pattern = pattern_of(job.text)
         self._job = job
         self._query: Query = query_of(job.text)
-        self._needs = needs(pattern)
+        self._needs = job.needs
         self._bounds: Bounds = bounds(self._query.window, job.clock is Clock.TICKS, job.start or 0)
         self._back = looks_back(pattern)
         self._dictionary = Dictionary()
@@ -99,6 +99,7 @@ class Bucket:
         iris = sorted({stream.iri for stream in self._query.streams}, key=lambda iri: iri.value)
         self._streams = {self._dictionary.pin(iri): rank for rank, iri in enumerate(iris)}
         kb = background_of(job, self._dictionary) if self._needs.triples else KnowledgeBase({})
+        self._kb = kb
         self._pipeline = RemotePipeline(self._query, self._dictionary, kb, job.evaluator, job.start)
         self._kept: list[_Kept] = []
         self._count = 0
@@ -271,10 +272,11 @@ class Bucket:
                 "this checkpoint is of another query, or of the same one with other windows or buckets: give "
                 f"each its own, or run it as it was begun ({header['job']} instead of {job.identity})"
             )
-        if header["graphs"] != job.graphs:
+        if header["graphs"] != job.graphs and not job.replays:
             raise EngineError(
                 "the background graphs are not those that this checkpoint was begun with, and what is in its "
-                "windows was found with those: run it with them, or begin anew with another checkpoint"
+                "windows was found with those: run it with them, or begin anew with another checkpoint "
+                "(one that is begun with kb_changed='replay' goes on with other graphs)"
             )
         bucket._restore(header, state.chunks)
         return bucket
@@ -284,6 +286,8 @@ class Bucket:
         self._count = header["count"]
         self._stored = set(chunks)
         self.reached, self._told = header["reached"], header["told"]
+        if header["graphs"] != self._job.graphs:
+            self._ask_anew()
         drops = {self._key(texts): position for texts, position in header["drops"]}
         progress = Progress(header["position"], header["left"], header["done"], drops)
         if progress.done:
@@ -294,6 +298,16 @@ class Bucket:
             past = self._between(self._horizon(), self.reached)
         told = None if self._told == -_END else self._told
         self._pipeline.replay(past, progress, self.reached, told)
+
+    def _ask_anew(self) -> None:
+        """Asks the events of all chunks on the graphs as they are now: other chunks in their place."""
+        gpms = evaluators(self._job, self._dictionary, self._kb)
+        before, self._kept = self._kept, []
+        for kept in before:
+            batch = decode(kept.data, self._dictionary).batch
+            chunk = Chunk(batch, {name: gpm.evaluate(batch) for name, gpm in gpms.items()})
+            data = encode(chunk, with_triples=True)
+            self._keep(data, extent(data), chunk)
 
     def _key(self, texts: Iterable[str]) -> Key:
         quads = parse("".join(f"<x:x> <x:x> {text} .\n" for text in texts), format=RdfFormat.N_TRIPLES)

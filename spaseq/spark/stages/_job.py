@@ -57,6 +57,7 @@ class Job:
     ``is_stream``: whether events come in micro-batches, so that some may be late. ``joined``: what of the
     background graphs is not in ``kb``; ``background``: a hash of ``kb``, by which processes know it.
     ``topics``: see ``_topics``. ``graphs``: a hash of what all background graphs say, see ``knowledges``.
+    ``replays``: whether states have all events with their graphs, to be asked anew if ``graphs`` change.
     """
 
     text: str
@@ -70,12 +71,20 @@ class Job:
     background: str = ""
     topics: tuple[tuple[str, str], ...] = ()
     graphs: str = ""
+    replays: bool = False
 
     @property
     def identity(self) -> str:
         """What states are bound to: the query, its clock and windows, and its buckets."""
         query = blake2b(self.text.encode(), digest_size=8).hexdigest()
-        return f"query {query}, {self.clock}, start {self.start}, {len(self.buckets)} buckets"
+        kept = ", events kept for replay" if self.replays else ""
+        return f"query {query}, {self.clock}, start {self.start}, {len(self.buckets)} buckets{kept}"
+
+    @property
+    def needs(self) -> Needs:
+        """What its stateful stage must see."""
+        # On other graphs an event may be wanted that was not, or have another key.
+        return KEPT if self.replays else needs(pattern_of(self.text))
 
 
 @lru_cache(maxsize=32)
@@ -138,6 +147,10 @@ def needs(pattern: SequencePattern) -> Needs:
         counted or (strict and not query.partition),
         any(exists_in(condition) for condition in filters),
     )
+
+
+#: What is needed of events that are asked anew some day.
+KEPT: Final = Needs("kb_changed='replay' keeps all events of the window, whose keys may change", True, True)
 
 
 def _is_strict(node: object) -> bool:

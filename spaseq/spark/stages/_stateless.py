@@ -22,7 +22,7 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Graph
 from spaseq.sources import BadEvent
 from spaseq.spark.background._background import besides, receive
-from spaseq.spark.stages._job import Job, needs, pattern_of, query_of, undeclared
+from spaseq.spark.stages._job import Job, pattern_of, query_of, undeclared
 from spaseq.spark.stages._times_only import stamps
 from spaseq.terms.dictionary import Dictionary
 
@@ -61,27 +61,13 @@ class Stateless:
     def __init__(self, job: Job) -> None:
         pattern = pattern_of(job.text)
         self._job = job
-        self._needs = needs(pattern)
+        self._needs = job.needs
         self._keys = tuple(variable.name for variable in pattern.query.partition)
         self._buckets = np.array(job.buckets, dtype=np.int64)
         self.dictionary = Dictionary()
         self.dictionary.table()
         self._background = background_of(job, self.dictionary)
-        self._gpms = self._evaluators(self._background)
-
-    def _evaluators(self, background: KnowledgeBase) -> dict[str, GpmEvaluator]:
-        sharing = Sharing()
-        return {
-            name: GpmEvaluator(
-                part.gpm,
-                part.stateless,
-                self.dictionary,
-                background,
-                frozenset(self.dictionary.pin(stream) for stream in part.streams),
-                sharing,
-            )
-            for name, part in pattern_of(self._job.text).gpms.items()
-        }
+        self._gpms = evaluators(job, self.dictionary, self._background)
 
     def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[Passed]:
         """Takes batches of events; ``letters`` are what was found malformed while they were read."""
@@ -91,7 +77,7 @@ class Stateless:
     def on_found(self, body: bytes, found: Mapping[Graph, Solutions]) -> Passed:
         """What becomes of the events of a chunk, on these solutions of GRAPH patterns besides the shipped."""
         # New ones for each, since they remember what they were told of the background.
-        self._gpms = self._evaluators(besides(self._background, found, self.dictionary))
+        self._gpms = evaluators(self._job, self.dictionary, besides(self._background, found, self.dictionary))
         return self._passed([decode(body, self.dictionary).batch], [])
 
     def _passed(self, waiting: Sequence[EventBatch], letters: list[BadEvent]) -> Passed:
@@ -255,6 +241,22 @@ def background_of(job: Job, dictionary: Dictionary) -> KnowledgeBase:
     if job.kb is None:
         return KnowledgeBase({})
     return receive(job.kb.value, pattern_of(job.text), dictionary)
+
+
+def evaluators(job: Job, dictionary: Dictionary, background: KnowledgeBase) -> dict[str, GpmEvaluator]:
+    """The GPMs of a job, on this background, by their names."""
+    sharing = Sharing()
+    return {
+        name: GpmEvaluator(
+            part.gpm,
+            part.stateless,
+            dictionary,
+            background,
+            frozenset(dictionary.pin(stream) for stream in part.streams),
+            sharing,
+        )
+        for name, part in pattern_of(job.text).gpms.items()
+    }
 
 
 _stages: dict[Job, Stateless] = {}
