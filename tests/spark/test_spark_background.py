@@ -60,7 +60,7 @@ def test_a_large_graph_that_a_stream_asks_by_exists(spark: SparkSession, tmp_pat
 
 @pytest.mark.parametrize("mode", ["error", "replay"])
 def test_graphs_that_changed_between_restarts(spark: SparkSession, tmp_path: Path, mode: KbChanged) -> None:
-    """Some matches begin before the restart, with events that are wanted, and keyed, as the new graph says."""
+    """Some matches begin before the restart, with events that the new graph wants, and gives keys."""
     gpms = {n: f"?{n.lower()} :k ?k{n} . GRAPH <{KB}> {{ ?k{n} :in ?r }}" for n in "AB"}
     text = query("A ; B", "20 SECONDS SLIDING", gpms, partition="?r")
     before = {KB: f"<{NS}k0> <{NS}in> <{NS}r0> . <{NS}k1> <{NS}in> <{NS}r1> ."}
