@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.matching.columns import singles
+from spaseq.matching.sharing.member import Member
 from tests.conftest import examples
 from tests.streams import NS, events_of, letters, query
 
@@ -343,3 +345,16 @@ def test_more_than_all_may_keep_ends_all_that_share_it() -> None:
             if all(handle.done for handle in handles):
                 break
     assert [type(handle.error) for handle in handles] == [spaseq.LimitError] * 2
+
+
+def test_those_that_are_over_are_forgotten() -> None:
+    engine = spaseq.Engine(evaluator="kernel")
+    handles: list[spaseq.Handle] = []
+    for number in range(200):
+        handles.append(engine.register(query("A ; B", f"{2 + number} SECONDS TUMBLING")))
+        engine.push(NS + "S", f"<{NS}e> a <{NS}a> ; <{NS}v> 1 .", number)
+        assert handles[-1].stats.events == 1
+        if len(handles) > 5:
+            handles.pop(1).cancel()
+    gc.collect()
+    assert sum(isinstance(thing, Member) for thing in gc.get_objects()) < 60

@@ -159,6 +159,7 @@ class Intake:
     def prune(self) -> None:
         """Forgets the queries that are over."""
         members = self.live
+        self._kin.prune()
         self._attending, self._over = {}, 0
         self._new = [query for query in self._new if not query.handle.is_over]
         self.waiting = {query: None for query in self.waiting if not query.handle.is_over}

@@ -117,15 +117,26 @@ class Kin:
             for member in self._members[axis]:
                 member.is_courted = True
 
+    def prune(self) -> None:
+        """Forgets those that are over."""
+        self._new = _live(self._new)
+        members = {axis: _live(alike) for axis, alike in self._members.items()}
+        self._members = {axis: alike for axis, alike in members.items() if alike}
+        self._courting = {axis: None for axis in self._courting if axis in self._members}
+
     def regroup(self, reached: int) -> None:
         """Makes groups of those that begin alike; so many events were seen in the common counting."""
         for axis in list(self._courting):
-            alike = self._members[axis] = {m: o for m, o in self._members[axis].items() if not m.is_over}
+            alike = self._members[axis] = _live(self._members[axis])
             if any(member.is_waiting for member in alike):
                 continue
             del self._courting[axis]
             if len(alike) > 1:
                 _together(alike, reached)
+
+
+def _live(members: Mapping[Member, int]) -> dict[Member, int]:
+    return {member: offset for member, offset in members.items() if not member.is_over}
 
 
 def _together(members: Mapping[Member, int], reached: int) -> None:
