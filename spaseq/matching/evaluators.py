@@ -70,12 +70,14 @@ class UnderBound:
     """What runs a query that has a bound; ``sheds``: it keeps the bound by that.
 
     ``reason``: why it does, why it need not, or why it cannot: ``is_kept`` says whether it is kept anyway.
+    ``all_readings``: each match that is found comes with all the ways to read its Kleenes.
     """
 
     name: str
     sheds: bool
     is_kept: bool
     reason: str
+    all_readings: bool = True
 
 
 def under_bound(
@@ -85,7 +87,7 @@ def under_bound(
 
     Raises ``EngineError`` if that one cannot run the query, or has partial matches and cannot shed them.
     """
-    from spaseq.matching.shedding.fits import obstacles
+    from spaseq.matching.shedding.fits import obstacles, reads_in_one_way
 
     name = choose(pattern).name if evaluator is None else check(evaluator, pattern)
     if name in _STEADY:
@@ -98,7 +100,11 @@ def under_bound(
     if against:
         words = f"runs without a bound: it could keep one if {', and '.join(in_words(against))}"
         return UnderBound(name, False, False, words)
-    return UnderBound("kernel", True, True, "kernel sheds the partial matches that matter least")
+    words = "kernel sheds the partial matches that matter least"
+    if reads_in_one_way(pattern):
+        return UnderBound("kernel", True, True, words)
+    some = "a match whose Kleenes can be read in several ways may come with some of them alone"
+    return UnderBound("kernel", True, True, f"{words}; {some}", all_readings=False)
 
 
 def check(name: str, pattern: SequencePattern) -> str:

@@ -81,7 +81,12 @@ class Explanation:
                 {"evaluator": name, "if": [_as_json(obstacle) for obstacle in obstacles]}
                 for name, obstacles in self.otherwise
             ],
-            "bound": {"sheds": self.bound.sheds, "kept": self.bound.is_kept, "reason": self.bound.reason},
+            "bound": {
+                "sheds": self.bound.sheds,
+                "kept": self.bound.is_kept,
+                "reason": self.bound.reason,
+                "all_readings": self.bound.all_readings,
+            },
             "warnings": list(self.warnings),
         }
 

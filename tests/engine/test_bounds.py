@@ -196,6 +196,27 @@ def test_a_query_that_cannot_shed_says_so_and_runs_exactly(text: str, reason: st
     assert not bound.is_kept
 
 
+@pytest.mark.filterwarnings("ignore:.*has a value per iteration:spaseq.errors.SpaseqWarning")
+@pytest.mark.parametrize(
+    ("sequence", "every"), [("A : B+ : C", True), ("(A : B)+ : C", True), ("A : (B+ : A)+ : C", False)]
+)
+def test_explain_says_that_a_match_may_come_with_fewer_readings(sequence: str, every: bool) -> None:
+    plan = explain(prepare(query(sequence)))
+    assert plan.bound.sheds
+    assert plan.bound.all_readings is every
+    assert plan.as_json()["bound"]["all_readings"] is every
+    assert ("read in several ways may come with some of them alone" in str(plan)) is not every
+
+
+def test_a_query_for_lazy_keeps_its_bound_by_the_kernel() -> None:
+    plan = explain(prepare(query()))
+    assert plan.evaluator == "lazy"
+    assert plan.bound.sheds
+    assert plan.bound.name == "kernel"
+    handle = Engine(latency=MS).register(query())
+    assert handle.stats.shed is not None
+
+
 def test_a_bound_runs_the_kernel_that_runs_without() -> None:
     """Shedding looks at the arena between two events: it has no part in what is compiled."""
     for file in Path(_kernel.__file__).parent.glob("*.py"):

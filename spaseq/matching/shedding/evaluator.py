@@ -16,7 +16,6 @@ from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.columns.found import Block
-from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as whole
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
@@ -26,7 +25,8 @@ from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k
 from spaseq.matching.shedding.account import Account
 from spaseq.matching.shedding.features import features
-from spaseq.matching.shedding.lots import lot, part_of
+from spaseq.matching.shedding.least import least_room
+from spaseq.matching.shedding.lots import admitted_of, part_of
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.sketch import Sketch
 from spaseq.terms.dictionary import Dictionary
@@ -288,10 +288,9 @@ class Shedding(whole.Kernel):
 
     def _admit(self, found: Mapping[str, Solutions], position: int, size: int) -> Mapping[str, Solutions]:
         """The solutions of those events alone that have drawn so."""
-        lots = np.array([lot(position + i) for i in range(size)])
-        kept = lots < self._admitted
-        self.shed.events += int(np.count_nonzero(~kept))
-        return {name: table.take(kept[table.events]) for name, table in found.items()}
+        admitted, passed_over = admitted_of(found, position, size, self._admitted)
+        self.shed.events += passed_over
+        return admitted
 
     # --- shedding -------------------------------------------------------------------------------
 
@@ -375,13 +374,7 @@ class Shedding(whole.Kernel):
         return self._mark(self._sketch.kept(share, policy, by_size=True), axis, time)
 
     def _least(self, axis: int, time: int, decided: int, entries: int) -> Room:
-        """The space that runs, and what was decided, must have."""
-        t, m = self._tables, self._memory.ints
-        seen = np.zeros(int(m[mem.MOST_NODES]), dtype=np.int8)
-        live, nodes = k.remaining(t, m, axis, time, seen)
-        waits = live + decided * int(t[v.MOST_GATES]) + 2
-        nodes += decided * max(1, int(t[v.MOST_PARTS]))
-        return Room(*map(max, Room(waits, nodes, decided * int(t[v.MOST_ACCEPTS]), entries), whole._START))
+        return least_room(self._tables, self._memory.ints, axis, time, decided, entries, whole._START)
 
     def _notice(self, events: int) -> None:
         self._account.pass_by(events, self._sketch)

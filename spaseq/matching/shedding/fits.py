@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from spaseq.automaton.pattern import SequencePattern, may_trail
+from spaseq.automaton.pattern import AnyOrder, Either, Kleene, Maybe, SequencePattern, may_trail, walk
 from spaseq.effort import Policy
 from spaseq.language.syntax import Ask, Consume, Emit, Not, RegisterKind, Strategy
 from spaseq.matching.obstacles import Obstacle, other_operators, subsequences
@@ -35,3 +35,17 @@ def obstacles(pattern: SequencePattern, policy: Policy = Policy.SHARP) -> Iterat
         for part in subsequences(query.sequence):
             if isinstance(part, Not):
                 yield Obstacle("nothing is negated", "a negation", part.span)
+
+
+def reads_in_one_way(pattern: SequencePattern) -> bool:
+    """Whether the events of a match say which iteration of a Kleene each is of, so that no way is lost.
+
+    Each way to read a match is a partial match of its own, of which some may be shed. There is one alone
+    where every iteration is of the same parts in the same order.
+    """
+    return not any(
+        isinstance(inner, Kleene | Either | Maybe | AnyOrder)
+        for kleene in walk(pattern.root)
+        if isinstance(kleene, Kleene)
+        for inner in walk(kleene.element)
+    )

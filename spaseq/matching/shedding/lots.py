@@ -39,3 +39,13 @@ def lot(position: int) -> float:
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
     return (mixed ^ mixed >> 31) / 2**64
+
+
+def admitted_of(
+    found: Mapping[str, Solutions], position: int, size: int, share: float
+) -> tuple[Mapping[str, Solutions], int]:
+    """The solutions in those of ``size`` events that have drawn so, and how many events are passed over."""
+    lots = np.array([lot(position + i) for i in range(size)])
+    kept = lots < share
+    admitted = {name: table.take(kept[table.events]) for name, table in found.items()}
+    return admitted, int(np.count_nonzero(~kept))
