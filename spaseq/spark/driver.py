@@ -22,7 +22,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spaseq.chunks.pack import pack, unpack
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
-from spaseq.spark.queries import Prepared, milliseconds_of
+from spaseq.spark._jobs import milliseconds_of
+from spaseq.spark.queries import Prepared
 from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark.sinks._lines import BAD, LATE, MATCH, letter_line
 from spaseq.spark.sinks._outputs import LETTERS, MATCHES, Outputs

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import reduce
-from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,17 +18,14 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from spaseq.engine.given import stream_iri
 from spaseq.engine.running import StreamSource, _sources
-from spaseq.errors import EngineError, SourceError, SpaseqWarning, warn
+from spaseq.errors import EngineError, SourceError, warn
 from spaseq.events import EARLIEST, LATEST, Clock
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import prepare
 from spaseq.language.syntax import UNITS, Query, WindowKind
 from spaseq.sources import SourceOptions
+from spaseq.spark._jobs import Graphs, KbChanged, job_of, milliseconds_of
 from spaseq.spark.background._filed import filed
-from spaseq.spark.background._placing import between, placed, stage_schema
-from spaseq.spark.background.frames import BROADCAST_LIMIT, SparkKnowledge, contents
-from spaseq.spark.sessions import prepare_session
+from spaseq.spark.background._placing import between, stage_schema
 from spaseq.spark.sinks._lines import MATCH
 from spaseq.spark.sinks._typed import require_columns, typed
 from spaseq.spark.sinks.feedback import require_read
@@ -40,7 +35,7 @@ from spaseq.spark.source._pieces import Cutter, Place
 from spaseq.spark.source._told import Told, check_streams, clock_of, hearing, telling_letters
 from spaseq.spark.source.datasource import PIECE, streams_text
 from spaseq.spark.source.kafka import messages_behind, topics_of
-from spaseq.spark.stages._job import KEPT, Job, bucket_numbers, needs, pattern_of, query_of
+from spaseq.spark.stages._job import Job, query_of
 from spaseq.spark.stages._processor import BucketProcessor
 from spaseq.spark.stages.arrow import ANSWERS, all_at_once, from_blocks, from_rows
 from spaseq.terms.dictionary import Dictionary
@@ -62,12 +57,6 @@ _LEFT_OUT: Final = (
     "{count} malformed events or more are left out of matches, and would be dead letters among answers; "
     "the first: {first}"
 )
-
-#: Background graphs: by IRI as for ``spaseq.run``, or as DataFrames.
-Graphs = Mapping[str, Knowledge] | KnowledgeBase | SparkKnowledge
-
-#: What becomes of a checkpoint whose background graphs were others, see ``answers``.
-KbChanged = Literal["error", "replay"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,52 +325,6 @@ def _blocks(spark: SparkSession, stream: str, location: str, options: SourceOpti
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=ARROW))
 
 
-def job_of(
-    spark: SparkSession,
-    query: Query,
-    kb: Graphs | None,
-    clock: Clock,
-    start: int | None,
-    buckets: int | None,
-    evaluator: str | None,
-    *,
-    is_stream: bool,
-    kb_changed: KbChanged,
-) -> tuple[Job, DataFrame | None]:
-    """The job of a query, and what of its background graphs is to be joined (``_placing``).
-
-    Warns if it cannot be spread over buckets.
-    """
-    graphs = kb if isinstance(kb, KnowledgeBase | SparkKnowledge) else KnowledgeBase(kb or {})
-    graphs.require(query)
-    prepare_session(spark)
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    text = str(query)
-    if kb_changed not in get_args(KbChanged):
-        raise EngineError(f"kb_changed is 'error' or 'replay', not {kb_changed!r}")
-    replays = kb_changed == "replay" and is_stream and bool(graphs.names)
-    group = KEPT.one_group if replays else needs(pattern_of(text)).one_group
-    if group is not None:
-        warnings.warn(
-            f"the query runs as one group, on one core of the cluster: {group}. "
-            "spaseq.spark.drive, or the embedded engine, is faster for what fits one process",
-            SpaseqWarning,
-            stacklevel=4,
-        )
-    numbers = bucket_numbers(1 if group is not None else buckets or partitions)
-    limit = graphs.broadcast_limit if isinstance(graphs, SparkKnowledge) else BROADCAST_LIMIT
-    background = placed(spark, graphs, pattern_of(text), partitions, limit)
-    if replays and background.joined is not None:
-        raise EngineError("kb_changed='replay' takes background graphs within knowledge(broadcast_limit=)")
-    shared = spark.sparkContext.broadcast(background.shipped) if graphs.names else None
-    known = blake2b(background.shipped, digest_size=8).hexdigest()
-    job = Job(
-        text, clock, start, numbers, evaluator, shared, is_stream, background.joined, known,
-        graphs=contents(graphs) if is_stream else "", replays=replays,
-    )  # fmt: skip
-    return job, background.rows
-
-
 def _between(job: Job, background: DataFrame | None, read: DataFrame) -> DataFrame:
     """What comes from the stateless stage, given what its first or only part has read."""
     return read if background is None else between(job, read, background)
@@ -416,11 +359,6 @@ def _marked(rows: DataFrame, lateness: timedelta, clock: Clock) -> DataFrame:
         rows = rows.withWatermark("at", f"{milliseconds_of(lateness, clock)} milliseconds")
     # Without `at`, or Spark would drop late rows itself, unseen.
     return rows.drop("at")
-
-
-def milliseconds_of(lateness: timedelta, clock: Clock) -> int:
-    """A lateness as Spark's watermark counts it, see ``_job.milliseconds``: rounded up, but whole ticks."""
-    return lateness // clock.unit if clock is Clock.TICKS else -(-lateness // timedelta(milliseconds=1))
 
 
 def _tumbles(query: Query) -> bool:

@@ -31,8 +31,8 @@ from tests.benchmarks.trades import STREAM, E, n_quads, rising_and_falling, v_sh
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from spaseq.spark._jobs import Graphs
     from spaseq.spark.background.frames import SparkKnowledge
-    from spaseq.spark.queries import Graphs
 
 _CORES = 2
 _KB = f"{E}kb"

@@ -18,8 +18,8 @@ from pyspark.errors import StreamingQueryException  # noqa: E402  # after the sk
 from pyspark.sql import SparkSession  # noqa: E402
 
 from spaseq.spark import run  # noqa: E402
+from spaseq.spark._jobs import KbChanged  # noqa: E402
 from spaseq.spark.background._background import ship  # noqa: E402
-from spaseq.spark.queries import KbChanged  # noqa: E402
 from spaseq.spark.stages._job import pattern_of  # noqa: E402
 from tests.spark.cases import Case, Happening, write  # noqa: E402
 from tests.spark.running import finished, without_n  # noqa: E402

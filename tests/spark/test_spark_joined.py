@@ -39,7 +39,7 @@ from pyspark.sql import DataFrame, Row, SparkSession  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402, N812  # Spark's own name for it
 from pyspark.sql.streaming.query import StreamingQuery  # noqa: E402
 
-from spaseq.spark import answers, drive, knowledge, planned, queries, run  # noqa: E402
+from spaseq.spark import _jobs, answers, drive, knowledge, planned, run  # noqa: E402
 from spaseq.spark.background._asking import Asking, records  # noqa: E402
 from spaseq.spark.background._background import Local, asked_once, tables  # noqa: E402
 from spaseq.spark.background._joined import _chunks, keyed, names_of, on_found, texts, width  # noqa: E402
@@ -393,7 +393,7 @@ def test_a_batch(spark: SparkSession) -> None:
 
 def test_random_queries(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their background graphs are evaluated in this process, which makes no difference to the rest."""
-    monkeypatch.setattr(queries, "BROADCAST_LIMIT", 0)
+    monkeypatch.setattr(_jobs, "BROADCAST_LIMIT", 0)
     drawn = (case(random.Random(seed)) for seed in range(1_000))
     # Those with answers, so that there is something to be wrong.
     chosen = list(islice(((one, kb) for one, kb in drawn if pushed(one.text, one.events, kb)), CASES))  # type: ignore[arg-type]
