@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
@@ -47,6 +48,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(0))
         if "shared" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
+
+
+@pytest.fixture(autouse=True)
+def _long_is_no_hang(request: pytest.FixtureRequest) -> None:
+    """A test of volume may take longer than one of which the stacks are printed, as if it hung."""
+    if request.node.get_closest_marker("long"):
+        faulthandler.cancel_dump_traceback_later()
 
 
 #: Real data and other systems' test cases, beside the checkout or where SPASEQ_SHARED says.

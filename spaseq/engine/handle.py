@@ -429,6 +429,11 @@ class Handle:
         return len(batch)
 
     @property
+    def members(self) -> list[Handle]:
+        """The queries it stands for."""
+        return [self]
+
+    @property
     def live(self) -> int:
         """How many queries it stands for that are not over."""
         return int(not self.is_over)

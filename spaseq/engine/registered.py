@@ -74,6 +74,10 @@ class Registered:
         self._late, self._counts = intake.late, intake.counts.copy()
         self.pipeline.sit(self, sample)
 
+    def saw(self, events: int) -> None:
+        """It has had so many events, or more, though its intake had none."""
+        self._start = min(self._start, self.intake.position - events)
+
     def gather(self) -> None:
         """Its first events are about to come: if it stands for several queries, they become one."""
         if isinstance(self.handle, Crowd) and (group := self.handle.gather()) is not None:

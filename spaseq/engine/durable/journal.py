@@ -30,11 +30,15 @@ Reach = Mapping[tuple[int, Clock], int]
 
 @dataclass(slots=True)
 class Kept:
-    """An entry in the file, or on its way there. ``reach``: the latest times of its events."""
+    """An entry in the file, or on its way there.
+
+    ``reach``: the latest times of its events. ``begun``: what the orders were before it.
+    """
 
     seq: int
     events: int = 0
     reach: dict[tuple[int, Clock], int] = field(default_factory=dict)
+    begun: Orders = field(default_factory=list)
 
     def saw(self, stream: int, batch: EventBatch) -> None:
         """These events are in it."""
@@ -84,7 +88,7 @@ class Journal:
     def begin(self) -> None:
         """Something is about to happen."""
         if not self._open.happenings:
-            self._open.orders = self._orders()
+            self._open.orders = self._open.kept.begun = self._orders()
         self._is_written = self._is_moved = False
 
     def arrived(self, stream: int, first: int, batch: EventBatch) -> None:

@@ -93,11 +93,13 @@ class Replay:
                 self._restore(orders, first)
             for seq, _, _ in entries:
                 if mark is not None and self._is_warming and seq > mark["seq"]:
-                    self._resume()
+                    self._resume(mark["orders"])
+                if self._is_warming:
+                    self._count(orders_of(self._store.entry(seq)))
                 self._redo(seq)
                 self._settle()
-            if self._is_warming:
-                self._resume()
+            if mark is not None and self._is_warming:
+                self._resume(mark["orders"])
             if mark is not None and not entries:
                 self._journal.known(Kept(mark["seq"]))
                 self._journal.kept.clear()
@@ -109,9 +111,10 @@ class Replay:
 
     def _redo(self, seq: int) -> None:
         """Does what an entry says."""
-        kept = Kept(seq)
+        data = self._store.entry(seq)
+        kept = Kept(seq, begun=orders_of(data))
         try:
-            happenings = decode(self._store.entry(seq), self._dictionary)
+            happenings = decode(data, self._dictionary)
         except EngineError as error:
             raise EngineError(f"{self._store.path}: entry {seq}: {error}") from None
         for what in happenings:
@@ -165,6 +168,29 @@ class Replay:
 
     # --- from a mark on -----------------------------------------------------------------------------
 
+    def _count(self, orders: Orders) -> None:
+        """Windows of EVENTS count on from where they were when the orders were these.
+
+        At the mark a query had seen ``stats.events``, and its order was at ``of``; so many events fewer, as
+        the order was behind that. Of those that are not in the log any more some came after these: a number
+        that has gone further stays.
+        """
+        positions = {order["first"]: order["position"] for order in orders if "position" in order}
+        counts = {
+            number: (base["stats"]["events"] - base["of"][1], positions[base["of"][0]])
+            for number, base in self._bases.items()
+            if base.get("of") and not base["over"] and base["of"][0] in positions
+        }
+        if not counts:
+            return
+        numbers = {id(handle): number for number, handle in self._handles.items()}
+        for query in self._flow.queries:
+            seen = [counts[n] for h in query.handle.members if (n := numbers.get(id(h))) in counts]
+            if seen:
+                more, position = seen[0]
+                query.saw(more + position)
+                query.intake.before = position - query.intake.position
+
     def _restore(self, orders: Orders, first: int) -> None:
         """The queries that began before the first entry, their orders as far as they had come."""
         # Of each set of streams, the order that the newest query has its place in.
@@ -191,10 +217,11 @@ class Replay:
         intake.order.restore(order)
         intake.is_fresh = order["fresh"]
 
-    def _resume(self) -> None:
-        """What is known was before the mark; from now on it is new."""
+    def _resume(self, orders: Orders) -> None:
+        """What is known was before the mark, when the orders were these; from now on it is new."""
         self._is_warming = False
         self._flow.move()
+        self._count(orders)
         for number, base in self._bases.items():
             handle, given = self._handles[number], self._queries[number].given
             if not base["over"]:

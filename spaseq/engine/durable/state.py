@@ -233,15 +233,27 @@ class State:
             return None
         journal = self._journal
         entries = [*journal.kept, journal.unfinished]
-        count = unneeded(self._flow, entries)
+        count = unneeded(self._flow, entries, self._orders())
         gone = sum(entry.events for entry in entries[:count])
         if gone < max(taken.BLOCK, PER_QUERY * len(live), sum(entry.events for entry in entries[count:])):
             return None
         journal.close()
         seq = entries[count].seq if count < len(entries) else journal.seq
-        return seq, [self._based(self._queries[number], handle) for number, handle in live.items()]
+        places = self._places()
+        return seq, [self._based(self._queries[number], handle, places) for number, handle in live.items()]
 
-    def _based(self, query: Query, handle: Handle) -> Query:
+    def _places(self) -> dict[int, tuple[int, int]]:
+        """Of the queries with a window of EVENTS: their order, and how many events it has released."""
+        numbers = {id(handle): number for number, handle in self._of.items()}
+        return {
+            numbers[id(handle)]: (self._numbers[intake.members[0].rank], intake.before + intake.position)
+            for intake in self._flow.intakes
+            for query in intake.live
+            if query.pipeline.counts_events
+            for handle in query.handle.members
+        }
+
+    def _based(self, query: Query, handle: Handle, places: Mapping[int, tuple[int, int]]) -> Query:
         base = {
             "stats": {k: v for k, v in asdict(handle.stats).items() if k in COUNTS},
             "gpms": {name: asdict(counts) for name, counts in handle.stats.gpms.items()},
@@ -250,6 +262,7 @@ class State:
             "over": handle.is_over,
             "error": None if handle.error is None else str(handle.error),
             "found": handle.given,
+            "of": places.get(query.number),
         }
         query.base, query.given = json.dumps(base), handle.given
         return query
@@ -261,6 +274,7 @@ class State:
                 "first": self._numbers[intake.members[0].rank],
                 "of": sorted(self._dictionary.term(stream).value for stream in intake.streams),
                 "fresh": intake.is_fresh,
+                "position": intake.before + intake.position,
                 **intake.order.state(),
             }
             for intake in self._flow.intakes

@@ -15,9 +15,9 @@ from spaseq.errors import EngineError
 #: "SPSQ", by which SQLite files of this kind are known.
 APPLICATION: Final = 0x53505351
 #: The layout of the tables and of what is in them.
-VERSION: Final = 2
-#: The layouts before it that are read, too: without records.
-_READ: Final = (1, VERSION)
+VERSION: Final = 3
+#: The layouts before it that are read, too: 1 has no records, 2 does not say how many events orders released.
+_READ: Final = (1, 2, VERSION)
 
 _RECORDS: Final = """
 CREATE TABLE record (seq INTEGER PRIMARY KEY, query TEXT NOT NULL, number INTEGER NOT NULL,
@@ -40,6 +40,9 @@ CREATE TABLE reject (stream TEXT NOT NULL, kind TEXT NOT NULL, count INTEGER NOT
 """
     + _RECORDS
 )
+
+#: What makes a file of a layout one of today's; of 0, which is none yet.
+_ADDED: Final = {0: _TABLES, 1: _RECORDS, 2: ""}
 
 
 @dataclass(slots=True)
@@ -214,7 +217,7 @@ def _connected(path: Path) -> sqlite3.Connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version != VERSION:
             with _failing(path, "cannot be written"), _transaction(connection):
-                for statement in filter(str.strip, (_RECORDS if version else _TABLES).split(";")):
+                for statement in filter(str.strip, _ADDED[version].split(";")):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -62,6 +62,8 @@ class Intake:
         self.streams = frozenset(streams)
         self.members: list[Registered] = []
         self.position = 0
+        #: How many it had released in the engine whose state this one has, of what this one has not seen.
+        self.before = 0
         self.late = 0
         self.counts: Counter[int] = Counter()
         self.is_fresh = True

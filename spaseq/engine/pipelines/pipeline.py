@@ -277,6 +277,11 @@ class Pipeline:
         return self._is_by_time and (self._member is None or self._member.is_alone)
 
     @property
+    def counts_events(self) -> bool:
+        """Whether its window is one of EVENTS."""
+        return not self._is_by_time
+
+    @property
     def heeds_time(self) -> bool:
         """Whether it must be told that time passes. No match waits for that where events come alone.
 
@@ -308,6 +313,8 @@ class Pipeline:
             and self._effort is None
             and self._begin is None
             and not self.done
+            # Where it stands among the events is said again and again until it is new.
+            and not (self.is_warming and self.counts_events)
             and len(gpms) == len(self._gpms)
         ):
             self._member = cohort.enter(self.pattern, gpms, self._context, self._dictionary)

@@ -258,6 +258,11 @@ class Crowd:
         return not self._live
 
     @property
+    def members(self) -> list[Handle]:
+        """Those who have a seat and are not over."""
+        return [handle for handle in self._live if not handle.is_over]
+
+    @property
     def live(self) -> int:
         """How many are not over."""
         return sum(not handle.is_over for handle in self._live)
