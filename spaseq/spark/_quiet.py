@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -14,7 +14,21 @@ _NOISE: Final = (
     b"WARNING: Using incubator modules",
     b"Starting Streaming TransformWithState",
     b"Streaming TransformWithState",
+    # Whose process of Python ends before it is answered: every query starts one, see ``_processor``.
+    b'Exception in thread "stateConnectionListenerThread"',
 )
+
+#: How lines begin that go on with an exception.
+_GOING_ON: Final = (b"\tat ", b"\t... ", b"Caused by: ", b"\tSuppressed: ")
+
+
+def told(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines that tell a user something."""
+    is_noise = False
+    for line in lines:
+        is_noise = line.startswith(_NOISE) or (is_noise and line.startswith(_GOING_ON))
+        if line.strip() and not is_noise:
+            yield line
 
 
 @contextmanager
@@ -29,9 +43,8 @@ def without_noise() -> Iterator[None]:
 
     def copy() -> None:
         with os.fdopen(reading, "rb") as lines:
-            for line in lines:
-                if line.strip() and not line.startswith(_NOISE):
-                    os.write(real, line)
+            for line in told(lines):
+                os.write(real, line)
 
     os.dup2(writing, 2)
     os.close(writing)

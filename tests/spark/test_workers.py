@@ -16,6 +16,7 @@ import spaseq
 from spaseq.events import Clock
 from spaseq.results.writers._json import line_of
 from spaseq.sources import SourceOptions
+from spaseq.spark._quiet import told
 from spaseq.spark.source._blocks import options_text, read_row
 from spaseq.spark.stages._bucket import Bucket
 from spaseq.spark.stages._job import Job
@@ -134,6 +135,21 @@ def test_the_daemon_loads_what_the_stages_run() -> None:
     from spaseq.spark.daemon import exercise
 
     assert len(exercise()) > 3
+
+
+def test_what_spark_says_of_itself_is_left_out() -> None:
+    said = b"""Streaming TransformWithStateInPandas Python worker starting execution.
+
+error: one
+Exception in thread "stateConnectionListenerThread" org.apache.spark.SparkException: crashed
+\tat org.apache.spark.X
+Caused by: java.nio.channels.ClosedChannelException
+\t... 3 more
+error: two
+Caused by: nothing of the kind
+"""
+    heard = list(told(said.splitlines(keepends=True)))
+    assert heard == [b"error: one\n", b"error: two\n", b"Caused by: nothing of the kind\n"]
 
 
 def test_spark_connect_is_refused() -> None:

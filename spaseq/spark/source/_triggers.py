@@ -16,14 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 from weakref import WeakSet
 
+from pyspark import SparkContext
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
 
 _AVAILABLE_NOW: Final = "AvailableNowTrigger"
 
@@ -33,7 +28,10 @@ _listening: WeakSet[SparkSession] = WeakSet()
 def listen(spark: SparkSession) -> None:
     """From now on notes are left for the sources of a session's queries."""
     if spark not in _listening:
-        spark.streams.addListener(_Notes(spark))
+        gateway: Any = SparkContext._gateway
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # PySpark's
+        java = gateway.jvm.org.apache.spark.sql.streaming
+        spark.streams._jsqm.addListener(java.PythonStreamingQueryListenerWrapper(_Notes(spark)))
         _listening.add(spark)
 
 
@@ -49,13 +47,19 @@ def _note(options: Mapping[str, str]) -> Path:
     return Path(tempfile.gettempdir(), f"spaseq-{os.getuid()}-available-now", key)
 
 
-class _Notes(StreamingQueryListener):
+class _Notes:
+    """Spark's listener as Java has it.
+
+    PySpark's own makes a Python object of every progress, at 0.2 s of processor time a micro-batch: Py4J asks
+    the JVM for each name of a package whether it is a class, and the JVM then looks into all of its jars.
+    """
+
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  # Spark's name
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802  # Spark's name
         """Before the query asks its sources for anything."""
-        running = self._spark.streams.get(str(event.id))
+        running = self._spark.streams.get(event.id().toString())
         query: Any = running._jsq.streamingQuery()  # type: ignore[union-attr]  # it has just been started
         leaves = query.analyzedPlan().collectLeaves()
         for leaf in (leaves.apply(i) for i in range(leaves.size())):
@@ -68,11 +72,16 @@ class _Notes(StreamingQueryListener):
             else:
                 note.unlink(missing_ok=True)
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802  # Spark's name
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802  # Spark's name
         """Nothing to say."""
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802  # Spark's name
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802  # Spark's name
         """Nothing to say."""
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  # Spark's name
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802  # Spark's name
         """Nothing to say."""
+
+    class Java:
+        """As Py4J wants to be told."""
+
+        implements: Final = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
