@@ -21,15 +21,20 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _compiled: Any = partial(numba.njit, nogil=True, boundscheck=False, error_model="numpy", _nrt=False)
 
 
-#: How a file with kernels takes in what it is made of: `from spaseq.a.b import c, d`.
-_IMPORT: Final = re.compile(rb"^from (spaseq[\w.]*) import", re.MULTILINE)
+#: How a file with kernels takes in what it is made of: `from spaseq.a.b import c, d`, where the names may be
+#: modules.
+_IMPORT: Final = re.compile(rb"^from (spaseq[\w.]*) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
 
 
 @cache
 def _read(file: Path) -> tuple[bytes, frozenset[Path]]:
     """A digest of what a file says, and which of the package's files it imports."""
     said, root = file.read_bytes(), Path(__file__).parents[1]
-    named = (root.joinpath(*name.decode().split(".")).with_suffix(".py") for name in _IMPORT.findall(said))
+    named = list[Path]()
+    for package, several, one in _IMPORT.findall(said):
+        place = root.joinpath(*package.decode().split("."))
+        names = (name.split()[0].decode() for name in (several or one).split(b",") if name.strip())
+        named += [place.with_suffix(".py"), *(place / f"{name}.py" for name in names)]
     return blake2b(said).digest(), frozenset(imported for imported in named if imported.exists())
 
 

@@ -93,13 +93,18 @@ def test_a_kernel_is_compiled_anew_when_what_it_is_made_of_changes_and_only_then
                 assert not any(name.name.startswith("spaseq") for name in node.names), file
             elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("spaseq"):
                 assert node.level == 0
-                assert (
-                    package.parent.joinpath(*(node.module or "").split(".")).with_suffix(".py")
-                    in (_jit._read(file)[1])
-                ), (file, node.module)
+                place = package.parent.joinpath(*(node.module or "").split("."))
+                modules = [place / f"{name.name}.py" for name in node.names] if place.is_dir() else []
+                found = _jit._read(file)[1]
+                assert {*modules} <= found if modules else place.with_suffix(".py") in found, (
+                    file,
+                    node.module,
+                )
     terms, ordered = (
         package / "terms" / "_table_kernel.py",
         package / "matching" / "ordered" / "compiled" / "_kernel.py",
     )
     assert ordered not in _jit._read(terms)[1]
+    walk = package / "matching" / "enumeration" / "compiled" / "_kernel_walk.py"
+    assert walk.with_name("_kernel_node.py") in _jit._read(walk)[1], "a module that is used by its name"
     assert _jit._stamp(terms) != _jit._stamp(ordered)

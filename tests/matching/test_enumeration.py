@@ -15,7 +15,7 @@ from spaseq.errors import QueryError
 from spaseq.events import Stamp
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration import memory
-from spaseq.matching.enumeration.compiled import _kernel_layout as lay
+from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.evaluator import Enumeration
 from spaseq.matching.enumeration.fits import obstacles
 from spaseq.matching.model import Bounds, Occurrence
@@ -188,7 +188,7 @@ def test_a_ring_that_went_round_many_times_has_the_right_nodes(sliding: bool) ->
         for batch in batches(events, dictionary, [500] * 12)
         for _, match in singly(evaluator.process(*batch))
     )
-    assert evaluator.memory.counters[lay.NEXT_NODE] > 4 * len(evaluator.memory.nodes)
+    assert evaluator.memory.counters[counter.NEXT_NODE] > 4 * len(evaluator.memory.nodes)
     within = (lambda a, c: c - a <= 20) if sliding else (lambda a, c: c // 20 == a // 20)
     expected = Counter(
         (a, b, c)

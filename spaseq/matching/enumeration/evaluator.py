@@ -27,7 +27,9 @@ from spaseq.matching.columns.history import Past
 from spaseq.matching.columns.plain import Columns, Site, Sites, mixed
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration.automaton import Automaton
+from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_layout as lay
+from spaseq.matching.enumeration.compiled import _kernel_root as root
 from spaseq.matching.enumeration.compiled._kernel import label_events, run
 from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import Memory, Walk
@@ -66,8 +68,8 @@ class Enumeration(Immediate):
         self._sites = sites(pattern, program)
         self._replay = Replay(automaton, context, self._past, self._keys, self._partition)
         self._memory = Memory(automaton, len(self._gpms), len(self._keys), bounds.reach, context.budget)
-        self._memory.counters[lay.SINGLE] = self._single
-        self._memory.counters[lay.CONSUME] = query.consume is Consume.ANY
+        self._memory.counters[counter.SINGLE] = self._single
+        self._memory.counters[counter.CONSUME] = query.consume is Consume.ANY
         self._walk = Walk()
         dictionary.hold(self)
 
@@ -140,7 +142,7 @@ class Enumeration(Immediate):
         m, c = self._memory, self._memory.counters
         m.forget_read()
         columns = self._columns(batch, start, solutions)
-        c[lay.EVENT] = c[lay.KEY_NUMBER] = 0
+        c[counter.EVENT] = c[counter.KEY_NUMBER] = 0
         while True:
             known = m.automaton
             status = run(
@@ -150,12 +152,12 @@ class Enumeration(Immediate):
             if status == lay.DONE:
                 return
             if status == lay.ASK:
-                known.find(int(c[lay.STATE_ASKED]), int(c[lay.LABEL_ASKED]))
-                c[lay.KNOWN] = known.unknown == 0
+                known.find(int(c[counter.STATE_ASKED]), int(c[counter.LABEL_ASKED]))
+                c[counter.KNOWN] = known.unknown == 0
             elif status == lay.WIDER:
                 m.widen()
             elif status == lay.PARTITIONS_FULL:
-                m.make_partitions(int(columns.axis[c[lay.EVENT]] - c[lay.LIMIT]))
+                m.make_partitions(int(columns.axis[c[counter.EVENT]] - c[counter.LIMIT]))
             elif status == lay.NODES_FULL:
                 m.more_nodes()
             else:
@@ -174,7 +176,7 @@ class Enumeration(Immediate):
         oldest = int(axis[0]) - self._bounds.reach
         m = self._memory
         if m.unread:
-            oldest = min(oldest, int(m.found[m.counters[lay.READ], lay.FOUND_LEAST]))
+            oldest = min(oldest, int(m.found[m.counters[counter.READ], root.LEAST]))
         self._past.add(chunk, oldest)
         values = [
             np.stack([table.column(name) for name in self._keys], axis=1) for table in tables if self._keys
@@ -195,7 +197,7 @@ class Enumeration(Immediate):
 
     def _blocks(self, positions: Ints, labels: Ints, offsets: Ints, roots: Ints) -> Iterator[Block]:
         """What a walk brought."""
-        keys = self._memory.found[roots, lay.FOUND_KEY : lay.FOUND_KEY + len(self._keys)]
+        keys = self._memory.found[roots, root.KEYS : root.KEYS + len(self._keys)]
         partitions = keys[:, : self._partition]
         stretch, places = self._past.stretch(positions)
         block = Columns(
@@ -226,7 +228,7 @@ class Enumeration(Immediate):
         """The matches, each with the position of its last event and its keys."""
         while (block := self._walk.next(self._memory)) is not None:
             positions, labels, offsets, roots = block
-            rows = self._memory.found[roots, lay.FOUND_POSITION : lay.FOUND_KEY + len(self._keys)].tolist()
+            rows = self._memory.found[roots, root.POSITION : root.KEYS + len(self._keys)].tolist()
             names = map(self._gpms.__getitem__, labels.tolist())
             choices = list(zip(positions.tolist(), names, strict=True))
             for (begin, end), (last, *key) in zip(pairwise(offsets.tolist()), rows, strict=True):

@@ -9,7 +9,7 @@ from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import Atom, Kleene, Node, SequencePattern, children, walk
 from spaseq.language.syntax import All, Conjunction, Consume, Emit, Not, Repeat, Strategy
 from spaseq.language.syntax.printing import print_sequence
-from spaseq.matching.enumeration.compiled._kernel_layout import KEY_LIMIT
+from spaseq.matching.enumeration.compiled._kernel_root import KEY_LIMIT
 from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
 
 #: Labels are the bits of an integer.

@@ -1,57 +1,38 @@
-"""CORE's update on arrays: constant work an event, whatever the window and the number of runs."""
+"""Events of a batch → roots of their matches: CORE's update, of constant work whatever window and runs."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from spaseq._fields import reads, writes
 from spaseq._jit import inlined, kernel, part
+from spaseq.matching.enumeration.compiled import _kernel_active as active
+from spaseq.matching.enumeration.compiled import _kernel_counter as counter
+from spaseq.matching.enumeration.compiled import _kernel_keys as keys_of
+from spaseq.matching.enumeration.compiled import _kernel_node as node
+from spaseq.matching.enumeration.compiled import _kernel_partition as partition
+from spaseq.matching.enumeration.compiled import _kernel_root as root
 from spaseq.matching.enumeration.compiled._kernel_bits import index, lowest
 from spaseq.matching.enumeration.compiled._kernel_layout import (
-    ACTIVE,
     ASK,
-    CONSUME,
     DONE,
-    EVENT,
-    FIRST_NODE,
-    FOUND_COUNT,
     FOUND_FULL,
-    FOUND_KEY,
-    FOUND_LEAST,
-    FOUND_NODE,
-    FOUND_POSITION,
-    KEY_NUMBER,
-    KEYS_FOUND,
-    KNOWN,
-    LABEL_ASKED,
-    LAST,
-    LAST_TIME,
-    LIMIT,
-    LIST,
-    LONGEST,
-    MASK,
     MORE_ACTIVE,
     MORE_KEYS,
     MORE_LIST,
-    MOST_ACTIVE,
-    MOST_LIST,
-    N_KEYS,
-    NEXT,
-    NEXT_NODE,
     NODES_FULL,
     PARTITIONS_FULL,
-    PENDING,
-    READ,
-    SINGLE,
-    START,
-    STATE,
-    STATE_ASKED,
-    WAITING,
-    WANTS,
     WIDER,
-    WORDS,
     Ints,
 )
-from spaseq.matching.enumeration.compiled._kernel_nodes import free, mark, merge, node, trim
-from spaseq.matching.enumeration.compiled._kernel_partitions import gather, partition
-from spaseq.matching.enumeration.compiled._kernel_states import add, empty, entry_of, settle, step_to
+
+# What goes on with an event, as it is before it: a state, a node for its runs, the latest start of these, and
+# where the partition keeps the place that a step from here led to.
+_state, _set_state = reads(0), writes(0)
+_runs, _set_runs = reads(1), writes(1)
+_latest, _set_latest = reads(2), writes(2)
+_last, _set_last = reads(3), writes(3)
+_SIZE: Final = 4
 
 
 @inlined
@@ -64,18 +45,18 @@ def _fire(
         label = lowest(labels)
         labels &= labels - 1
         reached = index(target[state, label])
-        taken = node(nodes, c, label, before, position, top)
+        taken = node.make(nodes, c, label, before, position, top)
         # Written in any case, for there is room, and counted only if something was found.
-        i = index(c[FOUND_COUNT])
-        found[i, FOUND_NODE] = taken
-        found[i, FOUND_LEAST] = least
-        found[i, FOUND_POSITION] = position
-        for key in range(c[N_KEYS]):
-            found[i, FOUND_KEY + key] = block[key]
-        c[FOUND_COUNT] = i + accepting[reached]
+        i = index(c[counter.FOUND_COUNT])
+        root.set_node(found, i, taken)
+        root.set_least(found, i, least)
+        root.set_position(found, i, position)
+        for key in range(c[counter.N_KEYS]):
+            found[i, root.KEYS + key] = block[key]
+        c[counter.FOUND_COUNT] = i + accepting[reached]
         if outgoing[reached]:
-            at = step_to(c, outgoing, block, index(last), reached, pending)
-            add(nodes, c, block, at, taken, top, least)
+            at = partition.step_to(c, outgoing, block, index(last), reached, pending)
+            active.add(nodes, c, block, at, taken, top, least)
 
 
 @part
@@ -85,15 +66,15 @@ def _steps(
     """How many steps the states that wait take; -1 if one of them is not known yet."""
     count = 0
     for j in range(-1, waiting):
-        state = 0 if j < 0 else block[entry_of(c, work[j]) + STATE]
+        state = 0 if j < 0 else active.state(block, partition.entry(c, work[j]))
         rest = labels & outgoing[state]
         while rest:
             label = lowest(rest)
             rest &= rest - 1
             count += 1
             if target[state, label] < 0:
-                c[STATE_ASKED] = state
-                c[LABEL_ASKED] = label
+                c[counter.STATE_ASKED] = state
+                c[counter.LABEL_ASKED] = label
                 return -1
     return count
 
@@ -101,42 +82,24 @@ def _steps(
 @inlined
 def _room(c: Ints, nodes: Ints, active: int, steps: int, found: Ints, least: int) -> int:
     """Whether there is room for all that an event may change; else what there is too little of."""
-    if active + steps > c[MOST_ACTIVE]:
-        c[WANTS] = MORE_ACTIVE
+    if active + steps > c[counter.MOST_ACTIVE]:
+        c[counter.WANTS] = MORE_ACTIVE
         return WIDER
     # Settling puts into one list what pends in several, one more for each.
-    if c[LONGEST] + steps + (0 if c[SINGLE] else active) > c[MOST_LIST]:
-        c[WANTS] = MORE_LIST
+    if c[counter.LONGEST] + steps + (0 if c[counter.SINGLE] else active) > c[counter.MOST_LIST]:
+        c[counter.WANTS] = MORE_LIST
         return WIDER
-    room = 1 + (active + steps) * (c[MOST_LIST] + 4)
-    if c[NEXT_NODE] - c[FIRST_NODE] + room > c[MASK]:
-        if c[READ] < c[FOUND_COUNT]:
+    room = 1 + (active + steps) * (c[counter.MOST_LIST] + 4)
+    if c[counter.NEXT_NODE] - c[counter.FIRST_NODE] + room > c[counter.MASK]:
+        if c[counter.READ] < c[counter.FOUND_COUNT]:
             # What was found first, and nobody has read, has runs of an older window.
-            least = min(least, found[c[READ], FOUND_LEAST])
-        free(nodes, c, least)
-        if c[NEXT_NODE] - c[FIRST_NODE] + room > c[MASK]:
+            least = min(least, root.least(found, c[counter.READ]))
+        node.free(nodes, c, least)
+        if c[counter.NEXT_NODE] - c[counter.FIRST_NODE] + room > c[counter.MASK]:
             return NODES_FULL
-    if c[FOUND_COUNT] + steps > len(found):
+    if c[counter.FOUND_COUNT] + steps > len(found):
         return FOUND_FULL
     return DONE
-
-
-@inlined
-def _waiting(c: Ints, block: Ints, labels: int, work: Ints) -> int:
-    """Writes the numbers of the active states that wait for one of ``labels``; how many they are."""
-    count = 0
-    words = c[WORDS]
-    for word in range(words):
-        bits = 0
-        rest = labels
-        while rest:
-            bits |= block[index(WAITING + lowest(rest) * words + word)]
-            rest &= rest - 1
-        while bits:
-            work[count] = (word << 6) + lowest(bits)
-            count = index(count + 1)
-            bits &= bits - 1
-    return count
 
 
 @inlined
@@ -146,58 +109,57 @@ def _step(
 ) -> int:  # fmt: skip
     """One event, in one partition, where it is relevant for the GPMs of ``labels``."""
     block = parts[where]
-    least = axis - c[LIMIT]
+    least = axis - c[counter.LIMIT]
     pending = -1
-    if not c[SINGLE]:
+    if not c[counter.SINGLE]:
         pending = stream
-        if block[ACTIVE] and block[LAST_TIME] != time:
-            status = _room(c, nodes, block[ACTIVE], 0, found, least)
+        if block[partition.ACTIVE] and block[partition.LAST_TIME] != time:
+            status = _room(c, nodes, block[partition.ACTIVE], 0, found, least)
             if status != DONE:
                 return status
-            settle(nodes, c, outgoing, block, work, least)
-            block[LAST_TIME] = time
+            partition.end_pending(nodes, c, outgoing, block, work, least)
+            block[partition.LAST_TIME] = time
     # The states that wait for the event, and how many steps they take.
-    active = block[ACTIVE]
-    waiting = _waiting(c, block, labels, work)
+    count = block[partition.ACTIVE]
+    waiting = partition.waiting(c, block, labels, work)
     first = labels & outgoing[0]
     steps = waiting + int(first != 0)
-    if not c[KNOWN] or labels & (labels - 1):
+    if not c[counter.KNOWN] or labels & (labels - 1):
         steps = _steps(c, target, outgoing, block, work, waiting, labels)
         if steps < 0:
             return ASK
-    status = _room(c, nodes, active, steps, found, least)
+    status = _room(c, nodes, count, steps, found, least)
     if status != DONE:
         return status
-    mark(nodes, c, axis)
-    before = c[FOUND_COUNT]
+    node.mark(nodes, c, axis)
+    before = c[counter.FOUND_COUNT]
     # All runs as they are before the event: states, and nodes for their runs with their tops.
     end = waiting
     for j in range(waiting):
-        at = entry_of(c, work[j])
-        free = block[at + PENDING] < 0 or block[at + PENDING] == stream
-        if free and trim(block, at, least):
-            work[end] = block[at + STATE]
-            work[end + 1] = merge(nodes, c, block, at)
-            work[end + 2] = block[at + LIST + 1]
-            work[end + 3] = at + NEXT
-            end = index(end + 4)
+        at = partition.entry(c, work[j])
+        free = active.pending(block, at) < 0 or active.pending(block, at) == stream
+        if free and active.trim(block, at, least):
+            _set_state(work, end, active.state(block, at))
+            _set_runs(work, end, active.merge(nodes, c, block, at))
+            _set_latest(work, end, active.latest(block, at))
+            _set_last(work, end, at + active.NEXT)
+            end += _SIZE
     if first:
-        work[end] = work[end + 1] = 0
-        work[end + 2] = axis
-        work[end + 3] = START
-        end = index(end + 4)
-    j = index(waiting)
-    while j < end:
-        state = index(work[j])
+        _set_state(work, end, 0)
+        _set_runs(work, end, 0)
+        _set_latest(work, end, axis)
+        _set_last(work, end, partition.START)
+        end += _SIZE
+    for at in range(waiting, end, _SIZE):
+        state = index(_state(work, at))
         _fire(
-            nodes, c, target, accepting, outgoing, found, block, state, work[j + 1], work[j + 2], work[j + 3],
-            labels & outgoing[state], position, least, pending,
+            nodes, c, target, accepting, outgoing, found, block, state, _runs(work, at), _latest(work, at),
+            _last(work, at), labels & outgoing[state], position, least, pending,
         )  # fmt: skip
-        j = index(j + 4)
-    if c[CONSUME] and c[FOUND_COUNT] > before:
-        empty(c, block)
-    block[LAST] = axis
-    block[LAST_TIME] = time
+    if c[counter.CONSUME] and c[counter.FOUND_COUNT] > before:
+        partition.empty(c, block)
+    block[partition.LAST] = axis
+    block[partition.LAST_TIME] = time
     return DONE
 
 
@@ -229,24 +191,24 @@ def run(
     ``labels`` are the GPMs that an event is relevant for, as bits. The rows of ``events`` and ``keys`` are
     of one GPM after the other: those from its place in ``cursors``, which this moves on, to ``ends``.
     """
-    event = index(c[EVENT])
-    keyed = c[N_KEYS] > 0
+    event = index(c[counter.EVENT])
+    keyed = c[counter.N_KEYS] > 0
     while event < len(labels):
         wanted = labels[event]
         if wanted:
             if not keyed:
-                c[KEYS_FOUND] = 1
-            elif c[KEY_NUMBER] == 0:
-                c[KEYS_FOUND] = gather(c, seen, events, keys, cursors, ends, event, wanted)
-                if c[KEYS_FOUND] < 0:
-                    c[WANTS] = MORE_KEYS
-                    c[EVENT] = event
+                c[counter.KEYS_FOUND] = 1
+            elif c[counter.KEY_NUMBER] == 0:
+                c[counter.KEYS_FOUND] = keys_of.gather(c, seen, events, keys, cursors, ends, event, wanted)
+                if c[counter.KEYS_FOUND] < 0:
+                    c[counter.WANTS] = MORE_KEYS
+                    c[counter.EVENT] = event
                     return WIDER
-            while c[KEY_NUMBER] < c[KEYS_FOUND]:
+            while c[counter.KEY_NUMBER] < c[counter.KEYS_FOUND]:
                 where = 0
                 if keyed:
-                    where = partition(c, parts, table, seen, c[KEY_NUMBER])
-                    wanted = seen[c[KEY_NUMBER], c[N_KEYS]]
+                    where = keys_of.find(c, parts, table, seen, c[counter.KEY_NUMBER])
+                    wanted = seen[c[counter.KEY_NUMBER], c[counter.N_KEYS]]
                 status = PARTITIONS_FULL
                 if where >= 0:
                     status = _step(
@@ -254,10 +216,10 @@ def run(
                         start + event, axis[event], time[event], stream[event],
                     )  # fmt: skip
                 if status != DONE:
-                    c[EVENT] = event
+                    c[counter.EVENT] = event
                     return status
-                c[KEY_NUMBER] += 1
-            c[KEY_NUMBER] = 0
+                c[counter.KEY_NUMBER] += 1
+            c[counter.KEY_NUMBER] = 0
         event = index(event + 1)
-    c[EVENT] = event
+    c[counter.EVENT] = event
     return DONE

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from spaseq._fields import reads, writes
 from spaseq._jit import kernel
-from spaseq.matching.enumeration.compiled._kernel_layout import (
-    DEEPER,
-    DONE,
-    FIRST_NODE,
-    FULL,
-    LABEL,
-    LEFT,
-    MASK,
-    OTHER,
-    TOP,
-    UNION,
-    W_COUNT,
-    W_ROOT,
-    W_STACK,
-    W_USED,
-    Ints,
-)
+from spaseq.matching.enumeration.compiled import _kernel_counter as counter
+from spaseq.matching.enumeration.compiled import _kernel_node as node
+from spaseq.matching.enumeration.compiled import _kernel_root as root_of
+from spaseq.matching.enumeration.compiled._kernel_layout import DONE, Ints
+
+# Where a walk stands: the root, how high the stack is, how many matches and how many events of them it wrote.
+ROOT: Final = 0
+STACK: Final = 1
+COUNT: Final = 2
+USED: Final = 3
+SIZE: Final = 4
+
+# How a call ends, if it is not done.
+DEEPER: Final = 1
+FULL: Final = 2
+
+#: The stack has nodes that are still to be walked, each with how long the path to it is.
+_number, _set_number = reads(0), writes(0)
+_depth, _set_depth = reads(1), writes(1)
+#: The path has the events behind the node, from the last one on: positions and labels.
+_position, _set_position = reads(0), writes(0)
+_label, _set_label = reads(1), writes(1)
 
 
 @kernel
@@ -32,10 +40,10 @@ def enumerate_matches(
     Goes on where the last call stopped. ``ends[i]`` is where match i ends among them, ``roots[i]`` the number
     of what was found that it belongs to.
     """
-    mask = c[MASK]
-    first = c[FIRST_NODE]
-    root = w[W_ROOT]
-    height = w[W_STACK]
+    mask = c[counter.MASK]
+    first = c[counter.FIRST_NODE]
+    root = w[ROOT]
+    height = w[STACK]
     count = used = 0
     status = -1
     while status < 0:
@@ -43,14 +51,14 @@ def enumerate_matches(
             if root == last:
                 status = DONE
                 break
-            stack[0, 0] = found[root, 0]
-            stack[0, 1] = 0
+            _set_number(stack, 0, root_of.node(found, root))
+            _set_depth(stack, 0, 0)
             height = 1
-        least = found[root, 1]
+        least = root_of.least(found, root)
         while height > 0:
             top = height - 1
-            number = stack[top, 0]
-            depth = stack[top, 1]
+            number = _number(stack, top)
+            depth = _depth(stack, top)
             # Room for one more of each before anything is taken from the stack.
             if depth + 2 > len(path) or top + 2 > len(stack):
                 status = DEEPER
@@ -60,8 +68,8 @@ def enumerate_matches(
                 break
             if number == 0:
                 for i in range(depth - 1, -1, -1):
-                    positions[used] = path[i, 0]
-                    labels[used] = path[i, 1]
+                    positions[used] = _position(path, i)
+                    labels[used] = _label(path, i)
                     used += 1
                 ends[count] = used
                 roots[count] = root
@@ -69,24 +77,24 @@ def enumerate_matches(
                 height = top
                 continue
             at = number & mask
-            label = nodes[at, LABEL]
-            if label == UNION:
-                right = nodes[at, OTHER]
-                if right >= first and nodes[right & mask, TOP] >= least:
-                    stack[top, 0] = right
+            label = node.label(nodes, at)
+            if label == node.UNION:
+                right = node.right(nodes, at)
+                if right >= first and node.top(nodes, right & mask) >= least:
+                    _set_number(stack, top, right)
                     top += 1
-                stack[top, 0] = nodes[at, LEFT]
-                stack[top, 1] = depth
+                _set_number(stack, top, node.left(nodes, at))
+                _set_depth(stack, top, depth)
                 height = top + 1
             else:
-                path[depth, 0] = nodes[at, OTHER]
-                path[depth, 1] = label
-                stack[top, 0] = nodes[at, LEFT]
-                stack[top, 1] = depth + 1
+                _set_position(path, depth, node.position(nodes, at))
+                _set_label(path, depth, label)
+                _set_number(stack, top, node.left(nodes, at))
+                _set_depth(stack, top, depth + 1)
         if status < 0:
             root += 1
-    w[W_ROOT] = root
-    w[W_STACK] = height
-    w[W_COUNT] = count
-    w[W_USED] = used
+    w[ROOT] = root
+    w[STACK] = height
+    w[COUNT] = count
+    w[USED] = used
     return status

@@ -1,28 +1,15 @@
-"""Which partitions an event belongs to, and where each of them is."""
+"""The keys of an event's solutions → its partitions, in a table by hash; what keeps and moves them."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from spaseq._jit import inlined, kernel
+from spaseq.matching.enumeration.compiled import _kernel_active as active
+from spaseq.matching.enumeration.compiled import _kernel_counter as counter
+from spaseq.matching.enumeration.compiled import _kernel_partition as partition
 from spaseq.matching.enumeration.compiled._kernel_bits import lowest
-from spaseq.matching.enumeration.compiled._kernel_layout import (
-    ACTIVE,
-    ENTRIES,
-    ENTRY_SIZE,
-    LABELS,
-    LAST,
-    LENGTH,
-    LIST,
-    N_KEYS,
-    NEXT,
-    PARTITIONS,
-    START,
-    WAITING,
-    WORDS,
-    Ints,
-)
-from spaseq.matching.enumeration.compiled._kernel_states import entry_of
+from spaseq.matching.enumeration.compiled._kernel_layout import Ints
 
 _MULTIPLIER: Final = 0x2545F4914F6CDD1D
 
@@ -34,9 +21,9 @@ def _mix(code: int, value: int) -> int:
 
 
 @inlined
-def partition(c: Ints, parts: Ints, table: Ints, seen: Ints, number: int) -> int:
+def find(c: Ints, parts: Ints, table: Ints, seen: Ints, number: int) -> int:
     """The partition of the key that stands in ``seen``, new if need be; -1 if there is no room."""
-    keys = c[N_KEYS]
+    keys = c[counter.N_KEYS]
     code = 0
     for i in range(keys):
         code = _mix(code, seen[number, i])
@@ -50,10 +37,10 @@ def partition(c: Ints, parts: Ints, table: Ints, seen: Ints, number: int) -> int
         if same:
             return int(where)
         at = (at + 1) & mask
-    where = c[PARTITIONS]
+    where = c[counter.PARTITIONS]
     if where == len(parts):
         return -1
-    c[PARTITIONS] = where + 1
+    c[counter.PARTITIONS] = where + 1
     table[at] = where + 1
     for i in range(keys):
         parts[where, i] = seen[number, i]
@@ -66,7 +53,7 @@ def gather(
 ) -> int:  # fmt: skip
     """The distinct keys of an event's solutions, each with the labels that have it; how many."""
     count = 0
-    width = c[N_KEYS]
+    width = c[counter.N_KEYS]
     while labels:
         bit = labels & -labels
         label = lowest(labels)
@@ -107,32 +94,33 @@ def move_partitions(c: Ints, old: Ints, parts: Ints, table: Ints, words: int, si
     """Copies the partitions that an event since ``least`` has touched into new, empty memory."""
     count = 0
     mask = len(table) - 1
-    entries = WAITING + c[LABELS] * words
-    for where in range(c[PARTITIONS]):
-        if old[where, LAST] < least and c[N_KEYS] > 0:
+    entries = partition.WAITING + c[counter.LABELS] * words
+    for where in range(c[counter.PARTITIONS]):
+        if old[where, partition.LAST] < least and c[counter.N_KEYS] > 0:
             continue
         code = 0
-        for i in range(c[N_KEYS]):
+        for i in range(c[counter.N_KEYS]):
             code = _mix(code, old[where, i])
-        for i in range(WAITING):
+        for i in range(partition.WAITING):
             parts[count, i] = old[where, i]
-        parts[count, START] = 0
-        for label in range(c[LABELS]):
-            for i in range(c[WORDS]):
-                parts[count, WAITING + label * words + i] = old[where, WAITING + label * c[WORDS] + i]
-        for i in range(old[where, ACTIVE]):
-            source = entry_of(c, i)
+        parts[count, partition.START] = 0
+        for label in range(c[counter.LABELS]):
+            for i in range(c[counter.WORDS]):
+                bits = old[where, partition.WAITING + label * c[counter.WORDS] + i]
+                parts[count, partition.WAITING + label * words + i] = bits
+        for i in range(old[where, partition.ACTIVE]):
+            source = partition.entry(c, i)
             goal = entries + i * size
-            for j in range(LIST + 2 * old[where, source + LENGTH]):
+            for j in range(active.size(old[where], source)):
                 parts[count, goal + j] = old[where, source + j]
-            parts[count, goal + NEXT] = 0
-        if c[N_KEYS] > 0:
+            active.set_next(parts[count], goal, 0)
+        if c[counter.N_KEYS] > 0:
             at = (code ^ (code >> 32)) & mask
             while table[at]:
                 at = (at + 1) & mask
             table[at] = count + 1
         count += 1
-    c[PARTITIONS] = count
-    c[WORDS] = words
-    c[ENTRIES] = entries
-    c[ENTRY_SIZE] = size
+    c[counter.PARTITIONS] = count
+    c[counter.WORDS] = words
+    c[counter.ENTRIES] = entries
+    c[counter.ENTRY_SIZE] = size

@@ -1,0 +1,101 @@
+"""Names for what stands in arrays of integers: an offset → what reads a field there, and what writes it.
+
+A record is a row of a table, or a stretch of an array that begins at some place. The module of a record
+names each of its fields once:
+
+    top, set_top = reads(3), writes(3)   # of a table: top(nodes, row); of an array: top(block, place)
+    listed = reads_item(5, 2)            # of a list of pairs from 5 on: listed(block, place, number)
+
+and kernels say ``node.top(nodes, row)``. For the compiler these are no functions, but an instruction where
+they stand: they take no time to compile and none to call. Places and numbers are never negative, so nothing
+asks whether they count from the end, as it does for an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numba.np.arrayobj import load_item, make_array, store_item
+
+Ints = npt.NDArray[np.int64]
+
+
+def reads(offset: int) -> Callable[[Ints, int], int]:
+    """What reads a field, given the array and the record's place."""
+
+    def read(_: Any, array: types.Array, at: Any) -> Any:  # noqa: ARG001
+        return array.dtype(array, types.intp), _load(offset)
+
+    return cast(Callable[[Ints, int], int], intrinsic(read))
+
+
+def writes(offset: int) -> Callable[[Ints, int, int], None]:
+    """What writes a field, given the array, the record's place and the value."""
+
+    def write(_: Any, array: types.Array, at: Any, value: Any) -> Any:  # noqa: ARG001
+        return types.void(array, types.intp, array.dtype), _store(offset)
+
+    return cast(Callable[[Ints, int, int], None], intrinsic(write))
+
+
+def reads_item(first: int, width: int) -> Callable[[Ints, int, int], int]:
+    """What reads an item of a record's list, given the array, the record's place and the item's number.
+
+    The list begins at the offset ``first``, and has an item every ``width`` integers.
+    """
+
+    def read(_: Any, array: types.Array, at: Any, number: Any) -> Any:  # noqa: ARG001
+        return array.dtype(array, types.intp, types.intp), _load(first, width)
+
+    return cast(Callable[[Ints, int, int], int], intrinsic(read))
+
+
+def writes_item(first: int, width: int) -> Callable[[Ints, int, int, int], None]:
+    """What writes an item of a record's list; the value comes last."""
+
+    def write(_: Any, array: types.Array, at: Any, number: Any, value: Any) -> Any:  # noqa: ARG001
+        return types.void(array, types.intp, types.intp, array.dtype), _store(first, width)
+
+    return cast(Callable[[Ints, int, int, int], None], intrinsic(write))
+
+
+def _load(first: int, width: int = 0) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, at, *number = arguments
+        offset = _offset(builder, first, width, number)
+        pointer = _pointer(context, builder, signature.args[0], array, at, offset)
+        return load_item(context, builder, signature.args[0], pointer)
+
+    return generate
+
+
+def _store(first: int, width: int = 0) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, at, *number, value = arguments
+        offset = _offset(builder, first, width, number)
+        pointer = _pointer(context, builder, signature.args[0], array, at, offset)
+        store_item(context, builder, signature.args[0], value, pointer)
+        return context.get_dummy_value()
+
+    return generate
+
+
+def _offset(builder: Any, first: int, width: int, number: list[ir.Value]) -> ir.Value:
+    """Where in its record a field stands, or an item of a list."""
+    begin = ir.Constant(ir.IntType(64), first)
+    return builder.add(builder.mul(number[0], begin.type(width)), begin) if number else begin
+
+
+def _pointer(context: Any, builder: Any, kind: types.Array, array: Any, at: Any, offset: Any) -> ir.Value:
+    """Where a field stands in memory: in the row of a table, or behind the place of its record."""
+    of = make_array(kind)(context, builder, array)
+    indices = [at, offset] if kind.ndim == 2 else [builder.add(at, offset)]
+    shape = cgutils.unpack_tuple(builder, of.shape, kind.ndim)
+    strides = cgutils.unpack_tuple(builder, of.strides, kind.ndim)
+    return cgutils.get_item_pointer2(context, builder, of.data, shape, strides, kind.layout, indices)

@@ -1,0 +1,46 @@
+"""The places of what there is one of: where a call of the loops stands, the sizes of memory, settings."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Where a call stands: the next event, the next of its keys, and how many it has.
+EVENT: Final = 0
+KEY_NUMBER: Final = 1
+KEYS_FOUND: Final = 16
+
+# The ring of nodes: the first that is kept, the next, its size less one, the last mark.
+FIRST_NODE: Final = 2
+NEXT_NODE: Final = 3
+MASK: Final = 4
+LAST_MARK: Final = 22
+
+# Partitions: how many there are, how many active states and how long a list they have room for, the longest
+# list, where active states begin and how large each is, how many integers have a bit for each of them.
+PARTITIONS: Final = 5
+MOST_ACTIVE: Final = 9
+MOST_LIST: Final = 10
+LONGEST: Final = 18
+ENTRIES: Final = 19
+ENTRY_SIZE: Final = 20
+WORDS: Final = 21
+
+# Roots: how many were found, and how many of these were enumerated, and are wanted no more.
+FOUND_COUNT: Final = 6
+READ: Final = 24
+
+# Settings: how many keys and labels there are, how far the window reaches, whether there is one stream,
+# whether matches consume their events, whether all steps of the automaton are known.
+N_KEYS: Final = 7
+LABELS: Final = 13
+LIMIT: Final = 8
+SINGLE: Final = 11
+CONSUME: Final = 12
+KNOWN: Final = 23
+
+# What a call that ends early asks for: a step of the automaton, or more of something.
+STATE_ASKED: Final = 14
+LABEL_ASKED: Final = 15
+WANTS: Final = 17
+
+SIZE: Final = 25

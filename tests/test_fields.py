@@ -1,0 +1,52 @@
+"""Fields of records in arrays: what is written under a name is read under it, and nothing else changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spaseq._fields import Ints, reads, reads_item, writes, writes_item
+from spaseq._jit import kernel
+
+first, set_first = reads(0), writes(0)
+last, set_last = reads(3), writes(3)
+item, set_item = reads_item(1, 2), writes_item(1, 2)
+
+
+@kernel
+def swap(records: Ints, at: int) -> None:
+    kept = first(records, at)
+    set_first(records, at, last(records, at))
+    set_last(records, at, kept)
+
+
+@kernel
+def shift(records: Ints, at: int, count: int) -> None:
+    for i in range(count, 0, -1):
+        set_item(records, at, i, item(records, at, i - 1))
+    set_item(records, at, 0, True)
+
+
+def test_a_field_of_a_row() -> None:
+    table = np.arange(12).reshape(3, 4)
+    swap(table, 1)
+    assert table.tolist() == [[0, 1, 2, 3], [7, 5, 6, 4], [8, 9, 10, 11]]
+    swap(table[::2], 1)  # of rows that are no neighbours, too
+    assert table.tolist() == [[0, 1, 2, 3], [7, 5, 6, 4], [11, 9, 10, 8]]
+
+
+def test_a_field_of_a_stretch_of_an_array() -> None:
+    block = np.arange(8)
+    swap(block, 4)
+    assert block.tolist() == [0, 1, 2, 3, 7, 5, 6, 4]
+
+
+def test_items_of_a_list() -> None:
+    block = np.arange(10)
+    shift(block, 2, 2)
+    assert block.tolist() == [0, 1, 2, 1, 4, 3, 6, 5, 8, 9]
+
+
+def test_they_are_for_kernels_alone() -> None:
+    with pytest.raises(NotImplementedError, match="pure-python"):
+        first(np.arange(4), 0)
