@@ -2,9 +2,12 @@
 
     python docs/rooms.py            draws docs/rooms.svg
     python docs/rooms.py --check    says which imports go upwards or in a circle, and what the map lacks
+    python docs/rooms.py --files    the map of files: a table a room, a row a file, as the site shows it
 
 The map is the table whose first column holds paths of packages and modules; a module belongs to the
-longest path that it begins with, so a row may be split into several. A room imports from rooms above its
+longest path that it begins with, so a row may be split into several. A file's first line is its row in the
+map of files: one sentence, which no other file of its folder has. A file of few lines has several users, or
+else belongs to the one that it has. A room imports from rooms above its
 own row only. Imports inside of functions, and those for types alone, count as all others; but modules may
 name each other's types, so a circle is one of imports that are carried out.
 """
@@ -37,6 +40,11 @@ KNOWN: Final = {
         "spaseq.engine",
     ): "why() runs the query again; the engine only counts what it needs",
 }
+
+
+#: A module of fewer lines must have two users; but of these that have one, the user has no room for it.
+LEAST_LINES: Final = 30
+SMALL: Final = {"spaseq.matching.shedding.least"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +140,49 @@ def circles(found: list[Import]) -> Iterator[str]:
             yield "a circle of imports: " + ", ".join(graph.edges[edge]["place"] for edge in around)
 
 
+def first_line(path: Path) -> str:
+    """What a file says it is; empty where that is no sentence on a line of its own."""
+    said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    line, *more = said.splitlines() or [""]
+    return line if line.endswith((".", ":", "::")) and not (more and more[0].strip()) else ""
+
+
+def unlike_a_row(root: Path, files: dict[str, Path], found: list[Import]) -> Iterator[str]:
+    """Files whose first line can be no row of the map of files, and those too small to be files."""
+    users: dict[str, set[str]] = {}
+    for each in found:
+        users.setdefault(each.imported, set()).add(each.module)
+    rows: dict[tuple[Path, str], Path] = {}
+    for module, path in files.items():
+        place = path.relative_to(root)
+        if path.name == "__init__.py":
+            continue  # the room itself: the map of rooms says what it is
+        if not (line := first_line(path)):
+            yield f"{place}: its first line must be a sentence of its own: what comes in, what goes out"
+        elif (other := rows.setdefault((path.parent, line), place)) != place:
+            yield f"{place}: {other} has the same first line: what is the one for, and what the other?"
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines < LEAST_LINES and len(users.get(module, ())) < 2 and module not in SMALL:
+            yield f"{place}: {lines} lines for one user: they belong into the file that uses them"
+
+
+def files_of(root: Path, text: str) -> str:
+    """The map of files in Markdown: for each room, its files and their first lines."""
+    places, parts = rooms(text), list[str]()
+    at_home: dict[int, list[Path]] = {}
+    for path in modules(root).values():
+        place = path.relative_to(root)
+        row = home(place.as_posix(), places)
+        if row is not None and path.name != "__init__.py":
+            at_home.setdefault(row, []).append(place)
+    for row, found in sorted(at_home.items()):
+        parts += [f"\n### {places[row].name}\n", "| file | what it is |", "|---|---|"]
+        parts += [
+            f"| `{place}` | {first_line(root / place).replace('|', chr(92) + '|')} |" for place in found
+        ]
+    return "\n".join(parts) + "\n"
+
+
 def home(path: str, places: list[Room]) -> int | None:
     """The row of the map in which a file lives."""
     best = max(
@@ -173,6 +224,7 @@ def look(root: Path, text: str) -> House:
     arrows: dict[tuple[int, int], list[Import]] = {}
     all_imports = list(imports(root, files))
     problems += circles(all_imports)
+    problems += unlike_a_row(root, files, all_imports)
     for found in all_imports:
         if found.module not in homes or found.imported not in homes:
             continue
@@ -257,6 +309,9 @@ text {{ font: 9px system-ui, sans-serif; fill: #4a5568; text-anchor: middle }}
 
 
 def main(arguments: list[str]) -> int:
+    if "--files" in arguments:
+        print(files_of(ROOT, MAP.read_text(encoding="utf-8")))
+        return 0
     house = look(ROOT, MAP.read_text(encoding="utf-8"))
     for problem in house.problems:
         print(problem, file=sys.stderr)

@@ -20,10 +20,11 @@ MAP = """\
 
 
 def house(root: Path, **files: str) -> Path:
+    """Files of 30 lines that say what they are, unless their text does, with these further lines."""
     for name, text in files.items():
         path = root / "spaseq" / f"{name.replace('__', '/')}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text if '"""' in text else f'"""{name}.""";{text}' + "\n" * 30)
     return root
 
 
@@ -74,6 +75,31 @@ def test_a_module_without_a_room_and_a_room_without_modules_are_told(tmp_path: P
     missing, homeless = rooms["look"](root, MAP).problems
     assert "spaseq/more.py" in missing
     assert homeless.startswith("spaseq/other.py: in no room")
+
+
+def test_a_file_that_can_be_no_row_of_the_map_of_files_is_told(tmp_path: Path) -> None:
+    alike = '"""The same."""\n' + "\n" * 30
+    root = house(
+        tmp_path,
+        low__a=alike,
+        low__b=alike,
+        low__c='"""Two lines\nof a sentence."""' + "\n" * 30,
+        low__d='"""Short, with one user."""\n',
+        low__e='"""Short, with two."""\n',
+        high="import spaseq.low.d, spaseq.low.e",
+        more='"""x."""\nimport spaseq.low.e' + "\n" * 30,
+    )
+    same, broken, short = rooms["look"](root, MAP).problems
+    assert same.startswith("spaseq/low/b.py: spaseq/low/a.py has the same first line")
+    assert broken.startswith("spaseq/low/c.py: its first line must be a sentence")
+    assert short == "spaseq/low/d.py: 1 lines for one user: they belong into the file that uses them"
+
+
+def test_the_map_of_files_has_a_row_for_each(tmp_path: Path) -> None:
+    root = house(tmp_path, low__a='"""One | two."""\n', high="", more="")
+    text = rooms["files_of"](root, MAP)
+    assert "### low\n\n| file | what it is |\n|---|---|\n| `spaseq/low/a.py` | One \\| two. |\n" in text
+    assert "| `spaseq/more.py` | more. |" in text
 
 
 def test_the_longest_path_decides(tmp_path: Path) -> None:

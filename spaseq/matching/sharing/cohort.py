@@ -1,5 +1,7 @@
-"""Which queries of an engine may share partial matches: those that see the same events, begin alike, and
-are run by ``kernel``; from the first event on, or from when they came to see the same."""
+"""Queries of an engine → groups that may share partial matches: they see the same events, and begin alike.
+
+All are run by ``kernel``; they share from the first event on, or from when they came to see the same.
+"""
 
 from __future__ import annotations
 
