@@ -22,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spaseq.chunks.pack import pack, unpack
 from spaseq.language import prepare
 from spaseq.language.syntax import Query
+from spaseq.spark._checkpoints import committing
 from spaseq.spark._jobs import milliseconds_of
 from spaseq.spark.queries import Prepared
 from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
@@ -53,7 +54,8 @@ def drive(plan: Prepared, checkpoint: str | Path, sink: Sink, **trigger: Any) ->
     for other in plan.between[1:]:
         rows = rows.union(other)
     writer = rows.writeStream.foreachBatch(driver.take).option("checkpointLocation", str(checkpoint))
-    return (writer.trigger(**trigger) if trigger else writer).start()
+    with committing(rows.sparkSession, checkpoint):
+        return (writer.trigger(**trigger) if trigger else writer).start()
 
 
 def folder_sink(

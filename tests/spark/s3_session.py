@@ -10,10 +10,11 @@ import json
 import sys
 import warnings
 from pathlib import Path
+from unittest.mock import patch
 
 import spaseq
 from spaseq.results.writers._json import line_of
-from spaseq.spark import drive, folder_sink, planned, run, save, session
+from spaseq.spark import _checkpoints, drive, folder_sink, planned, run, save, session
 from spaseq.spark.source._files import names, opened, write
 from tests.spark.running import without_n
 from tests.spark.test_spark import quads, stocks
@@ -67,6 +68,17 @@ def main(endpoint: str, jars: str, folder: Path) -> None:
     running.processAllAvailable()
     running.stop()
 
+    # A third checkpoint, as in a session without Spark's committer for object stores.
+    with (
+        warnings.catch_warnings(record=True) as said,
+        patch.object(_checkpoints, "_is_there", return_value=False),
+    ):
+        warnings.simplefilter("always", spaseq.SpaseqWarning)
+        plan = planned(spark, query, streams, checkpoint=f"{BUCKET}/cp3", **sizes)
+        running = drive(plan, f"{BUCKET}/cp3", lambda *_: None)
+        running.processAllAvailable()
+        running.stop()
+
     # The same files, side by side: what a line that is none spoils depends on where its file ends.
     here = folder / "in"
     here.mkdir()
@@ -84,6 +96,7 @@ def main(endpoint: str, jars: str, folder: Path) -> None:
         "drafts": [*lines("out", ".draft"), *lines("dead", ".draft")],
         "checkpoint": len(list(names(f"{BUCKET}/cp/commits"))),
         "refused": refused,
+        "warned": [str(one.message).partition(": each file")[0] for one in said],
         "local": sorted(path.name for path in folder.iterdir()),
     }
     print(json.dumps(result))

@@ -7,9 +7,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
 import pytest
@@ -29,6 +29,10 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 
+#: What was given its name by a copy of something else.
+copied: list[str] = []
+
+
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """A server without a bucket's data, where this process and those it starts look for S3."""
@@ -41,7 +45,17 @@ def endpoint() -> Iterator[str]:
         # Or "100 Continue" is said twice, by it and by Python's server, and Amazon's client takes the second
         # one for the answer.
         patched.setattr(WSGIRequestHandler, "handle_expect_100", lambda _: True)
+        patched.setattr(WSGIRequestHandler, "run_wsgi", _noting_copies(WSGIRequestHandler.run_wsgi))
         yield from _served(ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False))
+
+
+def _noting_copies(answer: Callable[[Any], None]) -> Callable[[Any], None]:
+    def noting(handler: Any) -> None:
+        if "x-amz-copy-source" in handler.headers:
+            copied.append(handler.path)
+        answer(handler)
+
+    return noting
 
 
 def _served(server: ThreadedMotoServer) -> Iterator[str]:
@@ -154,3 +168,9 @@ def test_all_of_a_query_in_a_bucket(bucket: str, endpoint: str, tmp_path: Path) 
     assert result["checkpoint"] > 3
     assert f"writes with checkpoint {bucket}/cp: go on with that one" in result["refused"]
     assert result["local"] == ["in", "trades.nq"]
+    # Spark's committer for object stores: no file of a checkpoint is a copy, unless it is not there.
+    begins = {path.split("/")[2] for path in copied}
+    assert "out" in begins
+    assert not {"cp", "cp2"} & begins
+    assert result["warned"] == [f"{bucket}/cp3"]
+    assert "cp3" in begins

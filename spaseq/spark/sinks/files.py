@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from spaseq.errors import EngineError
 from spaseq.language import checked, prepare
 from spaseq.language.syntax import Query
+from spaseq.spark._checkpoints import committing
 from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
 from spaseq.spark.sinks._lines import BAD, LATE, MATCH
 from spaseq.spark.sinks._outputs import LETTERS, MATCHES, Outputs
@@ -83,7 +84,8 @@ def save(
     frame = counted(found) if found.isStreaming else found
     frame = frame.select("kind", "json")
     if parquet:
-        return _as_parquet(frame, str(folder), checkpoint, mode, trigger)
+        with committing(found.sparkSession, checkpoint or ""):
+            return _as_parquet(frame, str(folder), checkpoint, mode, trigger)
     found.sparkSession.dataSource.register(_Answers)
     places = Outputs(str(prepared), normal(folder), normal(letters or folder))
     said = {"path": places.folder, "query": places.text, "form": form, "letters": places.letters}
@@ -94,7 +96,8 @@ def save(
     assert checkpoint is not None
     places.claim(checkpoint)
     stream = frame.writeStream.format(_Answers.name()).options(**said, checkpointLocation=str(checkpoint))
-    return (stream.trigger(**trigger) if trigger else stream).start()
+    with committing(found.sparkSession, checkpoint):
+        return (stream.trigger(**trigger) if trigger else stream).start()
 
 
 def _as_parquet(
