@@ -72,6 +72,8 @@ class Limits:
     def updated(self, assignment: str) -> Limits:
         """With one limit moved, as on the command line: ``partial-matches=5M``, ``query-bytes=none``.
 
+        Raises EngineError for a name that no limit has, and for what is no number.
+
         >>> Limits().updated("query-bytes=4Gi").query_bytes
         4294967296
         """

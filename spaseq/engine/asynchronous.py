@@ -218,7 +218,10 @@ class AsyncHandle(AsyncIterator[Match]):
         return Match.view(batch, at)
 
     def batches(self, max_rows: int = 65_536) -> AsyncIterator[MatchBatch]:
-        """The same matches as columns, of so many each at most; each batch as soon as there is one."""
+        """The same matches as columns, of so many each at most; each batch as soon as there is one.
+
+        Raises EngineError for less than one.
+        """
         if max_rows < 1:
             raise EngineError(f"max_rows={max_rows}: a batch has a match at least")
         return _Batches(self, max_rows)

@@ -283,7 +283,8 @@ class Engine:
         """Gives a background graph other triples, or with None takes it away.
 
         The events that have come so far were matched with it as it was, those that come from now on, and
-        those that ``lateness`` still holds back, are matched with it as it is then.
+        those that ``lateness`` still holds back, are matched with it as it is then. Raises EngineError inside
+        of a callback, and for an engine with a state, which does not hold background graphs.
         """
         self.turn.check()
         with self.turn.lock:

@@ -235,7 +235,10 @@ class Handle:
             raise self._error.with_traceback(None)
 
     def batches(self, max_rows: int = 65_536) -> Iterator[MatchBatch]:
-        """The same matches as columns, of so many matches each at most: what there is, without waiting."""
+        """The same matches as columns, of so many matches each at most: what there is, without waiting.
+
+        Raises EngineError for less than one, and what the query failed with, behind its last matches.
+        """
         if max_rows < 1:
             raise EngineError(f"max_rows={max_rows}: a batch has a match at least")
         while True:

@@ -253,7 +253,10 @@ class Run(Iterator[Match]):
         return self._now[self._at - 1]
 
     def batches(self, max_rows: int = 65_536) -> Iterator[MatchBatch]:
-        """The matches as columns, of so many each at most: as they are found, without waiting for more."""
+        """The matches as columns, of so many each at most: as they are found, without waiting for more.
+
+        Raises EngineError for less than one, and what reading the streams raises.
+        """
         if max_rows < 1:
             raise EngineError(f"max_rows={max_rows}: a batch has a match at least")
         self._size.most = max_rows

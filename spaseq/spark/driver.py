@@ -44,7 +44,10 @@ _NEVER: Final = -END_MS
 
 
 def drive(plan: Prepared, checkpoint: str | Path, sink: Sink, **trigger: Any) -> StreamingQuery:
-    """Starts a stream that ``queries.planned`` has planned, with this checkpoint; ``trigger`` is Spark's."""
+    """Starts a stream that ``queries.planned`` has planned, with this checkpoint; ``trigger`` is Spark's.
+
+    Raises ValueError for what was planned without a checkpoint.
+    """
     if not all(rows.isStreaming for rows in plan.between):
         raise ValueError("only a stream can be driven: plan it with a checkpoint")
     if isinstance(sink, FolderSink):

@@ -273,6 +273,7 @@ def planned(
     """The first half of ``run``, with its parameters: the query and, of each stream, what is asked of events.
 
     ``answers_of`` is the second half; ``drive`` takes its place for a stream that this process drives.
+    Raises SourceError for a stream that is no file, folder or pattern.
     """
     given = {stream_iri(s.stream).value: (s.location, s.options) for s in _sources(query, streams)}
     located: dict[str, tuple[str, SourceOptions]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -74,6 +75,28 @@ def is_described(value: Any) -> bool:
     return bool((value.__doc__ or "").strip()) and not (value.__doc__ or "").startswith(
         f"{getattr(value, '__name__', '')}("  # what a dataclass without a docstring gets
     )
+
+
+def members(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """A public routine, or those of a public class: its methods and properties, as functions."""
+    if inspect.isroutine(value):
+        yield name, value
+    for key, member in vars(value).items() if inspect.isclass(value) else ():
+        found = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+        if not key.startswith("_") and inspect.isfunction(found):
+            yield f"{name}.{key}", found
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_method_is_described_and_names_the_errors_that_it_raises(package: str) -> None:
+    module = import_module(package)
+    problems = []
+    for name, value in (found for one in public(package) for found in members(one, getattr(module, one))):
+        said = inspect.getdoc(value) or ""
+        raised = set(re.findall(r"raise (\w+Error)\b", inspect.getsource(value)))
+        problems += [] if said else [f"{name}: no docstring"]
+        problems += [f"{name}: {error} is not in its docstring" for error in raised if error not in said]
+    assert not problems, f"{package}: " + "; ".join(problems)
 
 
 def test_every_public_name_is_on_the_page_of_the_api() -> None:

@@ -25,7 +25,8 @@ def derived(found: DataFrame, query: Query | str, *, clock: Clock | str = Clock.
     ``found`` are its matches (see ``matches``), in batches or as a stream, on that ``clock``. An event has
     the time at which its match ends; those of equal time are ordered by a hash of their matches, so that
     their order is the same in every run. A stream of them is read by another query of Spark's, from where it
-    was written, such as a topic (``kafka_messages``): within one, all of them would be late.
+    was written, such as a topic (``kafka_messages``): within one, all of them would be late. Raises
+    EngineError for a query that makes no stream.
     """
     prepared = prepare(query) if isinstance(query, str) else query
     register = prepared.register
