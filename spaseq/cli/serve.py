@@ -119,9 +119,8 @@ def serve(
 
         if demo and (query or streams or kb or catalog):
             raise UsageError("--demo has its own queries, streams and background graphs: give it alone")
-        if state is not None and (demo or allow_write):
-            other = "--demo" if demo else "--allow-write"
-            raise UsageError(f"--state does not go with {other}: it holds no background graphs, and no demo")
+        if state is not None and demo:
+            raise UsageError("--state does not go with --demo, which plays its samples from the beginning")
         queries = read_all(query or [])
         for warning in dict.fromkeys(w for prepared in queries.values() for w in prepared.warnings):
             warn(warning)

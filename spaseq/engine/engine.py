@@ -144,10 +144,16 @@ class Engine:
         state = State(path, every_given(every), settings, core.flow, core.rejects, core.dictionary)
         try:
             with core.turn.lock:
-                state.open(lambda query, start: add(query, None, None, start, is_counted=True), core.forget)
+                state.open(
+                    lambda query, start: add(query, None, None, start, is_counted=True),
+                    core.forget,
+                    self._registry.change,
+                )
         except BaseException:
             state.close()
             raise
+        finally:
+            self._registry.gone.clear()
         self._registry.named = state.handles
         return state
 
@@ -283,21 +289,24 @@ class Engine:
         """Gives a background graph other triples, or with None takes it away.
 
         The events that have come so far were matched with it as it was, those that come from now on, and
+<<<<<<< HEAD
         those that ``lateness`` still holds back, are matched with it as it is then. Raises EngineError inside
         of a callback, and for an engine with a state, which does not hold background graphs.
+=======
+        those that ``lateness`` still holds back, are matched with it as it is then. With a state, the change
+        is part of the next commit, and a restart has the graph as it is now, whatever ``kb`` says of it then.
+>>>>>>> d37382e (A background graph that was written is part of the state: a restart shows each event the version that was there when it came)
         """
         self.turn.check()
         with self.turn.lock:
             self._core.check_open()
             if self._core.is_working:
                 raise EngineError("background graphs cannot be changed inside a callback")
-            if self.is_durable:
-                raise EngineError(
-                    "background graphs of an engine with a state cannot be changed: the state does not hold "
-                    "them, and a restart would match the events before the change with those after it"
-                )
+            name = stream_iri(graph)
             self._core.catch_up()
-            self._kb.change(stream_iri(graph), triples)
+            if self._flow.journal is not None:
+                self._flow.journal.changed(name, triples)
+            self._kb.change(name, triples)
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Calls ``seen`` with all events from now on, late ones included, in the engine's turn.

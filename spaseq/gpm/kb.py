@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeAlias, cast
@@ -135,9 +135,9 @@ class KnowledgeBase:
             }
         return tuple(sorted(wanted - self._graphs.triples.keys(), key=lambda name: name.value))
 
-    def require(self, query: Query) -> None:
-        """Raises ``KnowledgeError`` if the query names a graph that is not here."""
-        missing = self.missing(query)
+    def require(self, query: Query, gone: Container[NamedNode] = ()) -> None:
+        """Raises ``KnowledgeError`` if the query names a graph that is not here; ``gone``: was here."""
+        missing = [name for name in self.missing(query) if name not in gone]
         if missing:
             known = ", ".join(f"<{name}>" for name in self.names) or "none"
             raise KnowledgeError(

@@ -102,9 +102,30 @@ def test_a_query_of_a_file_is_the_same_or_refused(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("other", ["--demo", "--allow-write"])
-def test_what_a_state_does_not_hold(tmp_path: Path, other: str) -> None:
-    command = [*SPASEQ, "serve", "--state", str(tmp_path / "s.state"), other]
+def test_what_a_state_does_not_hold(tmp_path: Path) -> None:
+    command = [*SPASEQ, "serve", "--state", str(tmp_path / "s.state"), "--demo"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 2
-    assert f"--state does not go with {other}" in done.stderr
+    assert "--state does not go with --demo" in done.stderr
+
+
+def test_a_graph_that_was_written_is_there_after_a_kill(tmp_path: Path) -> None:
+    kb, state = f"{NS}kb", tmp_path / "s.state"
+    (tmp_path / "kb.ttl").write_text(f"<urn:x> <{NS}is> 1 .")
+    options = ("--state", state, "--allow-write", "--kb", f"{kb}={tmp_path / 'kb.ttl'}")
+    text = query("A ; B", "100 SECONDS SLIDING", {"A": f"GRAPH <{kb}> {{ ?x :is ?av }}"})
+    with serving(*options) as (process, url), httpx.Client(base_url=url, timeout=PATIENCE) as http:
+        assert http.post("/queries?name=alarms", content=text).status_code == 201
+        send(http, "a1=1 a2=2")
+        turtle = {"Content-Type": "text/turtle"}
+        written = http.put("/graphs", params={"graph": kb}, content=f"<urn:x> <{NS}is> 2 .", headers=turtle)
+        assert written.status_code == 204
+        send(http, "a3=1 a4=2")
+        committed(state, 4, 0)
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=PATIENCE)
+    with serving(*options) as (_, url), httpx.Client(base_url=url, timeout=PATIENCE) as http:
+        nt = {"Accept": "application/n-triples"}
+        assert '"2"^^' in http.get("/graphs", params={"graph": kb}, headers=nt).text
+        send(http, "b5")
+        assert numbers(http, "alarms", 2) == [1, 2]

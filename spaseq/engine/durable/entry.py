@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import zstandard
-from pyoxigraph import NamedNode
+from pyoxigraph import NamedNode, RdfFormat, Triple, parse, serialize
 
 from spaseq.errors import EngineError
 from spaseq.events import Clock, EventBatch, concatenate
@@ -74,7 +74,30 @@ class Cancelled:
     number: int
 
 
-Happening = Arrived | Moved | Promised | Held | Registered | Cancelled
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A background graph has these triples from now on, as N-Triples; None: it is gone."""
+
+    graph: str
+    triples: str | None
+
+    @classmethod
+    def of(cls, name: NamedNode, triples: Sequence[Triple] | None) -> Changed:
+        """A graph's new triples; blank nodes keep their labels."""
+        if triples is None:
+            return cls(name.value, None)
+        text = serialize(triples, format=RdfFormat.N_TRIPLES)
+        assert text is not None
+        return cls(name.value, text.decode())
+
+    def read(self) -> tuple[NamedNode, list[Triple] | None]:
+        """The graph's name, and its triples."""
+        if self.triples is None:
+            return NamedNode(self.graph), None
+        return NamedNode(self.graph), [quad.triple for quad in parse(self.triples, RdfFormat.N_TRIPLES)]
+
+
+Happening = Arrived | Moved | Promised | Held | Registered | Cancelled | Changed
 
 #: JSON: what the engine's orders were before the first of an entry's happenings.
 Orders = list[dict[str, Any]]
@@ -107,6 +130,8 @@ def encode(orders: Orders, happenings: Sequence[Happening], dictionary: Dictiona
                 listed.append(["registered", number])
             case Cancelled(number):
                 listed.append(["cancelled", number])
+            case Changed(graph, triples):
+                listed.append(["changed", graph, triples])
     arrays: dict[str, npt.NDArray[Any]] = {}
     if batches:
         batch = concatenate(batches)
@@ -173,4 +198,6 @@ def decode(data: bytes, dictionary: Dictionary) -> list[Happening]:
                 happenings.append(Registered(said[0]))
             case "cancelled":
                 happenings.append(Cancelled(said[0]))
+            case "changed":
+                happenings.append(Changed(said[0], said[1]))
     return happenings

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+
+from pyoxigraph import NamedNode, Triple
 
 from spaseq.engine.durable.entry import (
     Arrived,
     Cancelled,
+    Changed,
     Happening,
     Held,
     Moved,
@@ -32,13 +35,15 @@ Reach = Mapping[tuple[int, Clock], int]
 class Kept:
     """An entry in the file, or on its way there.
 
-    ``reach``: the latest times of its events. ``begun``: what the orders were before it.
+    ``reach``: the latest times of its events. ``begun``: what the orders were before it. ``graphs``: the
+    background graphs that changed, as N-Triples; None for those that went.
     """
 
     seq: int
     events: int = 0
     reach: dict[tuple[int, Clock], int] = field(default_factory=dict)
     begun: Orders = field(default_factory=list)
+    graphs: dict[str, str | None] = field(default_factory=dict)
 
     def saw(self, stream: int, batch: EventBatch) -> None:
         """These events are in it."""
@@ -127,6 +132,13 @@ class Journal:
         """A query is out."""
         self.begin()
         self._open.happenings.append(Cancelled(number))
+
+    def changed(self, name: NamedNode, triples: Sequence[Triple] | None) -> None:
+        """A background graph has other triples from now on; None: it is gone."""
+        what = Changed.of(name, triples)
+        self.begin()
+        self._open.happenings.append(what)
+        self._open.kept.graphs[what.graph] = what.triples
 
     def _join(self) -> bool:
         """Makes events that came one by one of one piece, if nothing was late, or came between them."""

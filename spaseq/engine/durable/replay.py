@@ -13,6 +13,7 @@ from pyoxigraph import NamedNode
 from spaseq.engine.durable.entry import (
     Arrived,
     Cancelled,
+    Changed,
     Happening,
     Held,
     Moved,
@@ -32,6 +33,9 @@ from spaseq.language import checked, syntax
 from spaseq.language.syntax import WindowKind
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import GpmStats
+
+#: Registers a query that a state has; the number is when its first window began, if that counts.
+Add = Callable[[syntax.Query, int | None], Handle]
 
 #: Told of a handle that is there: its query, and its rank in the engine, if it has one of its own.
 Added = Callable[[Query, Handle, int | None], None]
@@ -67,12 +71,14 @@ class Replay:
         flow: Flow,
         dictionary: Dictionary,
         journal: Journal,
-        add: Callable[[syntax.Query, int | None], Handle],
+        add: Add,
         settle: Callable[[], None],
+        change: Callable[[Changed], None],
         added: Added,
     ) -> None:
         self._store, self._flow, self._dictionary = store, flow, dictionary
         self._journal, self._add, self._settle, self._added = journal, add, settle, added
+        self._change = change
         self._queries = {query.number: query for query in store.queries()}
         self._handles: dict[int, Handle] = {}
         self._bases: dict[int, dict[str, Any]] = {
@@ -86,6 +92,8 @@ class Replay:
         entries = self._store.sizes()
         self._flow.is_replayed = True
         try:
+            for graph, triples in self._store.graphs().items():
+                self._change(Changed(graph, triples))
             if mark is not None:
                 self._is_warming = True
                 first = entries[0][0] if entries else mark["seq"] + 1
@@ -120,6 +128,8 @@ class Replay:
         for what in happenings:
             if isinstance(what, Arrived):
                 kept.saw(what.stream, what.batches[0])
+            elif isinstance(what, Changed):
+                kept.graphs[what.graph] = what.triples
             self._do(what)
         self._journal.known(kept)
 
@@ -140,6 +150,8 @@ class Replay:
                 self._register(self._queries[number])
             case Cancelled(number) if number in self._handles:
                 self._handles[number].cancel()
+            case Changed():
+                self._change(what)
 
     def _register(self, query: Query, prepared: syntax.Query | None = None) -> None:
         base = self._bases.get(query.number) if self._is_warming else None

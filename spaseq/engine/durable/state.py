@@ -15,11 +15,11 @@ from threading import RLock
 from typing import IO, Any, Final
 
 from spaseq.engine.durable import journal as taken
-from spaseq.engine.durable.entry import Orders
+from spaseq.engine.durable.entry import Changed, Orders
 from spaseq.engine.durable.horizon import keeps, unneeded
 from spaseq.engine.durable.journal import Journal
 from spaseq.engine.durable.outbox import Outbox
-from spaseq.engine.durable.replay import Replay, Settings
+from spaseq.engine.durable.replay import Add, Replay, Settings
 from spaseq.engine.durable.resume import Position
 from spaseq.engine.durable.store import Commit, Query, Store, changed
 from spaseq.engine.handle import COUNTS, Handle
@@ -83,12 +83,17 @@ class State:
         self._at = time.monotonic()
         self.store = Store(path)
 
-    def open(self, add: Callable[[syntax.Query, int | None], Handle], settle: Callable[[], None]) -> None:
-        """Makes the engine what the last one was. ``add`` registers a query there; ``settle`` tidies up."""
+    def open(self, add: Add, settle: Callable[[], None], change: Callable[[Changed], None]) -> None:
+        """Makes the engine what the last one was.
+
+        ``add`` registers a query there; ``settle`` tidies up; ``change`` changes a background graph.
+        """
         self._meta = self.store.meta()
         self._identity = self._meta.get("id", self._identity)
         self._settings.check(self._meta, self.store.path)
-        replay = Replay(self.store, self._flow, self._dictionary, self._journal, add, settle, self._added)
+        replay = Replay(
+            self.store, self._flow, self._dictionary, self._journal, add, settle, change, self._added
+        )
         replay.run(self._meta)
         self._next = int(self._meta.get("next", 0))
         self._rejected = self.store.rejects()
@@ -190,6 +195,9 @@ class State:
         commit.queries = list(self._new)
         if mark:
             commit.queries, commit.gone = mark[1], list(self._cancelled)
+            for entry in journal.kept:
+                if entry.seq < first:
+                    commit.graphs |= entry.graphs
         commit.given = list(changed(given, self._given).items())
         commit.rejects = changed(rejects, self._rejected)
         commit.outputs = changed(sizes, self.outputs)

@@ -16,8 +16,12 @@ from spaseq.errors import EngineError
 APPLICATION: Final = 0x53505351
 #: The layout of the tables and of what is in them.
 VERSION: Final = 3
-#: The layouts before it that are read, too: 1 has no records, 2 does not say how many events orders released.
+#: The layouts before it that are read: 1 has no records, 2 no graphs, and no counts of what was released.
 _READ: Final = (1, 2, VERSION)
+
+_GRAPHS: Final = """
+CREATE TABLE graph (iri TEXT PRIMARY KEY, triples TEXT) STRICT;
+"""
 
 _RECORDS: Final = """
 CREATE TABLE record (seq INTEGER PRIMARY KEY, query TEXT NOT NULL, number INTEGER NOT NULL,
@@ -39,10 +43,11 @@ CREATE TABLE reject (stream TEXT NOT NULL, kind TEXT NOT NULL, count INTEGER NOT
     PRIMARY KEY (stream, kind)) STRICT;
 """
     + _RECORDS
+    + _GRAPHS
 )
 
 #: What makes a file of a layout one of today's; of 0, which is none yet.
-_ADDED: Final = {0: _TABLES, 1: _RECORDS, 2: ""}
+_ADDED: Final = {0: _TABLES, 1: _RECORDS + _GRAPHS, 2: _GRAPHS}
 
 
 @dataclass(slots=True)
@@ -74,6 +79,8 @@ class Commit:
     sources: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, int] = field(default_factory=dict)
     rejects: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: Background graphs as they were before the first entry, where they had changed.
+    graphs: dict[str, str | None] = field(default_factory=dict)
     #: What is to be sent, each with how many records are before it.
     records: list[tuple[int, Record]] = field(default_factory=list)
 
@@ -115,6 +122,7 @@ class Store:
                 "INSERT OR REPLACE INTO reject VALUES (?, ?, ?)",
                 ((stream, kind, count) for (stream, kind), count in commit.rejects.items()),
             )
+            run.executemany("INSERT OR REPLACE INTO graph VALUES (?, ?)", commit.graphs.items())
             self._insert(commit.records)
 
     def add_records(self, records: Iterable[tuple[int, Record]]) -> None:
@@ -166,6 +174,10 @@ class Store:
     def outputs(self) -> dict[str, int]:
         """How long each output is."""
         return dict(self._all("SELECT path, size FROM output"))
+
+    def graphs(self) -> dict[str, str | None]:
+        """The background graphs that had changed before the first entry, as N-Triples; None: it is gone."""
+        return dict(self._all("SELECT iri, triples FROM graph"))
 
     def rejects(self) -> dict[tuple[str, str], int]:
         """How many events of a stream were bad, or late."""

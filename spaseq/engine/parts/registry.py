@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pyoxigraph import NamedNode
 
 from spaseq.effort import Effort, Policy, Pool, latency_given, policy_given
 from spaseq.engine.handle import Handle
@@ -14,6 +17,9 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.matching.templates.form import form
 from spaseq.results.match import Match
+
+if TYPE_CHECKING:
+    from spaseq.engine.durable.entry import Changed
 
 #: What is called with every match.
 OnMatch = Callable[[Match], None]
@@ -55,6 +61,15 @@ class Registry:
         self._core = core
         self._kb, self._evaluator = kb, evaluator
         self.named: dict[str, Handle] = {}
+        #: Background graphs that queries of a state named when there were some.
+        self.gone: set[NamedNode] = set()
+
+    def change(self, what: Changed) -> None:
+        """A background graph has other triples, as a state says."""
+        name, triples = what.read()
+        self._kb.change(name, triples)
+        if triples is None:
+            self.gone.add(name)
 
     def register(
         self,
@@ -102,7 +117,7 @@ class Registry:
     ) -> Handle:
         """One query more. ``start``: when its first window began; ``is_counted`` as for a handle."""
         core = self._core
-        self._kb.require(prepared)
+        self._kb.require(prepared, self.gone)
         kb = self._kb.restrict(prepared.knowledge)
         own = form(prepared) if self._evaluator is None and effort is None else None
         key = None if own is None else (*own.key, start)

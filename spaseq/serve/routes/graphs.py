@@ -70,6 +70,7 @@ async def delete(service: Given, graph: _Graph = None, default: _Default = None)
         found = name in engine.kb.graphs
         if found:
             engine.change(name.value, None)
+            _keep(engine)
         return found
 
     if not await service.engine.call(remove):
@@ -92,9 +93,16 @@ async def _write(request: Request, service: Service, name: ox.NamedNode, *, keep
         before = engine.kb.graphs.get(name)
         known = before or () if keep else ()
         engine.change(name.value, list(dict.fromkeys([*known, *triples])))
+        _keep(engine)
         return before is None
 
     return Response(status_code=201 if await service.engine.call(change) else 204)
+
+
+def _keep(engine: Engine) -> None:
+    """What is answered to be changed is so after a restart, if there is a state."""
+    if engine.is_durable:
+        engine.commit()
 
 
 def _check_writing(service: Service) -> None:
