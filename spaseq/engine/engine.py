@@ -219,7 +219,7 @@ class Engine:
         ``EngineError`` for what is no time.
         """
         clock, value = time_given(time)
-        self._pushing.push(stream_iri(stream), graph, clock, value, name)
+        self._pushing.push(stream, graph, clock, value, name)
 
     def push_many(
         self,

@@ -306,12 +306,18 @@ class Handle:
             # In the second case the events must be taken now, and most of what they complete is left.
             self._look(_AT_ONCE - self._size)
 
-    def take(self, visit: object, take: Callable[[], Iterator[MatchBatch] | None]) -> bool:
+    def take(
+        self,
+        visit: object,
+        take: Callable[[EventBatch, int], Iterator[MatchBatch] | None],
+        event: EventBatch,
+        position: int,
+    ) -> bool:
         """Takes a visit of one event, when it is not behind; whether matches are to be looked for."""
         try:
             # Whatever interrupts what comes now ends the query.
             self.taken = visit
-            coming = take()
+            coming = take(event, position)
             if coming is not None:
                 self._coming = coming
         except BaseException as error:

@@ -26,6 +26,7 @@ from spaseq.gpm.sharing import (
 )
 from spaseq.gpm.spectra.joins import NO_CONTEXT, Route, Spectra, covers, exists_on
 from spaseq.gpm.spectra.rowwise import NotByRows, Rowwise
+from spaseq.gpm.spectra.single import MOST_TRIPLES, joined
 from spaseq.gpm.spectra.solutions import UNIT, Solutions, from_rows
 from spaseq.language.scope import occurring, variables
 from spaseq.language.syntax import Gpm, Graph, Group
@@ -72,6 +73,8 @@ class GpmEvaluator:
         self.reason = reason or "joins of views cover the pattern"
         self._plan: Spectra | General
         self._rowwise: Rowwise | None = None
+        bare = self._time is self._graph is None
+        self._joined = joined(stateless, self.names, dictionary) if bare else None
         if reason is None:
             self._plan = Spectra(stateless, dictionary, kb)
             with suppress(NotByRows):
@@ -113,6 +116,13 @@ class GpmEvaluator:
 
     def of_one(self, event: Single) -> Values | None:
         """The solutions of an event that came alone, in the order of ``names``; None for a large one."""
+        if self._joined is not None and len(event.terms) <= 3 * MOST_TRIPLES:
+            known = self._sharing.known(event)
+            values = known.get(self.number)
+            if values is None:
+                is_of = self._streams is None or event.at.stream in self._streams
+                values = known[self.number] = self._joined(event.terms) if is_of else ()
+            return values
         shared = self._sharing.of(event)
         found = shared.values.get(self.number)
         if found is None and shared.few:

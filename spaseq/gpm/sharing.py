@@ -100,6 +100,8 @@ class Sharing:
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._now: Shared | None = None
+        self._event: Single | None = None
+        self._known: dict[int, Values] = {}
         self._dictionary: Dictionary | None = None
 
     def live_ids(self) -> Iterator[Ids]:
@@ -120,9 +122,15 @@ class Sharing:
                 batch.dictionary.hold(self)
         return self._now
 
+    def known(self, event: Single) -> dict[int, Values]:
+        """What joins alone found in an event: its own terms, which it keeps."""
+        if self._event is not event:
+            self._event, self._known = event, {}
+        return self._known
+
     def forget(self) -> None:
         """What was found in the batch at hand may be half done."""
-        self._now = None
+        self._now = self._event = None
 
 
 @dataclass(frozen=True, slots=True)

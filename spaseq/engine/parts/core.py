@@ -76,9 +76,10 @@ class Core:
 
     def _tell(self) -> None:
         """Warns of queries that failed, where nobody will ask their handles."""
-        for handle in self.flow.failed():
-            if not handle.is_asked:
-                warn(str(handle.error))
+        if self.flow.has_failed:
+            for handle in self.flow.failed():
+                if not handle.is_asked:
+                    warn(str(handle.error))
 
     def catch_up(self, *, is_asked: bool = True) -> None:
         """What has waited arrives, unless something is in hand; all of it if somebody asks."""
@@ -100,7 +101,7 @@ class Core:
     def forget(self) -> None:
         """Forgets the terms of events that are gone, whenever there are twice as many as were needed."""
         terms = self.dictionary
-        if terms.unswept > max(_SWEEP_AFTER, len(terms) // 2):
+        if (new := terms.unswept) > _SWEEP_AFTER and new > len(terms) // 2:
             terms.sweep()
 
     # --- what outlives the process --------------------------------------------------------------

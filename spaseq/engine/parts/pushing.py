@@ -12,7 +12,9 @@ from spaseq.engine.given import (
     EventGraph,
     GivenTime,
     GraphName,
+    StreamName,
     graph_name,
+    stream_iri,
     time_given,
     triples_given,
 )
@@ -31,20 +33,24 @@ class Pushing:
         self._core = core
         self._turn, self._inbox, self._flow = core.turn, core.inbox, core.flow
         self._dictionary, self._rejects, self._limits = core.dictionary, core.rejects, core.limits
+        # The ids of streams, which are pinned, by what they were called.
+        self._streams: dict[StreamName, int] = {}
 
     def push(
-        self, iri: ox.NamedNode, graph: EventGraph, clock: Clock, value: int, name: GraphName = None
+        self, to: StreamName, graph: EventGraph, clock: Clock, value: int, name: GraphName = None
     ) -> None:
         """See ``Engine.push``."""
         core = self._core
+        if to not in self._streams:
+            stream_iri(to)  # or an error, before anything waits
         if self._turn.is_aside:
             # Dead letters may be told by a thread that has no turn, and must not wait for one.
-            core.tasks.append(lambda: self._arrive(self._event(iri, graph, clock, value, name)))
+            core.tasks.append(lambda: self._arrive(self._event(self._id(to), graph, clock, value, name)))
             return
         self._turn.check()
         with self._turn.lock:
             core.check_open()
-            event = self._event(iri, graph, clock, value, name)
+            event = self._event(self._id(to), graph, clock, value, name)
             if event is not None:
                 core.do(partial(self._arrive, event))
             elif self._inbox.is_full:
@@ -92,12 +98,18 @@ class Pushing:
                     core.do(partial(self._flow.arrive, identity, builder.build()))
             core.commit_if_due()
 
+    def _id(self, to: StreamName) -> int:
+        """That of a stream."""
+        stream = self._streams.get(to)
+        if stream is None:
+            stream = self._streams[to] = self._dictionary.pin(stream_iri(to))
+        return stream
+
     def _event(
-        self, iri: ox.NamedNode, graph: EventGraph, clock: Clock, time: int, name: GraphName
+        self, stream: int, graph: EventGraph, clock: Clock, time: int, name: GraphName
     ) -> Single | None:
         """The event that was pushed, if it is to arrive now; None if it waits, or is none and is rejected."""
         terms, inbox, limits = self._dictionary, self._inbox, self._limits
-        stream = terms.pin(iri)
         try:
             triples, named = triples_given(graph, limits), graph_name(name, graph)
             with terms.lock:
@@ -112,7 +124,8 @@ class Pushing:
                 inbox.events.extend(event)
         except (ValueError, SyntaxError, TypeError) as error:
             position = self._flow.arrived(stream) + inbox.count(stream) + 1
-            self._rejects.malformed(BadEvent(iri.value, f"event {position}", str(error), str(graph)))
+            iri = terms.term(stream).value
+            self._rejects.malformed(BadEvent(iri, f"event {position}", str(error), str(graph)))
         return None
 
     def _arrive(self, event: Single | None) -> None:

@@ -6,8 +6,7 @@ import difflib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines import later
@@ -29,6 +28,8 @@ from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from spaseq.engine.durable.journal import Journal
+
+_What = TypeVar("_What")
 
 #: So many queries are not worth looking for those that are over.
 _SLACK: Final = 16
@@ -291,7 +292,7 @@ class Flow:
             self.journal.moved()
         owing, self._owing = self._owing, {}
         for query in owing:
-            raised = self._attempt(query, partial(self._go_on, query)) or raised
+            raised = self._attempt(query, self._go_on, query) or raised
         raised = self._work() or raised
         if self._makers:
             self._let_go()
@@ -337,9 +338,14 @@ class Flow:
             intakes = [intake for intake in self.intakes if intake.layer == layer]
             raised = self._release(intakes, last=True) or raised
             for query in sorted((q for i in intakes for q in i.members), key=lambda q: q.rank):
-                raised = self._attempt(query, partial(self._close, query)) or raised
+                raised = self._attempt(query, self._close, query) or raised
         if raised is not None:
             raise raised
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether some have."""
+        return bool(self._failed)
 
     def failed(self) -> list[Handle]:
         """The queries that failed since this was last asked."""
@@ -450,7 +456,7 @@ class Flow:
         """Makes the first visit that is due."""
         # It stays there until it is made: an interrupt that comes before it is taken must not lose it.
         visit = self._due[0]
-        raised = self._attempt(visit.query, partial(self._visit, visit))
+        raised = self._attempt(visit.query, self._visit, visit)
         del self._due[0]
         visit.query.handle.taken = None
         return raised
@@ -485,10 +491,10 @@ class Flow:
         except Exception as error:  # of this query's window
             self._fail([query], error)
 
-    def _attempt(self, query: Registered, do: Callable[[], None]) -> Exception | None:
+    def _attempt(self, query: Registered, do: Callable[[_What], None], what: _What) -> Exception | None:
         """Does something to a query; what its callback raises is for later, and what it has not done, too."""
         try:
-            do()
+            do(what)
         except BaseException as error:  # a callback's; what happens inside a query ends that
             self._owing[query] = None
             if not isinstance(error, Exception):
@@ -511,8 +517,8 @@ class Flow:
                 self._find(query, query.process(batch, position), after_all=True, visit=visit)
             else:
                 self._take_one(visit, handle)
-        time = query.intake.order.time
-        if pipeline.heeds_time and time is not None and not handle.is_over and not query.is_behind:
+        moves = pipeline.heeds_time and not handle.is_over and not query.is_behind
+        if moves and query.intake.order.time is not None:
             self._find(query, query.advance())
         if query.output is not None:
             self._pass_on(query, query.output)
@@ -525,7 +531,7 @@ class Flow:
         """An event that came alone, which completes nothing, most of the time."""
         query, batch, position = visit
         assert batch is not None
-        if handle.take(visit, partial(query.take_one, batch, position)):
+        if handle.take(visit, query.take_one, batch, position):
             self._find(query, iter(()))
         elif handle.is_over and handle.error is not None:
             self._failed.append(handle)

@@ -62,6 +62,8 @@ class Numbers:
         self.numbers: npt.NDArray[np.float64] = np.zeros(0)
         self.codes: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self._ranks: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
+        # Those that ``cover_few`` has seen: a set says that faster than an array.
+        self._seen: set[int] = set()
 
     def cover(self, ids: Ids) -> None:
         """Looks at terms that it has not seen yet."""
@@ -72,17 +74,19 @@ class Numbers:
             return
         for identifier in np.unique(self._usual(new)).tolist():
             self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
-        self.codes[self._error], self.codes[self._early] = v.NOTHING, v.MISSING
 
     def cover_few(self, ids: Iterable[int]) -> None:
         """The same without arrays, as for an event that comes alone."""
+        new = set(ids) - self._seen
+        if not new:
+            return
         self._make_room()
         code, dictionary = self.codes.item, self._dictionary
-        for identifier in ids:
+        for identifier in new:
             if code(identifier) == _UNKNOWN:
                 known = _short(dictionary.term(identifier)) or _look(dictionary.value(identifier))
                 self.codes[identifier], self.numbers[identifier] = known
-                self.codes[self._error], self.codes[self._early] = v.NOTHING, v.MISSING
+        self._seen |= new
 
     def _make_room(self) -> None:
         limit = self._dictionary.limit
@@ -90,7 +94,7 @@ class Numbers:
             room = 2 * limit - len(self.codes)
             self.numbers = np.concatenate([self.numbers, np.zeros(room)])
             self.codes = np.concatenate([self.codes, np.full(room, _UNKNOWN, dtype=np.int8)])
-            self.codes[0] = v.NOTHING
+            self._stand_for()
 
     def _usual(self, new: Ids) -> Ids:
         """Enters the numbers that the dictionary reads without a Python object; returns the other ids."""
@@ -111,6 +115,14 @@ class Numbers:
         for ids in live:
             kept[ids[ids < len(kept)]] = True
         self.codes[~kept] = _UNKNOWN
+        self._seen.clear()
+        self._stand_for()
+
+    def _stand_for(self) -> None:
+        """What is no term, and the terms that stand for errors, are what they are without a look."""
+        if len(self.codes):
+            self.codes[0] = self.codes[self._error] = v.NOTHING
+            self.codes[self._early] = v.MISSING
 
 
 def _short(term: Term) -> tuple[int, float] | None:

@@ -259,9 +259,9 @@ class Kernel:
 
     def _oldest(self, axis: int) -> int:
         """From where on the window's axis runs, or what negations look back at, may have events."""
-        limit = int(self._tables[v.LIMIT])
+        limit = self._tables.item(v.LIMIT)
         m = self._memory.ints
-        if m[mem.PARKED_COUNT]:
+        if m.item(mem.PARKED_COUNT):
             # A match that waits may span a window, and look back to what was before it there.
             return min(axis, int(m[m[m[mem.PARKED]] + mem.DUE]) - limit) - limit
         return axis - limit
