@@ -289,13 +289,9 @@ class Engine:
         """Gives a background graph other triples, or with None takes it away.
 
         The events that have come so far were matched with it as it was, those that come from now on, and
-<<<<<<< HEAD
-        those that ``lateness`` still holds back, are matched with it as it is then. Raises EngineError inside
-        of a callback, and for an engine with a state, which does not hold background graphs.
-=======
         those that ``lateness`` still holds back, are matched with it as it is then. With a state, the change
         is part of the next commit, and a restart has the graph as it is now, whatever ``kb`` says of it then.
->>>>>>> d37382e (A background graph that was written is part of the state: a restart shows each event the version that was there when it came)
+        Raises EngineError inside of a callback.
         """
         self.turn.check()
         with self.turn.lock:
