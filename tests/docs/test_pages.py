@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,18 @@ def test_traces_of_the_language(events: str, said: str, expected: str) -> None:
 
 def test_there_are_traces() -> None:
     assert len(traces()) >= 40
+
+
+def test_the_drawings_of_the_traces_are_those_of_the_tables() -> None:
+    drawn: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "traces.py"))
+    page = drawn["PAGE"].read_text(encoding="utf-8")
+    sections = drawn["sections"](page)
+    assert sum(map(len, sections.values())) == len(traces())
+    for title, rows in sections.items():
+        picture = drawn["PICTURES"] / drawn["name"](title)
+        assert f"(traces/{picture.name})" in page
+        there = picture.read_text(encoding="utf-8")
+        assert there == drawn["drawing"](title, rows), "python docs/traces.py draws them anew"
 
 
 def test_the_readme_begins_with_what_the_site_begins_with() -> None:
