@@ -70,7 +70,8 @@ class UnderBound:
     """What runs a query that has a bound; ``sheds``: it keeps the bound by that.
 
     ``reason``: why it does, why it need not, or why it cannot: ``is_kept`` says whether it is kept anyway.
-    ``all_readings``: each match that is found comes with all the ways to read its Kleenes.
+    ``all_readings``: each match that is found comes with all the ways to read its Kleenes. ``doubts``: what
+    in the query makes that a match may be found that is not among those without the bound.
     """
 
     name: str
@@ -78,6 +79,7 @@ class UnderBound:
     is_kept: bool
     reason: str
     all_readings: bool = True
+    doubts: tuple[str, ...] = ()
 
 
 def under_bound(
@@ -87,7 +89,7 @@ def under_bound(
 
     Raises ``EngineError`` if that one cannot run the query, or has partial matches and cannot shed them.
     """
-    from spaseq.matching.shedding.fits import obstacles, reads_in_one_way
+    from spaseq.matching.shedding.fits import doubts, makes_a_stream, obstacles, reads_in_one_way
 
     name = choose(pattern).name if evaluator is None else check(evaluator, pattern)
     if name in _STEADY:
@@ -101,10 +103,15 @@ def under_bound(
         words = f"runs without a bound: it could keep one if {', and '.join(in_words(against))}"
         return UnderBound(name, False, False, words)
     words = "kernel sheds the partial matches that matter least"
-    if reads_in_one_way(pattern):
-        return UnderBound("kernel", True, True, words)
-    some = "a match whose Kleenes can be read in several ways may come with some of them alone"
-    return UnderBound("kernel", True, True, f"{words}; {some}", all_readings=False)
+    every = reads_in_one_way(pattern)
+    if not every:
+        words += "; a match whose Kleenes can be read in several ways may come with some of them alone"
+    why = tuple(doubts(pattern))
+    if why:
+        words += f"; with {' and '.join(why)}, other matches may come than without (stats.shed.doubtful)"
+    if makes_a_stream(pattern):
+        words += "; queries that ask what is absent or next in its stream may find what is none"
+    return UnderBound("kernel", True, True, words, every, why)
 
 
 def check(name: str, pattern: SequencePattern) -> str:

@@ -86,6 +86,7 @@ class Explanation:
                 "kept": self.bound.is_kept,
                 "reason": self.bound.reason,
                 "all_readings": self.bound.all_readings,
+                "doubts": list(self.bound.doubts),
             },
             "warnings": list(self.warnings),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from contextlib import suppress
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -179,14 +180,53 @@ def test_a_bound_that_is_not_met_sheds_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (query(after="EMIT MAX"), "EMIT MAX"),
-        (query(after="LIMIT 3"), "LIMIT"),
-        (query(after="CONSUME ANY"), "CONSUME ANY"),
-    ],
+    "after", ["EMIT LAST", "EMIT NEXT", "CONSUME ANY", "EMIT LAST CONSUME ANY", "LIMIT 30"]
 )
-def test_a_query_that_cannot_shed_says_so_and_runs_exactly(text: str, reason: str) -> None:
+def test_what_may_be_another_match_is_counted_and_explained(after: str) -> None:
+    text = query(after=after)
+    engine = Engine(evaluator="kernel")
+    every = found(engine, engine.register(text))
+    engine = Engine(latency=4 * MS, clock=WorkClock(1e-3))
+    handle = engine.register(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpaseqWarning)
+        some = found(engine, handle)
+    shed = handle.stats.shed
+    assert shed is not None
+    assert shed.partial_matches > 0
+    assert len(some - every) <= shed.doubtful <= handle.stats.matches
+    plan = explain(prepare(text))
+    assert plan.bound.sheds
+    assert plan.as_json()["bound"]["doubts"] == list(plan.bound.doubts)
+    assert " and ".join(plan.bound.doubts) in str(plan)
+    assert plan.bound.doubts == {
+        "EMIT LAST CONSUME ANY": ("EMIT LAST", "CONSUME ANY"),
+        "LIMIT 30": ("LIMIT",),
+    }.get(after, (after,))
+
+
+@pytest.mark.parametrize(("sequence", "is_told"), [("A : B", False), ("A ; B", True), ("A : !B : C", True)])
+@pytest.mark.parametrize("reader_first", [True, False])
+def test_who_reads_a_stream_made_under_a_bound_and_asks_what_is_absent_in_it_is_told(
+    sequence: str, is_told: bool, reader_first: bool
+) -> None:
+    made = f"""PREFIX : <http://example.org/> REGISTER STREAM <urn:made> AS CONSTRUCT {{ ?a :a ?x }}
+        WITHIN 9 SECONDS SLIDING FROM STREAM S <{STREAM}> WHERE {{ SEQ(A : B)
+          DEFINE GPM A ON S {{ ?a :a ?x }} DEFINE GPM B ON S {{ ?b :b ?y . FILTER(?y > ?x) }} }}"""
+    gpms = " ".join(f"DEFINE GPM {n} ON S {{ ?{n.lower()} :a ?x{n} }}" for n in "ABC" if n in sequence)
+    reads = f"""PREFIX : <http://example.org/> SELECT * WITHIN 9 SECONDS SLIDING FROM STREAM S <urn:made>
+        WHERE {{ SEQ({sequence}) {gpms} }}"""
+    engine = Engine(latency=MS)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for text in (reads, made) if reader_first else (made, reads):
+            engine.register(text)
+    assert [str(w.message).startswith("<urn:made> is made under a bound") for w in told] == [True] * is_told
+    assert "queries that ask what is absent or next in its stream" in explain(prepare(made)).bound.reason
+
+
+def test_a_query_that_cannot_shed_says_so_and_runs_exactly() -> None:
+    text, reason = query(after="AFTER MATCH SKIP PAST LAST EVENT"), "AFTER MATCH SKIP PAST LAST EVENT"
     engine = Engine(latency=MS)
     with pytest.warns(SpaseqWarning, match=f"runs without a bound: it could keep one if .*here {reason}"):
         handle = engine.register(text)
@@ -246,9 +286,42 @@ def test_an_evaluator_that_cannot_shed() -> None:
         Engine(evaluator="lazy", latency=MS).register(query())
 
 
+def test_a_clock_that_goes_back_a_callback_that_raises_and_an_end_in_between_find_nothing_false() -> None:
+    engine = Engine(evaluator="kernel")
+    every = found(engine, engine.register(query()))
+    rng = random.Random(3)
+    engine = Engine(latency=MS, clock=lambda: rng.random() - 0.5)
+    calls = count()
+
+    def raises(match: object) -> None:
+        if next(calls) % 3 == 0:
+            raise ValueError(match)
+
+    pulled, called = engine.register(query()), engine.register(query(), raises)
+    out = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpaseqWarning)
+        values = random.Random(1)
+        for t in range(400):
+            kind, key, number = values.choice("abc"), values.randint(1, 3), values.randint(0, 100)
+            graph = f"<urn:{t}> <http://example.org/{kind}> {key} ; <http://example.org/v> {number} ."
+            with suppress(ValueError):
+                engine.push(STREAM, graph, t)
+            out |= {str(match.bindings) for match in pulled.matches()}
+            if t == 300:
+                called.cancel()
+                engine.register(query())
+        engine.close()
+    assert out <= every
+    assert called.is_cancelled
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        ({"latency": timedelta(milliseconds=-1)}, "a bound is a timedelta above 0"),
+        ({"memory": -1}, "a bound is a whole number of bytes above 0"),
+        ({"memory": True}, "a bound is a whole number of bytes above 0"),
         ({"latency": timedelta(0)}, "a bound is a timedelta above 0"),
         ({"memory": 0}, "a bound is a whole number of bytes above 0"),
         ({"policy": "best"}, "no policy is called 'best': there are sharp, random-state"),

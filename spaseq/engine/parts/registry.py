@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyoxigraph import NamedNode
 
+from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Policy, Pool, latency_given, policy_given
 from spaseq.engine.handle import Handle
 from spaseq.engine.parts.core import Core
@@ -15,6 +16,7 @@ from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.errors import EngineError, warn
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
+from spaseq.matching.shedding.fits import is_monotone
 from spaseq.matching.templates.form import form
 from spaseq.results.match import Match
 
@@ -63,6 +65,8 @@ class Registry:
         self.named: dict[str, Handle] = {}
         #: Background graphs that queries of a state named when there were some.
         self.gone: set[NamedNode] = set()
+        # Those that make a stream under a bound.
+        self._makers: list[Pipeline] = []
 
     def change(self, what: Changed) -> None:
         """A background graph has other triples, as a state says."""
@@ -138,5 +142,23 @@ class Registry:
         handle = Handle(pipeline, on_match, core.turn, core.limits, core.contexts, is_counted=is_counted)
         if pipeline.unkept is not None:
             warn(f"query {handle.name} {pipeline.unkept}")
+        self._makers = [maker for maker in self._makers if not maker.done]
+        for maker in self._makers:
+            _warn_of(maker, prepared, pipeline.pattern)
+        if pipeline.sheds and pipeline.output is not None:
+            self._makers.append(pipeline)
+            for other in core.flow.queries:
+                _warn_of(pipeline, other.pipeline.query, other.pipeline.pattern)
         core.flow.add(pipeline, handle, key)
         return handle
+
+
+def _warn_of(maker: Pipeline, reader: Query, pattern: SequencePattern) -> None:
+    """Says so if a query may find false matches, as a stream that it reads is made under a bound."""
+    output = maker.output
+    if all(stream.iri != output for stream in reader.streams) or is_monotone(pattern):
+        return
+    warn(
+        f"{output} is made under a bound, and a query reads it that asks what is absent, next or counted: "
+        "where an event was given up, it may find a match that is none"
+    )

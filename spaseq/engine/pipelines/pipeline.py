@@ -178,6 +178,7 @@ class Pipeline:
         self._context = self._make_context(limits)
         self._reader = Reader(self.pattern, Projector(self.pattern, self._context, dictionary), dictionary)
         self._only_first = isinstance(query.form, Ask)
+        self._is_limited = self._only_first or query.modifiers.limit is not None
         self.unkept: str | None = None
         self._effort: Effort | None = None
         if effort is None:
@@ -228,6 +229,11 @@ class Pipeline:
     def beginning(self) -> int | None:
         """When the first window began."""
         return self._begin
+
+    @property
+    def sheds(self) -> bool:
+        """Whether it keeps its bounds by giving up matches."""
+        return self._effort is not None
 
     @property
     def left(self) -> int | None:
@@ -613,6 +619,10 @@ class Pipeline:
         """Counts the matches of a batch, which are the first of a block, and derives events from them."""
         self._stats.matches += len(batch)
         self._stats.rows += rows
+        shed = self._stats.shed
+        if shed is not None and (shed.partial_matches or shed.events) and self._is_limited:
+            # Without a bound, those that were shed might have come first.
+            shed.doubtful += len(batch)
         if self._left is not None:
             self._left -= rows
         if self._only_first or self._left == 0:

@@ -43,6 +43,7 @@ class Account:
         self._due += (by_class * sketch.lost()).sum(axis=1)
         by_gate = np.bincount(sketch.gates, by_class.sum(axis=1), minlength=len(self._gates))
         self._by_gate.update({gate: int(n) for gate, n in enumerate(by_gate) if n})
+        self.shed.partial_matches = self._by_gate.total()
 
     def pass_by(self, events: int, sketch: Sketch) -> None:
         """So many events have passed."""
@@ -76,7 +77,6 @@ class Account:
     def estimate(self, sketch: Sketch) -> None:
         """Brings ``shed`` up to date."""
         missed = self._missed
-        self.shed.partial_matches = self._by_gate.total()
         states: Counter[str] = Counter()
         for gate, count in self._by_gate.items():
             states[f"before {self._gates[gate]}"] += count

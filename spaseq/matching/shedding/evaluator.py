@@ -21,14 +21,17 @@ from spaseq.matching.kernel import evaluator as whole
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.model import Bounds
+from spaseq.matching.shedding import _kernel_firsts as firsts
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k
 from spaseq.matching.shedding.account import Account
+from spaseq.matching.shedding.doubt import Doubt
 from spaseq.matching.shedding.features import features
+from spaseq.matching.shedding.firsts import let_go
 from spaseq.matching.shedding.least import least_room
 from spaseq.matching.shedding.lots import admitted_of, part_of
 from spaseq.matching.shedding.overload import Overload
-from spaseq.matching.shedding.sketch import Sketch
+from spaseq.matching.shedding.sketch import Sketch, Worth
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -103,6 +106,7 @@ class Shedding(whole.Kernel):
         self._units, self._since_shown = 0.0, 0
         gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
         self._account = Account(self._name, gates, effort.policy, self._features.classes)
+        self._doubt = Doubt(pattern, bounds)
         self._load_passes()
         least = runs_size(self._compiled, whole._START) + self._memory.scratch_bytes
         if effort.pool is not None and effort.pool.size < least:
@@ -197,8 +201,14 @@ class Shedding(whole.Kernel):
             if self._spent >= self._looking and k.strangers(m, self._known):
                 self._observe(*self._place, 0.0)
             self._credit()
+            if self._doubt.matters:
+                self._account.found += int(m[mem.FOUND_COUNT])
         for block in super()._found():
-            self._account.found += len(block)
+            if self._doubt.matters:
+                self.shed.doubtful += self._doubt.count(block)
+                self._doubt.consumed(block)
+            else:
+                self._account.found += len(block)
             yield block
 
     def _credit(self) -> None:
@@ -254,7 +264,7 @@ class Shedding(whole.Kernel):
         begin = self._effort.clock()
         s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
         room = math.inf if self._overload is None else self._overload.load - self._load
-        if self._admitted < 1:
+        if self._admitted < 1 or self._doubt.matters:
             room = math.inf
         shed = self._scratch
         total, load = k.welcome(
@@ -308,9 +318,7 @@ class Shedding(whole.Kernel):
             return
         self._plan(events)
         self._loads = s.load()
-        if share < 1:
-            self._kept = s.kept(share, policy)
-        if share < 1 and self._mark(self._kept, axis, time):
+        if share < 1 and self._shed(share, axis, time):
             self._sweep(axis, time, 0)
             self._observe(axis, time, 0.0)
             self._load = self._loaded()
@@ -325,6 +333,37 @@ class Shedding(whole.Kernel):
         if s.price > 0 or (overload.latency or 0.0) > _NEAR * overload.most:
             s.plan(overload.most * 1.0 / overload.unit)
             self._unplanned = 0
+
+    def _shed(self, share: float, axis: int, time: int, *, by_size: bool = False) -> int:
+        """Takes all but a share of the load out of the arena, which must be swept then; how many.
+
+        ``by_size``: it is not the work at the next events that counts, but the memory.
+        """
+        s, policy = self._sketch, self._effort.policy
+        policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
+        if self._doubt.matters:
+            return self._let_go(s.worth(policy, by_size=by_size), share, axis, time)
+        kept = s.kept(share, policy, by_size=by_size)
+        if not by_size:
+            self._kept = kept
+        return self._mark(kept, axis, time)
+
+    def _let_go(self, worth: Worth, share: float, axis: int, time: int) -> int:
+        """The same by first events, each with all that begins with it."""
+        m, s = self._memory.ints, self._sketch
+        rows = np.zeros((int(s.alive.sum()), firsts.L_SIZE), dtype=np.int64)
+        now = s.passed(self._position)
+        firsts.listed(self._tables, m, self._known, self._features.bases, rows.ravel(), axis, time, now)
+        if not len(rows):
+            return 0
+        self._draws += 1
+        gone = let_go(m, rows, worth, share, self._effort.policy, self._draws)
+        self._account.add(gone.cells, s)
+        self._doubt.forget(axis)
+        keys = m[gone.partitions[:, None] + (mem.KEY + np.arange(len(self._keys)))].tolist()
+        for key, place, position in zip(keys, gone.places.tolist(), gone.positions.tolist(), strict=True):
+            self._doubt.add(tuple(key), place, position)
+        return int(gone.cells.sum())
 
     def _mark(self, kept: npt.NDArray[np.float64], axis: int, time: int) -> int:
         """Takes partial matches out of the arena, which must be swept then; how many."""
@@ -369,9 +408,7 @@ class Shedding(whole.Kernel):
         if not self._sketch.price:
             # There may be time enough, so that nothing was planned yet.
             self._sketch.plan(math.inf)
-        policy = self._effort.policy
-        policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
-        return self._mark(self._sketch.kept(share, policy, by_size=True), axis, time)
+        return self._shed(share, axis, time, by_size=True)
 
     def _least(self, axis: int, time: int, decided: int, entries: int) -> Room:
         return least_room(self._tables, self._memory.ints, axis, time, decided, entries, whole._START)

@@ -10,7 +10,7 @@ counts halve within a window, so that they follow drift.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,13 @@ class Ahead:
     value: Floats
     cost: Floats
     root: float
+
+
+class Worth(NamedTuple):
+    """Of a partial match of each cell: what it is worth to keep it, and the load that it is."""
+
+    gains: Floats
+    loads: Floats
 
 
 class Sketch:
@@ -291,6 +298,15 @@ class Sketch:
             most = share * total[-1]
             kept[order] = np.clip((most - (total - loads[order])) / loads[order], 0.0, 1.0)
         return kept
+
+    def worth(self, policy: Policy, *, by_size: bool = False) -> Worth:
+        """The same as ``kept`` goes by, for who sheds several partial matches together."""
+        load = np.ones(len(self.alive) // k.AGES) if by_size else self.load()
+        if policy is Policy.SELECTIVE:
+            gain = (self._selectivity() * load)[:, None].repeat(k.AGES, axis=1)
+        else:
+            gain = self._ahead.value - self.price * self._ahead.cost
+        return Worth(gain.ravel(), load.repeat(k.AGES))
 
     def _selectivity(self) -> Floats:
         """How often the partial matches of a gate go on, or become matches, in an event, by class."""

@@ -1,0 +1,62 @@
+"""The partial matches of an arena by the first events they begin with, for what sheds all of one together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import kernel, part
+from spaseq.matching.conditions._kernel_values import Ints, pointer
+from spaseq.matching.kernel.compiled._kernel_layout import G_NUMBER
+from spaseq.matching.kernel.compiled._kernel_memory import (
+    FIRST,
+    GATE,
+    NEXT_WAIT,
+    NODE,
+    PARTITION,
+    POSITION,
+    PREVIOUS,
+    WAITS,
+    WIDTH,
+)
+from spaseq.matching.shedding._kernel_known import AGES, CODE, age, is_live, known_at
+
+# Columns of what is listed: a wait, its partition, its first event's position and place on the window's axis,
+# and its cell.
+L_WAIT: Final = 0
+L_PARTITION: Final = 1
+L_POSITION: Final = 2
+L_PLACE: Final = 3
+L_CELL: Final = 4
+L_SIZE: Final = 5
+
+
+@part
+def _first(m: Ints, node: int) -> int:
+    """The position of the event that the runs of a node begin with."""
+    while m[node + PREVIOUS] != 0:
+        node = m[node + PREVIOUS]
+    return int(m[node + POSITION])
+
+
+@kernel
+def listed(
+    tables: Ints, ints: Ints, known_: Ints, bases_: Ints, rows_: Ints, axis: int, time: int, now: int
+) -> int:
+    """Lists all partial matches, which were looked at just now; how many there are."""
+    t, m, known, bases, rows = (
+        pointer(tables), pointer(ints), pointer(known_), pointer(bases_), pointer(rows_),
+    )  # fmt: skip
+    count = 0
+    for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
+        if not is_live(t, m, w, axis, time):
+            continue
+        node = m[w + NODE]
+        number = bases[t[m[w + GATE] + G_NUMBER]] + known[known_at(m, known, node) + CODE]
+        at = count * L_SIZE
+        rows[at + L_WAIT] = w
+        rows[at + L_PARTITION] = m[w + PARTITION]
+        rows[at + L_POSITION] = _first(m, node)
+        rows[at + L_PLACE] = m[w + FIRST]
+        rows[at + L_CELL] = number * AGES + age(t, axis, m[w + FIRST], now)
+        count += 1
+    return count
