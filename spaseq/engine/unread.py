@@ -34,6 +34,10 @@ class Unread:
             self._reading = None
         return batch
 
+    def move(self, evaluator: Enumerating) -> None:
+        """Further ones are another evaluator's, which has those that were not enumerated, too."""
+        self._evaluator = evaluator
+
     def drop(self) -> None:
         """Forgets all of them, without looking."""
         self._reading = None

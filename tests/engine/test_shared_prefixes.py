@@ -29,11 +29,15 @@ _VALUES = (*map(str, range(5)), "2.50000000000000000001", "2.5")
 class _Drawn:
     """Queries that begin alike, under names of their own; drawn from a seed."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, evaluator: str = "kernel") -> None:
+        """``evaluator`` can run them."""
         self._rng = rng
+        self._is_enumerated = evaluator == "enumeration"
         self._joined, self._partition = rng.random() < 0.7, rng.random() < 0.5
         self._unit, self._kind = rng.choice(["SECONDS", "EVENTS"]), rng.choice(["SLIDING", "TUMBLING"])
-        self._size = rng.randint(4, 20)
+        # Loops of any events have very many matches, unless a window has few events.
+        self._most = 6 if self._is_enumerated else 20
+        self._size = rng.randint(4, self._most)
         self._prefix = self._elements(rng.randint(1, 3))
         self._count = 0
         self.texts = [self.text() for _ in range(rng.randint(2, 8))]
@@ -41,6 +45,9 @@ class _Drawn:
     def _elements(self, count: int) -> list[tuple[str, str, str, str]]:
         """Of each element the operator before it, its type, how often it is repeated, and its filter."""
         rng = self._rng
+        if self._is_enumerated:
+            repeated = ["", "", "+[:]", "{1,2}[:]"] if self._unit == "EVENTS" else [""]
+            return [(":", rng.choice("abc"), rng.choice(repeated), "") for _ in range(count)]
         return [
             (
                 rng.choice(";;:"),
@@ -67,9 +74,11 @@ class _Drawn:
                 other = rng.choice([0, 0, n - 1]) if n >= len(self._prefix) else 0
                 pattern += f" . FILTER({condition.format(n=f'{q}{n}', m=f'{q}{other}')})"
             gpms.append(f"DEFINE GPM {q}G{n} ON S {{ {pattern} }}")
-        size = self._size if self._kind == "TUMBLING" or rng.random() < 0.5 else rng.randint(2, 20)
+        size = self._size if self._kind == "TUMBLING" or rng.random() < 0.5 else rng.randint(2, self._most)
         by = f"PARTITION BY ?k{q}" if self._partition else ""
         emit = rng.choice(["", "", "", "EMIT MAX", "EMIT NEXT", "EMIT LAST"])
+        if self._is_enumerated and self._joined and not self._partition:
+            emit = ""  # it joins by partition alone then
         limit = f"LIMIT {rng.randint(1, 4)}" if rng.random() < 0.2 else ""
         return (
             f"PREFIX : <{NS}> SELECT * WITHIN {size} {self._unit} {self._kind} {by} FROM STREAM S <{NS}S> "
@@ -101,10 +110,17 @@ class _Told:
         return {name: counts[name] for name in counts if not name.startswith("shared")}
 
 
-def _sorted(matches: Iterable[spaseq.Match]) -> Iterator[spaseq.Match]:
-    """Matches of the same last event by partition: an engine has these in the order in which it met them."""
+def _sorted(matches: Iterable[spaseq.Match], enumerated: bool) -> Iterator[spaseq.Match]:
+    """Matches of the same last event by partition: an engine has these in the order in which it met them.
+
+    Those of one partition are in order, unless they are enumerated.
+    """
+
+    def key(match: spaseq.Match) -> tuple[str, str]:
+        return str(sorted(match.partition.items())), str(_answers([match])) if enumerated else ""
+
     for _, alike in groupby(matches, key=lambda match: max(e.n for of in match.events.values() for e in of)):
-        yield from sorted(alike, key=lambda match: str(sorted(match.partition.items())))
+        yield from sorted(alike, key=key)
 
 
 def _answers(matches: Iterable[spaseq.Match]) -> Answers:
@@ -117,14 +133,15 @@ def _answers(matches: Iterable[spaseq.Match]) -> Answers:
     ]
 
 
+@pytest.mark.parametrize("evaluator", ["kernel", "enumeration"])
 @settings(max_examples=examples(60), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
-def test_as_if_each_were_alone(seed: int) -> None:
+def test_as_if_each_were_alone(evaluator: str, seed: int) -> None:
     rng = random.Random(seed)
-    drawn = _Drawn(rng)
+    drawn = _Drawn(rng, evaluator)
     lateness = timedelta(seconds=rng.choice([0, 0, 3, 100]))  # with the last, all events are one batch
-    together = spaseq.Engine(lateness=lateness, evaluator="kernel")
-    engines = [spaseq.Engine(lateness=lateness, evaluator="kernel") for _ in drawn.texts]
+    together = spaseq.Engine(lateness=lateness, evaluator=evaluator)
+    engines = [spaseq.Engine(lateness=lateness, evaluator=evaluator) for _ in drawn.texts]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         called = rng.random() < 0.5
@@ -183,13 +200,14 @@ def test_each_event_alone_is_as_the_reference_says(seed: int) -> None:
     assert asdict(handle.stats) == asdict(expected.stats)
 
 
+@pytest.mark.parametrize("evaluator", ["kernel", "enumeration"])
 @settings(max_examples=examples(100), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
-def test_those_that_come_later_are_as_if_alone_too(seed: int) -> None:
+def test_those_that_come_later_are_as_if_alone_too(evaluator: str, seed: int) -> None:
     rng = random.Random(seed)
-    drawn = _Drawn(rng)
+    drawn = _Drawn(rng, evaluator)
     lateness = timedelta(seconds=rng.choice([0, 0, 3]))
-    together = spaseq.Engine(lateness=lateness, evaluator="kernel")
+    together = spaseq.Engine(lateness=lateness, evaluator=evaluator)
     engines: list[spaseq.Engine] = []
     shared: list[_Told] = []
     alone: list[_Told] = []
@@ -199,9 +217,10 @@ def test_those_that_come_later_are_as_if_alone_too(seed: int) -> None:
     time = 0
     for number in range(rng.randint(20, 60)):
         for text in texts:
-            if "PARTITION" in text:  # of which partition a match is the first is for the engine to say
+            # Which of the matches that end with an event is the first is for the engine to say.
+            if "PARTITION" in text or evaluator == "enumeration":
                 text = text.partition("LIMIT")[0]
-            engine = spaseq.Engine(lateness=lateness, evaluator="kernel")
+            engine = spaseq.Engine(lateness=lateness, evaluator=evaluator)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", spaseq.SpaseqWarning)
                 shared.append(_Told(together, text, called))
@@ -223,20 +242,21 @@ def test_those_that_come_later_are_as_if_alone_too(seed: int) -> None:
             shared[gone].handle.cancel()
             alone[gone].handle.cancel()
         if rng.random() < 0.3:
-            _compare(shared, alone, drawn.texts)
+            _compare(shared, alone, drawn.texts, enumerated=evaluator == "enumeration")
     for engine in [together, *engines]:
         engine.close()
-    _compare(shared, alone, drawn.texts)
+    _compare(shared, alone, drawn.texts, enumerated=evaluator == "enumeration")
 
 
-def test_most_that_begin_alike_share_whenever_they_come() -> None:
+@pytest.mark.parametrize("evaluator", ["kernel", "enumeration"])
+def test_most_that_begin_alike_share_whenever_they_come(evaluator: str) -> None:
     """Of sets of random queries that come one after the other; tumbling windows would have to begin alike."""
     shared = 0
     sets = examples(50)
     for seed in range(sets):
         rng = random.Random(seed)
-        drawn = _Drawn(rng)
-        engine = spaseq.Engine(evaluator="kernel")
+        drawn = _Drawn(rng, evaluator)
+        engine = spaseq.Engine(evaluator=evaluator)
         handles: list[spaseq.Handle] = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", spaseq.SpaseqWarning)
@@ -272,9 +292,12 @@ def test_one_that_comes_later_shares_when_a_window_is_over() -> None:
     assert found == [["a40b41c42"], ["a40b41d43"], ["a20b21", "a40b41"]]
 
 
-def _compare(shared: Sequence[_Told], alone: Sequence[_Told], texts: Sequence[str]) -> None:
+def _compare(
+    shared: Sequence[_Told], alone: Sequence[_Told], texts: Sequence[str], *, enumerated: bool = False
+) -> None:
     for one, other, text in zip(shared, alone, texts, strict=True):
-        assert _answers(_sorted(one.matches())) == _answers(_sorted(other.matches())), text
+        found, expected = (_answers(_sorted(told.matches(), enumerated)) for told in (one, other))
+        assert found == expected, text
         assert one.handle.done == other.handle.done, text
         assert one.counts() == other.counts(), text
 

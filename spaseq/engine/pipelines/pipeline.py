@@ -40,6 +40,7 @@ from spaseq.matching.evaluators import by_columns, by_events, check, chosen, und
 from spaseq.matching.host import Key, Matcher, emitted
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution, bounds
 from spaseq.matching.ordered.skipping import falls_back
+from spaseq.matching.sharing.cohort import SHARING
 from spaseq.results.batch import MatchBatch
 from spaseq.results.reading import Reader
 from spaseq.results.select import Projector
@@ -50,7 +51,7 @@ from spaseq.why.sample import Sample
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.cohort import Cohort
-    from spaseq.matching.sharing.member import Member
+    from spaseq.matching.sharing.member import Enumerated, Member
 
 #: Evaluators that may be told of the events alone in which some GPM has a solution.
 _PASSED_OVER: Final = frozenset(
@@ -315,7 +316,7 @@ class Pipeline:
         """Shares partial matches with others that see the same events from the first."""
         gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
         if (
-            self._chosen == "kernel"
+            self._chosen in SHARING
             and self._effort is None
             and self._begin is None
             and not self.done
@@ -323,7 +324,7 @@ class Pipeline:
             and not (self.is_warming and self.counts_events)
             and len(gpms) == len(self._gpms)
         ):
-            self._member = cohort.enter(self.pattern, gpms, self._context, self._dictionary)
+            self._member = cohort.enter(self.pattern, gpms, self._context, self._dictionary, self._chosen)
             if self._member is not None:
                 self._member.queries = self._queries
 
@@ -404,7 +405,12 @@ class Pipeline:
             counted.matched += 1
             counted.rows += rows
         self._position = position + 1
-        return self._matches(member.process(batch, position, {})) if member.has_found else None
+        if not member.has_found:
+            return None
+        if self.unread is not None and isinstance(member, Enumerating):
+            member.take(batch, position, {})
+            return iter(())
+        return self._matches(member.process(batch, position, {}))
 
     def _solved(self, event: Single) -> list[Values] | None:
         """The solutions of each GPM in an event that came alone, which is counted; None for a large one."""
@@ -448,7 +454,7 @@ class Pipeline:
             self._count(batch)
         matcher = self._matcher or self._start(batch)
         if self._member is not None and self._member.is_shared_at(self._position):
-            matcher = self._matcher = self._member
+            matcher = self._join(self._member)
         if not isinstance(matcher, Matcher):
             yield from self._by_columns(matcher, batch)
             return
@@ -472,6 +478,15 @@ class Pipeline:
             yield from self._matches(blocks(matcher.push(occurrence)))
             if self.done:
                 return
+
+    def _join(self, member: Member) -> Member:
+        """Its matches come from others from now on."""
+        if self.unread is not None and self._matcher is not member and isinstance(member, Enumerating):
+            assert isinstance(self._matcher, Enumerating)
+            cast("Enumerated", member).instead_of(self._matcher)
+            self.unread.move(member)
+        self._matcher = member
+        return member
 
     def _by_columns(self, evaluator: ByColumns, batch: EventBatch) -> Iterator[MatchBatch]:
         """The same by the evaluator that takes whole batches."""
@@ -571,6 +586,8 @@ class Pipeline:
     def drop(self) -> None:
         """Forgets all that is not yet a match: the query is over."""
         self.leave()
+        if isinstance(self._member, Enumerating):
+            self._member.drop()
         self._matcher = self._derived = self._sample = self.unread = None
         self._gpms = {}
         self.done = True
@@ -581,10 +598,10 @@ class Pipeline:
         window = bounds(self.query.window, batch.clock is Clock.TICKS, begin)
         if self._member is not None and self._member.is_shared_at(self._position):
             self._matcher = self._member
-            return self._matcher
-        self._matcher = by_columns(
-            self._chosen, self.pattern, self._dictionary, self._context, window, self._effort
-        )
+        else:
+            self._matcher = by_columns(
+                self._chosen, self.pattern, self._dictionary, self._context, window, self._effort
+            )
         if self._effort is not None:
             assert isinstance(self._matcher, Shedder)
             self._matcher.shed = self._stats.shed = self._stats.shed or Shed()

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom
-from spaseq.matching.runs.program import Gate, Place, Program, Way
+from spaseq.matching.runs.program import Gate, Place, Way
 
 Ints = npt.NDArray[np.int64]
 
@@ -50,12 +50,12 @@ class Automaton:
     ``unknown`` is how many steps there are that are not known yet.
     """
 
-    def __init__(self, program: Program, labels: Sequence[str]) -> None:
+    def __init__(self, start: Place, labels: Sequence[str]) -> None:
         self._labels = {gpm: number for number, gpm in enumerate(labels)}
-        self._minima = _minima(program)
+        self._minima = _minima(start)
         self._numbers: dict[frozenset[Configuration], int] = {}
         self._states: list[frozenset[Configuration]] = []
-        self.start = Configuration(program.start)
+        self.start = Configuration(start)
         self.target = np.full((_LEAST, len(labels)), -1, dtype=np.int64)
         self.outgoing = np.zeros(_LEAST, dtype=np.int64)
         self.accepting = np.zeros(_LEAST, dtype=np.int64)
@@ -89,6 +89,18 @@ class Automaton:
         self.target[state, label] = self._number(reached)
         self.unknown -= 1
 
+    def configurations(self, state: int) -> frozenset[Configuration]:
+        """Where the runs of a state are."""
+        return self._states[state]
+
+    def describe(self) -> None:
+        """Writes anew what states do, since some of the moves or endings are no more."""
+        for number, state in enumerate(self._states):
+            self._describe(number, state)
+        labels = 1 << np.arange(self.target.shape[1])
+        wanted = (self.outgoing[: len(self), None] & labels) != 0
+        self.unknown = int((wanted & (self.target[: len(self)] < 0)).sum())
+
     def _number(self, state: frozenset[Configuration]) -> int:
         number = self._numbers.get(state)
         if number is not None:
@@ -99,11 +111,15 @@ class Automaton:
             self.target = np.concatenate([self.target, np.full_like(self.target, -1)])
             self.outgoing = np.concatenate([self.outgoing, np.zeros_like(self.outgoing)])
             self.accepting = np.concatenate([self.accepting, np.zeros_like(self.accepting)])
-        self.accepting[number] = any(True for c in state for _ in self.endings(c))
-        for move in (move for c in state for move in self.moves(c)):
-            self.outgoing[number] |= 1 << self._labels[move.unit.gpm]
+        self._describe(number, state)
         self.unknown += int(self.outgoing[number]).bit_count()
         return number
+
+    def _describe(self, number: int, state: frozenset[Configuration]) -> None:
+        """Writes whether matches end in a state, and by which labels runs leave it."""
+        self.accepting[number] = any(True for c in state for _ in self.endings(c))
+        gpms = {move.unit.gpm for c in state for move in self.moves(c)}
+        self.outgoing[number] = sum(1 << self._labels[gpm] for gpm in gpms)
 
     def _act(self, counts: Counts, actions: tuple[Action, ...]) -> Counts | None:
         """The counters after some actions; None where one of them is not possible."""
@@ -123,11 +139,11 @@ class Automaton:
         return tuple(sorted(now.items()))
 
 
-def _minima(program: Program) -> dict[int, int]:
+def _minima(start: Place) -> dict[int, int]:
     """The iterations that each Kleene needs."""
     found = dict[int, int]()
     actions: list[Action] = []
-    for place in reachable(program.start):
+    for place in reachable(start):
         actions += [a for ends in place.accepts for a in ends]
         for gate in place.gates:
             actions += [*gate.ends, *(a for way in gate.ways for a in way.begins)]

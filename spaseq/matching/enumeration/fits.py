@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Final
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import Atom, Kleene, Node, SequencePattern, children, walk
@@ -12,8 +13,8 @@ from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.enumeration.compiled._kernel_root import KEY_LIMIT
 from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
 
-#: Labels are the bits of an integer.
-_MOST_GPMS = 62
+#: So many GPMs at most: labels are the bits of an integer.
+MOST_GPMS: Final = 62
 
 
 def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
@@ -30,8 +31,8 @@ def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
         yield filter_of(item, "no filter compares events")
     if any(edge.predicate.strategy not in (Strategy.ANY, None) for edge in nfa.edges):
         yield from other_operators(query.sequence, Strategy.ANY)
-    if len(pattern.gpms) > _MOST_GPMS:
-        yield Obstacle(f"there are at most {_MOST_GPMS} GPMs", str(len(pattern.gpms)))
+    if len(pattern.gpms) > MOST_GPMS:
+        yield Obstacle(f"there are at most {MOST_GPMS} GPMs", str(len(pattern.gpms)))
     yield from _keys_obstacles(pattern, frozenset(nfa.shared))
 
 

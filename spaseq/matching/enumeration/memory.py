@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from spaseq.matching.enumeration.compiled._kernel_keys import move_partitions
 _NODES: Final = 1 << 14
 _PARTITIONS: Final = 1 << 6
 _FOUND: Final = 1 << 12
+_SHARED: Final = 1 << 3
 _ACTIVE: Final = 4
 _LIST: Final = 4
 _KEYS: Final = 16
@@ -27,7 +28,32 @@ _MATCHES: Final = 1 << 6
 _MOST_MATCHES: Final = 1 << 16
 
 
-class Memory:
+class Roots:
+    """What was found in a memory, and how much of it has been enumerated."""
+
+    counters: lay.Ints
+    nodes: lay.Ints
+    found: lay.Ints
+
+    @property
+    def unread(self) -> int:
+        """How many of the roots found are not enumerated to their end."""
+        return int(self.counters[counter.FOUND_COUNT] - self.counters[counter.READ])
+
+    def forget_read(self) -> None:
+        """Lets the roots go that were enumerated, once they are most of all."""
+        c = self.counters
+        read, count = int(c[counter.READ]), int(c[counter.FOUND_COUNT])
+        if read and 2 * read >= count:
+            self.found[: count - read] = self.found[read:count]
+            c[counter.FOUND_COUNT], c[counter.READ] = count - read, 0
+
+    def forget_found(self) -> None:
+        """Lets all roots go."""
+        self.counters[counter.FOUND_COUNT] = self.counters[counter.READ] = 0
+
+
+class Memory(Roots):
     """All partial matches of a query: see ``_kernel_layout`` for what the arrays hold."""
 
     def __init__(self, automaton: Automaton, labels: int, keys: int, limit: int, budget: Budget) -> None:
@@ -89,22 +115,28 @@ class Memory:
         self._budget.takes("found", 2 * self.found.nbytes)
         self.found = np.concatenate([self.found, np.zeros_like(self.found)])
 
-    @property
-    def unread(self) -> int:
-        """How many of the roots found are not enumerated to their end."""
-        return int(self.counters[counter.FOUND_COUNT] - self.counters[counter.READ])
+    def begin(self, least: int | None) -> int:
+        """Forgets all roots, which others have now; the number of the next.
 
-    def forget_read(self) -> None:
-        """Lets the roots go that were enumerated, once they are most of all."""
+        ``least``: the least top that is in a window of theirs.
+        """
         c = self.counters
-        read, count = int(c[counter.READ]), int(c[counter.FOUND_COUNT])
-        if read and 2 * read >= count:
-            self.found[: count - read] = self.found[read:count]
-            c[counter.FOUND_COUNT], c[counter.READ] = count - read, 0
+        c[counter.READ] = 0
+        c[counter.FOUND_COUNT] = int(least is not None)
+        if least is not None:
+            self.found[0, root.LEAST] = least
+        return int(c[counter.FOUND_COUNT])
 
-    def forget_found(self) -> None:
-        """Lets all roots go."""
-        self.counters[counter.FOUND_COUNT] = self.counters[counter.READ] = 0
+    def since(self, first: int) -> New:
+        """The roots from this number on."""
+        c = self.counters
+        found = self.found[first : c[counter.FOUND_COUNT]]
+        tops = self.nodes[found[:, root.NODE] & c[counter.MASK], node.TOP]
+        return New(found, found[:, root.STATE], tops, int(c[counter.LIMIT]))
+
+    def reach(self, limit: int) -> None:
+        """Windows reach so far from now on, and no further than before."""
+        self.counters[counter.LIMIT] = limit
 
     def make_partitions(self, least: int) -> None:
         """Drops the partitions that no event since ``least`` has touched; at least half are free then."""
@@ -132,6 +164,61 @@ class Memory:
         return parts, table, work
 
 
+class New(NamedTuple):
+    """Roots of one batch: their states, their latest starts of runs, how far the window reaches."""
+
+    roots: lay.Ints
+    states: lay.Ints
+    tops: lay.Ints
+    limit: int
+
+    def some(self, numbers: lay.Ints, limit: int) -> lay.Ints:
+        """Those of them that have a match in a window that reaches so far, which is no further."""
+        roots = self.roots[numbers]
+        roots[:, root.LEAST] += self.limit - limit
+        return roots[self.tops[numbers] >= roots[:, root.LEAST]]
+
+
+class Share(Roots):
+    """What one of several queries has found in a memory that they have together."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.counters, self.found = lay.arrays((counter.SIZE,), (_SHARED, root.SIZE))
+        self.nodes = memory.nodes
+
+    def add(self, roots: lay.Ints) -> None:
+        """Further ones."""
+        self.forget_read()
+        count = int(self.counters[counter.FOUND_COUNT])
+        end = count + len(roots)
+        if end > len(self.found):
+            room = np.zeros((1 << end.bit_length(), root.SIZE), dtype=np.int64)
+            room[:count] = self.found[:count]
+            self.found = room
+        self.found[count:end] = roots
+        self.counters[counter.FOUND_COUNT] = end
+
+    def look(self, memory: Memory) -> None:
+        """Sees the nodes as they are now."""
+        self.nodes = memory.nodes
+        for number in (counter.FIRST_NODE, counter.MASK):
+            self.counters[number] = memory.counters[number]
+
+    def keep(self) -> None:
+        """Has the nodes that it sees, whatever becomes of the memory."""
+        self.nodes = self.nodes.copy()
+
+    @property
+    def least(self) -> int | None:
+        """The least top that is in a window of a root which is not enumerated; None if there is none."""
+        return least_of(self.found[self.counters[counter.READ] :]) if self.unread else None
+
+
+def least_of(roots: lay.Ints) -> int:
+    """The least top in the window of the first of some roots, which is the least of all."""
+    return int(roots[0, root.LEAST])
+
+
 def _entry(active: int, most_list: int) -> tuple[int, int]:
     """How many integers have a bit for each active state, and the size of an active state."""
     return -(-active // 64), active_state.LIST + 2 * most_list
@@ -146,7 +233,7 @@ class Walk:
         self._matches = _MATCHES
         self._events = 4 * _MATCHES
 
-    def next(self, memory: Memory) -> tuple[lay.Ints, lay.Ints, lay.Ints, lay.Ints] | None:
+    def next(self, memory: Roots) -> tuple[lay.Ints, lay.Ints, lay.Ints, lay.Ints] | None:
         """Some more of the matches that were found; None when there are no more.
 
         The positions of their events and the labels of these, where each match begins among them and where

@@ -1,14 +1,14 @@
 """Queries of an engine → groups that may share partial matches: they see the same events, and begin alike.
 
-All are run by ``kernel``; they share from the first event on, or from when they came to see the same.
+All are run by one of ``SHARING``; they share from the first event on, or from when they came to see the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.gpm.evaluator import GpmEvaluator
@@ -18,7 +18,11 @@ from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.canonical import Canonical, Numbers
+    from spaseq.matching.sharing.group import Group
     from spaseq.matching.sharing.member import Member
+
+#: The evaluators whose queries may share partial matches.
+SHARING: Final = frozenset({"kernel", "enumeration"})
 
 
 class Elements:
@@ -50,33 +54,42 @@ class Cohort:
         gpms: Mapping[str, GpmEvaluator],
         context: Context,
         dictionary: Dictionary,
+        evaluator: str,
     ) -> Member | None:
         """One query more; None if it can share no partial match."""
         # Imported only here, because compiled code takes a while to load.
         from spaseq.matching.sharing.canonical import Asked, canonical
-        from spaseq.matching.sharing.member import Member
+        from spaseq.matching.sharing.member import Enumerated, Member
 
         asked = {name: Asked(gpm.number, gpm.names) for name, gpm in gpms.items()}
         common = canonical(pattern, asked, self._elements.numbers)
         if common is None:
             return None
-        member = Member(self, pattern, common, gpms, context, dictionary)
+        make = Member
+        if evaluator == "enumeration":
+            if len(set(common.gpms.values())) < len(common.gpms):
+                return None  # what a match has of such an event has to be told apart
+            make = Enumerated
+        member = make(self, pattern, common, gpms, context, dictionary)
         self._waiting[member] = None
         return member
 
     def begin(self, first: Member, begin: int, ticks: bool) -> None:
         """The first event, at time ``begin``, has come to ``first``: it and those alike go together."""
         windows = {member: bounds(member.window, ticks, begin) for member in self._waiting}
-        axis = kind(first.common, windows[first])
-        alike = [member for member, window in windows.items() if kind(member.common, window) == axis]
+        axis = kind(first.common, windows[first], first.evaluator)
+        alike = [
+            member
+            for member, window in windows.items()
+            if kind(member.common, window, member.evaluator) == axis
+        ]
         for member in alike:
             del self._waiting[member]
-        if len(alike) > 1:
-            from spaseq.matching.conditions.postfix import BeyondTables
-            from spaseq.matching.sharing.group import Group
+        from spaseq.matching.conditions.postfix import BeyondTables
 
+        for some in _fitting(alike):
             with suppress(BeyondTables):  # what each of them is within
-                Group(alike, [windows[member] for member in alike])
+                _of(first)(some, [windows[member] for member in some])
 
     def withdraw(self, member: Member) -> None:
         """A query needs no group of this cohort."""
@@ -143,12 +156,40 @@ def _live(members: Mapping[Member, int]) -> dict[Member, int]:
 
 def _together(members: Mapping[Member, int], reached: int) -> None:
     from spaseq.matching.conditions.postfix import BeyondTables
-    from spaseq.matching.sharing.group import Group
 
-    with suppress(BeyondTables):
-        Group.of(list(members), [_window(m, o) for m, o in members.items()], list(members.values()), reached)
+    for some in _fitting(list(members)):
+        offsets = [members[member] for member in some]
+        windows = [_window(member, offset) for member, offset in zip(some, offsets, strict=True)]
+        with suppress(BeyondTables):
+            _of(some[0]).of(some, windows, offsets, reached)
     for member in members:
         member.is_courted = False
+
+
+def _of(member: Member) -> type[Group]:
+    """The groups that a member can be in."""
+    from spaseq.matching.sharing.by_enumeration import EnumerationGroup
+    from spaseq.matching.sharing.by_kernel import KernelGroup
+
+    return EnumerationGroup if member.evaluator == "enumeration" else KernelGroup
+
+
+def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
+    """Members that begin alike, in as many groups as are needed: one of ``enumeration`` has few GPMs."""
+    from spaseq.matching.enumeration.fits import MOST_GPMS
+
+    some: list[Member] = []
+    gpms: set[str] = set()
+    for member in members:
+        more = gpms.union(member.common.gpms.values())
+        if member.evaluator == "enumeration" and len(more) > MOST_GPMS:
+            if len(some) > 1:
+                yield some
+            some, more = [], set(member.common.gpms.values())
+        some.append(member)
+        gpms = more
+    if len(some) > 1:
+        yield some
 
 
 def _window(member: Member, offset: int) -> Bounds:
@@ -162,10 +203,14 @@ def _axis(member: Member, offset: int) -> object:
     if member.begin is None:
         return None
     window = _window(member, offset)
-    return kind(member.common, window), 0 if window.sliding else window.start % window.size
+    return kind(member.common, window, member.evaluator), 0 if window.sliding else window.start % window.size
 
 
-def kind(common: Canonical, window: Bounds) -> object:
+def kind(common: Canonical, window: Bounds, evaluator: str) -> object:
     """Equal for queries that can be one group: of the same first element, on the same axis."""
+    from spaseq.matching.enumeration.fits import keys
+
     size = 0 if window.sliding else window.size
-    return common.beginnings[0], common.pattern.query.partition, window.counted, window.sliding, size
+    by = keys(common.pattern) if evaluator == "enumeration" else ()
+    partition = common.pattern.query.partition
+    return common.beginnings[0], partition, by, evaluator, window.counted, window.sliding, size

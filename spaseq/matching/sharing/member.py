@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.matching.columns.evaluator import Immediate
+from spaseq.matching.columns.evaluator import Enumerating, Immediate
 from spaseq.matching.columns.found import Block
 from spaseq.matching.context import Context
-from spaseq.matching.kernel.tables.compiled import Compiled, compile_tables
 from spaseq.matching.sharing.canonical import Canonical
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
+    from spaseq.matching.sharing.by_enumeration import EnumerationPart
     from spaseq.matching.sharing.cohort import Cohort
     from spaseq.matching.sharing.part import Part
 
@@ -32,6 +32,9 @@ class Member(Immediate):
     which ask the same, it stands. ``begin``: when its first window begins, once events have come; ``ticks``:
     what times are. ``is_courted``: it will have a group as soon as events come.
     """
+
+    #: What evaluates it, by itself or with others.
+    evaluator = "kernel"
 
     def __init__(
         self,
@@ -57,11 +60,6 @@ class Member(Immediate):
         self._part: Part | None = None
         self._next: Part | None = None
         self._found: deque[tuple[int, list[Block]]] = deque()
-
-    @cached_property
-    def compiled(self) -> Compiled:
-        """Its tables by itself."""
-        return compile_tables(self.pattern, self.dictionary.pin)
 
     @property
     def is_over(self) -> bool:
@@ -178,6 +176,72 @@ class Member(Immediate):
         """Whether its matches are those of this group."""
         return part is self._part
 
-    def take(self, found: list[Block], before: int) -> None:
+    def take_found(self, found: list[Block], before: int) -> None:
         """Matches; all events before a position were seen."""
         self._found.append((before, found))
+
+
+class Enumerated(Member):
+    """A member that has roots, from which its matches are enumerated when somebody asks for them."""
+
+    evaluator = "enumeration"
+
+    #: What evaluated it before it had a part in a group, as long as that has matches.
+    _before: Enumerating | None = None
+
+    @cached_property
+    def _parts(self) -> deque[EnumerationPart]:
+        """Those that may have roots, the one that gets further ones last."""
+        return deque()
+
+    @property
+    def has_found(self) -> bool:
+        return any(part.has_found for part in self._parts)
+
+    @property
+    def waiting(self) -> int:
+        """How many of the roots are not enumerated to their end."""
+        before = 0 if self._before is None else self._before.waiting
+        return before + sum(part.waiting for part in self._parts)
+
+    def instead_of(self, evaluator: Enumerating) -> None:
+        """It goes on where an evaluator of its own stops, some of whose matches may not be enumerated."""
+        self._before = evaluator
+
+    def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        """Takes events, and enumerates nothing."""
+        del solutions  # the group has its own
+        for part in self._parts:
+            part.reveal(start + len(batch))
+        for _ in self.close():  # raises what has ended the group
+            pass
+
+    def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
+        self.take(batch, start, solutions)
+        return self.unread()
+
+    def unread(self) -> Iterator[Block]:
+        """The matches that nobody has taken; further ones that are found meanwhile, too."""
+        if self._before is not None:
+            yield from self._before.unread()
+            self._before = None
+        while self._parts:
+            yield from self._parts[0].unread()
+            if len(self._parts) == 1:
+                return
+            self._parts.popleft()
+
+    def drop(self) -> None:
+        """Forgets the matches that nobody has taken."""
+        self._before = None
+        for part in self._parts:
+            part.drop()
+
+    def leave(self, position: int) -> None:
+        super().leave(position)
+        for part in self._parts:
+            part.leave()
+
+    def move(self, since: int) -> None:
+        super().move(since)
+        self._parts.append(cast("EnumerationPart", self._part))

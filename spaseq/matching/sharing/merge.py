@@ -26,25 +26,54 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Tables of several queries, the members, as one.
+    """Several queries, the members, as one.
 
-    ``gates`` are the members that each gate is of. ``candidates`` and ``accepts`` say of each member what the
-    whole's numbers are as its own; -1: nothing. ``start`` is where the automaton begins, and ``wanted`` says
-    of each place whose partial matches are there, ``ends`` of each way to end there whose matches.
+    ``start`` is where the automaton begins, and ``wanted`` says of each place whose partial matches are
+    there, ``ends`` of each way to end there whose matches.
     """
 
     pattern: SequencePattern
     start: Place
     wanted: Mapping[Place, frozenset[int]]
     ends: Mapping[Place, Mapping[tuple[Action, ...], frozenset[int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """``merged`` queries as tables of ``kernel``.
+
+    ``gates`` are the members that each gate is of. ``candidates`` and ``accepts`` say of each member what the
+    whole's numbers are as its own; -1: nothing.
+    """
+
+    merged: Merged
     compiled: Compiled
     gates: tuple[frozenset[int], ...]
     candidates: tuple[Ints, ...]
     accepts: tuple[Ints, ...]
 
 
-def merge(patterns: Sequence[SequencePattern], intern: Callable[[Term], int]) -> Merged:
-    """The automata of queries under common names, as one."""
+def merge(patterns: Sequence[SequencePattern], starts: Sequence[Place]) -> Merged:
+    """The automata of queries under common names, as one; ``starts``: where each begins."""
+    return _merged(patterns, starts)[0]
+
+
+def tables(patterns: Sequence[SequencePattern], intern: Callable[[Term], int]) -> Tables:
+    """The same as tables. Raises ``BeyondTables``."""
+    members = [Analysis(pattern) for pattern in patterns]
+    merged, merger = _merged(patterns, [member.start for member in members])
+    analysis = Analysis(merged.pattern, start=merged.start)
+    accepts = [(ends, merger.accepts[place][ends]) for place in analysis.places for ends in place.accepts]
+    return Tables(
+        merged,
+        write(analysis, {}, intern),
+        tuple(frozenset(member for of in merger.ways[gate] for member in of) for gate in analysis.gates),
+        tuple(_candidates(analysis, merger.ways, number, member) for number, member in enumerate(members)),
+        tuple(_accepts(accepts, number, member) for number, member in enumerate(members)),
+    )
+
+
+def _merged(patterns: Sequence[SequencePattern], starts: Sequence[Place]) -> tuple[Merged, _Merger]:
     first = patterns[0]
     whole = replace(
         first,
@@ -53,21 +82,11 @@ def merge(patterns: Sequence[SequencePattern], intern: Callable[[Term], int]) ->
         group_of={name: kleene for pattern in patterns for name, kleene in pattern.group_of.items()},
         owners={name: kleenes for pattern in patterns for name, kleenes in pattern.owners.items()},
     )
-    members = [Analysis(pattern) for pattern in patterns]
     merger = _Merger()
-    start = merger.place({number: member.start for number, member in enumerate(members)})
-    analysis = Analysis(whole, start=start)
-    accepts = [(ends, merger.accepts[place][ends]) for place in analysis.places for ends in place.accepts]
-    return Merged(
-        whole,
-        start,
-        {place: frozenset(member for member, _ in key) for key, place in merger.known.items()},
-        {place: {e: frozenset(of) for e, of in ends.items()} for place, ends in merger.accepts.items()},
-        write(analysis, {}, intern),
-        tuple(frozenset(member for of in merger.ways[gate] for member in of) for gate in analysis.gates),
-        tuple(_candidates(analysis, merger.ways, number, member) for number, member in enumerate(members)),
-        tuple(_accepts(accepts, number, member) for number, member in enumerate(members)),
-    )
+    start = merger.place(dict(enumerate(starts)))
+    wanted = {place: frozenset(member for member, _ in key) for key, place in merger.known.items()}
+    ends = {place: {e: frozenset(of) for e, of in found.items()} for place, found in merger.accepts.items()}
+    return Merged(whole, start, wanted, ends), merger
 
 
 class _Merger:

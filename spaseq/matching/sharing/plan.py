@@ -18,10 +18,10 @@ from spaseq.language.syntax import Query, Values
 from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.matching.evaluators import choose
 from spaseq.matching.model import bounds
-from spaseq.matching.runs.program import Place
+from spaseq.matching.runs.program import Place, Program
 from spaseq.matching.sharing.canonical import Asked, Canonical, Numbers, canonical
-from spaseq.matching.sharing.cohort import kind
-from spaseq.matching.sharing.merge import Merged, merge
+from spaseq.matching.sharing.cohort import SHARING, kind
+from spaseq.matching.sharing.merge import Merged, merge, tables
 from spaseq.matching.templates.form import alone, form, template
 
 #: Queries that ask the same, and run as one.
@@ -240,21 +240,25 @@ def _same(queries: Mapping[str, Query]) -> Same:
 def _prefixes(units: Mapping[_Unit, Query], reasons: dict[_Unit, str]) -> list[Prefix]:
     """The queries that share partial matches; ``reasons`` gets why others do not."""
     numbers: dict[frozenset[str], tuple[Numbers, Numbers]] = {}
-    alike: dict[object, list[_Member]] = {}
+    alike: dict[tuple[frozenset[str], str, object], list[_Member]] = {}
     for unit, query in units.items():
         pattern = normalise(query)
         evaluator = choose(pattern).name
         streams = frozenset(stream.iri.value for stream in query.streams)
         questions, elements = numbers.setdefault(streams, (Numbers(), Numbers()))
-        common = canonical(pattern, _asked(pattern, questions), elements) if evaluator == "kernel" else None
-        if evaluator != "kernel":
+        common = canonical(pattern, _asked(pattern, questions), elements) if evaluator in SHARING else None
+        if evaluator not in SHARING:
             reasons.setdefault(unit, f"{evaluator} shares no partial matches")
         elif common is None:
             reasons.setdefault(unit, "only ; and : share, without negation, CONSUME and FILTERs of WHERE")
         else:
-            begins = streams, kind(common, bounds(query.window, False, 0))
+            begins = streams, evaluator, kind(common, bounds(query.window, False, 0), evaluator)
             alike.setdefault(begins, []).append((unit, pattern, common))
-    return [found for members in alike.values() if len(members) > 1 and (found := _prefix(members))]
+    return [
+        found
+        for (_, evaluator, _), members in alike.items()
+        if len(members) > 1 and (found := _prefix(members, evaluator))
+    ]
 
 
 def _asked(pattern: SequencePattern, questions: Numbers) -> dict[str, Asked]:
@@ -268,10 +272,14 @@ def _asked(pattern: SequencePattern, questions: Numbers) -> dict[str, Asked]:
     return asked
 
 
-def _prefix(members: Sequence[_Member]) -> Prefix | None:
+def _prefix(members: Sequence[_Member], evaluator: str) -> Prefix | None:
+    patterns = [common.pattern for _, _, common in members]
     terms = Numbers()
     try:
-        merged = merge([common.pattern for _, _, common in members], lambda term: terms.of(term) + 1)
+        if evaluator == "kernel":
+            merged = tables(patterns, lambda term: terms.of(term) + 1).merged
+        else:
+            merged = merge(patterns, [Program(compile_pattern(pattern)).start for pattern in patterns])
     except BeyondTables:
         return None
     names = [name for name, _, _ in members]

@@ -51,6 +51,7 @@ def _fire(
         root.set_node(found, i, taken)
         root.set_least(found, i, least)
         root.set_position(found, i, position)
+        root.set_state(found, i, reached)
         for key in range(c[counter.N_KEYS]):
             found[i, root.KEYS + key] = block[key]
         c[counter.FOUND_COUNT] = i + accepting[reached]

@@ -14,6 +14,8 @@ from spaseq.matching.enumeration.compiled._kernel_layout import Ints
 UNION: Final = -1
 MARK: Final = -2
 
+#: Where the latest start of a run below stands.
+TOP: Final = 3
 #: Two nodes fill a cache line.
 SIZE: Final = 4
 
@@ -25,7 +27,7 @@ left, _set_left = reads(1), writes(1)
 position = right = next_mark = reads(2)
 _set_other = _set_next_mark = writes(2)
 #: The latest start of a run below; of a mark, when it was made.
-top, _set_top = reads(3), writes(3)
+top, _set_top = reads(TOP), writes(TOP)
 
 #: Nodes between marks.
 _MARKED: Final = 256

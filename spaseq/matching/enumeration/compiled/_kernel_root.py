@@ -9,15 +9,19 @@ from spaseq._fields import reads, writes
 #: At most so many variables tell runs apart.
 KEY_LIMIT: Final = 4
 
-# The least top in the window, where the event's position stands, and where its keys begin.
+# The node, the least top in the window, the event's position, the state that it led to, where the keys begin.
+NODE: Final = 0
 LEAST: Final = 1
 POSITION: Final = 2
-KEYS: Final = 3
+STATE: Final = 3
+KEYS: Final = 4
 SIZE: Final = KEYS + KEY_LIMIT
 
 #: The node from which the matches are enumerated.
-node, set_node = reads(0), writes(0)
+node, set_node = reads(NODE), writes(NODE)
 #: The least top that is in the window of the event.
 least, set_least = reads(LEAST), writes(LEAST)
 #: The last event's position.
 set_position = writes(POSITION)
+#: The state that the last event led to.
+set_state = writes(STATE)

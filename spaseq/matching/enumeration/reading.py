@@ -1,0 +1,153 @@
+"""Matches of what was found: enumerated from roots, and put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.language.syntax import Emit
+from spaseq.matching.columns.found import Block, blocks
+from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.plain import Columns, Site, Sites, mixed
+from spaseq.matching.context import Context
+from spaseq.matching.enumeration.automaton import Automaton
+from spaseq.matching.enumeration.compiled import _kernel_root as root
+from spaseq.matching.enumeration.memory import Roots, Walk
+from spaseq.matching.enumeration.replay import Choices, Replay
+from spaseq.matching.enumeration.sites import sites
+from spaseq.matching.host import Key, emitted, kept, select
+from spaseq.matching.model import Found
+from spaseq.matching.runs.program import Program
+
+Ints = npt.NDArray[np.int64]
+
+
+class Reading:
+    """The matches of one query, those with the same last event in any order.
+
+    ``program`` is its automaton, ``keys`` what tells its runs apart: ``past`` has the events of its
+    ``roots``.
+    """
+
+    def __init__(
+        self,
+        pattern: SequencePattern,
+        program: Program,
+        keys: Sequence[str],
+        context: Context,
+        past: Past,
+        roots: Roots,
+    ) -> None:
+        self._gpms = tuple(pattern.gpms)
+        self._keys = keys
+        self._partition = len(pattern.query.partition)
+        self._emit = emitted(pattern)
+        self._budget = context.budget
+        self._order = context.order
+        self._single = len(set(pattern.streams)) == 1
+        self._past = past
+        self._roots = roots
+        self._sites = sites(pattern, program)
+        automaton = Automaton(program.start, self._gpms)
+        self._replay = Replay(automaton, context, past, keys, self._partition)
+        self._walk = Walk()
+
+    def next(self) -> tuple[Ints, Ints, Ints, Ints] | None:
+        """Some more of the matches, as ``Walk.next`` gives them."""
+        return self._walk.next(self._roots)
+
+    def drop(self) -> None:
+        """Forgets the matches that nobody has taken."""
+        self._roots.forget_found()
+        self._walk = Walk()
+
+    def unread(self) -> Iterator[Block]:
+        """The matches that nobody has taken; further ones that are found meanwhile, too."""
+        if self._emit is Emit.ALL:
+            while (found := self.next()) is not None:
+                # All before the first is given: what they are made of may be gone after further events.
+                yield from list(self._blocks(*found))
+            return
+        for (_, key), same in groupby(self._listed(), key=itemgetter(0)):
+            listed = (choices for _, choices in same)
+            # Of one stream, events are in the order of their positions: those that go need not be made.
+            wanted = self._kept(listed) if self._single else listed
+            made = (self._replay.match(choices, key) for choices in wanted)
+            matches = (match for match in made if match is not None)
+            chosen = matches if self._single else self._chosen(matches)
+            yield from blocks((key[: self._partition], match) for match in chosen)
+
+    def _blocks(self, positions: Ints, labels: Ints, offsets: Ints, roots: Ints) -> Iterator[Block]:
+        """What a walk brought."""
+        keys = self._roots.found[roots, root.KEYS : root.KEYS + len(self._keys)]
+        partitions = keys[:, : self._partition]
+        stretch, places = self._past.stretch(positions)
+        block = Columns(
+            self._sites or Sites([Site(g, gpm) for g, gpm in enumerate(self._gpms)], self._gpms),
+            stretch, partitions, offsets, places, labels,
+        )  # fmt: skip
+        odd = np.full(len(block), self._sites is None)
+        several = [g for g in range(len(self._gpms)) if stretch.most(g) > 1]
+        if several and self._sites is not None:
+            single = np.ones(len(labels), dtype=np.bool_)
+            for g in several:
+                events = np.flatnonzero(labels == g)
+                single[events] = stretch.counts(g)[places[events]] == 1
+            odd = ~np.logical_and.reduceat(single, offsets[:-1])
+
+        def matches(begin: int, end: int) -> Iterator[tuple[Key, Found]]:
+            for i in range(begin, end):
+                part = slice(int(offsets[i]), int(offsets[i + 1]))
+                names = [self._gpms[label] for label in labels[part].tolist()]
+                choices = list(zip(positions[part].tolist(), names, strict=True))
+                match = self._replay.match(choices, tuple(keys[i].tolist())) if odd[i] else block[i]
+                if match is not None:
+                    yield tuple(partitions[i].tolist()), match
+
+        yield from mixed(block, odd, matches)
+
+    def _listed(self) -> Iterator[tuple[tuple[int, Key], Choices]]:
+        """The matches, each with the position of its last event and its keys."""
+        while (block := self.next()) is not None:
+            positions, labels, offsets, roots = block
+            rows = self._roots.found[roots]
+            lasts = rows[:, root.POSITION].tolist()
+            keys = rows[:, root.KEYS : root.KEYS + len(self._keys)].tolist()
+            names = map(self._gpms.__getitem__, labels.tolist())
+            choices = list(zip(positions.tolist(), names, strict=True))
+            for (begin, end), last, key in zip(pairwise(offsets.tolist()), lasts, keys, strict=True):
+                yield (last, tuple(key)), choices[begin:end]
+
+    def _kept(self, same: Iterable[Choices]) -> list[Choices]:
+        """EMIT, of the matches that end with one event of the only stream."""
+        best: list[Choices] = []
+        events: list[frozenset[int]] = []
+        for count, choices in enumerate(same, 1):
+            best.append(choices)
+            events.append(frozenset(position for position, _ in choices))
+            if self._emit is Emit.MAX:
+                self._budget.partial(count)  # all are kept until the last is known
+            elif count > 1:
+                numbers = kept(self._emit, events)
+                best, events = [best[i] for i in numbers], [events[i] for i in numbers]
+        return [best[i] for i in kept(self._emit, events)]
+
+    def _chosen(self, found: Iterable[Found]) -> Iterable[Found]:
+        """EMIT, one match after the other where that is possible."""
+        if self._emit is Emit.MAX:
+            return select(self._emit, list(self._counted(found)), self._order)
+        best: list[Found] = []
+        for match in found:
+            best = select(self._emit, [*best, match], self._order)
+        return best
+
+    def _counted(self, found: Iterable[Found]) -> Iterator[Found]:
+        """The same, as long as they are not too many to be kept."""
+        for count, match in enumerate(found, 1):
+            self._budget.partial(count)
+            yield match

@@ -1,0 +1,126 @@
+"""What the enumerating evaluator does with events: partial matches, and the roots of complete ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.events import EventBatch
+from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
+from spaseq.language.syntax import Consume
+from spaseq.limits import Budget
+from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.history import Past
+from spaseq.matching.enumeration.automaton import Automaton
+from spaseq.matching.enumeration.compiled import _kernel_counter as counter
+from spaseq.matching.enumeration.compiled import _kernel_layout as lay
+from spaseq.matching.enumeration.compiled import _kernel_root as root
+from spaseq.matching.enumeration.compiled._kernel import label_events, run
+from spaseq.matching.enumeration.memory import Memory
+from spaseq.matching.model import Bounds
+
+Ints = npt.NDArray[np.int64]
+
+
+class Update:
+    """The partial matches of a query, or of several with one automaton; ``keys`` tell its runs apart.
+
+    Nodes and events are kept as long as a root needs them.
+    """
+
+    def __init__(
+        self,
+        pattern: SequencePattern,
+        keys: Sequence[str],
+        automaton: Automaton,
+        bounds: Bounds,
+        budget: Budget,
+    ) -> None:
+        query = pattern.query
+        self._gpms = tuple(pattern.gpms)
+        self.keys = keys
+        self._bounds = bounds
+        self.past = Past(self._gpms, tuple(keys[: len(query.partition)]), budget)
+        self.memory = Memory(automaton, len(self._gpms), len(keys), bounds.reach, budget)
+        self.memory.counters[counter.SINGLE] = len(set(pattern.streams)) == 1
+        self.memory.counters[counter.CONSUME] = query.consume is Consume.ANY
+
+    def live_ids(self) -> Iterable[Ints]:
+        """The ids of events that runs may hold; asked when all others are about to be forgotten."""
+        tables = (table for chunk in self.past for table in chunk.solutions)
+        return [column for table in tables for column in table.columns.values()]
+
+    def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        """Takes a batch; what it completes is found then, and enumerated later."""
+        if not len(batch):
+            return
+        m, c = self.memory, self.memory.counters
+        m.forget_read()
+        columns = self._columns(batch, start, solutions)
+        c[counter.EVENT] = c[counter.KEY_NUMBER] = 0
+        while True:
+            known = m.automaton
+            status = run(
+                c, m.nodes, m.parts, m.table, known.target, known.accepting, known.outgoing, m.found,
+                m.work, m.seen, *columns, start,
+            )  # fmt: skip
+            if status == lay.DONE:
+                return
+            if status == lay.ASK:
+                known.find(int(c[counter.STATE_ASKED]), int(c[counter.LABEL_ASKED]))
+                c[counter.KNOWN] = known.unknown == 0
+            elif status == lay.WIDER:
+                m.widen()
+            elif status == lay.PARTITIONS_FULL:
+                m.make_partitions(int(columns.axis[c[counter.EVENT]] - c[counter.LIMIT]))
+            elif status == lay.NODES_FULL:
+                m.more_nodes()
+            else:
+                m.more_found()
+
+    def _columns(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> _Columns:
+        tables = tuple(solutions.get(name, NO_SOLUTIONS) for name in self._gpms)
+        sizes = np.cumsum([0, *map(len, tables)])
+        labels = np.zeros(len(batch), dtype=np.int64)
+        events = np.concatenate([table.events for table in tables])
+        if not label_events(labels, events, sizes):
+            tables = tuple(table.by_time() for table in tables)
+            events = np.concatenate([table.events for table in tables])
+        axis = self._bounds.steps(batch, start)
+        chunk = Chunk(start, batch, tables, int(axis[-1]))
+        oldest = int(axis[0] - self.memory.counters[counter.LIMIT])
+        m = self.memory
+        if m.unread:
+            oldest = min(oldest, int(m.found[m.counters[counter.READ], root.LEAST]))
+        self.past.add(chunk, oldest)
+        values = [
+            np.stack([table.column(name) for name in self.keys], axis=1) for table in tables if self.keys
+        ]
+        flat = np.concatenate(values).ravel() if values else np.zeros(0, dtype=np.int64)
+        return _Columns(
+            labels,
+            np.ascontiguousarray(axis),
+            batch.time,
+            batch.stream,
+            events,
+            flat,
+            cursors=sizes[:-1].copy(),
+            ends=sizes[1:].copy(),
+        )
+
+
+class _Columns(NamedTuple):
+    """A batch as the kernel reads it."""
+
+    labels: Ints
+    axis: Ints
+    time: Ints
+    stream: Ints
+    events: Ints
+    keys: Ints
+    cursors: Ints
+    ends: Ints

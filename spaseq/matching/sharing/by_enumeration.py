@@ -1,0 +1,198 @@
+"""Queries that begin alike and are run by ``enumeration``: one memory has the partial matches of all.
+
+What an event completes are roots. Each member gets those of the states in which its matches end, as far as
+its window has some of them, and enumerates them when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from spaseq.automaton.compile import compile_pattern
+from spaseq.automaton.nfa import Action
+from spaseq.events import EventBatch
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.limits import Budget
+from spaseq.matching.columns.found import Block
+from spaseq.matching.enumeration.automaton import Automaton, Configuration, Move
+from spaseq.matching.enumeration.fits import keys
+from spaseq.matching.enumeration.memory import New, Share, least_of
+from spaseq.matching.enumeration.reading import Reading
+from spaseq.matching.enumeration.update import Ints, Update
+from spaseq.matching.runs.program import Program
+from spaseq.matching.sharing.group import Group
+from spaseq.matching.sharing.member import Member
+from spaseq.matching.sharing.merge import Merged, merge
+from spaseq.matching.sharing.part import Part
+
+
+class EnumerationGroup(Group):
+    """Members as states of one deterministic automaton."""
+
+    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
+        first = members[0]
+        programs = [Program(compile_pattern(member.common.pattern)) for member in members]
+        merged = merge([m.common.pattern for m in members], [program.start for program in programs])
+        common = keys(first.common.pattern)
+        self._automaton = _Trie(merged, frozenset(range(len(members))))
+        budget = Budget(first.context.budget.limits.times(len(members)))
+        self._update = Update(merged.pattern, common, self._automaton, self.widest, budget)
+        first.dictionary.hold(self._update)
+        self._own = [
+            EnumerationPart(self, member, offset, tuple(merged.pattern.gpms), self._update)
+            for member, offset in zip(members, offsets, strict=True)
+        ]
+        return self._own
+
+    def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        memory = self._update.memory
+        kept = [least for part in self._own if (least := part.least) is not None]
+        first = memory.begin(min(kept, default=None))
+        self._update.take(batch, start, solutions)
+        self.reached = start + len(batch)
+        new = memory.since(first)
+        if len(new.roots):
+            self._give(new)
+
+    def narrow(self, live: frozenset[int], reach: int) -> None:
+        self._automaton.restrict(live)
+        self._update.memory.reach(reach)
+
+    def _give(self, new: New) -> None:
+        """Gives members their roots."""
+        order = np.argsort(new.states, kind="stable")
+        states, begins = np.unique(new.states[order], return_index=True)
+        of = dict(zip(states.tolist(), np.split(order, begins[1:]), strict=True))
+        numbers: dict[int, list[Ints]] = {}
+        for state, found in of.items():
+            for member in self._automaton.members(state):
+                numbers.setdefault(member, []).append(found)
+        for member, found_by_state in numbers.items():
+            part = self._own[member]
+            if part.member.has(part):
+                own = found_by_state[0]
+                if len(found_by_state) > 1:
+                    own = np.sort(np.concatenate(found_by_state))
+                part.take(new.some(own, self.windows[member].reach))
+
+
+class EnumerationPart(Part):
+    """A member: the roots that are its own, and the matches of these."""
+
+    def __init__(
+        self, group: Group, member: Member, offset: int, gpms: Sequence[str], update: Update
+    ) -> None:
+        super().__init__(group, member, offset, gpms)
+        self._update = update
+        own = {common: name for name, common in member.common.variables.items()}
+        names = [own[name] for name in update.keys]
+        numbers = {gpm: number for number, gpm in enumerate(member.common.gpms.values())}
+        labels = np.array([numbers.get(gpm, -1) for gpm in gpms], dtype=np.int64)
+        self._share = Share(update.memory)
+        self._reading = _Own(self, labels, names, self._share)
+        # Those of events that the member has not been given yet, each with how many it has then.
+        self._coming: deque[tuple[int, Ints]] = deque()
+        self._is_apart = False
+
+    @property
+    def least(self) -> int | None:
+        """The least top that is in a window of a root which is not enumerated; None if there is none."""
+        if self._is_apart:
+            return None
+        least = self._share.least
+        return least_of(self._coming[0][1]) if least is None and self._coming else least
+
+    @property
+    def has_found(self) -> bool:
+        """Whether there are roots of events that the member has not been given yet."""
+        return bool(self._coming)
+
+    @property
+    def waiting(self) -> int:
+        """How many of the roots are not enumerated to their end."""
+        return self._share.unread
+
+    def take(self, roots: Ints) -> None:
+        """Roots of the group that are the member's."""
+        if len(roots):
+            self._coming.append((self.group.reached - self.offset, roots))
+
+    def reveal(self, position: int) -> None:
+        """The member has been given the events up to its own ``position``."""
+        while self._coming and self._coming[0][0] <= position:
+            self._share.add(self._coming.popleft()[1])
+
+    def unread(self) -> Iterator[Block]:
+        """The matches that nobody has taken."""
+        return self._reading.unread()
+
+    def drop(self) -> None:
+        """Forgets them."""
+        self._reading.drop()
+
+    def look(self) -> None:
+        """Sees the group's nodes and events as they are now."""
+        if not self._is_apart:
+            self._share.look(self._update.memory)
+            self.follow(self._update.past)
+
+    def leave(self) -> None:
+        """The member wants no more of the group, which need not keep anything for it."""
+        self._coming.clear()
+        if self._share.unread:
+            self.look()
+            self._share.keep()
+        self._is_apart = True
+
+
+class _Own(Reading):
+    """Matches of a group as a member's own; ``labels``: what the group's are to it."""
+
+    def __init__(self, part: EnumerationPart, labels: Ints, names: Sequence[str], share: Share) -> None:
+        member = part.member
+        program = Program(compile_pattern(member.pattern))
+        super().__init__(member.pattern, program, names, member.context, part.past, share)
+        self._part = part
+        self._labels = labels
+
+    def next(self) -> tuple[Ints, Ints, Ints, Ints] | None:
+        self._part.look()
+        found = super().next()
+        if found is None:
+            return None
+        positions, labels, offsets, roots = found
+        return positions, self._labels[labels], offsets, roots
+
+
+class _Trie(Automaton):
+    """The automaton of all members; it does what those need that are ``live``."""
+
+    def __init__(self, merged: Merged, live: frozenset[int]) -> None:
+        self._merged = merged
+        self._live = live
+        super().__init__(merged.start, tuple(merged.pattern.gpms))
+
+    def moves(self, configuration: Configuration) -> Iterator[Move]:
+        for move in super().moves(configuration):
+            if self._merged.wanted[move.to.place] & self._live:
+                yield move
+
+    def endings(self, configuration: Configuration) -> Iterator[tuple[Action, ...]]:
+        for ends in super().endings(configuration):
+            if self._merged.ends[configuration.place][ends] & self._live:
+                yield ends
+
+    def members(self, state: int) -> frozenset[int]:
+        """Those whose matches end in a state."""
+        ends = self._merged.ends
+        found = (ends[c.place][e] for c in self.configurations(state) for e in self.endings(c))
+        return frozenset[int]().union(*found) & self._live
+
+    def restrict(self, live: frozenset[int]) -> None:
+        """No member wants anything but these, which are some of those of before."""
+        if live != self._live:
+            self._live = live
+            self.describe()

@@ -1,0 +1,170 @@
+"""Queries that begin alike and are run by ``kernel``: one kernel runs the automaton of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from spaseq.events import EventBatch
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.limits import Budget
+from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.history import Past
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.host import Key
+from spaseq.matching.kernel.compiled import _kernel_layout as lay
+from spaseq.matching.kernel.compiled import _kernel_memory as mem
+from spaseq.matching.kernel.evaluator import Kernel
+from spaseq.matching.kernel.matches import Ints, Matches, Runs, unrolled
+from spaseq.matching.kernel.replay import Path, Replay
+from spaseq.matching.kernel.tables.compiled import compile_tables
+from spaseq.matching.model import Bounds
+from spaseq.matching.sharing.group import Group
+from spaseq.matching.sharing.member import Member
+from spaseq.matching.sharing.merge import Tables, tables
+from spaseq.matching.sharing.part import Part
+
+
+class KernelGroup(Group):
+    """Members as runs of one kernel."""
+
+    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
+        first = members[0]
+        self._tables = tables([member.common.pattern for member in members], first.dictionary.pin)
+        self._own = [
+            KernelPart(self, member, offset, number, self._tables)
+            for number, (member, offset) in enumerate(zip(members, offsets, strict=True))
+        ]
+        self._kernel = _Together(self, self._tables, first, self.widest)
+        return self._own
+
+    def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        found = self._kernel.found_in(batch, start, solutions)
+        self.reached = start + len(batch)
+        if found is not None:
+            self._give(found)
+
+    def narrow(self, live: frozenset[int], reach: int) -> None:
+        self._kernel.restrict(self._tables.gates, live)
+        self._kernel.reach(reach)
+
+    def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        """Whether events are relevant for a run: to all members that have it alike."""
+        number = step[0][1]
+        for i in self.live():
+            if self._tables.candidates[i][number] >= 0:
+                self._own[i].follow(self._kernel.past)
+                return self._own[i].is_relevant(path, step, key)
+        return False  # nobody wants it
+
+    def _give(self, runs: Runs) -> None:
+        """Gives members their matches."""
+        past = self._kernel.past
+        offsets = np.concatenate([[0], np.cumsum(runs.depths)])
+        ends = runs.steps[offsets[1:] - 1, 0]
+        lengths = self._lengths(runs.steps[offsets[:-1], 0], ends, past)
+        order = np.argsort(runs.ways, kind="stable")
+        cuts = np.searchsorted(runs.ways[order], np.arange(len(self._tables.compiled.accepts) + 1))
+        for i in self.live():
+            part, accepts = self._own[i], np.flatnonzero(self._tables.accepts[i] >= 0).tolist()
+            if not part.member.has(part):
+                continue
+            own = np.concatenate([order[cuts[a] : cuts[a + 1]] for a in accepts])
+            own = np.sort(own) if len(accepts) > 1 else own
+            if lengths is not None:
+                own = own[lengths[own] <= self.windows[i].size]
+            if part.member.is_over:
+                own = own[ends[own] < part.until]
+            if len(own):
+                part.follow(past)
+                part.take(_some(runs, offsets, own), self.reached)
+
+    def _lengths(self, first: Ints, last: Ints, past: Past) -> Ints | None:
+        """How far matches reach on the window's axis; None if no member's window ends before the kernel's."""
+        windows = [self.windows[i] for i in self.live()]
+        if all(window.reach == self.reach for window in windows):
+            return None
+        if windows[0].counted:
+            return last - first
+        stretch, places = past.stretch(np.concatenate([first, last]))
+        times = stretch.events("time")[places]
+        return np.asarray(times[len(first) :] - times[: len(first)])
+
+
+class KernelPart(Part):
+    """A member, under a number: the group's runs as its own."""
+
+    def __init__(self, group: KernelGroup, member: Member, offset: int, number: int, tables: Tables) -> None:
+        super().__init__(group, member, offset, tables.compiled.gpms)
+        compiled = compile_tables(member.pattern, member.dictionary.pin)
+        self._replay = Replay(compiled, member.context, self.past)
+        self._matches = Matches(member.pattern, compiled, self.past, self._replay, member.context.order)
+        self._candidates, self._accepts = tables.candidates[number], tables.accepts[number]
+
+    def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        """Whether events are relevant for a run of the group that is one of its own."""
+
+        def own(events: Path) -> Path:
+            return [(position, int(self._candidates[number])) for position, number in events]
+
+        return self._replay.is_relevant(own(path), own(step), key)
+
+    def take(self, runs: Runs, before: int) -> None:
+        """Runs of the group that are the member's matches; all events before a position were seen."""
+        steps = runs.steps.copy()
+        steps[:, 1] = self._candidates[steps[:, 1]]
+        own = runs._replace(ways=self._accepts[runs.ways], steps=steps)
+        self.member.take_found(list(self._matches.of_runs(own)), before - self.offset)
+
+
+class _Together(Kernel):
+    """The kernel of a group: its matches go to the members."""
+
+    def __init__(self, group: KernelGroup, tables: Tables, first: Member, window: Bounds) -> None:
+        context = first.context
+        budget = Budget(context.budget.limits.times(len(tables.accepts)))
+        super().__init__(tables.merged.pattern, first.dictionary, context, window, tables.compiled, budget)
+        self._group = group
+        self._runs: list[Runs] = []
+
+    @property
+    def past(self) -> Past:
+        """The events that runs may still have."""
+        return self._columns.past
+
+    def found_in(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Runs | None:
+        """The runs that events complete, if there are any; see ``process``."""
+        self._runs = []
+        for _ in self.process(batch, start, solutions):
+            pass
+        return Runs(*map(np.concatenate, zip(*self._runs, strict=True))) if self._runs else None
+
+    def reach(self, limit: int) -> None:
+        """Runs go on so far on the window's axis from their first event."""
+        self._tables[v.LIMIT] = limit
+
+    def restrict(self, gates: Sequence[frozenset[int]], members: frozenset[int]) -> None:
+        """Nothing goes on at the gates that are of other members alone."""
+        t = self._tables
+        begin = int(t[t[v.START] + lay.P_GATES])
+        rows = t[begin : begin + len(gates) * lay.GATE_SIZE].reshape(-1, lay.GATE_SIZE)
+        over = [number for number, of in enumerate(gates) if not of & members]
+        rows[over, lay.G_CANDIDATES_END] = rows[over, lay.G_CANDIDATES]
+
+    def _found(self) -> Iterator[Block]:
+        m = self._memory.ints
+        if m[mem.FOUND_COUNT]:
+            self._runs.append(unrolled(m, len(self._keys)))
+        yield from ()
+
+    def _is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        return self._group.is_relevant(path, step, key)
+
+
+def _some(runs: Runs, offsets: Ints, numbers: Ints) -> Runs:
+    """Some of the runs, the events of which begin at ``offsets``."""
+    depths = runs.depths[numbers]
+    begins = np.cumsum(depths) - depths
+    events = np.repeat(offsets[:-1][numbers] - begins, depths) + np.arange(int(depths.sum()))
+    return Runs(runs.ends[numbers], runs.keys[numbers], runs.ways[numbers], depths, runs.steps[events])
