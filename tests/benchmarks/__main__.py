@@ -22,6 +22,7 @@ BENCHMARKS: Final = {
     "ingest": ("ingest", "benchmark"),
     "rows": ("rows", "benchmark"),
     "window": ("pipelines", "window"),
+    "state": ("durable", "benchmark"),
     "push": ("events", "push"),
     "many": ("many", "benchmark"),
     "output": ("output", "benchmark"),
