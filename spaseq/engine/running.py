@@ -223,6 +223,8 @@ def _given_up(shed: Sequence[Shed]) -> Iterator[str]:
         yield f"{gone:,} partial matches shed (recall {least:.0%})"
     if passed:
         yield f"{passed:,} events passed over"
+    if doubtful := sum(s.doubtful for s in shed):
+        yield f"{doubtful:,} matches may be others"
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ import pytest
 from spaseq import Engine
 from spaseq.effort import WorkClock
 from spaseq.engine.handle import Handle
+from spaseq.engine.running import _given_up
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language import prepare
 from spaseq.limits import Limits
@@ -188,12 +189,15 @@ def test_what_may_be_another_match_is_counted_and_explained(after: str) -> None:
     every = found(engine, engine.register(text))
     engine = Engine(latency=4 * MS, clock=WorkClock(1e-3))
     handle = engine.register(text)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SpaseqWarning)
+    with pytest.warns(SpaseqWarning) as told:
         some = found(engine, handle)
     shed = handle.stats.shed
     assert shed is not None
     assert shed.partial_matches > 0
+    assert "sheds partial matches" in str(told[0].message)
+    if after != "LIMIT 30":  # of which the end comes before shedding's
+        assert f"; {shed.doubtful:,} may be others" in str(told[-1].message)
+    assert list(_given_up([shed]))[1:] == [f"{shed.doubtful:,} matches may be others"]
     assert len(some - every) <= shed.doubtful <= handle.stats.matches
     plan = explain(prepare(text))
     assert plan.bound.sheds

@@ -72,7 +72,8 @@ class Account:
             warn(f"{self._name} passes over no events any more: it did over {self.shed.events:,}")
         else:
             found = f"some {100 * self.shed.recall:.3g} % of its matches were found, by estimate"
-            warn(f"{self._name} sheds no more: {gone} were shed, and {found}")
+            doubtful = f"; {self.shed.doubtful:,} may be others" if self.shed.doubtful else ""
+            warn(f"{self._name} sheds no more: {gone} were shed, and {found}{doubtful}")
 
     def estimate(self, sketch: Sketch) -> None:
         """Brings ``shed`` up to date."""
