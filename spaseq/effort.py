@@ -102,8 +102,9 @@ class Shed:
     ``random-input`` alone). ``active``: it sheds these days. ``latency``: the seconds that an event takes
     now, None before the first. ``recall``: the estimated share of all matches that were found; of what was
     counted for it, chance is ``error``; where most is shed it may be off by a factor of five, or more.
-    ``random-input`` has no estimate. ``doubtful``: matches that may not be among those without a bound, as
-    what was shed might have kept them out (``explain`` says of which queries).
+    ``random-input`` has no estimate, nor have queries with EMIT and CONSUME ANY. ``doubtful``: matches that
+    may not be among those without a bound, as what was shed might have kept them out (``explain`` says of
+    which queries).
     """
 
     partial_matches: int = 0

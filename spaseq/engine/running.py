@@ -219,8 +219,8 @@ def _given_up(shed: Sequence[Shed]) -> Iterator[str]:
     """What queries gave up to keep their bounds, in words."""
     gone, passed = sum(s.partial_matches for s in shed), sum(s.events for s in shed)
     if gone:
-        least = min(s.recall for s in shed if s.recall is not None)
-        yield f"{gone:,} partial matches shed (recall {least:.0%})"
+        known = [s.recall for s in shed if s.recall is not None]
+        yield f"{gone:,} partial matches shed" + (f" (recall {min(known):.0%})" if known else "")
     if passed:
         yield f"{passed:,} events passed over"
     if doubtful := sum(s.doubtful for s in shed):

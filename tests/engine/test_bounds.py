@@ -198,6 +198,7 @@ def test_what_may_be_another_match_is_counted_and_explained(after: str) -> None:
     if after != "LIMIT 30":  # of which the end comes before shedding's
         assert f"; {shed.doubtful:,} may be others" in str(told[-1].message)
     assert list(_given_up([shed]))[1:] == [f"{shed.doubtful:,} matches may be others"]
+    assert (shed.recall is None) is (after != "LIMIT 30")
     assert len(some - every) <= shed.doubtful <= handle.stats.matches
     plan = explain(prepare(text))
     assert plan.bound.sheds

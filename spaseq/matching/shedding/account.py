@@ -24,11 +24,16 @@ _DELAY: Final = 1 / 3
 class Account:
     """Keeps ``shed`` of a query called ``name``; ``gates``: what its partial matches wait for, by gate."""
 
-    def __init__(self, name: str, gates: Sequence[str], policy: Policy, classes: int) -> None:
+    def __init__(
+        self, name: str, gates: Sequence[str], policy: Policy, classes: int, *, is_chosen: bool
+    ) -> None:
+        """``is_chosen``: a match that is found may be left out for another one."""
         self.shed = Shed()
         #: How many matches were found.
         self.found = 0.0
         self._name, self._gates, self._policy = name, gates, policy
+        # Who knows what was shed does not know which matches it would have kept out.
+        self._estimates = policy is not Policy.RANDOM_INPUT and not is_chosen
         # The matches that what was shed would have become by now, and will, by class.
         self._due: Floats = np.zeros(classes)
         self._missed: Floats = np.zeros(classes)
@@ -68,12 +73,17 @@ class Account:
         """Nothing is shed any more; a warning says so."""
         self.shed.active = False
         gone = f"{self.shed.partial_matches:,} partial matches"
-        if self.shed.recall is None:
+        if self._policy is Policy.RANDOM_INPUT:
             warn(f"{self._name} passes over no events any more: it did over {self.shed.events:,}")
         else:
-            found = f"some {100 * self.shed.recall:.3g} % of its matches were found, by estimate"
-            doubtful = f"; {self.shed.doubtful:,} may be others" if self.shed.doubtful else ""
-            warn(f"{self._name} sheds no more: {gone} were shed, and {found}{doubtful}")
+            recall, doubtful = self.shed.recall, self.shed.doubtful
+            found = (
+                ""
+                if recall is None
+                else f", and some {100 * recall:.3g} % of its matches were found, by estimate"
+            )
+            others = f"; {doubtful:,} may be others" if doubtful else ""
+            warn(f"{self._name} sheds no more: {gone} were shed{found}{others}")
 
     def estimate(self, sketch: Sketch) -> None:
         """Brings ``shed`` up to date."""
@@ -82,7 +92,7 @@ class Account:
         for gate, count in self._by_gate.items():
             states[f"before {self._gates[gate]}"] += count
         self.shed.by_state = dict(states)
-        if self._policy is Policy.RANDOM_INPUT:
+        if not self._estimates:
             self.shed.recall, self.shed.error = None, 0.0
             return
         total = self.found + float(missed.sum())

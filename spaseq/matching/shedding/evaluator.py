@@ -105,8 +105,10 @@ class Shedding(whole.Kernel):
         # Units of work since the last look; events since it was last counted to whom one is shown.
         self._units, self._since_shown = 0.0, 0
         gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
-        self._account = Account(self._name, gates, effort.policy, self._features.classes)
         self._doubt = Doubt(pattern, bounds)
+        self._account = Account(
+            self._name, gates, effort.policy, self._features.classes, is_chosen=self._doubt.matters
+        )
         self._load_passes()
         least = runs_size(self._compiled, whole._START) + self._memory.scratch_bytes
         if effort.pool is not None and effort.pool.size < least:
@@ -201,14 +203,11 @@ class Shedding(whole.Kernel):
             if self._spent >= self._looking and k.strangers(m, self._known):
                 self._observe(*self._place, 0.0)
             self._credit()
-            if self._doubt.matters:
-                self._account.found += int(m[mem.FOUND_COUNT])
         for block in super()._found():
             if self._doubt.matters:
                 self.shed.doubtful += self._doubt.count(block)
                 self._doubt.consumed(block)
-            else:
-                self._account.found += len(block)
+            self._account.found += len(block)
             yield block
 
     def _credit(self) -> None:
