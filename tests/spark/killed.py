@@ -11,13 +11,13 @@ import warnings
 from pathlib import Path
 
 import spaseq
-from spaseq.spark import answers_of, drive, folder_sink, planned, session
+from spaseq.spark import answers_of, drive, folder_sink, planned, save, session
 
 #: Small, so that there are many micro-batches.
 PIECE, MOST = 10_000, 20_000
 
 #: No machine is so fast that the stream ends before the last kill: a micro-batch takes so long at least.
-EVERY = {"stream": "1 second", "driver": "0.5 seconds"}
+EVERY = {"stream": "1 second", "save": "1 second", "driver": "0.5 seconds"}
 
 
 def main(mode: str, folder: Path) -> None:
@@ -29,6 +29,10 @@ def main(mode: str, folder: Path) -> None:
     plan = planned(spark, query, streams, checkpoint=checkpoint, most_bytes=MOST, piece_bytes=PIECE)
     if mode == "driver":
         running = drive(plan, checkpoint, folder_sink(folder / "out", query), processingTime=EVERY[mode])
+    elif mode == "save":
+        out = save(answers_of(plan), query, folder / "out", checkpoint=checkpoint, processingTime=EVERY[mode])
+        assert out is not None
+        running = out
     else:
         found = answers_of(plan).where("kind = 'match'").select("json")
         writer = found.writeStream.format("text").option("path", str(folder / "out"))

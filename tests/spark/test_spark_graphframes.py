@@ -8,6 +8,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import Mock, patch
 
@@ -77,19 +79,9 @@ def test_pregel_and_motifs(spark: SparkSession, number: int) -> None:
             assert shown(path_pairs_of_graphframe(frame, expression, *given, prefixes=PREFIXES)) == wanted
 
 
-def test_more_than_64_sources(spark: SparkSession) -> None:
-    """Two runs of Pregel, all bits of a mask, and two steps to everything that is reached."""
-    triples = [(f"urn:{i}", "urn:a", f"urn:hub{i % 3}") for i in range(70)]
-    triples += [(f"urn:hub{i}", "urn:b", f"urn:end{i}") for i in range(3)]
-    g = spaseq.paths.load(triples, PREFIXES)
-    with on_the_double, by_pregel:
-        found = shown(path_pairs_of_graphframe(graphframe(spark, g), ":a/:b", prefixes=PREFIXES))
-    assert found == sorted([f"<urn:{i}>", f"<urn:end{i % 3}>"] for i in range(70))
-
-
-def test_the_search_stops_and_only_what_is_new_is_sent(spark: SparkSession) -> None:
-    """A cycle of four: each place is reached in four supersteps, after which nothing is sent."""
-    g = spaseq.paths.load([(f"urn:{i}", "urn:a", f"urn:{(i + 1) % 4}") for i in range(4)], PREFIXES)
+@contextmanager
+def runs_of_pregel() -> Iterator[list[double.Pregel]]:
+    """Those that are made meanwhile."""
     made: list[double.Pregel] = []
     kept = double.Pregel.__init__
 
@@ -97,7 +89,37 @@ def test_the_search_stops_and_only_what_is_new_is_sent(spark: SparkSession) -> N
         kept(pregel, graph)
         made.append(pregel)
 
-    with on_the_double, patch.object(double.Pregel, "__init__", keep):
+    with on_the_double, by_pregel, patch.object(double.Pregel, "__init__", keep):
+        yield made
+
+
+@pytest.mark.parametrize("words", [1, 2])
+def test_more_than_64_sources(spark: SparkSession, words: int) -> None:
+    """All bits of a mask's words, two steps to everything that is reached, and a run for each mask."""
+    triples = [(f"urn:{i}", "urn:a", f"urn:hub{i % 3}") for i in range(70)]
+    triples += [(f"urn:hub{i}", "urn:b", f"urn:end{i}") for i in range(3)]
+    g = spaseq.paths.load(triples, PREFIXES)
+    with runs_of_pregel() as made, patch.object(graphframes, "_WORDS", words):
+        found = shown(path_pairs_of_graphframe(graphframe(spark, g), ":a/:b", prefixes=PREFIXES))
+    assert found == sorted([f"<urn:{i}>", f"<urn:end{i % 3}>"] for i in range(70))
+    assert len(made) == 2 // words
+
+
+def test_the_search_begins_at_the_smaller_end(spark: SparkSession) -> None:
+    triples = [(f"urn:{i}", "urn:a", f"urn:hub{i % 3}") for i in range(70)]
+    g = spaseq.paths.load(triples, PREFIXES)
+    sources, target = [f":{i}" for i in range(70)], ":hub1"
+    with runs_of_pregel() as made, patch.object(graphframes, "_WORDS", 1):
+        frame = graphframe(spark, g)
+        found = shown(path_pairs_of_graphframe(frame, ":a+", sources, target, prefixes=PREFIXES))
+    assert found == sorted([f"<urn:{i}>", "<urn:hub1>"] for i in range(1, 70, 3))
+    assert len(made) == 1
+
+
+def test_the_search_stops_and_only_what_is_new_is_sent(spark: SparkSession) -> None:
+    """A cycle of four: each place is reached in four supersteps, after which nothing is sent."""
+    g = spaseq.paths.load([(f"urn:{i}", "urn:a", f"urn:{(i + 1) % 4}") for i in range(4)], PREFIXES)
+    with runs_of_pregel() as made:
         found = path_pairs_of_graphframe(graphframe(spark, g), ":a+", ":0", prefixes=PREFIXES)
         assert len(shown(found)) == 4
     (pregel,) = made

@@ -1,6 +1,6 @@
 """A crash loses nothing and repeats nothing: processes killed at random, and started again.
 
-In CI each is killed once, in the long profile 20 times.
+In CI each is killed once, in the long profile 20 times, and so is what Spark's own sink of text writes.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ ROOT = Path(__file__).parents[2]
 IS_LONG = (settings.default or settings()).max_examples > 1_000
 
 #: How often the process is killed.
-KILLS = {"stream": 20, "driver": 20} if IS_LONG else {"stream": 1, "driver": 1}
+KILLS = {"stream": 20, "save": 20, "driver": 20} if IS_LONG else {"save": 1, "driver": 1}
 
 #: So many events for each kill, that the stream does not end before: more than there are in the micro-batches
 #: that a process can begin in the seconds that it has, see ``killed.EVERY``.
-EVENTS = {"stream": 200, "driver": 400}
+EVENTS = {"stream": 200, "save": 200, "driver": 400}
 
 pytestmark = [
     # PySpark's sockets to its JVM and workers are closed when they are collected.
@@ -106,6 +106,7 @@ def committed(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_600 if IS_LONG else 480)  # 20 kills take 20 sessions
 @pytest.mark.parametrize("mode", KILLS)
 def test_killed_and_started_again(tmp_path: Path, mode: str) -> None:
     """Nothing is lost, and nothing comes twice."""

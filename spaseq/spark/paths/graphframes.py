@@ -4,17 +4,19 @@ A *step graph* is made of the GraphFrame: its edges are the ways to make a move 
 the states that it leads from and to, and always in the direction of the search. A search is then the same
 for every query:
 
-- *Pregel*, 64 sources at a time, a bit each: a vertex has one mask per state of the automaton. It sends
-  the bits that are new, along the edges of their state, ``next`` says for which state; where messages meet,
-  bits are joined by OR. The search ends when no bit is new anywhere.
+- *Pregel*, 512 sources at a time, a bit each: a vertex has one mask per state of the automaton, of as many
+  words of 64 bits as the sources take. It sends the bits that are new, along the edges of their state,
+  ``next`` says for which state; where messages meet, bits are joined by OR. The search ends when no bit is
+  new anywhere.
 - *Motifs*, where no path has more than three edges: chains of edges of which each leaves the state that the
   one before has reached, for all sources at once.
 
 Step graphs are of the class of the GraphFrame that is given.
 
 Not yet run with the JVM package as it is published, which was out of reach: the tests run it with a stand-in
-on joins, and with GraphFrames itself where its jars can be had. Searches by Pregel were run by hand with
-GraphFrames' own Pregel, compiled from its source; motifs with the stand-in only.
+on joins, and with GraphFrames itself where its jars can be had. Searches by Pregel with masks of one word
+were run by hand with GraphFrames' own Pregel, compiled from its source; wider ones, and motifs, with the
+stand-in only.
 """
 
 from __future__ import annotations
@@ -44,8 +46,11 @@ GraphFrame: TypeAlias = Any
 #: What GraphFrames needs in the JVM, for the Spark that this stands on: its module, and that with GraphX.
 MODULES: Final = ("io.graphframes:graphframes-spark4_2.13", "io.graphframes:graphframes-graphx-spark4_2.13")
 
-#: The masks of one bit each, one for a source, as the signed numbers that Spark has.
-_MASKS: Final = (*(1 << i for i in range(63)), -(1 << 63))
+#: The words of one bit each, as the signed numbers that Spark has.
+_BITS: Final = (*(1 << i for i in range(63)), -(1 << 63))
+
+#: A mask has so many words at most: a run of Pregel is for as many sources as that has bits.
+_WORDS: Final = 8
 
 #: Paths of more edges are not looked for by motifs: walks grow with every edge, places do not.
 SHORT: Final = 3
@@ -146,15 +151,16 @@ def path_pairs_of_graphframe(
     """The pairs that a path joins, as ``KnowledgeGraph.pairs`` gives them, over a GraphFrame.
 
     ``frame`` is one that ``graphframe`` made, or has the same columns. Columns of what is returned:
-    ``source`` and ``target``, terms as N-Triples. A search from one end only, or from all nodes, begins at
-    as many nodes as there are: each 64 of them are a run of Pregel.
+    ``source`` and ``target``, terms as N-Triples. A search begins at the end with fewer nodes, if both are
+    given, or at all nodes if none is: each 512 of them are a run of Pregel.
     """
     if isinstance(expression, str):
         expression = parse(expression, dict(prefixes or {}))
     found = moves(compile_path(expression))
-    backwards = sources is None and targets is not None
-    given = [texts(side, prefixes or {}) for side in (sources, targets)]
-    begins, ends = reversed(given) if backwards else given
+    begins, ends = (texts(side, prefixes or {}) for side in (sources, targets))
+    backwards = ends is not None and (begins is None or len(ends) < len(begins))
+    if backwards:
+        begins, ends = ends, begins
     edges = frame.edges.select(
         F.col("src").alias("s"), F.col("relationship").alias("p"), F.col("dst").alias("o")
     )
@@ -221,41 +227,53 @@ class _StepGraph:
         if begins is not None:
             first = first.where(F.col("src").isin(begins))
         starts = [row.src for row in first.collect()]
-        batches = (starts[i : i + len(_MASKS)] for i in range(0, len(starts), len(_MASKS)))
+        size = len(_BITS) * _WORDS
+        batches = (starts[i : i + size] for i in range(0, len(starts), size))
         return reduce(DataFrame.union, map(self._run, batches), self._spark.createDataFrame([], PAIRS))
 
     def _run(self, starts: Sequence[str]) -> DataFrame:
-        """What at most 64 nodes reach."""
-        rows = list(zip(starts, _MASKS, strict=False))
-        bits = F.broadcast(self._spark.createDataFrame(rows, "source string, bit long"))
-        begin = bits.select(F.col("source").alias("id"), F.col("bit").alias("start"))
-        reached = self._search(self._frame(self._vertices.join(begin, ["id"], "left"), self._edges))
-        masks = [F.col("reached")[state] for state in sorted(self._automaton.accepting)]
-        ended = reached.select("id", reduce(Column.bitwiseOR, masks).alias("mask")).where("mask != 0")
-        pairs = ended.join(bits, F.col("mask").bitwiseAND(F.col("bit")) != 0)
+        """What so many nodes reach as a mask has bits."""
+        many = len(_BITS)
+        words = -(-len(starts) // many)
+        rows = [(start, i // many, _BITS[i % many]) for i, start in enumerate(starts)]
+        bits = F.broadcast(self._spark.createDataFrame(rows, "source string, word int, bit long"))
+        start = [F.when(F.col("word") == word, F.col("bit")).otherwise(_no_bits()) for word in range(words)]
+        begin = bits.select(F.col("source").alias("id"), F.array(*start).alias("start"))
+        frame = self._frame(self._vertices.join(begin, ["id"], "left"), self._edges)
+        reached = self._search(frame, words)
+        mask = reduce(_joined, [_of_state(F.col("reached"), q, words) for q in self._automaton.accepting])
+        ended = reached.select("id", mask.alias("mask")).where(F.exists("mask", _any_bit))
+        pairs = ended.join(bits, F.get("mask", "word").bitwiseAND(F.col("bit")) != 0)
         pairs = pairs.select("source", F.col("id").alias("target")).localCheckpoint()
         reached.unpersist()
         return pairs
 
-    def _search(self, graph: GraphFrame) -> DataFrame:
+    def _search(self, graph: GraphFrame, words: int) -> DataFrame:
         """The vertices with ``reached``: per state, which of the starts have a path to here that ends in it.
 
         A start is no end of a path without edges: it is ``new`` in the initial states, and not ``reached``.
         """
         states = range(self._automaton.size)
-        nothing = F.array(*[F.lit(0).cast("long") for _ in states])
-        start = F.coalesce("start", F.lit(0).cast("long"))
-        seed = F.array(*[start if q in self._automaton.initial else F.lit(0).cast("long") for q in states])
+        none = F.array(*[_no_bits()] * words)
+        nothing = F.array(*[_no_bits()] * (words * len(states)))
+        start = F.coalesce("start", none)
+        seed = F.concat(*[start if q in self._automaton.initial else none for q in states])
         pregel = graph.pregel
-        bits = F.get(pregel.src("new"), pregel.edge("state"))
-        sent = F.when(bits != 0, F.struct(pregel.edge("next").alias("state"), bits.alias("bits")))
+        bits = _of_state(pregel.src("new"), pregel.edge("state"), words)
+        sent = F.when(
+            F.exists(bits, _any_bit), F.struct(pregel.edge("next").alias("state"), bits.alias("bits"))
+        )
         came, of = pregel.msg()["bits"], pregel.msg()["state"]
         joined = F.array(
-            *[F.coalesce(F.bit_or(F.when(of == q, came)), F.lit(0).cast("long")) for q in states]
+            *[
+                F.coalesce(F.bit_or(F.when(of == q, F.get(came, F.lit(word)))), _no_bits())
+                for q in states
+                for word in range(words)
+            ]
         )
         new = F.zip_with(pregel.msg(), "reached", lambda came, known: came.bitwiseAND(F.bitwise_not(known)))
         new = F.coalesce(new, nothing)
-        both = F.coalesce(F.zip_with(pregel.msg(), "reached", Column.bitwiseOR), F.col("reached"))
+        both = F.coalesce(_joined(pregel.msg(), F.col("reached")), F.col("reached"))
         # It is said to see vertices as they are after a step; in GraphFrames 0.12 it sees those before.
         active = F.exists(new, _any_bit) | F.exists("new", _any_bit)
         found: DataFrame = (
@@ -265,7 +283,7 @@ class _StepGraph:
             .required_edge_columns("state", "next")
             .sendMsgToDst(sent)
             .aggMsgs(joined)
-            .setInitialActiveVertexExpression(start != 0)
+            .setInitialActiveVertexExpression(F.exists(start, _any_bit))
             .setUpdateActiveVertexExpression(active)
             .setSkipMessagesFromNonActiveVertices(True)
             .setEarlyStopping(True)
@@ -275,6 +293,21 @@ class _StepGraph:
             .run()
         )
         return found
+
+
+def _of_state(masks: Column, state: Column | int, words: int) -> Column:
+    """The words of a state's mask, of those of all states."""
+    first = (F.lit(state) if isinstance(state, int) else state) * words + 1
+    return F.slice(masks, first.cast("int"), words)
+
+
+def _joined(mask: Column, other: Column) -> Column:
+    """The bits of either."""
+    return F.zip_with(mask, other, Column.bitwiseOR)
+
+
+def _no_bits() -> Column:
+    return F.lit(0).cast("long")
 
 
 def _any_bit(mask: Column) -> Column:
