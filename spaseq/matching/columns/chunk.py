@@ -53,7 +53,9 @@ class Chunk:
         """Where the rows of a GPM begin in each event; shape ``(events + 1,)``."""
         if self.rows is not None:
             return np.asarray(self.rows[g])
-        return np.searchsorted(self.solutions[g].events, np.arange(len(self.batch) + 1))
+        found = np.zeros(len(self.batch) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.solutions[g].events, minlength=len(self.batch)), out=found[1:])
+        return found
 
     def live_ids(self) -> Iterable[Ints]:
         """The ids in the solutions, some of which may be in no event."""

@@ -69,7 +69,7 @@ class Stretch:
 
     def is_single(self, g: int) -> bool:
         """Whether each event has exactly one solution of a GPM."""
-        return self.most(g) == 1 and sum(len(c.solutions[g]) for c in self.chunks) == len(self)
+        return sum(len(c.solutions[g]) for c in self.chunks) == len(self) and self.most(g) == 1
 
     def column(self, g: int, name: str) -> Ints | None:
         """The ids of a variable in all solutions of a GPM; None if it has no such column."""
@@ -96,7 +96,10 @@ class Stretch:
     def streams(self) -> tuple[Ints, npt.NDArray[np.int32]]:
         """The ids of the streams that events are of, and of each event the number of its stream there."""
         if "streams" not in self._known:
-            self._known["streams"] = np.unique(self.events("stream"))
+            streams = self.events("stream")
+            # Of one stream, mostly: to see that takes less than to sort them.
+            is_one = bool((streams == streams[:1]).all())
+            self._known["streams"] = streams[:1] if is_one else np.unique(streams)
         ids = self._known["streams"]
         if len(ids) == 1:
             return ids, np.zeros(len(self), dtype=np.int32)
