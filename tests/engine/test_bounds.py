@@ -284,6 +284,14 @@ def test_enumeration_has_nothing_to_shed() -> None:
     assert "bound      enumeration has no partial matches to shed" in str(explain(prepare(text)))
 
 
+def test_a_state_and_a_bound_refuse_each_other(tmp_path: Path) -> None:
+    words = "a query under a bound sheds as the clock says, which no restart repeats"
+    with pytest.raises(EngineError, match=words):
+        Engine(state=tmp_path / "one", latency=MS)
+    with Engine(state=tmp_path / "two") as engine, pytest.raises(EngineError, match=words):
+        engine.register(query(), name="q", latency=MS)
+
+
 def test_an_evaluator_that_cannot_shed() -> None:
     with pytest.raises(
         EngineError, match="'lazy' cannot shed partial matches: with a bound, ask for 'kernel'"
