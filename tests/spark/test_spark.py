@@ -19,7 +19,8 @@ from tests.streams import NS, query
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
-from pyspark.sql import Row, SparkSession  # noqa: E402  # after the skip
+from pyspark.errors import StreamingQueryException  # noqa: E402  # after the skip
+from pyspark.sql import Row, SparkSession  # noqa: E402
 
 from spaseq.spark import answers_of, drive, events, expanded, folder_sink, knowledge, matches, planned, run  # noqa: E402
 from spaseq.spark.queries import Prepared  # noqa: E402
@@ -164,6 +165,27 @@ def test_a_stream_that_ended_goes_on(spark: SparkSession, tmp_path: Path, mode: 
         assert len(got) > before
     assert without_n(line for _, line in got) == without_n(local(text, streams))
     assert {kind for kind, _ in got} == {"match"}
+
+
+def test_a_restart_on_other_shuffle_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    """A checkpoint keeps how many tasks its state is in, whatever the session says, and how many buckets."""
+    text, streams = stocks(tmp_path, 100)
+    checkpoint = tmp_path / "checkpoint"
+    rows, _ = finished(run(spark, text, streams, checkpoint=checkpoint), checkpoint)
+    with (tmp_path / "trades.nq").open("a") as file:
+        file.write("".join(quads(i) for i in range(100, 160)))
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "5")
+    try:
+        with pytest.raises(StreamingQueryException, match="other windows or buckets"):
+            finished(run(spark, text, streams, checkpoint=checkpoint, buckets=32), checkpoint)
+        more, running = finished(run(spark, text, streams, checkpoint=checkpoint), checkpoint)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", str(before))
+    said = [json.loads(operator.json) for p in running.recentProgress for operator in p.stateOperators]
+    assert {operator["numShufflePartitions"] for operator in said} == {2}
+    found = [row.json for row in [*rows, *more] if row.kind == "match"]
+    assert without_n(found) == without_n([line_of(match) for match in spaseq.run(text, streams)])
 
 
 def test_late_and_bad_events_are_told(spark: SparkSession, tmp_path: Path) -> None:
