@@ -53,7 +53,7 @@ def _events(count: int) -> str:
 def _start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
     environment = os.environ | {"PYTHONPATH": str(Path(package.__file__).parents[1])}
     return subprocess.Popen(
-        [*COMMAND, "run", *QUERIES, "-s", "S=ticks", "-f", "ndjson", "--no-why", *arguments],
+        [*COMMAND, "run", *QUERIES, "-f", "ndjson", "--no-why", *arguments],
         cwd=folder,
         env=environment,
         stdout=subprocess.DEVNULL,
@@ -75,11 +75,13 @@ def _kills(tmp_path: Path, times: int) -> None:
         (tmp_path / "ticks" / f"{number:02}.nq").write_text(
             "".join(text[number * 4_000 : (number + 1) * 4_000])
         )
-    _end(_start(tmp_path, "-o", "whole.ndjson"))
+    _end(_start(tmp_path, "-s", "S=ticks", "-o", "whole.ndjson"))
     rng = random.Random(7)
     killed = 0
     while killed < times:
-        process = _start(tmp_path, "-o", "out.ndjson", "--state", "s.state", "--commit-every", "1")
+        process = _start(
+            tmp_path, "-s", "S=ticks", "-o", "out.ndjson", "--state", "s.state", "--commit-every", "1"
+        )
         try:
             process.wait(timeout=rng.uniform(0.2, 8.0))
         except subprocess.TimeoutExpired:
@@ -87,7 +89,7 @@ def _kills(tmp_path: Path, times: int) -> None:
         process.communicate(timeout=PATIENCE)
         assert process.returncode in (0, -signal.SIGKILL)
         killed += 1
-    _end(_start(tmp_path, "-o", "out.ndjson", "--state", "s.state", "--commit-every", "1"))
+    _end(_start(tmp_path, "-s", "S=ticks", "-o", "out.ndjson", "--state", "s.state", "--commit-every", "1"))
     whole = (tmp_path / "whole.ndjson").read_bytes()
     assert whole.count(b"\n") > 1_000
     assert (tmp_path / "out.ndjson").read_bytes() == whole
@@ -100,3 +102,35 @@ def test_killed_a_few_times(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_killed_200_times(tmp_path: Path) -> None:
     _kills(tmp_path, 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("full", ["s.state", "out.ndjson"])
+def test_a_full_disk(tmp_path: Path, full: str) -> None:
+    """The state, or the output, is on a disk that becomes full; with room, the same command goes on."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True, timeout=PATIENCE)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"a small disk cannot be mounted here: {error}")
+    try:
+        for name, text in QUERIES.items():
+            (tmp_path / name).write_text(text)
+        (tmp_path / "ticks.nq").write_text(_events(20_000))
+        places = {
+            name: str((disk if name == full else tmp_path) / name) for name in ("s.state", "out.ndjson")
+        }
+        arguments = ("-o", places["out.ndjson"], "--state", places["s.state"], "--commit-every", "1")
+        _end(_start(tmp_path, "-s", "S=ticks.nq", "-o", "whole.ndjson"))
+        process = _start(tmp_path, "-s", "S=ticks.nq", *arguments)
+        _, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 1, errors.decode()
+        assert full in errors.decode()
+        assert "Traceback" not in errors.decode()
+        subprocess.run(["mount", "-o", "remount,size=40m", str(disk)], check=True, timeout=PATIENCE)
+        _end(_start(tmp_path, "-s", "S=ticks.nq", *arguments))
+        assert Path(places["out.ndjson"]).read_bytes() == (tmp_path / "whole.ndjson").read_bytes()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True, timeout=PATIENCE)

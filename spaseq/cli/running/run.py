@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -344,8 +345,14 @@ def output(path: Path | None, cursor: Cursor | Kept | None = None) -> Iterator[I
         yield standard_output()
     else:
         opened = path.open("wb") if cursor is None else cursor.open(path)
-        with suppress(BrokenPipeError), opened as file:  # closing a pipe that broke fails again
-            yield file
+        try:
+            with suppress(BrokenPipeError), opened as file:  # closing a pipe that broke fails again
+                yield file
+        except OSError as error:
+            # What fails in a write does not say where, as what fails in an open does.
+            if error.errno == errno.ENOSPC and error.filename is None:
+                raise OSError(error.errno, error.strerror, str(path)) from None
+            raise
 
 
 @contextmanager

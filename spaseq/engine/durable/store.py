@@ -262,7 +262,8 @@ def _failing(path: Path, what: str) -> Iterator[None]:
         text = str(error)
         if "full" in text:
             hint = (
-                "make room; what arrived since the last commit is kept in memory, and the next commit has it"
+                "make room; the next commit has what arrived since the last one; if the process ends, "
+                "start it again: it goes on from the last commit"
             )
         elif "not a database" in text or "malformed" in text:
             hint = "it is damaged, or no state file: go on from a copy (spaseq state import), or begin anew"
