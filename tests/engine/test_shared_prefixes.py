@@ -381,3 +381,34 @@ def test_those_that_are_over_are_forgotten() -> None:
             handles.pop(1).cancel()
     gc.collect()
     assert sum(isinstance(thing, Member) for thing in gc.get_objects()) < 60
+
+
+def test_more_gpms_than_a_group_has_room_for_are_several_groups() -> None:
+    engine = spaseq.Engine()
+    gpms = "DEFINE GPM A ON S { ?x :a ?a } DEFINE GPM B ON S { ?x :b ?b } DEFINE GPM C ON S { ?x :c%d ?c }"
+    handles = [
+        engine.register(
+            f"PREFIX : <{NS}> SELECT * WITHIN 9 SECONDS SLIDING FROM STREAM S <{NS}S> "
+            f"WHERE {{ SEQ(A : B : C) {gpms % number} }}"
+        )
+        for number in range(70)
+    ]
+    for time, of in enumerate(["a", "b", "c0", "c69"]):
+        engine.push(NS + "S", f"<{NS}x> <{NS}{of}> 1 .", time)
+    assert [handle.stats.matches for handle in handles] == [1, *[0] * 68, 1]
+    assert [handle.stats.shared for handle in handles] == [(60, 60, 1)] * 60 + [(10, 10, 1)] * 10
+
+
+def test_what_a_cancelled_query_has_not_read_can_be_read_later_and_holds_nothing_back() -> None:
+    engine = spaseq.Engine(evaluator="enumeration", limits=spaseq.Limits(pending_matches=None))
+    wide = engine.register(query("A : B : C", "5000 SECONDS SLIDING"))
+    narrow = engine.register(query("A : B : D", "9 SECONDS SLIDING"))
+    events = [(f"<{NS}e> a <{NS}{'abcd'[i % 4]}> ; <{NS}v> 1 .", i) for i in range(12_000)]
+    engine.push_many(NS + "S", events[:40])
+    assert narrow.stats.matches == 1 + 9 * 3
+    assert wide.stats.shared == (2, 2, 1)
+    wide.cancel()
+    for begin in range(40, len(events), 1_000):
+        engine.push_many(NS + "S", events[begin : begin + 1_000])
+        narrow.drop()
+    assert sum(1 for _ in wide.matches()) == sum(k * (k + 1) // 2 for k in range(1, 11))
