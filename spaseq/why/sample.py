@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from spaseq.events import EventBatch, concatenate
+from spaseq.events import EventBatch, Single, concatenate, gathered
 
 #: So many events at most, and so many triples if that is more than the first event's.
 EVENTS: Final = 2_000
@@ -14,6 +14,9 @@ TRIPLES: Final = 20_000
 
 #: So many batches are made one.
 _PARTS: Final = 64
+
+#: So many events that came alone are made one.
+_SINGLES: Final = 64
 
 
 class Sample:
@@ -24,16 +27,20 @@ class Sample:
         self._events = events
         self._triples = triples
         self._parts: list[EventBatch] = []
+        self._singles: list[Single] = []
 
     def add(self, batch: EventBatch) -> None:
         """The next events, in processing order."""
-        if len(batch) == 1 and self._parts and self._events > 0 and len(batch.s) <= self._triples:
-            self._events -= 1
-            self._triples -= len(batch.s)
-            self._keep(batch)
-            return
+        is_begun = bool(self._parts or self._singles)
+        if isinstance(batch, Single) and is_begun and self._events > 0:
+            triples = len(batch.terms) // 3  # without making columns
+            if triples <= self._triples:
+                self._events -= 1
+                self._triples -= triples
+                self._keep(batch)
+                return
         fitting = int(np.searchsorted(batch.offset, self._triples, side="right")) - 1
-        count = min(len(batch), self._events, max(fitting, 0 if self._parts else 1))
+        count = min(len(batch), self._events, max(fitting, 0 if is_begun else 1))
         if count < len(batch):
             self.open = False
             batch = batch.take(np.arange(count))
@@ -43,6 +50,21 @@ class Sample:
             self._keep(batch)
 
     def _keep(self, batch: EventBatch) -> None:
+        if isinstance(batch, Single):
+            self._singles.append(batch)
+            if len(self._singles) == _SINGLES:
+                self._settle()
+            return
+        self._settle()
+        self._put(batch)
+
+    def _settle(self) -> None:
+        """Makes one batch of the events that came alone."""
+        if self._singles:
+            self._put(gathered(self._singles))
+            self._singles = []
+
+    def _put(self, batch: EventBatch) -> None:
         self._parts.append(batch)
         if len(self._parts) == _PARTS:
             self._parts = [concatenate(self._parts)]
@@ -50,11 +72,13 @@ class Sample:
     def copy(self) -> Sample:
         """What there is so far; nothing more comes to it."""
         copied = Sample(0, 0)
+        self._settle()
         copied.open, copied._parts = False, list(self._parts)
         return copied
 
     def batch(self) -> EventBatch | None:
         """What there is, as one batch; None if that is nothing."""
+        self._settle()
         if not self._parts:
             return None
         self._parts = [concatenate(self._parts)]
