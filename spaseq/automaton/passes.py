@@ -96,7 +96,7 @@ def place_filters(nfa: NFA) -> NFA:
         known = _known(part)
         edges = []
         for edge in part.edges:
-            before = _settled(part, edge.source, known)
+            before = _bound_in(part, edge.source, known)
             after = before | _acted(part.pattern, edge.ends, known.get(edge.source, _NONE))
             after |= _bound(part.pattern, edge.predicate.unit)
             after -= _NONE.union(*(_own(part.pattern, kleene) for kleene in edge.inside))
@@ -210,7 +210,7 @@ def _known(nfa: NFA) -> dict[int, frozenset[str]]:
     return known
 
 
-def _settled(nfa: NFA, state: int, known: Mapping[int, frozenset[str]]) -> frozenset[str]:
+def _bound_in(nfa: NFA, state: int, known: Mapping[int, frozenset[str]]) -> frozenset[str]:
     """The variables bound in a state, without those of the Kleenes that may be in progress there."""
     inside = {kleene for edge in nfa.edges if edge.target == state for kleene in edge.inside}
     return known.get(state, _NONE).difference(*(_own(nfa.pattern, kleene) for kleene in inside))

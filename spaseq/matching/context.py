@@ -133,7 +133,7 @@ class Context:
                 joined = Row(binding, row.iterations, row.origin)
                 if self._holds(conditions, joined, inside, atom.gpm, event):
                     out.append(joined)
-        return self._settle(tuple(out), inside)
+        return self._filtered(tuple(out), inside)
 
     def join(
         self, operands: Sequence[Rows], node: Both | AnyOrder, inside: tuple[int, ...], loose: bool = False
@@ -142,7 +142,7 @@ class Context:
         joined = self.compatible(operands)
         conditions = self._conditions[node.id, loose] if isinstance(node, Both) else ()
         kept = (Row(r.binding, r.iterations, r.origin[:-1]) for r in joined)
-        return self._settle(tuple(r for r in kept if self._holds(conditions, r, inside)), inside)
+        return self._filtered(tuple(r for r in kept if self._holds(conditions, r, inside)), inside)
 
     def compatible(self, operands: Sequence[Rows]) -> Rows:
         """The join of rows that were all made from one ``mark``ed Ω; the marks stay."""
@@ -172,7 +172,7 @@ class Context:
         """
         gone = {inner for kleene in ended for inner in (kleene, *self._inside[kleene])}
         own = frozenset().union(*(self._kleenes[kleene].own for kleene in ended))
-        stale = gone | {_past(kleene) for kleene in gone}
+        stale = gone | {_in_earlier(kleene) for kleene in gone}
         out = []
         for row in before:
             for later in after:
@@ -233,7 +233,7 @@ class Context:
                     _frozen({k: m.iterations[k]}): m.iterations[k] for m in members if k in m.iterations
                 }
                 past = tuple(i for history in histories.values() for i in history)
-                iterations[_past(k)] = (*head.iterations.get(_past(k), ()), *past)
+                iterations[_in_earlier(k)] = (*head.iterations.get(_in_earlier(k), ()), *past)
             out.append(Row(head.binding, iterations, head.origin))
         return tuple(out)
 
@@ -247,10 +247,10 @@ class Context:
         for row in self.again(rows, kleene):
             iterations = dict(row.iterations)
             for k in inner:
-                iterations[k] = iterations.pop(_past(k), ())
+                iterations[k] = iterations.pop(_in_earlier(k), ())
             for solution in (s for iteration in iterations[kleene] for s in iteration):
                 out.append(Row({**row.binding, **solution}, iterations, row.origin[:-1]))
-        return self._settle(tuple(out), inside)
+        return self._filtered(tuple(out), inside)
 
     def complete(self, rows: Rows) -> Rows:
         """Ω of a complete match: the filters of WHERE, also those with unbound variables."""
@@ -405,7 +405,7 @@ class Context:
         ]
         return [*done, [row.binding]] if kleene in inside else done
 
-    def _settle(self, rows: Rows, inside: tuple[int, ...]) -> Rows:
+    def _filtered(self, rows: Rows, inside: tuple[int, ...]) -> Rows:
         """Applies each filter of WHERE whose variables are all bound, outside of their Kleenes."""
         if not self._where:
             return rows
@@ -436,7 +436,7 @@ class Context:
         return tuple(sorted(solutions, key=lambda s: sorted((v, str(term(t))) for v, t in s.items())))
 
 
-def _past(kleene: int) -> int:
+def _in_earlier(kleene: int) -> int:
     """The key under which iterations of a Kleene in past iterations of the one around it are kept."""
     return -1 - kleene
 

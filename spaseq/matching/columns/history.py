@@ -137,7 +137,7 @@ class Past:
         self._singles: Singles | None = None
 
     def __iter__(self) -> Iterator[Chunk]:
-        self._settle()
+        self._end_singles()
         return iter(self._chunks.values())
 
     def live_ids(self) -> Iterator[Ints]:
@@ -158,12 +158,12 @@ class Past:
         ``made``: where those go that follow each other.
         """
         if made.is_full or made.end not in (None, single[0]):
-            self._settle()
+            self._end_singles()
         made.add(*single, oldest)
         self._singles = made
         self._seen.clear()
 
-    def _settle(self) -> None:
+    def _end_singles(self) -> None:
         """Makes a batch of the events that came alone."""
         if self._singles is not None:
             (chunk, oldest), self._singles = self._singles.take(), None
@@ -171,7 +171,7 @@ class Past:
 
     def add(self, chunk: Chunk, oldest: int) -> None:
         """One batch more; those that end before ``oldest`` on the window's axis go."""
-        self._settle()
+        self._end_singles()
         while self._gone < len(self._starts) and self._chunks[self._starts[self._gone]].last < oldest:
             del self._chunks[self._starts[self._gone]]
             self._size -= self._sizes[self._gone]
@@ -198,13 +198,13 @@ class Past:
 
     def since(self, start: int) -> list[Chunk]:
         """The batches that begin after a position."""
-        self._settle()
+        self._end_singles()
         first = max(self._gone, bisect_right(self._starts, start))
         return [self._chunks[begin] for begin in self._starts[first:]]
 
     def chunks(self, positions: Ints) -> list[Chunk]:
         """The batches in which events are."""
-        self._settle()
+        self._end_singles()
         first = bisect_right(self._starts, int(positions.min())) - 1
         starts = np.array(self._starts[first:], dtype=np.int64)
         found = starts[np.searchsorted(starts, positions, side="right") - 1]
@@ -212,7 +212,7 @@ class Past:
 
     def stretch(self, positions: Ints) -> tuple[Stretch, Ints]:
         """The batches in which events are, and the places of these there."""
-        self._settle()
+        self._end_singles()
         starts = self._starts
         first = bisect_right(starts, int(positions.min())) - 1
         last = bisect_right(starts, int(positions.max()))
@@ -245,7 +245,7 @@ class Past:
 
     def occurrence(self, position: int, key: Key, gpm: str) -> Occurrence:
         """An event as one partition sees it, with its solutions of one GPM at least."""
-        self._settle()
+        self._end_singles()
         found = self._seen.get((position, key))
         if found is not None and gpm in found.solutions:
             return found

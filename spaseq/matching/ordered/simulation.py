@@ -105,7 +105,7 @@ class Ordered:
             # Time goes on: what was undecided among simultaneous events is decided.
             self._now = self._tick = (occurrence.time,)
             self._machine.time = occurrence.time
-            found = self._settle()
+            found = self._take_decided()
         self._machine.memory.clear(self._oldest(occurrence))
         self._machine.push(occurrence)
         time, rank, number = self._context.order(occurrence.stamp)
@@ -120,7 +120,7 @@ class Ordered:
         self._machine.ended.clear()
         self._newest = occurrence
         self._decide_waiting()
-        found += self._settle()
+        found += self._take_decided()
         self._leave_out()
         return found
 
@@ -132,7 +132,7 @@ class Ordered:
             self._tick = max(self._tick, (at + 1,))
             self._machine.time = max(self._machine.time, at + 1)
         self._decide_waiting()
-        return self._settle()
+        return self._take_decided()
 
     def drop(self) -> None:
         """See ``Evaluator.drop``."""
@@ -186,7 +186,7 @@ class Ordered:
                     c = replace(c, waits=False)
                 self._offer(family, c)
 
-    def _settle(self) -> list[Found]:
+    def _take_decided(self) -> list[Found]:
         """The matches that are decided now."""
         found = []
         if self._skip.mode is SkipMode.TO_NEXT_EVENT:

@@ -21,7 +21,7 @@ def matches(pattern: SequencePattern, context: Context, bounds: Bounds, events: 
     search = Search(pattern, context, bounds, events)
     partials = [m for m in search.partials() if not search.broken(m)]
     if pattern.query.skip is not None:
-        partials = Skipping(pattern.query.skip, context).settle(partials)
+        partials = Skipping(pattern.query.skip, context).certain(partials)
     found = distinct(map(found_of, partials))
     return sorted(found, key=lambda match: match.last.position)
 
@@ -59,15 +59,15 @@ class Reference:
         for m in search.partials():
             if occurrence in m.chosen and found_of(m).first.position > self._dropped:
                 self._waiting.append(m)
-        return self._settle(self._bounds.measure(occurrence) - 1)
+        return self._certain(self._bounds.measure(occurrence) - 1)
 
     def advance(self, at: int) -> list[Found]:
         """See ``Evaluator.advance``."""
         if not self._events:
             return []
-        return self._settle(at) if self._skipping is None else self._preferred(at)
+        return self._certain(at) if self._skipping is None else self._preferred(at)
 
-    def _settle(self, at: int) -> list[Found]:
+    def _certain(self, at: int) -> list[Found]:
         """The waiting matches that nothing can withdraw any more, now that all up to ``at`` is there."""
         search = Prospects(self._pattern, self._context, self._bounds, self._events, self._horizon(at))
         self._waiting = [m for m in self._waiting if not search.broken(m)]
@@ -90,7 +90,7 @@ class Reference:
             before = any(order(event.stamp) < order(first.stamp) for event in horizon)
             return before and self._bounds.closing(first) > at
 
-        return [found_of(m) for m in self._skipping.settle(complete, open_, preceded)]
+        return [found_of(m) for m in self._skipping.certain(complete, open_, preceded)]
 
     def _begins_now(self, m: Partial) -> bool:
         """Whether nothing was decided of a match's first event when the preferred ones were looked for."""

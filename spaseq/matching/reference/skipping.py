@@ -22,7 +22,7 @@ class Skipping:
         #: The first events that had a match or a hope of one, when one before them was not decided yet.
         self.undecided: frozenset[Order] = frozenset()
 
-    def settle(
+    def certain(
         self,
         complete: Sequence[Partial],
         open_: Sequence[Partial] = (),

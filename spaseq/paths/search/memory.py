@@ -40,14 +40,16 @@ class Memory:
 
     def error(self, size: int, what: str) -> LimitError:
         """The error if so many bytes are too many."""
-        asked = f"{shown(self.taken + size)} of memory for {self._query}, {shown(size)} of them for {what},"
+        asked = (
+            f"{in_bytes(self.taken + size)} of memory for {self._query}, {in_bytes(size)} of them for {what},"
+        )
         return self._limits.error("query_bytes", asked)
 
 
-def shown(size: int) -> str:
+def in_bytes(size: int) -> str:
     """A number of bytes for people.
 
-    >>> shown(900), shown(3 << 29)
+    >>> in_bytes(900), in_bytes(3 << 29)
     ('900 bytes', '1.5 GiB')
     """
     scaled, unit = float(size), 0

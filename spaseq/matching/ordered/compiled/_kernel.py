@@ -91,6 +91,7 @@ from spaseq.matching.ordered.compiled._kernel_decide import decide, follows, tak
 from spaseq.matching.ordered.compiled._kernel_families import (
     append,
     call_soon,
+    deliver_decided,
     drop,
     expire,
     free_family,
@@ -99,7 +100,6 @@ from spaseq.matching.ordered.compiled._kernel_families import (
     look_out,
     new_family,
     pass_over,
-    settle,
 )
 from spaseq.matching.ordered.compiled._kernel_layout import (
     A_COUNT,
@@ -335,7 +335,7 @@ def _run(
                     m[ANSWERED] = 0
                     return ROOM
                 _apply(t, o, m, f, a, s, size, b, numbers, codes, e, key, p)
-                settle(o, m, a, p, e, COMPLETED + k)
+                deliver_decided(o, m, a, p, e, COMPLETED + k)
                 if o[O_BOUNDED] != 0:
                     look_out(t, o, m, a, p)
             m[ANSWERED] = 0

@@ -204,7 +204,7 @@ def pass_over(o: Ints, m: Ints, a: Ints, p: int) -> None:
 
 
 @part
-def settle(o: Ints, m: Ints, a: Ints, p: int, turn: int, rank: int) -> None:
+def deliver_decided(o: Ints, m: Ints, a: Ints, p: int, turn: int, rank: int) -> None:
     """Delivers what is decided in a partition: in the order of first events, from the first one on."""
     if o[O_MODE] == TO_NEXT:
         family = m[p]
@@ -236,7 +236,7 @@ def expire(t: Ints, o: Ints, m: Ints, a: Ints, now: int, turn: int) -> None:
     while family != 0 and now - a[family + F_FIRST] > t[LIMIT]:
         p = a[family + F_PARTITION]
         end_runs(m, a, family)
-        settle(o, m, a, p, turn, m[p + NEWEST])
+        deliver_decided(o, m, a, p, turn, m[p + NEWEST])
         family = a[A_OLDEST]
 
 
@@ -309,7 +309,7 @@ def go_on(t: Ints, o: Ints, m: Ints, a: Ints, time: int, turn: int) -> None:
             free_family(a, family)
         else:
             _prune(t, o, m, a, family, time)
-            settle(o, m, a, p, turn, m[p + NEWEST])
+            deliver_decided(o, m, a, p, turn, m[p + NEWEST])
         family = following
     if time <= a[A_DUE]:
         return
@@ -322,7 +322,7 @@ def go_on(t: Ints, o: Ints, m: Ints, a: Ints, time: int, turn: int) -> None:
             while x != 0:
                 _prune(t, o, m, a, x, time)
                 x = a[x + F_NEXT]
-            settle(o, m, a, p, turn, m[p + NEWEST])
+            deliver_decided(o, m, a, p, turn, m[p + NEWEST])
             look_out(t, o, m, a, p)
         following = a[earlier + F_LATER] if earlier != 0 else a[A_OLDEST]
         family = a[family + F_LATER] if following == family else following
