@@ -36,6 +36,7 @@ BENCHMARKS: Final = {
     "w1": ("w1", "benchmark"),
     "lazy": ("lazy", "benchmark"),
     "sharp-settings": ("sharp_settings", "benchmark"),
+    "sharp-warm": ("sharp_warm", "benchmark"),
     "sharp-paths": ("sharp_paths", "benchmark"),
     "planner": ("planner", "benchmark"),
     "sharp": ("sharp", "benchmark"),
@@ -50,7 +51,7 @@ BENCHMARKS: Final = {
 }
 
 #: These take so long that they run only when they are named.
-LONG: Final = ("gmark", "peers", "sharp-settings", "soak")
+LONG: Final = ("gmark", "peers", "sharp-settings", "sharp-warm", "soak")
 
 
 def find(name: str) -> Benchmark | None:
