@@ -117,6 +117,8 @@ class Sharing:
         """What is shared about a batch."""
         if self._now is None or self._now.batch is not batch:
             self._now = Shared(batch)
+            if self._event is not batch:
+                self._event, self._known = None, {}
             if self._dictionary is not batch.dictionary:
                 self._dictionary = batch.dictionary
                 batch.dictionary.hold(self)
@@ -126,6 +128,8 @@ class Sharing:
         """What joins alone found in an event: its own terms, which it keeps."""
         if self._event is not event:
             self._event, self._known = event, {}
+            if self._now is not None and self._now.batch is not event:
+                self._now = None
         return self._known
 
     def forget(self) -> None:

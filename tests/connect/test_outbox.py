@@ -158,7 +158,8 @@ def test_the_layout_without_records_is_read(mock: str, tmp_path: Path) -> None:
         engine.register(QUERY, name="q")
         engine.push(STREAM, "<urn:a> <urn:b> <urn:c> .", 1)
     connection = sqlite3.connect(path)
-    connection.executescript("DROP TABLE record; DELETE FROM meta WHERE key = 'id'; PRAGMA user_version = 1;")
+    old = "DROP TABLE record; DROP TABLE graph; DELETE FROM meta WHERE key = 'id'; PRAGMA user_version = 1;"
+    connection.executescript(old)
     connection.close()
     assert summary(path).arrived == {STREAM: 1}
     sending = Sending(path, f"kafka://{mock}/layout")

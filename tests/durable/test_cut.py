@@ -113,5 +113,6 @@ def test_the_layout_before_counts_is_read(tmp_path: Path, monkeypatch: pytest.Mo
                 del order["position"]
             connection.execute("UPDATE meta SET value = ? WHERE key = 'mark'", (json.dumps(mark),))
             connection.execute("UPDATE query SET base = json_remove(base, '$.of')")
+            connection.execute("DROP TABLE graph")
             connection.execute("PRAGMA user_version = 2")
     assert mark is not None
