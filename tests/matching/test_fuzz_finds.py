@@ -73,3 +73,17 @@ def test_a_negated_gpm_without_the_key_counts_where_its_event_has_it(same: bool)
     gpms = {"A": "[] :v ?a ; :k ?k", "B": "[] :v ?b ; :k ?k", "C": "[] :v ?c"}
     sample = case("!(B & C) , A", gpms, rows, Bounds(6, False, True, 0), "PARTITION BY ?k")
     assert [len(step) for step in everywhere(sample)] == [0 if same else 1, 0]
+
+
+@pytest.mark.parametrize(("seq", "found"), [("E? ; (B{0,1} : A+)", 7), ("E? ; (B : A+)", 4)])
+def test_the_same_events_for_other_gpms_are_another_element(seq: str, found: int) -> None:
+    """B5 A6 has no E before it, since E0 ``;`` would wait for B2. That E0 goes on to A5 A6 is no matter."""
+    rows: list[Row] = [
+        (1, 0, {"E": {"e": 1}}),
+        (2, 2, {"B": {"b": 1}}),
+        (1, 5, {"A": {"a": 1}, "B": {"b": 1}}),
+        (1, 6, {"A": {"a": 1}}),
+    ]
+    gpms = {"A": "[] :v ?a", "B": "[] :v ?b", "E": "[] :v ?e"}
+    sample = case(seq, gpms, rows, Bounds(20, False, True, 0))
+    assert [len(step) for step in everywhere(sample)] == [found, 0]

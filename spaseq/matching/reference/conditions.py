@@ -24,7 +24,7 @@ from spaseq.automaton.pattern import (
 )
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.model import Bounds
+from spaseq.matching.model import Bounds, Choice
 from spaseq.matching.reference.partial import Entry, Events, Join, Leading, Mark, Partial, follow
 
 #: What an element may begin with: units, each in the partial match that stands before it.
@@ -172,7 +172,8 @@ class Conditions(ABC):
         """The same of the beginning."""
         mark, new = leading.mark, leading.after.since(leading.before)
         if isinstance(mark.node, Maybe):
-            return self._could(mark, leading.operator, leading.node, new, seen)
+            wanted = leading.after.events[len(leading.before.events) :]
+            return self._could(mark, leading.operator, leading.node, wanted, seen)
         gap = [g for g in seen if follow([g], new)]
         if leading.operator is Strategy.STRICT:
             gap = [g for g in gap if not any(follow([g], [h]) and follow([h], new) for h in self._events)]
@@ -196,7 +197,7 @@ class Conditions(ABC):
         if isinstance(mark.node, Absent):
             return not self._bars(mark, self._gap(mark, [g for g in self._events if follow([g], new)]), after)
         assert operator is not None
-        return not self._could(mark, operator, node, new, self._events)
+        return not self._could(mark, operator, node, after.events[len(before.events) :], self._events)
 
     def _gap(self, mark: Mark, among: Events) -> Events:
         """The events that a negation looks at, of those before what follows it."""
@@ -223,14 +224,17 @@ class Conditions(ABC):
         at = Partial((), rows, gap, mark.at.inside)
         return any(self._relevant(unit, at, gap) for unit in units(mark.node.element))
 
-    def _could(self, mark: Mark, operator: Strategy, node: Node, new: Events, among: Events) -> bool:
-        """Whether there is an X between a match and the events that the next element chose."""
+    def _could(
+        self, mark: Mark, operator: Strategy | None, node: Node, wanted: Sequence[Choice], among: Events
+    ) -> bool:
+        """Whether there is an X between a match and what the next element chose: the same events per GPM."""
+        new = [event for _, event in wanted]
         before = replace(mark.at, pool=among)
         for x in self._missing(mark, before):
             if follow(x.since(before), new):
                 x = replace(self._replay(x, mark), marks=(), pool=new)
                 again = self._element(node, x, Entry(operator), operator)
-                if any(y.since(x) == tuple(new) for y in again):
+                if any(set(y.events[len(x.events) :]) == set(wanted) for y in again):
                     return True
         return False
 

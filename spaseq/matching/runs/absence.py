@@ -25,15 +25,7 @@ class _Question(Search):
 
     def could(self, mark: Mark, strategy: Strategy | None, node: Node, wanted: Sequence[Choice]) -> bool:
         """Whether an X stands where ``X?`` was left out, before an element that chose these."""
-        new = [event for _, event in wanted]
-        before = replace(mark.at, pool=self._events)
-        for x in self._missing(mark, before):
-            if follow(x.since(before), new):
-                x = replace(self._replay(x, mark), marks=(), pool=new)
-                for y in self._element(node, x, Entry(strategy), strategy):
-                    if set(y.events[len(x.events) :]) == set(wanted):
-                        return True
-        return False
+        return self._could(mark, strategy, node, wanted, self._events)
 
     def bars(self, mark: Mark, new: Sequence[Occurrence], after: Partial) -> bool:
         """Whether one of the events before new ones is relevant for a negated element."""
