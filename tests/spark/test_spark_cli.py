@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from typer.testing import CliRunner, Result
 
 import spaseq
@@ -27,10 +29,9 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the e
 from tests.spark.test_spark import quads, stocks  # noqa: E402  # after the skip
 
 ROOT = Path(__file__).parents[2]
-IS_LONG = (settings.default or settings()).max_examples > 1_000
 
 #: What breaks runs off, one after the other: Ctrl-C, a service manager, a crash.
-SIGNALS = [signal.SIGINT, signal.SIGKILL, signal.SIGTERM] * 3 if IS_LONG else [signal.SIGINT, signal.SIGKILL]
+SIGNALS = [signal.SIGINT, signal.SIGKILL, signal.SIGTERM] * 3
 
 PAIRS = query("A ; B", head="CONSTRUCT { ?a :then ?b }")
 FOUND = list(matches(PAIRS, letters("a1 b2 a3 b4 a5 b6")))
@@ -132,6 +133,28 @@ def test_an_output_is_of_its_checkpoint(tmp_path: Path) -> None:
         Cursor(tmp_path / "cp", tmp_path / "other", Format.NDJSON)
 
 
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Nothing can be written to a file meanwhile."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_run_that_dies_while_it_begins_leaves_the_cursor(tmp_path: Path) -> None:
+    written(tmp_path, Format.NDJSON, 0, FOUND[:2])
+    (tmp_path / "new").mkdir()
+    with full_disk():
+        for folder in (tmp_path / "cp", tmp_path / "new"):
+            with pytest.raises(OSError, match="too large"):
+                Cursor(folder, None, Format.NDJSON)
+    assert Cursor(tmp_path / "new", None, Format.NDJSON).begin(0) == 0
+    assert written(tmp_path, Format.NDJSON, 0, FOUND[:3]) == 2
+
+
 def test_letters_count_as_rows(tmp_path: Path) -> None:
     cursor = Cursor(tmp_path, None, Format.TABLE)
     assert cursor.begin(0) == 0
@@ -143,16 +166,20 @@ def test_letters_count_as_rows(tmp_path: Path) -> None:
 # --- broken off -----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "signals",
+    [pytest.param(SIGNALS[:2], marks=pytest.mark.slow), pytest.param(SIGNALS, marks=pytest.mark.long)],
+)
+def test_broken_off_and_gone_on_with(tmp_path: Path, signals: Sequence[signal.Signals]) -> None:
     """Nothing is lost, nothing comes twice, and there is nothing to read on standard error.
 
-    What was read to its end goes on with what was appended since: in the long profile, since CI has
-    ``test_a_stream_that_ended_goes_on`` for it.
+    What was read to its end goes on with what was appended since: in the long run, since CI has
+    ``test_a_stream_that_ended_goes_on`` for it. Other crashes are in ``test_spark_kills``.
     """
-    text, streams = stocks(tmp_path, 600 * len(SIGNALS))
+    count = 600 * len(signals)
+    text, streams = stocks(tmp_path, count)
     (tmp_path / "q.rq").write_text(str(text))
-    for number in SIGNALS:
+    for number in signals:
         process = started(tmp_path)
         size = grown(process, tmp_path / "out", 0)
         time.sleep(0.5)
@@ -161,9 +188,8 @@ def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
         assert process.returncode == {signal.SIGINT: 0, signal.SIGTERM: 143}.get(number, -number)
         assert errors.strip() == b""
         assert size > 0
-    count = 600 * len(SIGNALS)
     appended = "".join(quads(i) for i in range(count, count + 30))
-    for more in ("", appended) if IS_LONG else (appended,):
+    for more in ("", appended) if len(signals) > 2 else (appended,):
         with (tmp_path / "trades.nq").open("a") as file:
             file.write(more)
         process = started(tmp_path)

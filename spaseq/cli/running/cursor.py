@@ -49,9 +49,11 @@ class Cursor:
                     f"{checkpoint} is of a run that wrote to {before.decode()}: go on there, or begin anew"
                 )
         checkpoint.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT)
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, _LAYOUT.pack(self.batch, self.rows, self.matches, self._size) + name, 0)
+        # In place of what was there, since a run may die here, too.
+        draft = path.with_name("output.draft")
+        draft.write_bytes(self._packed() + name)
+        draft.replace(path)
+        self._file = os.open(path, os.O_RDWR)
 
     def open(self, path: Path) -> IO[bytes]:
         """The output file, to be gone on with."""
@@ -87,7 +89,10 @@ class Cursor:
         return self._out is not None
 
     def _save(self) -> None:
-        os.pwrite(self._file, _LAYOUT.pack(self.batch, self.rows, self.matches, self._size), 0)
+        os.pwrite(self._file, self._packed(), 0)
+
+    def _packed(self) -> bytes:
+        return _LAYOUT.pack(self.batch, self.rows, self.matches, self._size)
 
 
 class NotedWriter(ResultWriter):
