@@ -1,4 +1,4 @@
-"""The examples of docstrings, ``>>>`` to the next blank line, become blocks of Python on the page of the API."""
+"""The examples of docstrings, ``>>>`` to the next blank line, as blocks of code on the page of the API."""
 
 from __future__ import annotations
 

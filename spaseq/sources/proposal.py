@@ -19,6 +19,7 @@ from urllib.parse import quote
 from spaseq.errors import SourceError
 from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks, whole_lines
 from spaseq.sources._options import GENERATED_AT, SourceOptions, check_options, resolve_format
+from spaseq.sources.spans import epoch_of, window_of
 
 #: So many rows are looked at.
 SAMPLE: Final = 1_000
@@ -43,6 +44,11 @@ _LIKE_A_TIME: Final = re.compile(r"\d{1,4}[-/.]\d\d?[-/.]\d{1,4}([ T]\d\d?:\d\d.
 _CALLED_TIME: Final = re.compile(
     r"(.*[ _-])?(?i:time|timestamp|datetime|date|at|ts|tick|when|epoch)|[tT]|.*(Time|Date|At)"
 )
+#: What events are about, where it has a number: ``id``, ``user_id``, ``cardNo``, ``sensor``.
+_CALLED_KEY: Final = re.compile(
+    r"(.*[ _-])?(?i:id|key|code|no|nr|number|account|bus|car|card|client|customer|device|machine|meter|node"
+    r"|order|person|room|route|sensor|station|train|trip|user|vehicle)|.*(Id|ID|Key|Code|No|Nr|Number)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,11 @@ class Column:
     def is_repeated(self) -> bool:
         """Whether its values come again, as those of what events are about do."""
         return 1 < len(set(self.cells)) <= len(self.cells) / 2
+
+    @property
+    def is_number_of_a_thing(self) -> bool:
+        """Whether its integers say which thing it is, rather than how much there is of something."""
+        return self.kind == "integer" and _CALLED_KEY.fullmatch(self.name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +160,7 @@ class Proposal:
     def _window(self) -> str:
         if self.time is None:
             return "10 EVENTS"
-        return {"dateTime": "1 HOURS", "date": "7 DAYS"}.get(self.time.kind, "10 SECONDS")
+        return window_of(self.time.kind, self.time.cells, self.key.cells if self.key else ())
 
 
 def propose(
@@ -182,8 +193,8 @@ def propose(
     columns = tuple(_column(name, values) for name, values in cells.items())
     time = _time(columns, count)
     others = [column for column in columns if column is not time]
-    key = next((c for c in others if c.is_repeated and c.kind in ("text", "iri")), None)
-    measure = next((c for kind in _NUMBERS for c in others if c.kind == kind), None)
+    key = _key(others)
+    measure = _measure([column for column in others if column is not key])
     return Proposal(
         str(location), namespace, columns, time, key, measure, tuple(_doubts(columns, time, cells, unsayable))
     )
@@ -249,6 +260,19 @@ def _time(columns: Sequence[Column], rows: int) -> Column | None:
     return next(iter(named or instants or ticks), None)
 
 
+def _key(columns: Sequence[Column]) -> Column | None:
+    """What events are about: texts and IRIs that come again first, then integers that are called so."""
+    repeated = [column for column in columns if column.is_repeated]
+    words = [column for column in repeated if column.kind in ("text", "iri")]
+    return next(iter(words or [column for column in repeated if column.is_number_of_a_thing]), None)
+
+
+def _measure(columns: Sequence[Column]) -> Column | None:
+    """A number to compare: with a fraction first, and which thing it is only if there is no other."""
+    numbers = [column for kind in _NUMBERS for column in columns if column.kind == kind]
+    return next(iter([c for c in numbers if not c.is_number_of_a_thing] or numbers), None)
+
+
 def _doubts(
     columns: Sequence[Column], time: Column | None, cells: dict[str, list[Any]], unsayable: set[str]
 ) -> Iterator[str]:
@@ -257,7 +281,9 @@ def _doubts(
     if time is None:
         yield "no column is an event's time: say ?time=arrival, and the arrival number is it, in ticks"
     elif time.kind == "integer":
-        yield f"the times in {time.name!r} are integers, so ticks: in WITHIN, a second is one of them"
+        since = epoch_of(time.cells)
+        ticks = f"ticks ({since} since 1970, by their size)" if since else "ticks"
+        yield f"the times in {time.name!r} are integers, so {ticks}: in WITHIN, a second is one of them"
     if len(columns) == 1 and (other := next((d for d in ";\t|" if d in columns[0].name), None)):
         yield f"there is one column, {columns[0].name!r}: is ?delimiter={quote(other)} missing?"
     for column in columns:

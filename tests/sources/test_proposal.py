@@ -117,6 +117,51 @@ def test_the_column_of_time(tmp_path: Path, header: str, rows: Sequence[str], ti
 
 
 @pytest.mark.parametrize(
+    ("times", "window"),
+    [
+        ([1, 2, 3, 4], "10 SECONDS"),
+        ([1_700_000_000 + 60 * i for i in range(4)], "20 MINUTES"),
+        ([1_700_000_000_000 + 60_000 * i for i in range(4)], "2000000 SECONDS"),
+        ([100 * i for i in range(4)], "2000 SECONDS"),
+        ([f"2026-01-0{i}T00:00:00Z" for i in range(1, 5)], "20 DAYS"),
+        ([f"2026-01-01T00:0{i}:00Z" for i in range(4)], "1 HOURS"),
+        (["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"], "7 DAYS"),
+        (["2026-01-01", "2026-02-01", "2026-03-01", "2026-04-01"], "1000 DAYS"),
+        ([7, 7, 7, 7], "10 SECONDS"),
+    ],
+)
+def test_the_window_holds_some_events_of_a_key(tmp_path: Path, times: list[object], window: str) -> None:
+    path = tmp_path / "rows.csv"
+    rows = [f"{time},{i % 2},{9 - i}" for i, time in enumerate(times)]
+    path.write_text("\n".join(["ts,sensor,x", *rows, ""]))
+    found = propose(path)
+    assert found.key is not None
+    assert (found.key.name, found.measure and found.measure.name) == ("sensor", "x")
+    assert f"WITHIN {window} SLIDING" in found.query()
+    (tmp_path / "c.jsonld").write_text(found.context())
+    assert list(spaseq.run(found.query(), {"S": f"{path}?context={tmp_path}/c.jsonld"}))
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "key", "measure"),
+    [
+        ("at,user_id,size", "{i},{k},{i}", "user_id", "size"),
+        ("at,size,userId", "{i},{k},{k}", "userId", "size"),
+        ("at,size,count", "{i},{k},{i}", None, "size"),
+        ("at,user,name", "{i},{k},n{k}", "name", "user"),
+        ("at,user,size", "{i},7,{k}", None, "size"),
+    ],
+)
+def test_the_key_and_the_number(
+    tmp_path: Path, header: str, row: str, key: str | None, measure: str | None
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join([header, *(row.format(i=i, k=i % 2) for i in range(4)), ""]))
+    found = propose(path)
+    assert (found.key and found.key.name, found.measure and found.measure.name) == (key, measure)
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("when,x\n2026-06-04 08:00:00,1\n", "looks like times"),
@@ -124,6 +169,7 @@ def test_the_column_of_time(tmp_path: Path, header: str, rows: Sequence[str], ti
         ("x\n1\n", "time=arrival"),
         ("a/b,c\n1,2\n", "'a/b' is left out"),
         ("tick\n1\n", "a second is one of them"),
+        ("ts\n1700000000000\n", "ticks (milliseconds since 1970, by their size)"),
     ],
 )
 def test_doubts_are_told(tmp_path: Path, text: str, says: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,9 +26,6 @@ from spaseq.terms.dictionary import Dictionary
 
 #: So many events make an entry whole. The last one, which is not, is written anew by each commit.
 BLOCK: Final = 2_048
-
-#: Of each stream and clock, the latest time.
-Reach = Mapping[tuple[int, Clock], int]
 
 
 @dataclass(slots=True)

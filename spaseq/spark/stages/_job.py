@@ -16,9 +16,6 @@ from spaseq.gpm.expressions.walk import exists_in
 from spaseq.language import checked
 from spaseq.language.syntax import UNITS, Ask, Query, Strategy
 
-#: The bucket of a query that runs as one group, and of what belongs to no partition.
-ONLY: Final = 0
-
 #: How far a stream has come that has ended while others go on, in milliseconds: beyond what events say, and
 #: still to be counted in microseconds.
 END_MS: Final = 9_000_000_000_000_000

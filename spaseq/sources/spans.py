@@ -1,0 +1,90 @@
+"""The times of rows, and which key each is of → how long a window over them is to begin with, for WITHIN."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import pairwise
+from statistics import median_low
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode
+
+from spaseq.sources.times import read_time
+
+_XSD: Final = "http://www.w3.org/2001/XMLSchema#"
+
+#: What people write, in seconds. Longer ones are so many days.
+_ROUND: Final = {
+    size * seconds: f"{size} {unit}"
+    for unit, seconds, sizes in (
+        ("SECONDS", 1, (1, 2, 5, 10, 20, 30)),
+        ("MINUTES", 60, (1, 2, 5, 10, 20, 30)),
+        ("HOURS", 3_600, (1, 2, 6, 12)),
+    )
+    for size in sizes
+}
+_DAY: Final = 86_400
+
+#: The window of instants, of days and of ticks, in seconds and as it is written, where it holds ``_FEW`` gaps
+#: between events of a key. Otherwise it is one that holds ``_MANY``.
+_USUAL: Final = {"dateTime": (3_600, "1 HOURS"), "date": (7 * _DAY, "7 DAYS"), "integer": (10, "10 SECONDS")}
+_FEW: Final = 2
+_MANY: Final = 10
+
+#: What a number counts that stands for a time between 1973 and 2128: so many of them are a second.
+_EPOCHS: Final = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
+
+
+def epoch_of(times: Sequence[str]) -> str | None:
+    """What integers count since 1970, by their size: a key of ``_EPOCHS``; None if they are only ticks.
+
+    >>> epoch_of(["1700000000000", "1700000060000"]), epoch_of(["1", "2"])
+    ('milliseconds', None)
+    """
+    middle = median_low(map(int, times))
+    return next((unit for unit, n in _EPOCHS.items() if 10**8 * n <= middle < 5 * 10**9 * n), None)
+
+
+def window_of(kind: str, times: Sequence[str], keys: Sequence[Hashable]) -> str:
+    """A window in which events of one key follow another, as WITHIN has it. ``kind``: a key of ``_USUAL``.
+
+    Where there are fewer keys than times, not every row has one, and the rows are taken for those of one.
+
+    >>> window_of("integer", ["1700000000", "1700000060", "1700000120"], ["a", "a", "a"])
+    '10 MINUTES'
+    >>> window_of("integer", ["1700000000000", "1700000060000"], ["a", "a"])
+    '1000000 SECONDS'
+    >>> window_of("dateTime", ["2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z"], [])
+    '1 HOURS'
+    """
+    seconds, usual = _USUAL[kind]
+    gaps = list(_gaps(kind, times, keys if len(keys) == len(times) else [None] * len(times)))
+    gap = median_low(gaps) if gaps else 0
+    if _FEW * gap <= seconds:
+        return usual
+    if kind == "integer" and epoch_of(times) != "seconds":
+        return f"{_whole(_MANY * gap)} SECONDS"
+    rounded = next((text for size, text in _ROUND.items() if size >= _MANY * gap), None)
+    return rounded or f"{_whole(-(-_MANY * gap // _DAY))} DAYS"
+
+
+def _gaps(kind: str, times: Sequence[str], keys: Sequence[Hashable]) -> Iterator[int]:
+    """From each event to the next of its key, in seconds; none between those of one moment."""
+    of: dict[Hashable, list[int]] = {}
+    for text, key in zip(times, keys, strict=True):
+        try:
+            time = read_time(Literal(text, datatype=NamedNode(_XSD + kind)))
+        except ValueError:
+            continue  # the row will be a bad event
+        of.setdefault(key, []).append(time.value)
+    unit = 1 if kind == "integer" else 1_000_000
+    for values in of.values():
+        yield from (-(-(after - before) // unit) for before, after in pairwise(sorted(set(values))))
+
+
+def _whole(least: int) -> int:
+    """1, 2 or 5 with zeros behind: the first that is no less."""
+    power = 1
+    while 5 * power < least:
+        power *= 10
+    return next(n * power for n in (1, 2, 5) if n * power >= least)
