@@ -25,7 +25,7 @@ from spaseq.errors import EngineError
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match
+from spaseq.results.match import Match, view
 from spaseq.why.diagnosis import Diagnosis
 
 T = TypeVar("T")
@@ -215,7 +215,7 @@ class AsyncHandle(AsyncIterator[Match]):
         while (taken := self._take(1)) is None:
             await self._more()
         batch, at, _ = taken
-        return Match.view(batch, at)
+        return view(batch, at)
 
     def batches(self, max_rows: int = 65_536) -> AsyncIterator[MatchBatch]:
         """The same matches as columns, of so many each at most; each batch as soon as there is one.

@@ -17,7 +17,7 @@ from spaseq.language.syntax import Ask, Query
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.limits import Limits
 from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match
+from spaseq.results.match import Match, view
 from spaseq.terms.dictionary import Term
 from spaseq.why.diagnosis import Diagnosis, GpmStats
 
@@ -222,15 +222,24 @@ class Handle:
         lock is held between two of them. Of threads that drain at the same time each gets some. Raises
         ``error`` after the last one if there is one.
         """
+        turn, found = self._turn, self._found
         while True:
-            self._turn.check()
-            with self._turn.lock:
-                if not self._found:
-                    self._turn.catch_up()
-                    if not self._found and not self._look(_AT_ONCE):
+            turn.check()
+            with turn.lock:
+                if not found:
+                    turn.catch_up()
+                    if not found and not self._look(_AT_ONCE):
                         break
-                match = self._next()
-            yield match
+                # As ``_next`` does, without a call for each of very many.
+                batch, at = found[0], self._at
+                self._size -= 1
+                self.given += 1
+                if at + 1 < len(batch):
+                    self._at = at + 1
+                else:
+                    found.popleft()
+                    self._at = 0
+            yield view(batch, at)
         if self._error is not None:
             raise self._error.with_traceback(None)
 
@@ -364,7 +373,7 @@ class Handle:
         else:
             self._found.popleft()
             self._at = 0
-        return Match.view(batch, at)
+        return view(batch, at)
 
     def _take(self, most: int) -> MatchBatch:
         """The first matches that nobody has, as many as are there, up to ``most``."""

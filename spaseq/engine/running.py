@@ -25,7 +25,7 @@ from spaseq.language import prepare
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match
+from spaseq.results.match import Match, view
 from spaseq.sources import SourceOptions
 from spaseq.sources.columns.table import Table
 
@@ -248,11 +248,13 @@ class Run(Iterator[Match]):
         self._at = 0
 
     def __next__(self) -> Match:
-        while self._now is None or self._at == len(self._now):
+        batch, at = self._now, self._at
+        while batch is None or at == len(batch):
             self._now = None
-            (_, self._now), self._at = next(self._batches), 0
-        self._at += 1
-        return self._now[self._at - 1]
+            (_, batch), at = next(self._batches), 0
+            self._now = batch
+        self._at = at + 1
+        return view(batch, at)
 
     def batches(self, max_rows: int = 65_536) -> Iterator[MatchBatch]:
         """The matches as columns, of so many each at most: as they are found, without waiting for more.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, overload
@@ -16,10 +16,10 @@ from spaseq.matching.columns.found import Block, Chosen, Picked, ids, joined
 from spaseq.matching.columns.plain import Columns
 from spaseq.results.encoded import Bindings, Terms, numbered
 from spaseq.results.graphs import Graphs, filled, gathered
-from spaseq.results.match import Event, Match, event
+from spaseq.results.match import Event, Match, Rows, event, view
 from spaseq.results.views import EventViews, RowViews
 from spaseq.terms.dictionary import Term
-from spaseq.terms.interop import RdflibTerm, from_rdflib
+from spaseq.terms.interop import from_rdflib
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from spaseq.results.reading import Reader
-
-#: Solutions as users see them.
-Rows = list[dict[str, RdflibTerm]]
 
 #: Up to so many matches are looked at one by one.
 _FEW: Final = 16
@@ -98,6 +95,8 @@ class MatchBatch(Sequence[Match]):
         self.clock = clock
         self._last = last
         self._made = made
+        #: What shows the events of the matches from one number to another: where one looked last.
+        self._near: tuple[int, int, EventViews | None] = 0, 0, None
 
     @classmethod
     def joined(cls, batches: Sequence[MatchBatch]) -> MatchBatch:
@@ -139,10 +138,9 @@ class MatchBatch(Sequence[Match]):
             return self.part(begin, max(begin, end))
         if not -size <= i < size:
             raise IndexError(f"match {i} of {size}")
-        return Match.view(self, i % size)
+        return view(self, i % size)
 
     def __iter__(self) -> Iterator[Match]:
-        view = Match.view
         return (view(self, i) for i in range(len(self._block)))
 
     def __repr__(self) -> str:
@@ -223,15 +221,8 @@ class MatchBatch(Sequence[Match]):
     # --- one by one -----------------------------------------------------------------------------
 
     def read(self, i: int, part: str) -> object:
-        """A field of match i."""
-        quickly = self._views.get(part)
-        if quickly is not None:
-            return quickly(i)
+        """A field of match i, other than its events and rows."""
         match part:
-            case "events":
-                return self._events(i)
-            case "bindings":
-                return self._rows(i)
             case "start" | "end":
                 return self.clock.show(int(self.spans[part == "end"][i]))
             case "query":
@@ -242,41 +233,40 @@ class MatchBatch(Sequence[Match]):
                 return self._reader.partition(self._block.key(i))
         return self.graphs.of(i)
 
-    def _events(self, i: int) -> dict[str, list[Event]]:
+    def events_of(self, i: int) -> dict[str, list[Event]]:
+        """The events of match i."""
+        begin, end, views = self._near
+        if views is not None and begin <= i < end:
+            return views.of(i - begin)
         block, inside = self._block.at(i)
         if isinstance(block, Columns) and len(block) > _FEW:
-            views = self._event_views.get(id(block))
-            if views is None:
-                views = self._event_views[id(block)] = EventViews(block, self._reader)
-            if block is self._block:
-                self._views["events"] = views.of
-            return views.of(inside)
+            known = self._event_views.get(id(block))
+            if known is None:
+                known = self._event_views[id(block)] = EventViews(block, self._reader)
+            self._near = i - inside, i - inside + len(block), known
+            return known.of(inside)
         events: dict[str, list[Event]] = {name: [] for name in self._reader.gpms}
-        known, shown = self._seen, self._reader.shown
+        seen, shown = self._seen, self._reader.shown
         for name, batch, index in block[inside].places:
-            seen = known.get((id(batch), index))
-            if seen is None:
-                seen = known[id(batch), index] = event(batch, index, shown)
-            events[name].append(seen)
+            one = seen.get((id(batch), index))
+            if one is None:
+                one = seen[id(batch), index] = event(batch, index, shown)
+            events[name].append(one)
         return events
 
-    def _rows(self, i: int) -> Rows:
+    def rows_of(self, i: int) -> Rows:
+        """The rows of match i."""
         if self._made is not None:
             return self._made[i]
-        if self._row_views is not None:
-            self._views["bindings"] = self._row_views.of
-            return self._row_views.of(i)
+        views = self._row_views
+        if views is not None:
+            return views.of(i)
         rows = self._reader.projector.rows(self._block[i])
         return self._reader.rows(rows[: self._last] if i == len(self) - 1 else rows)
 
     @cached_property
     def _seen(self) -> dict[tuple[int, int], Event]:
         """Events as users see them, which matches share; their batches are the block's."""
-        return {}
-
-    @cached_property
-    def _views(self) -> dict[str, Callable[[int], object]]:
-        """What gives a field of match i for all i. None is this batch's own, which would hold itself."""
         return {}
 
     @cached_property

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyoxigraph as ox
 import rdflib
 
-from spaseq.events import EventBatch, Ids
+from spaseq.events import Clock, EventBatch, Ids, Single, Stamp
 from spaseq.language.syntax import Query
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
-from spaseq.terms.interop import RdflibTerm, to_rdflib
+from spaseq.terms.interop import RdflibTerm, from_rdflib, to_rdflib
 
 if TYPE_CHECKING:
     from spaseq.results.batch import MatchBatch
 
 #: A CONSTRUCT triple of one match.
 ConstructedTriple = tuple[ox.NamedNode | ox.BlankNode, ox.NamedNode, Term]
+
+#: Solutions as users see them.
+Rows = list[dict[str, RdflibTerm]]
 
 #: So many terms are kept as users see them.
 _KEPT: Final = 1 << 14
@@ -73,6 +76,13 @@ class Event:
             graph.add((to_rdflib(term(s)), to_rdflib(term(p)), to_rdflib(term(o))))
         return graph
 
+    def __reduce__(self) -> tuple[Callable[..., Event], tuple[Any, ...]]:
+        """How pickle makes it anew: by its terms, as other processes have no ids."""
+        term = self._batch.dictionary.term
+        terms = [term(i) for triple in self._batch.triples(self._index) for i in triple]
+        graph = None if self.graph is None else from_rdflib(self.graph)
+        return _event_again, (str(self.stream), graph, self.time, self.n, terms)
+
 
 def event(batch: EventBatch, index: int, shown: Callable[[int], RdflibTerm]) -> Event:
     """Event ``index`` of a batch, as users see it."""
@@ -89,7 +99,6 @@ def event(batch: EventBatch, index: int, shown: Callable[[int], RdflibTerm]) -> 
     )
 
 
-@dataclass(frozen=True)
 class Match:
     """A match of a query (semantics, section 6).
 
@@ -101,35 +110,113 @@ class Match:
 
     The engine's matches are views of a row of a ``MatchBatch``: each field is made when it is first asked
     for, and then kept. A match that is kept keeps its batch, and so the events of all matches there. Two are
-    equal if all their fields are, which are made for that; as they have lists, they have no hash. A match
-    holds what is its engine's and cannot be pickled: pickle the fields that you need, or a batch's table.
+    equal if all their fields are, which are made for that; as they have lists, they have no hash. A pickled
+    match has all its fields, its query and its events' triples among them, and nothing of its engine.
     """
 
-    query: Query
-    start: datetime | int
-    end: datetime | int
-    events: dict[str, list[Event]]
-    variables: tuple[str, ...]
-    bindings: list[dict[str, RdflibTerm]]
-    partition: dict[str, RdflibTerm]
-    constructed: Sequence[ConstructedTriple] = field(default_factory=tuple, repr=False)
+    # Made by the hundred thousand a second: plain slots, and no dictionary that looks for missing ones.
+    __slots__ = ("__weakref__", "_at", "_batch", "_bindings", "_events", "_known")
+    _batch: MatchBatch | None
+    _at: int
+    _events: dict[str, list[Event]] | None
+    _bindings: Rows | None
+    #: The other fields, as far as they are made.
+    _known: dict[str, Any] | None
 
-    @classmethod
-    def view(cls, batch: MatchBatch, i: int) -> Self:
-        """Match i of a batch."""
-        match = object.__new__(cls)
-        match.__dict__["_row"] = batch, i
-        return match
+    def __init__(
+        self,
+        query: Query,
+        start: datetime | int,
+        end: datetime | int,
+        events: dict[str, list[Event]],
+        variables: tuple[str, ...],
+        bindings: Rows,
+        partition: dict[str, RdflibTerm],
+        constructed: Sequence[ConstructedTriple] = (),
+    ) -> None:
+        self._batch, self._at = None, 0
+        self._events, self._bindings = events, bindings
+        self._known = {
+            "query": query,
+            "start": start,
+            "end": end,
+            "variables": variables,
+            "partition": partition,
+            "constructed": constructed,
+        }
 
-    if not TYPE_CHECKING:  # where every name would be an attribute
+    @property
+    def query(self) -> Query:
+        """The query, as prepared."""
+        return cast("Query", self._field("query"))
 
-        def __getattr__(self, name: str) -> object:
-            known = self.__dict__
-            row = known.get("_row")
-            if row is None or name not in self.__dataclass_fields__:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            value = known[name] = row[0].read(row[1], name)
-            return value
+    @property
+    def start(self) -> datetime | int:
+        """The time of its first event."""
+        return cast("datetime | int", self._field("start"))
+
+    @property
+    def end(self) -> datetime | int:
+        """The time of its last event."""
+        return cast("datetime | int", self._field("end"))
+
+    @property
+    def events(self) -> dict[str, list[Event]]:
+        """The chosen events per GPM, in order."""
+        events = self._events
+        if events is None:
+            assert self._batch is not None
+            events = self._events = self._batch.events_of(self._at)
+        return events
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The columns of its rows, in order."""
+        return cast("tuple[str, ...]", self._field("variables"))
+
+    @property
+    def bindings(self) -> Rows:
+        """Its rows."""
+        rows = self._bindings
+        if rows is None:
+            assert self._batch is not None
+            rows = self._bindings = self._batch.rows_of(self._at)
+        return rows
+
+    @property
+    def partition(self) -> dict[str, RdflibTerm]:
+        """The values of the PARTITION BY variables."""
+        return cast("dict[str, RdflibTerm]", self._field("partition"))
+
+    @property
+    def constructed(self) -> Sequence[ConstructedTriple]:
+        """The triples of CONSTRUCT; none for other forms."""
+        return cast("Sequence[ConstructedTriple]", self._field("constructed"))
+
+    def _field(self, name: str) -> object:
+        known = self._known
+        if known is None:
+            known = self._known = {}
+        if name not in known:
+            assert self._batch is not None
+            known[name] = self._batch.read(self._at, name)
+        return known[name]
+
+    def _fields(self) -> tuple[Any, ...]:
+        """All of them, as ``__init__`` takes them."""
+        before = self.query, self.start, self.end, self.events, self.variables
+        return *before, self.bindings, self.partition, self.constructed
+
+    def __eq__(self, other: object) -> bool:
+        return self._fields() == other._fields() if isinstance(other, Match) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as of lists
+
+    def __reduce__(self) -> tuple[Callable[..., Match], tuple[Any, ...]]:
+        """How pickle makes it anew, from terms of pyoxigraph: rdflib's would change their lexical forms."""
+        *before, rows, partition, constructed = self._fields()
+        terms = [_from_rdflib(row) for row in rows], _from_rdflib(partition)
+        return _match_again, (*before, *terms, tuple(constructed))
 
     def __repr__(self) -> str:
         chosen = " ".join(f"{name}×{len(events)}" for name, events in self.events.items() if events)
@@ -146,3 +233,48 @@ class Match:
         for s, p, o in self.constructed:
             graph.add((to_rdflib(s), to_rdflib(p), to_rdflib(o)))
         return graph
+
+
+def view(batch: MatchBatch, i: int) -> Match:
+    """Match i of a batch."""
+    match: Match = _new(Match)
+    match._batch = batch
+    match._at = i
+    match._events = match._bindings = match._known = None
+    return match
+
+
+_new: Final = object.__new__
+
+
+def _from_rdflib(row: Mapping[str, RdflibTerm]) -> dict[str, Term]:
+    return {name: from_rdflib(term) for name, term in row.items()}
+
+
+def _to_rdflib(row: Mapping[str, Term]) -> dict[str, RdflibTerm]:
+    return {name: to_rdflib(term) for name, term in row.items()}
+
+
+def _match_again(
+    query: Query,
+    start: datetime | int,
+    end: datetime | int,
+    events: dict[str, list[Event]],
+    variables: tuple[str, ...],
+    rows: Sequence[Mapping[str, Term]],
+    partition: Mapping[str, Term],
+    constructed: Sequence[ConstructedTriple],
+) -> Match:
+    """A match that was pickled."""
+    bindings, keys = [_to_rdflib(row) for row in rows], _to_rdflib(partition)
+    return Match(query, start, end, events, variables, bindings, keys, constructed)
+
+
+def _event_again(
+    stream: str, graph: Term | None, time: datetime | int, n: int, terms: Sequence[Term]
+) -> Event:
+    """An event that was pickled; ``terms`` are those of its triples, one after the other."""
+    dictionary = Dictionary()
+    ids = [dictionary.intern(term) for term in terms]
+    batch = Single(dictionary, Clock.TICKS, Stamp(0, UNBOUND, n), UNBOUND, ids)
+    return Event(rdflib.URIRef(stream), None if graph is None else to_rdflib(graph), time, n, batch, 0)

@@ -19,8 +19,6 @@ class EventViews:
     """The events of the matches of a block."""
 
     def __init__(self, block: Columns, reader: Reader) -> None:
-        self._names = reader.gpms
-        self._offsets = block.offsets.tolist()
         used, numbers = np.unique(block.places, return_inverse=True)
         which = block.stretch.where(used)
         index = used - block.stretch.begins[which]
@@ -28,24 +26,31 @@ class EventViews:
         events = [
             event(chunks[c].batch, i, shown) for c, i in zip(which.tolist(), index.tolist(), strict=True)
         ]
-        self._events = [events[number] for number in numbers.tolist()]
-        form, of_site = block.form, [site.gpm for site in block.sites.all]
-        self._gpms: list[str] = []
-        #: Where in each match the event of each GPM is, if all matches have one of each.
-        self._alike: list[tuple[str, int]] = []
-        if form is not None and sorted(of_site[site] for site in form) == sorted(self._names):
-            self._alike = [(name, [of_site[site] for site in form].index(name)) for name in self._names]
+        self._names = reader.gpms
+        form, gpms = block.form, [site.gpm for site in block.sites.all]
+        of_form = [] if form is None else [gpms[site] for site in form]
+        #: The event of each GPM in each match, if all matches have one of each.
+        self._alike: list[tuple[str, list[Event]]] = []
+        if of_form and sorted(of_form) == sorted(self._names):
+            of_place = numbers.reshape(-1, len(of_form)).T
+            for name in self._names:
+                self._alike.append((name, [events[n] for n in of_place[of_form.index(name)].tolist()]))
         else:
-            self._gpms = [of_site[site] for site in block.site.tolist()]
+            self._offsets = block.offsets.tolist()
+            self._events = [events[number] for number in numbers.tolist()]
+            self._gpms = [gpms[site] for site in block.site.tolist()]
 
     def of(self, i: int) -> dict[str, list[Event]]:
         """Those of match i, by GPM."""
-        begin, chosen = self._offsets[i], self._events
+        events: dict[str, list[Event]] = {}
         if self._alike:
-            return {name: [chosen[begin + place]] for name, place in self._alike}
-        end = self._offsets[i + 1]
-        events: dict[str, list[Event]] = {name: [] for name in self._names}
-        for gpm, one in zip(self._gpms[begin:end], chosen[begin:end], strict=True):
+            for name, chosen in self._alike:
+                events[name] = [chosen[i]]
+            return events
+        for name in self._names:
+            events[name] = []
+        begin, end = self._offsets[i], self._offsets[i + 1]
+        for gpm, one in zip(self._gpms[begin:end], self._events[begin:end], strict=True):
             events[gpm].append(one)
         return events
 
@@ -57,23 +62,27 @@ class RowViews:
         self._reader = reader
         assert isinstance(bindings.terms, Terms)
         self._ids = bindings.terms.ids
-        self._offsets = bindings.offsets.tolist()
+        offsets = bindings.offsets
+        #: Whether each match has one row.
+        self._is_single = bool((np.diff(offsets) == 1).all())
+        self._offsets = offsets.tolist()
         self._columns = [(name, numbers.tolist()) for name, numbers in bindings.columns.items()]
         self._shown: list[RdflibTerm | None] = [None] * len(bindings.terms)
 
     def of(self, i: int) -> list[dict[str, RdflibTerm]]:
         """Those of match i."""
-        shown, columns = self._shown, self._columns
-        rows = []
-        for row in range(self._offsets[i], self._offsets[i + 1]):
-            found = {}
-            for name, numbers in columns:
-                number = numbers[row]
-                if number >= 0:
-                    term = shown[number]  # which may be an empty literal, or 0
-                    found[name] = self._show(number) if term is None else term
-            rows.append(found)
-        return rows
+        if self._is_single:
+            return [self._row(i)]
+        return [self._row(row) for row in range(self._offsets[i], self._offsets[i + 1])]
+
+    def _row(self, row: int) -> dict[str, RdflibTerm]:
+        shown, found = self._shown, {}
+        for name, numbers in self._columns:
+            number = numbers[row]
+            if number >= 0:
+                term = shown[number]  # which may be an empty literal, or 0
+                found[name] = self._show(number) if term is None else term
+        return found
 
     def _show(self, number: int) -> RdflibTerm:
         shown = self._shown[number] = self._reader.shown(int(self._ids[number]))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import weakref
 from collections.abc import Iterator
 
@@ -57,9 +59,42 @@ def test_matches_are_values(found: list[Match]) -> None:
     assert first != second
     assert not hasattr(first, "surprise")
     with pytest.raises(AttributeError):
-        first.start = 7  # type: ignore[misc]  # it is frozen
+        first.surprise = 7  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError):
+        first.start = 7  # type: ignore[misc]  # it has no setter
     with pytest.raises(TypeError):
         hash(first)
+
+
+def test_a_pickled_match_is_whole(found: list[Match]) -> None:
+    kept = found[:3]
+    again = pickle.loads(pickle.dumps(kept))
+    assert again == kept
+    assert repr(again) == repr(kept)
+    triples = [event.triples() for one in again for events in one.events.values() for event in events]
+    assert [*map(set, triples)] == [
+        set(event.triples()) for one in kept for events in one.events.values() for event in events
+    ]
+    assert pickle.loads(pickle.dumps(again)) == copy.deepcopy(again) == kept
+
+
+def test_a_pickled_match_has_terms_as_they_were_written() -> None:
+    """Blank nodes and lexical forms, in rows and in events, of a graph with a name; what CONSTRUCT made."""
+    engine = spaseq.Engine()
+    handle = engine.register("""CONSTRUCT { ?s <urn:w> ?x, [] } WITHIN 10 SECONDS PARTITION BY ?k
+        FROM STREAM S <urn:s> WHERE { SEQ(A) DEFINE GPM A ON S { ?s <urn:v> ?x . ?s <urn:k> ?k } }""")
+    for text in ("'01'^^<http://www.w3.org/2001/XMLSchema#integer>", "'a'@en", "'nought'^^<urn:t>"):
+        engine.push("urn:s", f"_:b <urn:v> {text} ; <urn:k> 'k' .", 3, name="urn:g")
+    for one in handle.matches():
+        again = pickle.loads(pickle.dumps(one))
+        assert again == one
+        (row,) = again.bindings
+        assert row["x"].n3() == one.bindings[0]["x"].n3()
+        (event,) = again.events["A"]
+        assert event.graph == URIRef("urn:g")
+        assert set(event.triples()) == set(one.events["A"][0].triples())
+        assert (row["s"], URIRef("urn:v"), row["x"]) in event.triples()
+        assert set(again.graph()) == set(one.graph())
 
 
 def test_each_part_is_made_once(found: list[Match]) -> None:

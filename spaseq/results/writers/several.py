@@ -134,7 +134,11 @@ class _Rows(_Part):
 
     def match(self, match: Match) -> None:
         label = to_rdflib(Literal(self._name))
-        self._document.match(replace(match, bindings=[{NAME: label, **row} for row in match.bindings]))
+        rows = [{NAME: label, **row} for row in match.bindings]
+        # These writers ask for nothing but rows.
+        self._document.match(
+            Match(match.query, match.start, match.end, {}, match.variables, rows, match.partition)
+        )
 
     def batch(self, batch: MatchBatch) -> None:
         if self.holds_all:
