@@ -36,11 +36,12 @@ def panels(measured: Iterable[Measurement]) -> list[Panel]:
     found: dict[str, Panel] = {}
     for one in measured:
         case = _CASE.fullmatch(one.case)
-        name = next((name for name in ("recall", "accuracy") if name in one.facts), None)
-        if case is None or name is None:
+        if case is None:
             continue
-        title = f"{case['what']}: {name} by {case['bound']}"
-        found.setdefault(title, Panel(title)).add(case["policy"], case["x"], one.facts[name])
+        for name in ("recall", "accuracy"):
+            if name in one.facts:
+                title = f"{case['what']}: {name} by {case['bound']}"
+                found.setdefault(title, Panel(title)).add(case["policy"], case["x"], one.facts[name])
     return list(found.values())
 
 
