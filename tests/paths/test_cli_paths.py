@@ -48,6 +48,20 @@ def test_pairs(kb: str) -> None:
     }
 
 
+def test_best_effort(kb: str) -> None:
+    asked = (":knows+", "-g", kb, "--mode", "TRAIL")
+    every = spaseq(*asked).stdout.splitlines()
+    result = spaseq(*asked, "--latency", "1h", "--memory", "1GB")
+    assert (sorted(result.stdout.splitlines()), result.stderr) == (sorted(every), "")
+    result = spaseq(*asked, "--latency", "0.001ms")
+    assert result.exit_code == 0
+    assert set(result.stdout.splitlines()) < set(every)
+    assert "not all paths are walked, as that would break the bound" in result.stderr
+    assert "best effort: " in result.stderr
+    result = spaseq(":knows+", "-g", kb, "--memory", "1MB")
+    assert (result.exit_code, "bound the search for paths" in result.stderr) == (2, True)
+
+
 def test_paths(kb: str, tmp_path: Path) -> None:
     result = spaseq(":knows+", "-g", kb, "--from", ":a", "--to", ":d", "--mode", "acyclic")
     assert result.exit_code == 0

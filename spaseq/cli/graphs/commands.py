@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -28,6 +28,9 @@ GraphFormat = Annotated[
     str | None,
     typer.Option(metavar="FORMAT", help="The format of the graph's file: nt, ttl, …; else by its extension."),
 ]
+
+
+_LATENCY: Final = "What it may take, loading apart: best effort."
 
 
 def paths(
@@ -55,6 +58,13 @@ def paths(
     ] = None,
     most: Annotated[
         int | None, typer.Option("--max", metavar="N", min=0, help="At most so many answers.")
+    ] = None,
+    latency_: Annotated[
+        timedelta | None,
+        typer.Option("--latency", metavar="DURATION", parser=latency, help=_LATENCY),
+    ] = None,
+    memory: Annotated[
+        int | None, typer.Option(metavar="SIZE", parser=size, help="What its paths may take: best effort.")
     ] = None,
     engine: Annotated[
         PathsEngine,
@@ -91,6 +101,7 @@ def paths(
     """
     with reporting():
         from spaseq.cli.graphs.paths import answer_paths, explain_path
+        from spaseq.paths import Budget
 
         if explained:
             explain_path(path, graph, graph_format, format_, out)
@@ -107,6 +118,7 @@ def paths(
                 mode,
                 shortest,
                 most,
+                Budget(latency=latency_, memory=memory),
                 engine,
                 format_,
                 out,
@@ -153,7 +165,7 @@ def retrieve(
             "--latency",
             metavar="DURATION",
             parser=latency,
-            help="What it may take, loading apart: best effort.",
+            help=_LATENCY,
         ),
     ] = None,
     memory: Annotated[

@@ -14,10 +14,11 @@ from spaseq.automaton import draw
 from spaseq.cli.arguments import PathsEngine, PathsFormat, UsageError
 from spaseq.cli.console import say, warn
 from spaseq.cli.running.run import output, silence_stdout
+from spaseq.effort import Shed
 from spaseq.language.reading.hints import WELL_KNOWN
 from spaseq.language.syntax.printing import print_term
 from spaseq.limits import Limits
-from spaseq.paths import KnowledgeGraph, Path, drawing, load, to_networkx
+from spaseq.paths import Budget, KnowledgeGraph, Path, drawing, load, to_networkx
 from spaseq.paths.explain import explain
 from spaseq.paths.graph.loading import term
 from spaseq.paths.graph.user_terms import read_term
@@ -70,6 +71,7 @@ def answer_paths(
     mode: str | None,
     shortest: int | None,
     most: int | None,
+    budget: Budget,
     engine: PathsEngine,
     form: PathsFormat | None,
     out: FilePath | None,
@@ -84,6 +86,8 @@ def answer_paths(
     wants_paths = mode is not None or shortest is not None
     if chosen in _OF_EDGES and not wants_paths:
         raise UsageError(f"-f {chosen} shows the edges of paths, and pairs have none: add --mode")
+    if budget.is_bound and not wants_paths:
+        raise UsageError("--latency and --memory bound the search for paths, not for pairs: add --mode")
     if engine is not PathsEngine.LOCAL and wants_paths:
         raise UsageError(f"--engine {engine} finds pairs: leave --mode and --shortest out")
     if chosen is PathsFormat.SVG and most is None:
@@ -92,9 +96,11 @@ def answer_paths(
     for warning in found.check(path, sources, targets):
         warn(warning)
     if wants_paths:
-        paths = found.paths(path, sources, targets, mode or "WALK", shortest, most)
+        paths = found.paths(path, sources, targets, mode or "WALK", shortest, most, budget)
         write(_shown_paths(paths, chosen), out)
         truncated = paths.truncated
+        if paths.shed is not None:
+            tell_given_up(paths.shed)
     elif engine is not PathsEngine.LOCAL:
         rows = _pairs_on_spark(found, engine, path, sources, targets, most)
         truncated = most is not None and len(rows) > most
@@ -105,6 +111,12 @@ def answer_paths(
         truncated = most is not None and next(pairs, None) is not None
     if truncated:
         say(f"there are more than {most:,}")
+
+
+def tell_given_up(shed: Shed) -> None:
+    """What a search gave up to keep its bounds, if anything."""
+    if shed.active:
+        say("best effort: " + ", ".join(f"{count:,} {what}" for what, count in shed.by_state.items()))
 
 
 def _pairs_on_spark(

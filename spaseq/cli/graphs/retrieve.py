@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from spaseq.cli.arguments import RetrieveFormat, UsageError
 from spaseq.cli.console import say, warn
-from spaseq.cli.graphs.paths import table, write
+from spaseq.cli.graphs.paths import table, tell_given_up, write
 from spaseq.errors import RetrievalError
 from spaseq.language.syntax.printing import print_term
 from spaseq.limits import Limits
@@ -81,8 +81,7 @@ def answer_retrieve(
         warn(ambiguity)
     write(_shown(found, form), out)
     if found.shed is not None and found.shed.active:
-        given_up = ", ".join(f"{count:,} {what}" for what, count in found.shed.by_state.items())
-        say(f"best effort: {given_up}")
+        tell_given_up(found.shed)
     elif found.truncated:
         say(f"there are more paths than --budget-paths {budget.paths:,}: some were not looked at")
 

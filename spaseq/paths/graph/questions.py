@@ -25,6 +25,7 @@ from spaseq.terms.interop import RdflibTerm, to_rdflib
 
 if TYPE_CHECKING:
     from spaseq.paths.graph.snapshot import Snapshot
+    from spaseq.paths.retrieval.budget import Budget
 
 
 class Questions(ABC):
@@ -168,10 +169,11 @@ class Questions(ABC):
         mode: str = "WALK",
         shortest: int | None = None,
         max_paths: int | None = None,
+        budget: Budget | None = None,
     ) -> Paths:
         """The paths, looked for when they are asked for: ``spaseq.paths.search.paths.find_paths``."""
         _not_negative("max_paths", max_paths)
-        return find_paths(self.now, expression, sources, targets, mode, shortest, max_paths)
+        return find_paths(self.now, expression, sources, targets, mode, shortest, max_paths, budget)
 
     def check(
         self, expression: str | Expression, sources: Any = None, targets: Any = None

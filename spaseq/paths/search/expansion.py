@@ -10,10 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from spaseq.paths.language.expression import Step
+from spaseq.paths.language.modes import Mode
 from spaseq.paths.language.transitions import Move, Tests
-from spaseq.paths.search._kernel import Flags, Nodes
+from spaseq.paths.path import Path
+from spaseq.paths.search._kernel import Flags, Ids, Nodes, distances
 from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.middle import EVERYWHERE
+from spaseq.paths.search.workspace import Workspace
 
 if TYPE_CHECKING:
     from spaseq.paths.graph.snapshot import Snapshot
@@ -23,7 +29,10 @@ if TYPE_CHECKING:
 _KEPT: Final = 1 << 20
 
 #: What an edge takes that was taken.
-_TAKEN_BYTES: Final = 200
+TAKEN_BYTES: Final = 200
+
+#: What a path in the making takes, with all that belongs to it.
+TRACE_BYTES: Final = 500
 
 #: (predicate, forward, node reached, states)
 Taken = tuple[int, bool, int, int]
@@ -55,10 +64,13 @@ class _Reader:
 class Expansion:
     """Takes edges by the moves of an automaton; it can end from the places with a ``distance``."""
 
-    def __init__(self, graph: Snapshot, product: Product, distance: Nodes, memory: Memory) -> None:
+    def __init__(
+        self, graph: Snapshot, product: Product, distance: Nodes, memory: Memory, kept: int | None = None
+    ) -> None:
+        """``kept``: so many edges taken are kept, if fewer than usual."""
         self._graph = graph
         self._memory = memory
-        self._room = min(_KEPT, memory.left // (2 * _TAKEN_BYTES))
+        self._room = min(_KEPT if kept is None else kept, _KEPT, memory.left // (2 * TAKEN_BYTES))
         self._product = product
         self._distance = distance
         self._readers: dict[int, tuple[_Reader, ...]] = {}
@@ -85,6 +97,12 @@ class Expansion:
         nodes, distance = self._graph.nodes, self._distance
         return min(int(distance[state * nodes + node]) for state in bits(states))
 
+    def degree(self, node: int, states: int) -> int:
+        """How many edges of a node these states read."""
+        pointers = self._product.relations.pointers
+        rows = [reader.row for reader in self._reading(states)]
+        return sum(int(pointers[row, node + 1]) - int(pointers[row, node]) for row in rows)
+
     def take(self, node: int, states: int) -> list[Taken]:
         """The edges from a node that lead on, each once, with the states reached by it that are useful."""
         key = (node, states)
@@ -103,7 +121,7 @@ class Expansion:
         for reader in self._reading(states):
             low, high = relations.pointers[reader.row, node : node + 2].tolist()
             if high - low > self._room:
-                self._memory.take(_TAKEN_BYTES * (high - low), f"the {high - low:,} edges of a node")
+                self._memory.take(TAKEN_BYTES * (high - low), f"the {high - low:,} edges of a node")
             for other in relations.targets[low:high].tolist():
                 reached = reader.free
                 for guard in reader.guarded:
@@ -151,6 +169,92 @@ class Expansion:
 
     def _flags(self, tests: Tests) -> Flags | None:
         return self._product.relations.passing(tests) if tests else None
+
+
+class Trace:
+    """A path in the making: its last node, and what is before it."""
+
+    __slots__ = ("before", "forward", "length", "node", "predicate", "states")
+
+    def __init__(self, node: int, states: int, before: Trace | None, predicate: int, forward: bool) -> None:
+        self.node = node
+        self.states = states
+        self.before = before
+        self.predicate = predicate
+        self.forward = forward
+        self.length: int = before.length + 1 if before else 0
+
+    def path(self, graph: Snapshot) -> Path:
+        """The path, from where it begins."""
+        traces = [self, *self.earlier()][::-1]
+        return Path(
+            graph,
+            tuple(trace.node for trace in traces),
+            tuple(trace.predicate for trace in traces[1:]),
+            tuple(trace.forward for trace in traces[1:]),
+        )
+
+    def earlier(self) -> Iterator[Trace]:
+        """What it begins with, the longest first."""
+        trace = self.before
+        while trace is not None:
+            yield trace
+            trace = trace.before
+
+
+def edge_of(before: int, predicate: int, forward: bool, after: int) -> tuple[int, int, int]:
+    """An edge as the graph has it."""
+    return (before, predicate, after) if forward else (after, predicate, before)
+
+
+def allowed(trace: Trace, taken: Taken, start: int, mode: Mode) -> tuple[bool, bool]:
+    """Whether the mode lets a path take an edge, and whether it must end there."""
+    predicate, forward, node, _ = taken
+    if mode is Mode.WALK:
+        return True, False
+    if mode is Mode.TRAIL:
+        edge = edge_of(trace.node, predicate, forward, node)
+        there: Trace | None = trace
+        while there is not None and there.before is not None:
+            if edge_of(there.before.node, there.predicate, there.forward, there.node) == edge:
+                return False, False
+            there = there.before
+        return True, False
+    if node == start:
+        return mode is Mode.SIMPLE, True
+    return node != trace.node and all(node != there.node for there in trace.earlier()), False
+
+
+class Distances:
+    """How far each place is from the places where an automaton begins at some nodes; -1: out of reach.
+
+    ``found``: so many are in reach. The arrays are the workspace's, where what is near is marked.
+    """
+
+    def __init__(self, graph: Snapshot, product: Product, workspace: Workspace) -> None:
+        self._graph = graph
+        self._product = product
+        self._workspace = workspace
+        self.found = 0
+        self.distance, self._queue = workspace.marks(product.size)
+
+    def measure(self, begins: Ids, inside: Nodes = EVERYWHERE) -> None:
+        """From these nodes; what was measured before is forgotten. See ``distances`` for ``inside``."""
+        self._workspace.unmark()
+        product = self._product
+        places = (product.initial.astype(np.int64)[:, None] * self._graph.nodes + begins[None, :]).ravel()
+        self.found = distances(
+            product.pointers, product.targets, product.leaving, product.moves,
+            places, inside, self.distance, self._queue,
+        )  # fmt: skip
+        self._workspace.mark(self.found)
+
+    def ended(self, root: int) -> list[int]:
+        """The nodes at which a path from the root may end, the nearest first, the root among them."""
+        places = self._queue[: self.found]
+        states = places // self._graph.nodes
+        nodes = places[self._product.ends[states] != 0] % self._graph.nodes
+        return list(dict.fromkeys([root, *nodes.tolist()]))
 
 
 def bits(states: int) -> Iterator[int]:

@@ -1,0 +1,141 @@
+"""The shortest paths between two nodes, best first (A*), guided by exact distances.
+
+One breadth-first search from one end gives them. For walks, each step lies on an answer; among equals the
+search goes on with the path that is longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spaseq.paths.language.modes import Choice
+from spaseq.paths.path import Path
+from spaseq.paths.search._kernel import Ids, Nodes
+from spaseq.paths.search.bounded import UNFINISHED, UNSEARCHED, Allowance
+from spaseq.paths.search.expansion import TRACE_BYTES, Distances, Expansion, Trace, allowed
+from spaseq.paths.search.memory import Memory
+from spaseq.paths.search.product import Product
+
+if TYPE_CHECKING:
+    from spaseq.paths.graph.snapshot import Snapshot
+
+
+def shortest_paths(
+    graph: Snapshot,
+    forward: Product,
+    backward: Product,
+    memory: Memory,
+    begins: Ids | None,
+    ends: Ids | None,
+    inside: Nodes,
+    choice: Choice,
+    allowance: Allowance | None,
+) -> Iterator[Path]:
+    """From each node of one end a breadth-first search, then from what it has reached the paths back.
+
+    Where an allowance is used up, those that were found are among the shortest all the same. ``inside``:
+    the places on their way (see ``distances``).
+    """
+    turned = ends is not None and (begins is None or len(ends) < len(begins))
+    if turned:
+        forward, backward, begins, ends = backward, forward, ends, begins
+    wanted = None if ends is None else frozenset(ends.tolist())
+    with graph.workspaces.borrow(memory) as workspace:
+        measured = Distances(graph, forward, workspace)
+        expansion = Expansion(graph, backward, measured.distance, memory)
+        roots = (forward.candidates() if begins is None else begins).tolist()
+        for done, root in enumerate(roots):
+            if allowance is not None and allowance.room() < 1:
+                allowance.give_up(len(roots) - done, UNSEARCHED)
+                return
+            measured.measure(np.array([root]), inside)
+            if allowance is not None:
+                allowance.reached(measured.found)
+            expansion.forget()
+            for node in measured.ended(root):
+                if wanted is None or node in wanted:
+                    empty = node == root and bool(len(forward.empty)) and bool(forward.empty[root])
+                    found = _best_first(graph, expansion, node, root, empty, choice, memory, allowance)
+                    for path in found:
+                        yield path if turned else _reversed(path)
+
+
+def _best_first(
+    graph: Snapshot,
+    expansion: Expansion,
+    start: int,
+    end: int,
+    empty: bool,
+    choice: Choice,
+    memory: Memory,
+    allowance: Allowance | None,
+) -> Iterator[Path]:
+    """The shortest paths between two nodes, in the direction of the expansion, by length."""
+    left = 1 if choice.count is None else choice.count
+    if empty:
+        yield Path(graph, (start,), (), ())
+        left -= 1
+        if left == 0:
+            return
+    number = count()
+    states = expansion.useful(start, expansion.initial)
+    # (edges at least, the longest first among equals, the first found, the path, whether it is complete)
+    waiting = [(0, 0, next(number), Trace(start, states, None, 0, True), False)]
+    wanted = left
+    lengths: list[int] = []  # of the shortest complete ones so far, negative: what is longer is of no use
+    most = memory.left // TRACE_BYTES
+    while waiting:
+        if allowance is not None and _is_over(allowance, len(waiting)):
+            allowance.give_up(len(waiting), UNFINISHED)
+            return
+        if len(waiting) + len(lengths) > most:
+            raise memory.error(len(waiting) * TRACE_BYTES, f"{len(waiting):,} paths in the making")
+        _, _, _, trace, complete = heappop(waiting)
+        if complete:
+            yield trace.path(graph)
+            if not choice.ties:
+                left -= 1
+                if left == 0:
+                    return
+            continue
+        edges = expansion.take(trace.node, trace.states)
+        if allowance is not None:
+            allowance.look(1 + len(edges))
+        for taken in edges:
+            may, closes = allowed(trace, taken, start, choice.mode)
+            if not may:
+                continue
+            predicate, forward, node, states = taken
+            further = Trace(node, states, trace, predicate, forward)
+            longest = -lengths[0] if len(lengths) == wanted else None
+            if node == end and states & expansion.accepting and _fits(further.length, longest):
+                heappush(waiting, (further.length, -further.length, next(number), further, True))
+                heappush(lengths, -further.length)
+                if len(lengths) > wanted:
+                    heappop(lengths)
+            if not closes:
+                least = further.length + max(1, expansion.remaining(node, states))
+                if _fits(least, longest):
+                    heappush(waiting, (least, -further.length, next(number), further, False))
+
+
+def _is_over(allowance: Allowance, paths: int) -> bool:
+    return allowance.room() < 1 or (allowance.paths is not None and paths > allowance.paths)
+
+
+def _fits(length: int, longest: int | None) -> bool:
+    return longest is None or length <= longest
+
+
+def _reversed(path: Path) -> Path:
+    """The path read from its end."""
+    ahead = tuple(
+        not forward or before == after
+        for before, after, forward in zip(path.nodes, path.nodes[1:], path.forward, strict=False)
+    )
+    return Path(path.graph, path.nodes[::-1], path.predicates[::-1], ahead[::-1])
