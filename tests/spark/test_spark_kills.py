@@ -46,7 +46,6 @@ _FEW = [pytest.param(mode, 1, marks=pytest.mark.slow) for mode in ("save", "driv
 _MANY = [pytest.param(mode, 20, marks=pytest.mark.long) for mode in EVENTS]
 
 
-@pytest.mark.timeout(480)
 @pytest.mark.parametrize(("mode", "wanted"), [*_FEW, *_MANY])
 def test_killed_and_started_again(tmp_path: Path, mode: str, wanted: int) -> None:
     """Nothing is lost, and nothing comes twice."""
@@ -101,11 +100,9 @@ def killed_at_random(mode: str, folder: Path, kills: int, rng: random.Random) ->
     micro-batches later, in any of their steps. After the last one there is more of the stream to come.
     """
     done = 0
-    groups: list[int] = []
-    try:
-        while True:
-            process = started(mode, folder)
-            groups.append(process.pid)
+    while True:
+        process = started(mode, folder)
+        try:
             before = _begun(folder)
             if done == kills:
                 assert process.wait(timeout=1_200) == 0, (folder / "errors").read_text()[-4_000:]
@@ -120,10 +117,9 @@ def killed_at_random(mode: str, folder: Path, kills: int, rng: random.Random) ->
             except subprocess.TimeoutExpired:
                 done += 1
             _kill(process, rng.choice(VICTIMS))
-    finally:
-        for group in groups:
-            with suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGKILL)
+        finally:
+            if process.poll() is None:
+                _kill(process, "all")
 
 
 def started(mode: str, folder: Path) -> subprocess.Popen[bytes]:
@@ -146,26 +142,30 @@ def started(mode: str, folder: Path) -> subprocess.Popen[bytes]:
 
 def _kill(process: subprocess.Popen[bytes], victim: str) -> None:
     """Kills what is said; what is left of the run ends by itself, if need be while the next one begins."""
-    if victim == "python":
-        process.kill()
-    elif victim == "java":
-        for java in _javas(process.pid):
-            os.kill(java, signal.SIGKILL)
+    below = _below(process.pid)
+    if victim == "java":
+        victims = [number for number, name in below.items() if name == "java"]
+        assert victims
     else:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait(timeout=120)
+        victims = [process.pid, *(below if victim == "all" else ())]
+    for number in victims:
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+    process.wait(timeout=300)
 
 
-def _javas(group: int) -> list[int]:
-    """The processes of a group that are a JVM."""
-    found = []
+def _below(ancestor: int) -> dict[int, str]:
+    """The processes that a process has started, and those that they have: their names by their numbers."""
+    known = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             number, _, rest = stat.read_text().partition(" (")
             name, _, fields = rest.rpartition(") ")
-            if name == "java" and int(fields.split()[2]) == group:
-                found.append(int(number))
-    return found
+            known[int(number)] = int(fields.split()[1]), name
+    found = {ancestor}
+    while more := {number for number, (parent, _) in known.items() if parent in found} - found:
+        found |= more
+    return {number: known[number][1] for number in found - {ancestor}}
 
 
 def _begun(folder: Path) -> int:
