@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.chunks import _kernel_chunk as kernels
-from spaseq.chunks.pack import pack, unpack, unpack_header
+from spaseq.chunks.pack import narrow, pack, unpack, unpack_header
 from spaseq.events import Clock, EventBatch, Ids, concatenate
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.terms._table_kernel import FRESH, KIND, LENGTH, PADDING, SEED
@@ -47,8 +47,9 @@ class Chunk:
         """The events at these positions, in this order."""
         place = np.full(len(self.batch), -1, dtype=np.int64)
         place[events] = np.arange(len(events))
+        moving = _Moving(place)
         return Chunk(
-            self.batch.take(events), {name: _moved(table, place) for name, table in self.solutions.items()}
+            self.batch.take(events), {name: moving.table(table) for name, table in self.solutions.items()}
         )
 
 
@@ -75,15 +76,24 @@ def join(chunks: Sequence[Chunk], streams: Mapping[int, int]) -> Chunk:
     for stream, rank in streams.items():
         ranks[batch.stream == stream] = rank
     starts = np.cumsum([0] + [len(chunk.batch) for chunk in chunks])
+    known: dict[tuple[int, ...], tuple[list[Ids], Ids]] = {}
+
+    def joined(parts: list[Ids], more: Sequence[int] = ()) -> Ids:
+        """The parts one after the other, made once; what they are known by is kept, too."""
+        key = tuple(map(id, parts))
+        if key not in known:
+            added = [part + start for part, start in zip(parts, more, strict=True)] if more else parts
+            known[key] = parts, np.concatenate(added)
+        return known[key][1]
+
     solutions = {}
     for name in chunks[0].solutions:
         tables = [chunk.solutions[name] for chunk in chunks]
-        events = [events_of(table) + start for table, start in zip(tables, starts, strict=False)]
+        event = joined([events_of(table) for table in tables], starts[:-1].tolist())
         columns = {
-            variable: np.concatenate([table.column(variable) for table in tables])
-            for variable in tables[0].columns
+            variable: joined([table.column(variable) for table in tables]) for variable in tables[0].columns
         }
-        solutions[name] = Solutions(sum(map(len, tables)), np.concatenate(events), columns)
+        solutions[name] = Solutions(len(event), event, columns)
     return Chunk(batch, solutions).take(np.lexsort((batch.n, ranks, batch.time)))
 
 
@@ -94,13 +104,41 @@ def events_of(table: Solutions) -> Ids:
     return table.event
 
 
-def _moved(table: Solutions, place: Ids) -> Solutions:
-    """The rows of events that have a new place (-1: none), in the order of their places."""
-    event = place[events_of(table)]
-    rows = np.flatnonzero(event >= 0)
-    rows = rows[np.argsort(event[rows], kind="stable")]
-    kept = table.take(rows)
-    return Solutions(len(kept), event[rows], kept.columns)
+class _Moving:
+    """Gives solutions the new places of their events (-1: none), in the order of these.
+
+    Arrays that tables have in common they have in common afterwards.
+    """
+
+    def __init__(self, place: Ids) -> None:
+        self._place = place
+        self._events: dict[int, tuple[Ids | None, Ids]] = {}
+        self._columns: dict[tuple[int, int], Ids] = {}
+
+    def table(self, table: Solutions) -> Solutions:
+        event = events_of(table)
+        if id(event) not in self._events:
+            self._events[id(event)] = self._of(event)
+        rows, places = self._events[id(event)]
+        columns = {name: self._column(column, rows) for name, column in table.columns.items()}
+        return Solutions(len(places), places, columns)
+
+    def _of(self, event: Ids) -> tuple[Ids | None, Ids]:
+        """Which rows are taken, None for all as they are, and the new places of their events."""
+        places = self._place[event]
+        if (places[1:] >= places[:-1]).all() and (places[:1] >= 0).all():
+            return None, places
+        rows = np.flatnonzero(places >= 0)
+        rows = rows[np.argsort(places[rows], kind="stable")]
+        return rows, places[rows]
+
+    def _column(self, column: Ids, rows: Ids | None) -> Ids:
+        if rows is None:
+            return column
+        key = id(column), id(rows)
+        if key not in self._columns:
+            self._columns[key] = column[rows]
+        return self._columns[key]
 
 
 # --- to bytes and back ------------------------------------------------------------------------
@@ -134,8 +172,9 @@ def encode(chunk: Chunk, *, with_triples: bool = False, again: Ids = _NONE) -> b
     if with_triples:
         parts += [batch.s, batch.p, batch.o]
     used, local = numbered(batch.dictionary, parts)
-    arrays: dict[str, npt.NDArray[np.generic]] = {"time": batch.time, "n": batch.n}
-    arrays |= {f"e{i}": array.astype(np.int32) for i, array in enumerate(events.arrays)}
+    # Neighbours differ by little, so that differences take few bytes.
+    ordered = {"time": batch.time, "n": batch.n} | {f"e{i}": array for i, array in enumerate(events.arrays)}
+    arrays: dict[str, npt.NDArray[Any]] = {name: np.diff(array) for name, array in ordered.items()}
     arrays |= {f"t{i}": local[array] for i, array in enumerate(terms.arrays)}
     arrays |= {"stream": local[batch.stream], "graph": local[batch.graph]}
     if with_triples:
@@ -149,8 +188,9 @@ def encode(chunk: Chunk, *, with_triples: bool = False, again: Ids = _NONE) -> b
         "again": again.tolist(),
         "gpms": gpms,
         "columns": [len(events.arrays), count],
+        "first": {name: int(array[0]) for name, array in ordered.items() if len(array)},
     }
-    return pack(header, arrays)
+    return pack(header, {name: narrow(array) for name, array in arrays.items()})
 
 
 def extent(data: bytes) -> Extent:
@@ -162,6 +202,9 @@ def extent(data: bytes) -> Extent:
 def decode(data: bytes, dictionary: Dictionary) -> Chunk:
     """A chunk, its terms entered into a dictionary."""
     header, arrays = unpack(data)
+    # What was packed before they were differences has none.
+    for name, first in header.get("first", {}).items():
+        arrays[name] = np.cumsum(np.append(first, arrays[name]), dtype=np.int64)
     with dictionary.lock:
         ids = terms_in(dictionary, arrays)
         size = header["events"]

@@ -49,6 +49,14 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
     return head["header"], arrays
 
 
+def narrow(array: Array) -> Array:
+    """The same integers in the fewest bytes that hold them all."""
+    least, most = int(array.min(initial=0)), int(array.max(initial=0))
+    kinds = (np.uint8, np.int8, np.uint16, np.int16, np.int32)
+    chosen = (kind for kind in kinds if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
+    return array.astype(next(chosen, np.int64))
+
+
 def _head(data: bytes) -> dict[str, Any]:
     if data[: len(MAGIC)] != MAGIC:
         raise EngineError(

@@ -7,9 +7,8 @@ wants are late like any others, so their stamps (stream, arrival number, time) t
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from spaseq.chunks.pack import pack, unpack, unpack_header
+from spaseq.chunks.pack import narrow, pack, unpack, unpack_header
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.sources import BadEvent
 from spaseq.spark.stages._late import late_reason
@@ -28,7 +27,7 @@ def stamps(batch: EventBatch, events: Ids) -> bytes:
     }
     # Neighbours differ by little, so that differences take few bytes.
     columns = {"time": np.diff(time), "n": np.diff(n), "stream": np.searchsorted(streams, stream)}
-    return pack(header, {name: _narrow(column) for name, column in columns.items()})
+    return pack(header, {name: narrow(column) for name, column in columns.items()})
 
 
 def late_among(data: bytes, watermark: int) -> list[BadEvent]:
@@ -50,11 +49,3 @@ def late_among(data: bytes, watermark: int) -> list[BadEvent]:
         )
         for index in np.flatnonzero(time < watermark).tolist()
     ]
-
-
-def _narrow(column: Ids) -> npt.NDArray[np.signedinteger]:
-    """The same numbers in the fewest bytes that hold them all."""
-    least, most = int(column.min(initial=0)), int(column.max(initial=0))
-    kinds = (np.int8, np.int16, np.int32)
-    chosen = (kind for kind in kinds if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
-    return column.astype(next(chosen, np.int64))
