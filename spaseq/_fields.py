@@ -1,10 +1,11 @@
 """Names for what stands in arrays of integers: an offset → what reads a field there, and what writes it.
 
-A record is a row of a table, or a stretch of an array that begins at some place. The module of a record
+A record is a row of a table, or a stretch of an array, or behind a pointer, that begins at some place. The module of a record
 names each of its fields once:
 
     top, set_top = reads(3), writes(3)   # of a table: top(nodes, row); of an array: top(block, place)
     listed = reads_item(5, 2)            # of a list of pairs from 5 on: listed(block, place, number)
+    head = reads_row(0, 6)               # of the n-th record of six integers: head(rings, n)
 
 and kernels say ``node.top(nodes, row)``. For the compiler these are no functions, but an instruction where
 they stand: they take no time to compile and none to call. Places and numbers are never negative, so nothing
@@ -13,7 +14,7 @@ asks whether they count from the end, as it does for an index.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -65,25 +66,58 @@ def writes_item(first: int, width: int) -> Callable[[Ints, int, int, int], None]
     return cast(Callable[[Ints, int, int, int], None], intrinsic(write))
 
 
-def _load(first: int, width: int = 0) -> Any:
+def reads_row(offset: int, width: int) -> Callable[[Ints, int], int]:
+    """What reads a field, given the array and the record's number: there is one every ``width`` integers."""
+
+    def read(_: Any, array: types.Array, number: Any) -> Any:  # noqa: ARG001
+        return array.dtype(array, types.intp), _load(offset, width, 0)
+
+    return cast(Callable[[Ints, int], int], intrinsic(read))
+
+
+def writes_row(offset: int, width: int) -> Callable[[Ints, int, int], None]:
+    """What writes a field, given the array, the record's number and the value."""
+
+    def write(_: Any, array: types.Array, number: Any, value: Any) -> Any:  # noqa: ARG001
+        return types.void(array, types.intp, array.dtype), _store(offset, width, 0)
+
+    return cast(Callable[[Ints, int, int], None], intrinsic(write))
+
+
+def _load(first: int, width: int = 0, *begin: int) -> Any:
+    """``begin``: where the list begins, of which only the item's number is an argument."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array, at, *number = arguments
+        array, at, *number = _with(begin, arguments)
         offset = _offset(builder, first, width, number)
-        pointer = _pointer(context, builder, signature.args[0], array, at, offset)
-        return load_item(context, builder, signature.args[0], pointer)
+        kind = signature.args[0]
+        pointer = _pointer(context, builder, kind, array, at, offset)
+        if isinstance(kind, types.CPointer):
+            return builder.load(pointer)
+        return load_item(context, builder, kind, pointer)
 
     return generate
 
 
-def _store(first: int, width: int = 0) -> Any:
+def _store(first: int, width: int = 0, *begin: int) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array, at, *number, value = arguments
+        array, at, *number, value = _with(begin, arguments)
         offset = _offset(builder, first, width, number)
-        pointer = _pointer(context, builder, signature.args[0], array, at, offset)
-        store_item(context, builder, signature.args[0], value, pointer)
+        kind = signature.args[0]
+        pointer = _pointer(context, builder, kind, array, at, offset)
+        if isinstance(kind, types.CPointer):
+            builder.store(value, pointer)
+        else:
+            store_item(context, builder, kind, value, pointer)
         return context.get_dummy_value()
 
     return generate
+
+
+def _with(begin: Iterable[int], arguments: Sequence[Any]) -> list[Any]:
+    """The arguments with a place behind the array, if that is always the same."""
+    array, *others = arguments
+    return [array, *(ir.Constant(ir.IntType(64), place) for place in begin), *others]
 
 
 def _offset(builder: Any, first: int, width: int, number: list[ir.Value]) -> ir.Value:
@@ -92,8 +126,10 @@ def _offset(builder: Any, first: int, width: int, number: list[ir.Value]) -> ir.
     return builder.add(builder.mul(number[0], begin.type(width)), begin) if number else begin
 
 
-def _pointer(context: Any, builder: Any, kind: types.Array, array: Any, at: Any, offset: Any) -> ir.Value:
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any, offset: Any) -> ir.Value:
     """Where a field stands in memory: in the row of a table, or behind the place of its record."""
+    if isinstance(kind, types.CPointer):
+        return builder.gep(array, [builder.add(at, offset)])
     of = make_array(kind)(context, builder, array)
     indices = [at, offset] if kind.ndim == 2 else [builder.add(at, offset)]
     shape = cgutils.unpack_tuple(builder, of.shape, kind.ndim)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spaseq._fields import Ints, reads, reads_item, writes, writes_item
+from spaseq._fields import Ints, reads, reads_item, reads_row, writes, writes_item, writes_row
 from spaseq._jit import kernel
+from spaseq.matching.conditions._kernel_values import pointer
 
 first, set_first = reads(0), writes(0)
 last, set_last = reads(3), writes(3)
 item, set_item = reads_item(1, 2), writes_item(1, 2)
+second, set_second = reads_row(1, 4), writes_row(1, 4)
 
 
 @kernel
@@ -45,6 +47,31 @@ def test_items_of_a_list() -> None:
     block = np.arange(10)
     shift(block, 2, 2)
     assert block.tolist() == [0, 1, 2, 1, 4, 3, 6, 5, 8, 9]
+
+
+@kernel
+def raise_all(records: Ints, count: int) -> None:
+    for number in range(count):
+        set_second(records, number, second(records, number) + 10)
+
+
+def test_a_field_of_records_one_after_the_other() -> None:
+    block = np.arange(8)
+    raise_all(block, 2)
+    assert block.tolist() == [0, 11, 2, 3, 4, 15, 6, 7]
+
+
+@kernel
+def by_pointers(block: Ints) -> None:
+    swap(pointer(block), 4)
+    shift(pointer(block), 0, 1)
+    raise_all(pointer(block), 1)
+
+
+def test_fields_behind_a_pointer() -> None:
+    block = np.arange(8)
+    by_pointers(block)
+    assert block.tolist() == [0, 11, 2, 1, 7, 5, 6, 4]
 
 
 def test_they_are_for_kernels_alone() -> None:

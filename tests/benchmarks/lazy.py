@@ -29,8 +29,8 @@ from spaseq.matching.evaluators import by_events
 from spaseq.matching.host import Matcher
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel
-from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.records import counter
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
@@ -123,7 +123,7 @@ def _lazy(
 ) -> _Run:
     context = Context(pattern, dictionary, lambda *_: False)
     lazy = Lazy(pattern, dictionary, context, bounds, tree=tree)
-    return _Run.of(lazy, lambda: int(lazy.memory.counters[lay.PEAK]), batches)
+    return _Run.of(lazy, lambda: int(lazy.memory.counters[counter.PEAK]), batches)
 
 
 def _runs(pattern: SequencePattern, dictionary: Dictionary, bounds: Bounds, batches: Sequence[Batch]) -> _Run:

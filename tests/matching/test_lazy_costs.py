@@ -12,11 +12,11 @@ from spaseq.events import Stamp
 from spaseq.matching.conditions.derived import split
 from spaseq.matching.context import Context
 from spaseq.matching.lazy import memory
-from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.demands import demands
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.order import chain_order, is_better
 from spaseq.matching.lazy.plans import plans
+from spaseq.matching.lazy.records import counter, ordering
 from spaseq.matching.lazy.tables import fits
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.terms.dictionary import Dictionary
@@ -164,7 +164,7 @@ def test_nothing_waits_for_what_is_rare() -> None:
     stream.push([("C", 0), *common], 500, 500, 500)
     assert stream.lazy.memory.buffered <= 1_001
     assert stream.lazy.memory.waiting <= 1
-    assert stream.lazy.memory.counters[lay.PEAK] <= 1
+    assert stream.lazy.memory.counters[counter.PEAK] <= 1
     assert len(stream.push([("C", 1_000)])) > 1_000
 
 
@@ -180,14 +180,14 @@ def test_the_order_changes_with_the_stream() -> None:
         for tree in (False, True):
             stream = Stream(text("A : B : C", ABOVE), 60, tree=tree)
             found.append(stream.push(changing, *sizes))
-            assert bool(stream.lazy.memory.orders[0, lay.O_CHAIN]) is not tree
+            assert bool(stream.lazy.memory.orders[0, ordering.CHAIN]) is not tree
     assert all(one == found[0] for one in found)
     assert len(found[0]) > 50
     stream = Stream(text("A : B : C", ABOVE), 60)
     orders = []
     for start in range(0, len(changing), 100):
         stream.push(changing[start : start + 100])
-        orders.append(tuple(stream.lazy.memory.orders[0, lay.O_ORDER : lay.O_ORDER + 3].tolist()))
+        orders.append(tuple(stream.lazy.memory.orders[0, ordering.ORDER : ordering.ORDER + 3].tolist()))
     assert len(set(orders)) > 1
 
 

@@ -14,8 +14,8 @@ from spaseq.engine import Engine
 from spaseq.language.syntax import Filter
 from spaseq.matching.conditions.postfix import Site, steps
 from spaseq.matching.lazy import memory
-from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.ranges import LEAST, MOST, ranges
+from spaseq.matching.lazy.records import counter
 from spaseq.matching.model import Bounds
 from spaseq.terms.dictionary import Term
 from spaseq.terms.values import XSD
@@ -218,7 +218,7 @@ def count_looks(query: str, kinds: str, size: int, window: int, tree: bool) -> t
     rng = random.Random(3)
     stream = Stream(query, window, tree=tree)
     found = stream.push([(rng.choice(kinds), rng.randrange(300)) for _ in range(size)])
-    return int(stream.lazy.memory.counters[lay.TESTED]), len(found)
+    return int(stream.lazy.memory.counters[counter.TESTED]), len(found)
 
 
 @pytest.mark.parametrize("tree", [False, True])

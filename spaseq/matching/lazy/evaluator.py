@@ -25,6 +25,7 @@ from spaseq.matching.lazy.exact import Exact
 from spaseq.matching.lazy.matches import Matches
 from spaseq.matching.lazy.memory import Memory
 from spaseq.matching.lazy.order import chain_order, is_better
+from spaseq.matching.lazy.records import counter
 from spaseq.matching.lazy.tables import compile_tables
 from spaseq.matching.model import Bounds
 from spaseq.terms.dictionary import Dictionary
@@ -71,10 +72,10 @@ class Lazy(Immediate):
         memory, numbers = self._memory, self._columns.numbers
         c = memory.counters
         self._reorder(begins[:, -1])
-        c[lay.EVENT] = 0
+        c[counter.EVENT] = 0
         while True:
             status = memory.run(columns, numbers.numbers, numbers.codes)
-            event = int(c[lay.EVENT])
+            event = int(c[counter.EVENT])
             if status == lay.FULL and memory.first_found in (-1, event):
                 memory.more_found()  # all that an event completes is delivered together
                 continue

@@ -16,8 +16,8 @@ from spaseq.matching.columns.history import Past
 from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.matches import plain_kleenes
-from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.exact import Exact
+from spaseq.matching.lazy.records import outcome
 from spaseq.matching.lazy.tables import Compiled
 from spaseq.matching.model import Found, distinct
 
@@ -54,14 +54,14 @@ class Matches:
 
     def of(self, found: Ints, choices: Ints) -> Iterator[Block]:
         """The matches of what was found: rows as in ``_kernel_layout``, and their choices."""
-        keys = found[:, lay.FOUND_KEY : lay.FOUND_KEY + self._keys]
+        keys = found[:, outcome.KEY : outcome.KEY + self._keys]
         if self._keys:
-            found = found[np.lexsort((*keys.T[::-1], found[:, lay.FOUND_EVENT]))]
-            keys = found[:, lay.FOUND_KEY : lay.FOUND_KEY + self._keys]
-        apart = found[:, [lay.FOUND_EVENT, *range(lay.FOUND_KEY, lay.FOUND_KEY + self._keys)]]
+            found = found[np.lexsort((*keys.T[::-1], found[:, outcome.EVENT]))]
+            keys = found[:, outcome.KEY : outcome.KEY + self._keys]
+        apart = found[:, [outcome.EVENT, *range(outcome.KEY, outcome.KEY + self._keys)]]
         groups = np.concatenate([[0], np.cumsum((apart[1:] != apart[:-1]).any(axis=1))])
         block, steps = self._block(keys.copy(), found, choices)
-        unsure = (found[:, lay.FOUND_UNSURE] != 0) | (not self._simple)
+        unsure = (found[:, outcome.UNSURE] != 0) | (not self._simple)
         size = np.bincount(groups)[groups]
         odd = np.bincount(groups, unsure)[groups] > 0
         odd |= (size > 1) & (self._several or self._emit is not Emit.ALL)
@@ -82,7 +82,7 @@ class Matches:
 
     def _block(self, keys: Ints, found: Ints, choices: Ints) -> tuple[Columns, Ints]:
         """All that was found as if it were sure, and its choices: position, site, row."""
-        begins, ends = found[:, lay.FOUND_BEGIN], found[:, lay.FOUND_END]
+        begins, ends = found[:, outcome.BEGIN], found[:, outcome.END]
         offsets = np.concatenate([[0], np.cumsum(ends - begins)])
         steps = choices[np.repeat(begins - offsets[:-1], ends - begins) + np.arange(offsets[-1])]
         stretch, places = self._past.stretch(steps[:, 0])

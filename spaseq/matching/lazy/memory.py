@@ -12,6 +12,17 @@ from spaseq.limits import Budget
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.lazy.compiled import _kernel as k
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
+from spaseq.matching.lazy.records import (
+    counter,
+    frame,
+    moment,
+    ordering,
+    outcome,
+    posting,
+    ring,
+    stored,
+    waiting,
+)
 from spaseq.matching.lazy.tables import Compiled
 
 Ints = npt.NDArray[np.int64]
@@ -33,36 +44,36 @@ class Memory:
         self._budget = budget
         self._tables = compiled.tables
         self._gpms = len(compiled.gpms)
-        self._stride = lay.VALUES + compiled.values + 2 * lay.INDEX_LIMIT
-        self.width = lay.FRAME + compiled.record
+        self._stride = stored.VALUES + compiled.values + 2 * stored.INDEX_LIMIT
+        self.width = frame.SIZE + compiled.record
         self.floats = compiled.sums + lay.BOUNDS
-        self.counters = np.zeros(lay.COUNTERS, dtype=np.int64)
-        self.counters[lay.LIMIT] = limit
-        self.counters[lay.SINGLE] = single
-        self.counters[lay.DEPTH] = -1
-        self.rings = np.zeros((self._gpms, lay.R_SIZE), dtype=np.int64)
-        self.rings[:, lay.R_MASK] = _ROWS - 1
-        self.rings[:, lay.R_BASE] = np.arange(self._gpms) * _ROWS
+        self.counters = np.zeros(counter.SIZE, dtype=np.int64)
+        self.counters[counter.LIMIT] = limit
+        self.counters[counter.SINGLE] = single
+        self.counters[counter.DEPTH] = -1
+        self.rings = np.zeros((self._gpms, ring.SIZE), dtype=np.int64)
+        self.rings[:, ring.MASK] = _ROWS - 1
+        self.rings[:, ring.BASE] = np.arange(self._gpms) * _ROWS
         self.rows = np.zeros((self._gpms * _ROWS, self._stride), dtype=np.int64)
         self._ordered = compiled.ordered
         self.ordered = np.zeros(len(self.rows) * self._ordered)
-        self.index = np.zeros(_ENTRIES * lay.E_SIZE, dtype=np.int64)
-        self.frames = np.zeros(lay.FRAMES + _FRAMES * self.width, dtype=np.int64)
+        self.index = np.zeros(_ENTRIES * posting.SIZE, dtype=np.int64)
+        self.frames = np.zeros(frame.BEGIN + _FRAMES * self.width, dtype=np.int64)
         self.sums = np.zeros(1 + 2 * v.DEEPEST + _FRAMES * self.floats)
-        self.orders = np.zeros((len(compiled.plans), lay.O_SIZE), dtype=np.int64)
+        self.orders = np.zeros((len(compiled.plans), ordering.SIZE), dtype=np.int64)
         items = [len(plan.items) for plan, _ in compiled.plans]
-        self.orders[:, lay.O_LISTS] = np.cumsum([0, *items[:-1]])
+        self.orders[:, ordering.LISTS] = np.cumsum([0, *items[:-1]])
         self.lists = np.zeros(sum(items), dtype=np.int64)
-        self.size = lay.W_RECORD + compiled.record + (lay.PLACE_SIZE + 2) * max(items)
+        self.size = waiting.RECORD + compiled.record + (moment.SIZE + 2) * max(items)
         self.waits = np.zeros(len(self.lists) * _WAITS * self.size, dtype=np.int64)
         self.spans = np.zeros(len(self.lists) * _WAITS * lay.BOUNDS)
-        self.found = np.zeros((_FOUND, lay.FOUND_SIZE), dtype=np.int64)
+        self.found = np.zeros((_FOUND, outcome.SIZE), dtype=np.int64)
         self.choices = np.zeros((4 * _FOUND, 3), dtype=np.int64)
 
     @property
     def buffered(self) -> int:
         """How many rows are held."""
-        return int((self.rings[:, lay.R_TAIL] - self.rings[:, lay.R_HEAD]).sum())
+        return int((self.rings[:, ring.TAIL] - self.rings[:, ring.HEAD]).sum())
 
     @property
     def waiting(self) -> int:
@@ -72,7 +83,7 @@ class Memory:
     @property
     def counts(self) -> Ints:
         """How many rows of each GPM are held."""
-        counted: Ints = self.rings[:, lay.R_TAIL] - self.rings[:, lay.R_HEAD]
+        counted: Ints = self.rings[:, ring.TAIL] - self.rings[:, ring.HEAD]
         return counted
 
     def run(self, columns: Ints, numbers: Floats, codes: npt.NDArray[np.int8]) -> int:
@@ -88,11 +99,11 @@ class Memory:
     def _measure(self) -> None:
         """Tells the kernel how much room there is."""
         c = self.counters
-        c[lay.FRAMES_END] = len(self.frames)
-        c[lay.ENTRY_MASK] = len(self.index) // lay.E_SIZE - 1
-        c[lay.FOUND_ROOM], c[lay.CHOICE_ROOM] = len(self.found), len(self.choices)
-        c[lay.LISTS] = len(self.lists)
-        c[lay.WAIT_ROOM] = len(self.waits) // self.size // len(self.lists)
+        c[counter.FRAMES_END] = len(self.frames)
+        c[counter.ENTRY_MASK] = len(self.index) // posting.SIZE - 1
+        c[counter.FOUND_ROOM], c[counter.CHOICE_ROOM] = len(self.found), len(self.choices)
+        c[counter.LISTS] = len(self.lists)
+        c[counter.WAIT_ROOM] = len(self.waits) // self.size // len(self.lists)
 
     def reorder(self, orders: Sequence[Sequence[int]], numbers: Floats, codes: npt.NDArray[np.int8]) -> None:
         """Takes the items of each plan in another order; an empty one is found anew for each match.
@@ -100,18 +111,18 @@ class Memory:
         What waits in the old order is made again from the events that are held.
         """
         for row, order in zip(self.orders, orders, strict=True):
-            row[lay.O_CHAIN] = bool(order)
-            row[lay.O_ORDER : lay.O_ORDER + len(order)] = order
+            row[ordering.CHAIN] = bool(order)
+            row[ordering.ORDER : ordering.ORDER + len(order)] = order
         self.lists[:] = 0
-        self.rings[:, lay.R_UNTIL] = self.rings[:, lay.R_HEAD]
+        self.rings[:, ring.UNTIL] = self.rings[:, ring.HEAD]
         c = self.counters
-        c[lay.REPEATING], c[lay.STAGE] = 1, 0
+        c[counter.REPEATING], c[counter.STAGE] = 1, 0
         while True:
             status = self.run(self.rings.ravel(), numbers, codes)
             if status == lay.DONE:
                 break
             self.grow(status, self.counts, -lay.FAR)
-        c[lay.REPEATING] = 0
+        c[counter.REPEATING] = 0
 
     def grow(self, status: int, wanted: Ints, axis: int) -> None:
         """Makes more of what the kernel wants more of.
@@ -129,7 +140,7 @@ class Memory:
                 self.waits,
                 self.spans,
                 self.size,
-                axis - int(self.counters[lay.LIMIT]),
+                axis - int(self.counters[counter.LIMIT]),
             )
             self._budget.partial(self.waiting)
             room = len(self.waits) // self.size // len(self.lists)
@@ -147,7 +158,7 @@ class Memory:
     @property
     def first_found(self) -> int:
         """The event of what was found first."""
-        return int(self.found[0, lay.FOUND_EVENT]) if self.counters[lay.FOUND] else -1
+        return int(self.found[0, outcome.EVENT]) if self.counters[counter.FOUND] else -1
 
     @property
     def is_found_small(self) -> bool:
@@ -163,51 +174,51 @@ class Memory:
     def take(self, unfinished: int | None) -> tuple[Ints, Ints]:
         """Takes out what was found, but for that of an event with which the kernel is not done."""
         c = self.counters
-        found, count, used = self.found, int(c[lay.FOUND]), int(c[lay.CHOICES])
+        found, count, used = self.found, int(c[counter.FOUND]), int(c[counter.CHOICES])
         ready = count
         if unfinished is not None:
-            ready = int(np.searchsorted(found[:count, lay.FOUND_EVENT], unfinished))
-        end = int(found[ready, lay.FOUND_BEGIN]) if ready < count else used
+            ready = int(np.searchsorted(found[:count, outcome.EVENT], unfinished))
+        end = int(found[ready, outcome.BEGIN]) if ready < count else used
         taken = found[:ready].copy(), self.choices[:end].copy()
         found[: count - ready] = found[ready:count]
-        found[: count - ready, [lay.FOUND_BEGIN, lay.FOUND_END]] -= end
+        found[: count - ready, [outcome.BEGIN, outcome.END]] -= end
         self.choices[: used - end] = self.choices[end:used]
-        c[lay.FOUND], c[lay.CHOICES] = count - ready, used - end
+        c[counter.FOUND], c[counter.CHOICES] = count - ready, used - end
         return taken
 
     def _more_rows(self, wanted: Ints) -> None:
         old, rings = self.rings.copy(), self.rings
-        held = old[:, lay.R_TAIL] - old[:, lay.R_HEAD] + wanted
+        held = old[:, ring.TAIL] - old[:, ring.HEAD] + wanted
         for g in range(self._gpms):
-            size = int(old[g, lay.R_MASK]) + 1
+            size = int(old[g, ring.MASK]) + 1
             while size < held[g]:
                 size *= 2
-            rings[g, lay.R_MASK] = size - 1
-        ends = np.cumsum(rings[:, lay.R_MASK] + 1)
-        rings[:, lay.R_BASE] = ends - rings[:, lay.R_MASK] - 1
+            rings[g, ring.MASK] = size - 1
+        ends = np.cumsum(rings[:, ring.MASK] + 1)
+        rings[:, ring.BASE] = ends - rings[:, ring.MASK] - 1
         self._budget.takes("rows", 8 * int(ends[-1]) * (self._stride + self._ordered))
         rows = np.zeros((int(ends[-1]), self._stride), dtype=np.int64)
         ordered = np.zeros(len(rows) * self._ordered)
         for before, now in zip(old, rings, strict=True):
-            numbers = np.arange(before[lay.R_HEAD], before[lay.R_TAIL])
-            source = before[lay.R_BASE] + (numbers & before[lay.R_MASK])
-            rows[now[lay.R_BASE] + (numbers & now[lay.R_MASK])] = self.rows[source]
+            numbers = np.arange(before[ring.HEAD], before[ring.TAIL])
+            source = before[ring.BASE] + (numbers & before[ring.MASK])
+            rows[now[ring.BASE] + (numbers & now[ring.MASK])] = self.rows[source]
             for column in range(self._ordered):
                 old_at, new_at = (
-                    ring[lay.R_BASE] * self._ordered
-                    + column * (ring[lay.R_MASK] + 1)
-                    + (numbers & ring[lay.R_MASK])
-                    for ring in (before, now)
+                    one[ring.BASE] * self._ordered
+                    + column * (one[ring.MASK] + 1)
+                    + (numbers & one[ring.MASK])
+                    for one in (before, now)
                 )
                 ordered[new_at] = self.ordered[old_at]
         self.rows, self.ordered = rows, ordered
 
     def _more_entries(self, wanted: int) -> None:
-        entries = self.index.reshape(-1, lay.E_SIZE)
-        live = int((entries[:, lay.E_COUNT] > 0).sum()) + lay.INDEX_LIMIT * wanted
+        entries = self.index.reshape(-1, posting.SIZE)
+        live = int((entries[:, posting.COUNT] > 0).sum()) + stored.INDEX_LIMIT * wanted
         size = max(_ENTRIES, 1 << (4 * live).bit_length())
-        self._budget.takes("index", 8 * size * lay.E_SIZE)
-        self.index = np.zeros(size * lay.E_SIZE, dtype=np.int64)
+        self._budget.takes("index", 8 * size * posting.SIZE)
+        self.index = np.zeros(size * posting.SIZE, dtype=np.int64)
         self._measure()
         k.reindex(
             self._tables, self.counters, self.frames, self.rings.ravel(), self.rows.ravel(), self.index

@@ -15,12 +15,12 @@ from typing import Final
 from pyoxigraph import Literal
 
 from spaseq.matching.conditions.postfix import Step
-from spaseq.matching.lazy.compiled import _kernel_layout as lay
+from spaseq.matching.lazy.records.query import interval
 from spaseq.terms.values import DECIMAL, DOUBLE, INTEGER, decode
 
 #: Which bounds a comparison gives.
-LEAST: Final = lay.LEAST
-MOST: Final = lay.MOST
+LEAST: Final = interval.LEAST
+MOST: Final = interval.MOST
 _BOUNDS: Final = {"<": MOST, "<=": MOST, ">": LEAST, ">=": LEAST, "=": LEAST | MOST}
 _MIRRORED: Final = {0: 0, LEAST: MOST, MOST: LEAST, LEAST | MOST: LEAST | MOST}
 #: Factors from the inverse of this up to this keep doubles as exact as they are.

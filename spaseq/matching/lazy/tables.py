@@ -22,6 +22,7 @@ from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.demands import Check, Condition, Demands, accumulators, demands
 from spaseq.matching.lazy.plans import DoesNotFit, Item, Items, Plan, plans
 from spaseq.matching.lazy.ranges import Range, Summand, ranges
+from spaseq.matching.lazy.records import posting, stored
 from spaseq.matching.obstacles import Obstacle, in_text
 from spaseq.terms.dictionary import Term
 
@@ -74,8 +75,8 @@ def costs(pattern: SequencePattern) -> Iterator[Obstacle]:
 
 def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> Compiled:
     """The tables of a query. Raises ``DoesNotFit``."""
-    if len(pattern.query.partition) >= lay.KEY_LIMIT:
-        raise DoesNotFit(f"PARTITION BY names {lay.KEY_LIMIT} variables or more")
+    if len(pattern.query.partition) >= posting.KEY_LIMIT:
+        raise DoesNotFit(f"PARTITION BY names {posting.KEY_LIMIT} variables or more")
     taken = split(pattern)
     return _Writer(taken, plans(taken.pattern), intern).compiled()
 
@@ -190,7 +191,7 @@ class _Writer:
         others = sorted((self._joined & certain) - set(self._partition))
         if not others:
             return [self._partition] if self._partition else []
-        return [(*self._partition, name) for name in others[: lay.INDEX_LIMIT]]
+        return [(*self._partition, name) for name in others[: stored.INDEX_LIMIT]]
 
     def _find_ordered(self, gpm: str) -> list[str]:
         """The variables of a GPM to whose values conditions give bounds."""

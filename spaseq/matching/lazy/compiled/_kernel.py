@@ -27,70 +27,29 @@ from spaseq.matching.lazy.compiled._kernel_buffers import (
     place,
 )
 from spaseq.matching.lazy.compiled._kernel_layout import (
-    AT,
-    DEPTH,
     DONE,
-    ENTRIES,
-    EVENT,
-    F_BOUND,
-    F_COUNT,
-    F_ITEM,
-    F_PHASE,
-    F_ROW,
-    F_UNSURE,
     FAR,
-    FRAME,
-    FRAMES,
-    I_AFTER,
-    I_BINDS,
-    I_BINDS_END,
-    I_BUFFER,
-    I_KLEENE,
-    I_SIZE,
-    ITEM,
-    LIMIT,
     MORE_KEYS,
     NOTHING,
-    O_CHAIN,
-    O_LISTS,
-    O_ORDER,
-    O_SIZE,
-    OPEN,
-    OVER,
-    P_ITEMS,
-    P_ITEMS_END,
-    P_SIZE,
-    PLAN,
-    POSITION,
-    R_HEAD,
-    R_NOW,
-    R_SIZE,
-    R_TAIL,
-    R_UNTIL,
-    REPEATING,
     ROOM,
-    ROW,
-    SEVERAL,
-    STAGE,
     T_PLANS,
     T_PLANS_END,
-    TESTED,
-    TRIGGER,
-    WAIT,
 )
 from spaseq.matching.lazy.compiled._kernel_search import completed, search, take
 from spaseq.matching.lazy.compiled._kernel_waiting import drop_old, next_waiting, resume
+from spaseq.matching.lazy.records import counter, frame, ordering, ring, stored
+from spaseq.matching.lazy.records.query import element, plan
 
 
 @part
 def _lacks_some(t: Ints, c: Ints, r: Ints, rows: Ints) -> bool:
     """Whether there is no event for some item of a plan but the one that starts the search."""
-    for i in range(t[c[PLAN] + P_ITEMS], t[c[PLAN] + P_ITEMS_END], I_SIZE):
-        if i == t[c[PLAN] + P_ITEMS] + c[ITEM] * I_SIZE:
+    for i in range(plan.items(t, c[counter.PLAN]), plan.items_end(t, c[counter.PLAN]), element.SIZE):
+        if i == plan.items(t, c[counter.PLAN]) + c[counter.ITEM] * element.SIZE:
             continue
-        g = t[i + I_BUFFER]
-        head = r[g * R_SIZE + R_HEAD]
-        if head == r[g * R_SIZE + R_TAIL] or rows[place(t, r, g, head) + POSITION] >= c[AT]:
+        g = element.gpm(t, i)
+        head = ring.head(r, g)
+        if head == ring.tail(r, g) or stored.position(rows, place(t, r, g, head)) >= c[counter.AT]:
             return True
     return False
 
@@ -103,30 +62,36 @@ def _begin(
     """Begins a search with a row as the last event."""
     if _lacks_some(t, c, r, rows):
         return
-    item = t[c[PLAN] + P_ITEMS] + c[ITEM] * I_SIZE
-    row = place(t, r, t[item + I_BUFFER], c[ROW])
-    c[TESTED] += 1
-    record = FRAMES + FRAME
-    clear(t, m, f, record, width - FRAME, sums_of(floats, 0))
-    m[FRAMES + F_PHASE], m[FRAMES + F_ITEM], m[FRAMES + F_COUNT] = OVER, NOTHING, 1
-    m[FRAMES + F_BOUND] = 0
-    m[FRAMES + F_UNSURE] = rows[row + SEVERAL]
-    is_kleene = t[item + I_KLEENE] != 0
-    c[TRIGGER] = c[ITEM] if is_kleene else NOTHING
-    if not bind(t, m, rows, record, t[item + I_BINDS], t[item + I_BINDS_END], row, not is_kleene):
+    item = plan.items(t, c[counter.PLAN]) + c[counter.ITEM] * element.SIZE
+    row = place(t, r, element.gpm(t, item), c[counter.ROW])
+    c[counter.TESTED] += 1
+    record = frame.BEGIN + frame.SIZE
+    clear(t, m, f, record, width - frame.SIZE, sums_of(floats, 0))
+    frame.set_phase(m, frame.BEGIN, frame.OVER)
+    frame.set_item(m, frame.BEGIN, NOTHING)
+    frame.set_count(m, frame.BEGIN, 1)
+    frame.set_bound(m, frame.BEGIN, 0)
+    frame.set_is_unsure(m, frame.BEGIN, stored.is_one_of_several(rows, row))
+    is_kleene = element.kleene(t, item) != 0
+    c[counter.TRIGGER] = c[counter.ITEM] if is_kleene else NOTHING
+    if not bind(t, m, rows, record, element.binds(t, item), element.binds_end(t, item), row, not is_kleene):
         return
     bound = 0
     if not is_kleene:
-        m[FRAMES + F_ITEM], m[FRAMES + F_ROW] = c[ITEM], c[ROW]
-        put(m, rows, c[ITEM], row, True)
-        bound = 1 << c[ITEM]
+        frame.set_item(m, frame.BEGIN, c[counter.ITEM])
+        frame.set_row(m, frame.BEGIN, c[counter.ROW])
+        put(m, rows, c[counter.ITEM], row, True)
+        bound = 1 << c[counter.ITEM]
         if not completed(
-            t, c, m, f, r, rows, ordered, FRAMES, width, 0, floats, c[ITEM], bound, numbers, codes
-        ):
+            t, c, m, f, r, rows, ordered, frame.BEGIN, width, 0, floats, c[counter.ITEM], bound, numbers,
+            codes,
+        ):  # fmt: skip
             return
-    new = FRAMES + width
-    m[new + F_PHASE], m[new + F_ITEM], m[new + F_BOUND] = OPEN, NOTHING, bound
-    c[DEPTH] = 1
+    new = frame.BEGIN + width
+    frame.set_phase(m, new, frame.OPEN)
+    frame.set_item(m, new, NOTHING)
+    frame.set_bound(m, new, bound)
+    c[counter.DEPTH] = 1
 
 
 @part
@@ -135,43 +100,51 @@ def _chain(
     order: Ints, waits: Ints, size: int, numbers: Floats, codes: Codes,
 ) -> None:  # fmt: skip
     """Extends a partial match that waited, or begins one, with a row as the next item of a chain."""
-    chain = (c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE
-    level = (t[c[PLAN] + P_ITEMS_END] - t[c[PLAN] + P_ITEMS]) // I_SIZE - 1 - c[ITEM]
-    i = order[chain + O_ORDER + level]
-    at = FRAMES + (level + 1) * width
-    m[FRAMES + F_ITEM], m[FRAMES + F_PHASE], m[FRAMES + F_BOUND], m[FRAMES + F_UNSURE] = NOTHING, OVER, 0, 0
+    chain = (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE
+    items, items_end = plan.items(t, c[counter.PLAN]), plan.items_end(t, c[counter.PLAN])
+    level = (items_end - items) // element.SIZE - 1 - c[counter.ITEM]
+    i = ordering.item(order, chain, level)
+    at = frame.BEGIN + (level + 1) * width
+    frame.set_item(m, frame.BEGIN, NOTHING)
+    frame.set_phase(m, frame.BEGIN, frame.OVER)
+    frame.set_bound(m, frame.BEGIN, 0)
+    frame.set_is_unsure(m, frame.BEGIN, 0)
     if level == 0:
-        clear(t, m, f, FRAMES + FRAME, width - FRAME, sums_of(floats, 0))
-        m[at + F_BOUND] = 0
+        clear(t, m, f, frame.BEGIN + frame.SIZE, width - frame.SIZE, sums_of(floats, 0))
+        frame.set_bound(m, at, 0)
     else:
-        resume(t, c, m, width, level + 1, order[chain + O_LISTS] + level, waits, size)
-    m[at + F_ITEM], m[at + F_ROW], m[at + F_COUNT], m[at + F_PHASE] = i, c[ROW], 1, OVER
+        resume(t, c, m, width, level + 1, ordering.first_list(order, chain) + level, waits, size)
+    frame.set_item(m, at, i)
+    frame.set_row(m, at, c[counter.ROW])
+    frame.set_count(m, at, 1)
+    frame.set_phase(m, at, frame.OVER)
     if take(t, c, m, f, r, rows, ordered, at, width, level + 1, floats, numbers, codes):
         new = at + width
-        m[new + F_PHASE], m[new + F_ITEM] = OPEN, NOTHING
-        m[new + F_BOUND] = m[at + F_BOUND] | 1 << i
-        c[DEPTH] = level + 2
+        frame.set_phase(m, new, frame.OPEN)
+        frame.set_item(m, new, NOTHING)
+        frame.set_bound(m, new, frame.bound(m, at) | 1 << i)
+        c[counter.DEPTH] = level + 2
 
 
 @part
 def _next_row(t: Ints, c: Ints, r: Ints, item: int) -> bool:
     """Goes on to the next row of the event for an item; False if there is none."""
-    g = t[item + I_BUFFER]
-    c[ROW] = max(c[ROW] + 1, r[g * R_SIZE + R_NOW])
-    return bool(c[ROW] < r[g * R_SIZE + R_UNTIL])
+    g = element.gpm(t, item)
+    c[counter.ROW] = max(c[counter.ROW] + 1, ring.now(r, g))
+    return bool(c[counter.ROW] < ring.until(r, g))
 
 
 @part
 def _next_of_tree(t: Ints, c: Ints, r: Ints) -> bool:
     """Goes on to the next row of the event that may be the last of a match; False if there is none."""
-    items = t[c[PLAN] + P_ITEMS]
-    count = (t[c[PLAN] + P_ITEMS_END] - items) // I_SIZE
-    while c[ITEM] < count:
-        item = items + c[ITEM] * I_SIZE
-        if t[item + I_AFTER] == 0 and not c[REPEATING] and _next_row(t, c, r, item):
+    items = plan.items(t, c[counter.PLAN])
+    count = (plan.items_end(t, c[counter.PLAN]) - items) // element.SIZE
+    while c[counter.ITEM] < count:
+        item = items + c[counter.ITEM] * element.SIZE
+        if element.after(t, item) == 0 and not c[counter.REPEATING] and _next_row(t, c, r, item):
             return True
-        c[ITEM] += 1
-        c[ROW] = -1
+        c[counter.ITEM] += 1
+        c[counter.ROW] = -1
     return False
 
 
@@ -184,30 +157,30 @@ def _next_of_chain(
 
     Those that an event makes are longer than the one it extends, so that it is shown to none of them.
     """
-    items = t[c[PLAN] + P_ITEMS]
-    chain = (c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE
-    count = (t[c[PLAN] + P_ITEMS_END] - items) // I_SIZE
-    while c[ITEM] < count:
-        level = count - 1 - c[ITEM]
-        item = items + order[chain + O_ORDER + level] * I_SIZE
-        g = t[item + I_BUFFER]
-        number = order[chain + O_LISTS] + level
-        if r[g * R_SIZE + R_NOW] < r[g * R_SIZE + R_UNTIL]:
-            if c[ROW] == -1:
-                c[ROW] = r[g * R_SIZE + R_NOW]
+    items = plan.items(t, c[counter.PLAN])
+    chain = (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE
+    count = (plan.items_end(t, c[counter.PLAN]) - items) // element.SIZE
+    while c[counter.ITEM] < count:
+        level = count - 1 - c[counter.ITEM]
+        item = items + ordering.item(order, chain, level) * element.SIZE
+        g = element.gpm(t, item)
+        number = ordering.first_list(order, chain) + level
+        if ring.now(r, g) < ring.until(r, g):
+            if c[counter.ROW] == -1:
+                c[counter.ROW] = ring.now(r, g)
                 if level:
-                    drop_old(c, lists, waits, spans, size, number, axis - c[LIMIT])
+                    drop_old(c, lists, waits, spans, size, number, axis - c[counter.LIMIT])
             some = 1 if level == 0 else lists[number]
-            while some and c[ROW] < r[g * R_SIZE + R_UNTIL]:
-                c[WAIT] += 1
+            while some and c[counter.ROW] < ring.until(r, g):
+                c[counter.WAIT] += 1
                 if level:
-                    c[WAIT] = next_waiting(t, c, r, ordered, order, lists, spans, chain, level)
-                if c[WAIT] < some:
+                    c[counter.WAIT] = next_waiting(t, c, r, ordered, order, lists, spans, chain, level)
+                if c[counter.WAIT] < some:
                     return True
-                c[WAIT] = -1
-                c[ROW] += 1
-        c[ITEM] += 1
-        c[ROW] = c[WAIT] = -1
+                c[counter.WAIT] = -1
+                c[counter.ROW] += 1
+        c[counter.ITEM] += 1
+        c[counter.ROW] = c[counter.WAIT] = -1
     return False
 
 
@@ -217,14 +190,14 @@ def _next_trigger(
     size: int, axis: int,
 ) -> bool:  # fmt: skip
     """Goes on to the next thing that an event may do; False if there is none."""
-    while c[PLAN] < t[T_PLANS_END]:
-        if order[(c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE + O_CHAIN]:
+    while c[counter.PLAN] < t[T_PLANS_END]:
+        if ordering.is_chain(order, (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE):
             if _next_of_chain(t, c, r, ordered, order, lists, waits, spans, size, axis):
                 return True
         elif _next_of_tree(t, c, r):
             return True
-        c[PLAN] += P_SIZE
-        c[ITEM], c[ROW], c[WAIT] = 0, -1, -1
+        c[counter.PLAN] += plan.SIZE
+        c[counter.ITEM], c[counter.ROW], c[counter.WAIT] = 0, -1, -1
     return False
 
 
@@ -236,7 +209,7 @@ def _look(
 ) -> int:  # fmt: skip
     """Does all that an event may do, from where the last call stopped."""
     while True:
-        if c[DEPTH] >= 0:
+        if c[counter.DEPTH] >= 0:
             status = search(
                 t, c, m, f, r, rows, ordered, index, width, floats, order, lists, waits, spans, size, found,
                 choices, e, numbers, codes,
@@ -245,8 +218,8 @@ def _look(
                 return status
         if not _next_trigger(t, c, r, ordered, order, lists, waits, spans, size, axis):
             return DONE
-        if order[(c[PLAN] - t[T_PLANS]) // P_SIZE * O_SIZE + O_CHAIN]:
-            c[TRIGGER] = NOTHING
+        if ordering.is_chain(order, (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE):
+            c[counter.TRIGGER] = NOTHING
             _chain(t, c, m, f, r, rows, ordered, width, floats, order, waits, size, numbers, codes)
         else:
             _begin(t, c, m, f, r, rows, ordered, width, floats, numbers, codes)
@@ -259,17 +232,17 @@ def _run(
     choices: Ints, numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
     """See ``run``; all arrays as pointers, which a call passes in a register."""
-    while c[EVENT] < b[B_SIZE]:
-        e = c[EVENT]
+    while c[counter.EVENT] < b[B_SIZE]:
+        e = c[counter.EVENT]
         axis = b[b[B_AXIS] + e]
-        if c[STAGE] == 0:
+        if c[counter.STAGE] == 0:
             expire(t, c, r, rows, index, axis)
             if lacks_room(t, r, b, e):
                 return ROOM
             if lacks_entries(t, c, b, e):
                 return MORE_KEYS
             if not append(t, c, r, rows, ordered, index, m, b, e, numbers, codes):
-                c[EVENT] = e + 1
+                c[counter.EVENT] = e + 1
                 continue
             _start(t, c, b[B_START] + e)
         status = _look(
@@ -278,17 +251,18 @@ def _run(
         )  # fmt: skip
         if status != DONE:
             return status
-        c[STAGE] = 0
-        c[EVENT] = e + 1
+        c[counter.STAGE] = 0
+        c[counter.EVENT] = e + 1
     return DONE
 
 
 @part
 def _start(t: Ints, c: Ints, position: int) -> None:
     """An event begins to be looked at."""
-    c[AT] = position
-    c[PLAN], c[ITEM], c[ROW], c[WAIT], c[DEPTH] = t[T_PLANS], 0, -1, -1, -1
-    c[STAGE] = 1
+    c[counter.AT] = position
+    c[counter.PLAN], c[counter.ITEM] = t[T_PLANS], 0
+    c[counter.ROW] = c[counter.WAIT] = c[counter.DEPTH] = -1
+    c[counter.STAGE] = 1
 
 
 @part
@@ -299,21 +273,19 @@ def _repeat(
 ) -> int:  # fmt: skip
     """See ``run``, if ``REPEATING``."""
     while True:
-        if c[STAGE] == 0:
+        if c[counter.STAGE] == 0:
             position = FAR
             for g in range(t[N_GPMS]):
-                at = g * R_SIZE
-                r[at + R_NOW] = r[at + R_UNTIL]
-                if r[at + R_UNTIL] < r[at + R_TAIL]:
-                    position = min(position, rows[place(t, r, g, r[at + R_UNTIL]) + POSITION])
+                ring.set_now(r, g, ring.until(r, g))
+                if ring.until(r, g) < ring.tail(r, g):
+                    position = min(position, stored.position(rows, place(t, r, g, ring.until(r, g))))
             if position == FAR:
                 return DONE
             for g in range(t[N_GPMS]):
-                at = g * R_SIZE
-                while r[at + R_UNTIL] < r[at + R_TAIL] and (
-                    rows[place(t, r, g, r[at + R_UNTIL]) + POSITION] == position
+                while ring.until(r, g) < ring.tail(r, g) and (
+                    stored.position(rows, place(t, r, g, ring.until(r, g))) == position
                 ):
-                    r[at + R_UNTIL] += 1
+                    ring.set_until(r, g, ring.until(r, g) + 1)
             _start(t, c, position)
         status = _look(
             t, c, m, f, r, rows, ordered, index, width, floats, order, lists, waits, spans, size, found,
@@ -321,7 +293,7 @@ def _repeat(
         )  # fmt: skip
         if status != DONE:
             return status
-        c[STAGE] = 0
+        c[counter.STAGE] = 0
 
 
 @kernel
@@ -333,10 +305,10 @@ def run(
     """Takes the events of a batch, from where the last call stopped; says what it wants more of, if anything.
 
     If ``REPEATING``, looks at all events in the buffers again instead, lets their partial matches wait, and
-    finds no matches; ``R_UNTIL`` is at the beginnings of the buffers at first. Of the frames, each has
+    finds no matches; ``ring.until`` is at the beginnings of the buffers at first. Of the frames, each has
     ``width`` integers and ``floats`` floats; of what waits, each has ``size``.
     """
-    if c[REPEATING]:
+    if c[counter.REPEATING]:
         return _repeat(
             pointer(t), pointer(c), pointer(m), pointer(f), pointer(r), pointer(rows), pointer(ordered),
             pointer(index), width, floats, pointer(order), pointer(lists), pointer(waits), pointer(spans),
@@ -359,9 +331,9 @@ def drop_all_old(c: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, le
 @kernel
 def reindex(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints) -> None:
     """Enters all rows in an empty index."""
-    c[ENTRIES] = 0
+    c[counter.ENTRIES] = 0
     for g in range(t[N_GPMS]):
-        for number in range(r[g * R_SIZE + R_HEAD], r[g * R_SIZE + R_TAIL]):
+        for number in range(ring.head(r, g), ring.tail(r, g)):
             enter(
                 pointer(t),
                 pointer(c),

@@ -23,51 +23,10 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
 )
 from spaseq.matching.lazy.compiled._kernel_buffers import first_after, place
-from spaseq.matching.lazy.compiled._kernel_layout import (
-    BIND_OWN,
-    BIND_PLACE,
-    BIND_SIZE,
-    BIND_SLOT,
-    BOUNDS,
-    D_CODE,
-    D_CODE_END,
-    D_NEEDS,
-    D_SIZE,
-    FIRST,
-    H_AFTER,
-    H_BEFORE,
-    H_BINDS,
-    H_BINDS_END,
-    H_BUFFER,
-    H_CODE,
-    H_CODE_END,
-    H_NEEDS,
-    H_RANGES,
-    H_RANGES_END,
-    H_SIZE,
-    H_SURE,
-    K_AGGREGATES,
-    K_AGGREGATES_END,
-    K_NUMBER,
-    K_OWN,
-    K_OWN_END,
-    LAST,
-    NOTHING,
-    P_CHECKS,
-    P_CHECKS_END,
-    PLACE_SIZE,
-    PLACES,
-    POSITION,
-    R_MASK,
-    R_SIZE,
-    SEVERAL,
-    SINGLE,
-    STREAM,
-    TESTED,
-    TIME,
-    VALUES,
-)
+from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, NOTHING
 from spaseq.matching.lazy.compiled._kernel_ranges import beyond, bounded_column, column_of, set_bounds
+from spaseq.matching.lazy.records import counter, moment, ring, stored
+from spaseq.matching.lazy.records.query import absence, binding, condition, iteration, plan
 
 
 @inlined
@@ -100,12 +59,12 @@ def clear(t: Ints, m: Ints, f: Floats, record: int, size: int, sums: int) -> Non
 @part
 def bind(t: Ints, m: Ints, rows: Ints, record: int, begin: int, end: int, at: int, own_too: bool) -> bool:
     """Binds the values of a row; False if it disagrees. ``own_too``: those of the iteration alone as well."""
-    for i in range(begin, end, BIND_SIZE):
-        slot = record + t[i + BIND_SLOT]
-        value = rows[at + VALUES + t[i + BIND_PLACE]]
-        if t[i + BIND_OWN]:
+    for i in range(begin, end, binding.SIZE):
+        slot = record + binding.slot(t, i)
+        value = stored.value(rows, at, binding.place(t, i))
+        if binding.is_own(t, i):
             if own_too:
-                m[slot] = MANY if rows[at + SEVERAL] else value
+                m[slot] = MANY if stored.is_one_of_several(rows, at) else value
         elif value != 0:
             if m[slot] == 0:
                 m[slot] = value
@@ -121,12 +80,12 @@ def end_iteration(
 ) -> None:  # fmt: skip
     """An iteration is complete: aggregates take its values."""
     w = record - SLOTS
-    completed = record + t[N_SLOTS] + t[N_KLEENES] + t[kleene + K_NUMBER]
-    for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
+    completed = record + t[N_SLOTS] + t[N_KLEENES] + iteration.number(t, kleene)
+    for j in range(iteration.aggregates(t, kleene), iteration.aggregates_end(t, kleene)):
         fold(t, m, f, w, sums, j, m[completed] == 0, numbers, codes)
     m[completed] += 1
     if not last:
-        for i in range(t[kleene + K_OWN], t[kleene + K_OWN_END]):
+        for i in range(iteration.own(t, kleene), iteration.own_end(t, kleene)):
             m[record + t[i]] = 0
 
 
@@ -137,11 +96,12 @@ def meets(
 ) -> int:  # fmt: skip
     """Whether the conditions hold for which all items are there."""
     verdict = TRUE
-    for i in range(begin, end, D_SIZE):
-        if t[i + D_NEEDS] & ~bound:
+    for i in range(begin, end, condition.SIZE):
+        if condition.needs(t, i) & ~bound:
             continue
         found = holds(
-            t, t[i + D_CODE], t[i + D_CODE_END], m, 0, f, record - SLOTS, sums, m, 0, numbers, codes
+            t, condition.code(t, i), condition.code_end(t, i), m, 0, f, record - SLOTS, sums, m, 0, numbers,
+            codes,
         )  # fmt: skip
         if found <= FALSE:
             return FALSE
@@ -153,18 +113,23 @@ def meets(
 @inlined
 def item_place(i: int) -> int:
     """Where the place in time of an item is."""
-    return PLACES + i * PLACE_SIZE
+    return moment.BEGIN + i * moment.SIZE
+
+
+@inlined
+def _put(m: Ints, rows: Ints, at: int, row: int) -> None:
+    moment.set_position(m, at, stored.position(rows, row))
+    moment.set_time(m, at, stored.time(rows, row))
+    moment.set_stream(m, at, stored.stream(rows, row))
 
 
 @part
 def put(m: Ints, rows: Ints, i: int, row: int, first: bool) -> None:
     """A row's event is the last one of an item, and perhaps the first one."""
     at = item_place(i)
-    m[at + LAST], m[at + LAST + 1] = rows[row + POSITION], rows[row + TIME]
-    m[at + LAST + 2] = rows[row + STREAM]
+    _put(m, rows, at + moment.LAST, row)
     if first:
-        for k in range(LAST - FIRST):
-            m[at + FIRST + k] = m[at + LAST + k]
+        _put(m, rows, at + moment.FIRST, row)
 
 
 @part
@@ -177,7 +142,7 @@ def apart(m: Ints, items: int, end: int, time: int, stream: int) -> bool:
     while items:
         if items & 1:
             at = item_place(i) + end
-            if m[at + 1] == time and m[at + 2] != stream:
+            if moment.time(m, at) == time and moment.stream(m, at) != stream:
                 return False
         items >>= 1
         i += 1
@@ -190,7 +155,7 @@ def latest(m: Ints, items: int, low: int) -> int:
     i = 0
     while items:
         if items & 1:
-            low = max(low, m[item_place(i) + LAST])
+            low = max(low, moment.position(m, item_place(i) + moment.LAST))
         items >>= 1
         i += 1
     return low
@@ -202,7 +167,7 @@ def earliest(m: Ints, items: int, high: int) -> int:
     i = 0
     while items:
         if items & 1:
-            high = min(high, m[item_place(i) + FIRST])
+            high = min(high, moment.position(m, item_place(i) + moment.FIRST))
         items >>= 1
         i += 1
     return high
@@ -210,7 +175,7 @@ def earliest(m: Ints, items: int, high: int) -> int:
 
 @part
 def absent(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, plan: int, i: int, bound: int,
+    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, p: int, i: int, bound: int,
     record: int, size: int, sums: int, floats: int, spare: int, spare_sums: int, numbers: Floats,
     codes: Codes,
 ) -> int:  # fmt: skip
@@ -219,47 +184,51 @@ def absent(
     ``spare`` is room for a record.
     """
     verdict = TRUE
-    for h in range(t[plan + P_CHECKS], t[plan + P_CHECKS_END], H_SIZE):
-        needs = t[h + H_NEEDS]
+    for h in range(plan.checks(t, p), plan.checks_end(t, p), absence.SIZE):
+        needs = absence.needs(t, h)
         if needs & ~bound or not needs >> i & 1:
             continue
-        g = t[h + H_BUFFER]
-        after, before = t[h + H_AFTER], t[h + H_BEFORE]
+        g = absence.gpm(t, h)
+        after, before = absence.after(t, h), absence.before(t, h)
         high = earliest(m, before, 1 << 62)
         number = first_after(t, r, rows, g, latest(m, after, -1) + 1)
         end = first_after(t, r, rows, g, high)
-        column = bounded_column(t, t[h + H_RANGES], t[h + H_RANGES_END], bound)
+        column = bounded_column(t, absence.ranges(t, h), absence.ranges_end(t, h), bound)
         limits = spare_sums + floats - BOUNDS
         doubles = 0
         if column != NOTHING:
             doubles = column_of(t, r, g, column)
             set_bounds(
-                t, m, f, t[h + H_RANGES], t[h + H_RANGES_END], bound, column, record, limits, numbers, codes
+                t, m, f, absence.ranges(t, h), absence.ranges_end(t, h), bound, column, record, limits,
+                numbers, codes,
             )  # fmt: skip
-        mask = r[g * R_SIZE + R_MASK]
+        mask = ring.mask(r, g)
         while number < end:
             at, value = place(t, r, g, number), ordered[doubles + (number & mask)]
             number += 1
             if column != NOTHING and beyond(value, f[limits], f[limits + 1]):
                 continue
-            if not c[SINGLE]:
-                time, stream = rows[at + TIME], rows[at + STREAM]
-                if not apart(m, after, LAST, time, stream) or not apart(m, before, FIRST, time, stream):
+            if not c[counter.SINGLE]:
+                time, stream = stored.time(rows, at), stored.stream(rows, at)
+                if not apart(m, after, moment.LAST, time, stream) or not apart(
+                    m, before, moment.FIRST, time, stream
+                ):
                     continue
-            c[TESTED] += 1
+            c[counter.TESTED] += 1
             copy(m, f, spare, record, size, spare_sums, sums, floats)
             # What need not agree is the row's own in its conditions.
-            for j in range(t[h + H_BINDS], t[h + H_BINDS_END], BIND_SIZE):
-                if t[j + BIND_OWN]:
-                    m[spare + t[j + BIND_SLOT]] = rows[at + VALUES + t[j + BIND_PLACE]]
-            if not bind(t, m, rows, spare, t[h + H_BINDS], t[h + H_BINDS_END], at, False):
+            for j in range(absence.binds(t, h), absence.binds_end(t, h), binding.SIZE):
+                if binding.is_own(t, j):
+                    m[spare + binding.slot(t, j)] = stored.value(rows, at, binding.place(t, j))
+            if not bind(t, m, rows, spare, absence.binds(t, h), absence.binds_end(t, h), at, False):
                 continue
             found = holds(
-                t, t[h + H_CODE], t[h + H_CODE_END], m, 0, f, spare - SLOTS, spare_sums, m, 0, numbers, codes
+                t, absence.code(t, h), absence.code_end(t, h), m, 0, f, spare - SLOTS, spare_sums, m, 0,
+                numbers, codes,
             )  # fmt: skip
             if found <= FALSE:
                 continue
-            if found == TRUE and t[h + H_SURE]:
+            if found == TRUE and absence.is_sure(t, h):
                 return FALSE
             verdict = UNKNOWN
     return verdict

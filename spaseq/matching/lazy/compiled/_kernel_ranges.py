@@ -10,30 +10,9 @@ from typing import Final
 
 from spaseq._jit import inlined, part
 from spaseq.matching.conditions._kernel_values import DOUBLE, SHORT, Codes, Floats, Ints
-from spaseq.matching.lazy.compiled._kernel_layout import (
-    G_ORDERED,
-    G_ORDERED_END,
-    G_SIZE,
-    LEAST,
-    MOST,
-    NOTHING,
-    Q_BOUNDS,
-    Q_COLUMN,
-    Q_NEEDS,
-    Q_SIZE,
-    Q_TERMS,
-    Q_TERMS_END,
-    R_BASE,
-    R_MASK,
-    R_SIZE,
-    SEVERAL,
-    T_BUFFERS,
-    T_ORDERED,
-    TERM_FACTOR,
-    TERM_SIZE,
-    TERM_SLOT,
-    VALUES,
-)
+from spaseq.matching.lazy.compiled._kernel_layout import NOTHING, T_BUFFERS, T_ORDERED
+from spaseq.matching.lazy.records import ring, stored
+from spaseq.matching.lazy.records.query import interval, kept, summand
 
 _FAR: Final = float("inf")
 _NO_NUMBER: Final = float("nan")
@@ -47,7 +26,7 @@ _LARGEST: Final = 1e300
 @inlined
 def column_of(t: Ints, r: Ints, g: int, column: int) -> int:
     """Where a column of a buffer's doubles begins; a row stands in it as in its ring."""
-    return int(r[g * R_SIZE + R_BASE] * t[T_ORDERED] + column * (r[g * R_SIZE + R_MASK] + 1))
+    return int(ring.base(r, g) * t[T_ORDERED] + column * (ring.mask(r, g) + 1))
 
 
 @inlined
@@ -72,21 +51,21 @@ def enter_doubles(
     t: Ints, r: Ints, rows: Ints, ordered: Floats, g: int, number: int, at: int, numbers: Floats, codes: Codes
 ) -> None:
     """Enters a row, which stands at ``at``, in the columns of doubles."""
-    buffer = t[T_BUFFERS] + g * G_SIZE
-    to = column_of(t, r, g, 0) + (number & r[g * R_SIZE + R_MASK])
-    for i in range(t[buffer + G_ORDERED], t[buffer + G_ORDERED_END]):
-        identifier = rows[at + VALUES + t[i]]
-        plain = is_number(identifier, codes) and not rows[at + SEVERAL]
+    buffer = t[T_BUFFERS] + g * kept.SIZE
+    to = column_of(t, r, g, 0) + (number & ring.mask(r, g))
+    for i in range(kept.ordered(t, buffer), kept.ordered_end(t, buffer)):
+        identifier = stored.value(rows, at, t[i])
+        plain = is_number(identifier, codes) and not stored.is_one_of_several(rows, at)
         ordered[to] = numbers[identifier] if plain else _NO_NUMBER
-        to += r[g * R_SIZE + R_MASK] + 1
+        to += ring.mask(r, g) + 1
 
 
 @part
 def bounded_column(t: Ints, begin: int, end: int, bound: int) -> int:
     """The column to whose doubles ranges give bounds, when some items are there; NOTHING if to none."""
-    for q in range(begin, end, Q_SIZE):
-        if not t[q + Q_NEEDS] & ~bound:
-            return int(t[q + Q_COLUMN])
+    for q in range(begin, end, interval.SIZE):
+        if not interval.needs(t, q) & ~bound:
+            return int(interval.column(t, q))
     return NOTHING
 
 
@@ -97,23 +76,23 @@ def set_bounds(
 ) -> None:  # fmt: skip
     """Writes the bounds of a column of doubles at ``f[to]``. ``record``: what is known of what is there."""
     low, high = -_FAR, _FAR
-    for q in range(begin, end, Q_SIZE):
-        if t[q + Q_COLUMN] != column or t[q + Q_NEEDS] & ~bound:
+    for q in range(begin, end, interval.SIZE):
+        if interval.column(t, q) != column or interval.needs(t, q) & ~bound:
             continue
         value = scale = 0.0
-        for term in range(t[q + Q_TERMS], t[q + Q_TERMS_END], TERM_SIZE):
-            one = numbers[t[term + TERM_FACTOR]]
-            if t[term + TERM_SLOT] >= 0:
-                identifier = m[record + t[term + TERM_SLOT]]
+        for term in range(interval.terms(t, q), interval.terms_end(t, q), summand.SIZE):
+            one = numbers[summand.factor(t, term)]
+            if summand.slot(t, term) >= 0:
+                identifier = m[record + summand.slot(t, term)]
                 one = one * numbers[identifier] if is_number(identifier, codes) else _NO_NUMBER
             value += one
             scale += abs(one)
         if not scale < _LARGEST:
             continue  # infinite, or no number: the condition itself decides
         room = scale * _ROUNDED + _LEAST
-        if t[q + Q_BOUNDS] & LEAST:
+        if interval.sides(t, q) & interval.LEAST:
             low = max(low, value - room)
-        if t[q + Q_BOUNDS] & MOST:
+        if interval.sides(t, q) & interval.MOST:
             high = min(high, value + room)
     if low > high:
         low = high = _FAR  # which all numbers are beyond
