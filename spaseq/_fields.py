@@ -1,7 +1,7 @@
 """Names for what stands in arrays of integers: an offset → what reads a field there, and what writes it.
 
-A record is a row of a table, or a stretch of an array, or behind a pointer, that begins at some place. The module of a record
-names each of its fields once:
+A record is a row of a table, or a stretch of an array or of what a pointer points at, which begins at some
+place. The module of a record names each of its fields once:
 
     top, set_top = reads(3), writes(3)   # of a table: top(nodes, row); of an array: top(block, place)
     listed = reads_item(5, 2)            # of a list of pairs from 5 on: listed(block, place, number)
