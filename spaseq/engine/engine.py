@@ -145,7 +145,7 @@ class Engine:
         try:
             with core.turn.lock:
                 state.open(
-                    lambda query, start: add(query, None, None, start, is_counted=True),
+                    lambda query, start: add(query, None, None, start, outlives=True),
                     core.forget,
                     self._registry.change,
                 )

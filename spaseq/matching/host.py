@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from spaseq.automaton.pattern import AnyOrder, Both, SequencePattern, events_of_each, may_trail, walk
 from spaseq.events import Stamp
@@ -33,6 +33,18 @@ class _Partition:
     held: list[Found]
     # What its evaluator keeps, as last counted.
     kept: tuple[int, int] = (0, 0)
+
+
+class Watcher(Protocol):
+    """Who is told of events, and of CONSUME."""
+
+    def saw(self, stamp: Stamp) -> None:
+        """An event is about to be processed; what waited for the time before it is delivered."""
+        ...
+
+    def consumed(self, key: Key) -> None:
+        """The partial matches of a partition are gone, those that begin with the last event included."""
+        ...
 
 
 class Matcher:
@@ -63,6 +75,7 @@ class Matcher:
         self._order = order
         self._partitions: OrderedDict[Key, _Partition] = OrderedDict()
         self._open: deque[Occurrence] = deque()
+        self.watcher: Watcher | None = None
 
     @property
     def partitions(self) -> int:
@@ -72,6 +85,8 @@ class Matcher:
     def push(self, occurrence: Occurrence) -> Iterator[tuple[Key, Found]]:
         """Takes the next event; yields the matches that are now certain, each with its partition."""
         yield from self._advance(self._bounds.measure(occurrence) - 1)
+        if self.watcher is not None:
+            self.watcher.saw(occurrence.stamp)
         if self._trails:
             self._open.append(occurrence)
         for key, seen in self._split(occurrence):
@@ -154,6 +169,8 @@ class Matcher:
             yield key, match
         if found and self._consume:
             self.drop(key)
+            if self.watcher is not None:
+                self.watcher.consumed(key)
 
     def _partition(self, key: Key, occurrence: Occurrence) -> _Partition:
         partition = self._partitions.get(key)

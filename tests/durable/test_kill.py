@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import spaseq as package
+from spaseq.engine.durable import summary
 
 COMMAND = (sys.executable, "-c", "from spaseq.cli import main; main()")
 PATIENCE = 300.0
@@ -33,6 +34,15 @@ QUERIES = {
         WHERE {{ SEQ(A ; B)
           DEFINE GPM A ON S {{ ?c :price ?p . FILTER(?p > 95) }}
           DEFINE GPM B ON S {{ ?c :price ?q . FILTER(?q > 90) }} }}""",
+    "consume.rq": f"""{_HEAD} SELECT ?c ?p ?q WITHIN 100 SECONDS SLIDING {_S}
+        WHERE {{ SEQ(A : B)
+          DEFINE GPM A ON S {{ ?c :price ?p . FILTER(?p > 70) }}
+          DEFINE GPM B ON S {{ ?c :price ?q . FILTER(?q > 85) }} }} CONSUME ANY""",
+    "skip.rq": f"""{_HEAD} SELECT ?c ?p WITHIN 150 SECONDS SLIDING {_S}
+        WHERE {{ SEQ(A , B+[,] , C)
+          DEFINE GPM A ON S {{ ?c :price ?p . FILTER(?p > 50) }}
+          DEFINE GPM B ON S {{ ?c :price ?q . FILTER(?q > 40) }}
+          DEFINE GPM C ON S {{ ?c :price ?r . FILTER(?r < 50) }} }} AFTER MATCH SKIP PAST LAST EVENT""",
     "reads.rq": f"""{_HEAD} SELECT ?c ?d WITHIN 20 SECONDS SLIDING FROM STREAM P :peaks
         WHERE {{ SEQ(A , B)
           DEFINE GPM A ON P {{ ?c :peak ?p }} DEFINE GPM B ON P {{ ?d :peak ?q }} }}""",
@@ -93,6 +103,10 @@ def _kills(tmp_path: Path, times: int) -> None:
     whole = (tmp_path / "whole.ndjson").read_bytes()
     assert whole.count(b"\n") > 1_000
     assert (tmp_path / "out.ndjson").read_bytes() == whole
+    said = summary(tmp_path / "s.state")
+    assert [query.keeps for query in said.queries] == [None] * len(QUERIES)
+    assert said.events >= 40_000
+    assert said.kept < 10_000
 
 
 def test_killed_a_few_times(tmp_path: Path) -> None:

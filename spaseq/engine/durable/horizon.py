@@ -2,53 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import chain
 from typing import Any
 
+from spaseq.automaton.normal import normalise
 from spaseq.engine.durable.entry import Orders
 from spaseq.engine.durable.journal import Kept
+from spaseq.engine.pipelines.cuts import begins_anew, looks_behind
 from spaseq.engine.pipelines.flow import Flow
-from spaseq.engine.pipelines.intake import Intake
 from spaseq.engine.pipelines.order import BEGINNING
 from spaseq.events import Clock
-from spaseq.language.syntax import Consume, Query, RegisterKind
+from spaseq.language.syntax import Query
 from spaseq.matching.model import Bounds, bounds
 
 
-def keeps(query: Query, made: Iterable[str] = ()) -> str | None:
-    """Why a query needs all that arrived since it was registered; None if its window will do.
-
-    ``made``: the streams that queries make.
-    """
-    if query.skip is not None:
-        return "AFTER MATCH SKIP: where the next match may begin hangs on all before"
-    if query.consume is not Consume.NONE:
-        return "CONSUME ANY: which partial matches are gone hangs on all before"
-    if query.register is not None and query.register.kind is RegisterKind.STREAM:
-        return "REGISTER STREAM: the events that it makes are numbered from the first"
-    if any(stream.iri.value in made for stream in query.streams):
-        return "it reads what a query makes, numbered from the first event"
-    return None
+def keeps(query: Query, others: Iterable[Query] = ()) -> str | None:
+    """Why a query, beside others, needs all that came since it began; None if its window will do."""
+    if not begins_anew(query):
+        return None
+    if query.register is not None:
+        made = query.register.iri
+        if any(stream.iri == made for other in others for stream in other.streams):
+            return "others read what it makes, and what it made before its last match no restart finds again"
+    return looks_behind(normalise(query))
 
 
-def unneeded(flow: Flow, kept: Sequence[Kept], now: Orders) -> int:
+def unneeded(flow: Flow, kept: Sequence[Kept], now: Orders, gone: Set[int]) -> int:
     """How many entries, of the first ones, no match to come can need; for queries that ``keeps`` lets go.
 
-    ``now``: what the orders have come to.
+    ``now``: what the orders have come to; ``gone``: streams made by queries that are over.
     """
+    of = {id(i): order for i, order in zip((i for i in flow.intakes if i.members), now, strict=True)}
     since: dict[tuple[int, Clock], int] = {}
     counted: set[str] = set()
-    for intake, order in zip((i for i in flow.intakes if i.members), now, strict=True):
-        if intake.is_live:
-            clock = intake.order.clock
-            if clock is None:
-                continue  # it has no event
-            windows = [bounds(q.pipeline.query.window, clock is Clock.TICKS, 0) for q in intake.live]
-            time = min(_by_time(intake, windows), _by_count(kept, order, windows))
-            if any(window.counted for window in windows):
-                counted.add(str(order["of"]))
-            for stream in intake.streams:
-                since[stream, clock] = min(since.get((stream, clock), time), time)
+    # Those who read what queries make come first: they say what those need, to make it again.
+    for intake in sorted(flow.intakes, key=lambda intake: -intake.layer):
+        clock = intake.order.clock
+        if not intake.is_live or clock is None:
+            continue  # it wants no events, or has none
+        windows = [bounds(q.pipeline.query.window, clock is Clock.TICKS, 0) for q in intake.live]
+        order = of[id(intake)]
+        if any(window.counted for window in windows):
+            counted.add(str(order["of"]))
+        made = {q.output for q in intake.live if q.output is not None}
+        asked = [since[stream, clock] for stream in made if (stream, clock) in since]
+        time = min(_back(kept, order, at, windows) for at in (intake.order.watermark, *asked))
+        for stream in intake.streams:
+            since[stream, clock] = min(since.get((stream, clock), time), time)
+            if stream in gone and intake.order.clocks[stream].newest >= time:
+                return 0
     count = 0
     for entry in kept:
         if any(key in since and last >= since[key] for key, last in entry.reach.items()):
@@ -65,23 +68,28 @@ def _of(streams: set[str], orders: Orders) -> set[int]:
     return {order["first"] for order in orders if str(order["of"]) in streams and "position" in order}
 
 
-def _by_time(intake: Intake, windows: Iterable[Bounds]) -> int:
-    """From what time on events may count in windows of time.
+def _back(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: Sequence[Bounds]) -> int:
+    """From what time on events may count when an order had come to ``at``, or comes to later times.
 
     A match that waits began a window ago, and what must not be, or be optional, before it, another before.
     """
     sizes = [window.size for window in windows if not window.counted]
-    return intake.order.watermark - 2 * (max(sizes) + 1) if sizes else intake.order.watermark
+    time = at - 2 * (max(sizes) + 1) if sizes else at
+    return min(time, _by_count(kept, now, at, windows))
 
 
-def _by_count(kept: Sequence[Kept], now: Mapping[str, Any], windows: Iterable[Bounds]) -> int:
+def _by_count(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: Iterable[Bounds]) -> int:
     """The same of windows of EVENTS: what was released since the beginning of some entry is enough."""
     sizes = [window.size for window in windows if window.counted]
     if not sizes:
-        return int(now["watermark"])
-    enough = now["position"] - 2 * (max(sizes) + 1)
-    for entry in reversed(kept):
-        for order in entry.begun:
-            if order["first"] == now["first"] and order.get("position", enough + 1) <= enough:
-                return int(order["watermark"]) - 1
+        return at
+    before = (order for entry in reversed(kept) for order in entry.begun if order["first"] == now["first"])
+    released: int | None = None
+    for order in chain([now], before):
+        if released is None and order["watermark"] <= at:
+            released = order.get("position")
+            if released is None:
+                break
+        if released is not None and order.get("position", released) <= released - 2 * (max(sizes) + 1):
+            return int(order["watermark"]) - 1
     return BEGINNING

@@ -60,12 +60,19 @@ class Journal:
     """Takes down what happens. ``kept``: the entries there are, in order."""
 
     def __init__(
-        self, dictionary: Dictionary, orders: Callable[[], Orders], joins: Callable[[], bool]
+        self,
+        dictionary: Dictionary,
+        orders: Callable[[], Orders],
+        joins: Callable[[], bool],
+        mixes: Callable[[], bool],
     ) -> None:
-        """``orders`` is asked before an entry; ``joins``: whether nobody counts events one by one."""
+        """``orders`` is asked before an entry; ``joins``: whether nobody counts events one by one.
+
+        ``mixes``: whether others, that queries make, may come between simultaneous ones.
+        """
         self.kept: deque[Kept] = deque()
         self._dictionary = dictionary
-        self._orders, self._joins = orders, joins
+        self._orders, self._joins, self._mixes = orders, joins, mixes
         self._whole: list[_Entry] = []
         self._open = _Entry(Kept(0))
         self._is_written = self._is_moved = True
@@ -146,7 +153,7 @@ class Journal:
                 and new.joins
                 and run.stream == new.stream
                 and run.clock is new.clock
-                and _is_sorted(batch, run.last)
+                and _is_sorted(batch, run.last + self._mixes())
             ):
                 run.batches.append(batch)
                 happenings.pop()

@@ -103,7 +103,8 @@ class Replay:
                 if mark is not None and self._is_warming and seq > mark["seq"]:
                     self._resume(mark["orders"])
                 if self._is_warming:
-                    self._count(orders_of(self._store.entry(seq)))
+                    self._number(orders := orders_of(self._store.entry(seq)))
+                    self._count(orders)
                 self._redo(seq)
                 self._settle()
             if mark is not None and self._is_warming:
@@ -161,7 +162,7 @@ class Replay:
         handle = self._add(prepared, base["begin"] if base is not None and tumbling else None)
         is_alone = self._flow.registered > rank
         if is_alone and base is not None:
-            self._flow.queries[-1].pipeline.is_warming = True
+            self._flow.queries[-1].pipeline.warm(base.get("cuts", ()))
         self._handles[query.number] = handle
         self._added(query, handle, rank if is_alone else None)
         if base is None:
@@ -179,6 +180,16 @@ class Replay:
             ) from None
 
     # --- from a mark on -----------------------------------------------------------------------------
+
+    def _number(self, orders: Orders) -> None:
+        """Events that queries make have the numbers that they had when the orders were these.
+
+        Some were made of events that are not in the log any more.
+        """
+        for order in orders:
+            for iri, count in order.get("made", {}).items():
+                stream = self._dictionary.pin(NamedNode(iri))
+                self._flow.number(stream, max(count, self._flow.arrived(stream)))
 
     def _count(self, orders: Orders) -> None:
         """Windows of EVENTS count on from where they were when the orders were these.
@@ -233,6 +244,7 @@ class Replay:
         """What is known was before the mark, when the orders were these; from now on it is new."""
         self._is_warming = False
         self._flow.move()
+        self._number(orders)
         self._count(orders)
         for number, base in self._bases.items():
             handle, given = self._handles[number], self._queries[number].given

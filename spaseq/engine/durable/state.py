@@ -24,6 +24,8 @@ from spaseq.engine.durable.resume import Position
 from spaseq.engine.durable.store import Commit, Query, Store, changed
 from spaseq.engine.handle import COUNTS, Handle
 from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.pipelines.order import BEGINNING
+from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.rejects import Rejects
 from spaseq.errors import EngineError
 from spaseq.language import syntax
@@ -63,7 +65,7 @@ class State:
         self._every = every
         self._settings = settings
         self._flow, self._rejects, self._dictionary = flow, rejects, dictionary
-        self._journal = Journal(dictionary, self._orders, self._joins)
+        self._journal = Journal(dictionary, self._orders, self._joins, self._mixes)
         # All queries whose registration is in an entry, or in the base; and their handles.
         self._queries: dict[int, Query] = {}
         self._of: dict[int, Handle] = {}
@@ -157,6 +159,10 @@ class State:
             ending.pop()
         return not ending
 
+    def _mixes(self) -> bool:
+        """Whether a query reads a stream that others make, beside one that it may be made of."""
+        return any(intake.layer and len(intake.streams) > 1 for intake in self._flow.intakes)
+
     def _cancel(self, number: int) -> None:
         """A query is taken out."""
         if number in self._of and number not in self._cancelled:
@@ -236,32 +242,45 @@ class State:
         if not all(handle.is_taken for handle in live.values()):
             return None
         going = [handle.query for handle in live.values() if not handle.is_over]
-        made = {str(q.register.iri.value) for q in going if q.register is not None}
-        if any(keeps(query, made) for query in going):
+        if any(keeps(query, going) for query in going):
             return None
         journal = self._journal
         entries = [*journal.kept, journal.unfinished]
-        count = unneeded(self._flow, entries, self._orders())
+        count = unneeded(self._flow, entries, self._orders(), self._gone())
         gone = sum(entry.events for entry in entries[:count])
         if gone < max(taken.BLOCK, PER_QUERY * len(live), sum(entry.events for entry in entries[count:])):
             return None
         journal.close()
         seq = entries[count].seq if count < len(entries) else journal.seq
         places = self._places()
-        return seq, [self._based(self._queries[number], handle, places) for number, handle in live.items()]
+        begun = entries[count].begun if count < len(entries) else self._orders()
+        since = {order["first"]: int(order["watermark"]) for order in begun}
+        return seq, [
+            self._based(self._queries[n], handle, places.get(n), since) for n, handle in live.items()
+        ]
+
+    def _gone(self) -> set[int]:
+        """The streams of queries that are over, which no events make again."""
+        over = [handle.query.register for handle in self._of.values() if handle.is_over]
+        return {self._dictionary.pin(made.iri) for made in over if made is not None}
 
     def _places(self) -> dict[int, tuple[int, int]]:
-        """Of the queries with a window of EVENTS: their order, and how many events it has released."""
+        """Of the queries that are not over: their order, and how many events it has released."""
         numbers = {id(handle): number for number, handle in self._of.items()}
         return {
             numbers[id(handle)]: (self._numbers[intake.members[0].rank], intake.before + intake.position)
             for intake in self._flow.intakes
             for query in intake.live
-            if query.pipeline.counts_events
             for handle in query.handle.members
         }
 
-    def _based(self, query: Query, handle: Handle, places: Mapping[int, tuple[int, int]]) -> Query:
+    def _based(
+        self, query: Query, handle: Handle, place: tuple[int, int] | None, since: Mapping[int, int]
+    ) -> Query:
+        """What a query has come to. ``since``: of the orders, from what time on events are kept."""
+        pipeline = handle.pipeline
+        cuts = pipeline.cuts if isinstance(pipeline, Pipeline) and place is not None else None
+        counts = handle.query.window.unit == "EVENTS"
         base = {
             "stats": {k: v for k, v in asdict(handle.stats).items() if k in COUNTS},
             "gpms": {name: asdict(counts) for name, counts in handle.stats.gpms.items()},
@@ -270,7 +289,8 @@ class State:
             "over": handle.is_over,
             "error": None if handle.error is None else str(handle.error),
             "found": handle.given,
-            "of": places.get(query.number),
+            "of": place if counts else None,
+            "cuts": [] if cuts is None or place is None else cuts.state(since.get(place[0], BEGINNING)),
         }
         query.base, query.given = json.dumps(base), handle.given
         return query
@@ -283,6 +303,10 @@ class State:
                 "of": sorted(self._dictionary.term(stream).value for stream in intake.streams),
                 "fresh": intake.is_fresh,
                 "position": intake.before + intake.position,
+                "made": {
+                    self._dictionary.term(made).value: self._flow.arrived(made)
+                    for made in sorted({q.output for q in intake.members if q.output is not None})
+                },
                 **intake.order.state(),
             }
             for intake in self._flow.intakes

@@ -15,9 +15,10 @@ from spaseq.errors import EngineError
 #: "SPSQ", by which SQLite files of this kind are known.
 APPLICATION: Final = 0x53505351
 #: The layout of the tables and of what is in them.
-VERSION: Final = 3
-#: The layouts before it that are read: 1 has no records, 2 no graphs, and no counts of what was released.
-_READ: Final = (1, 2, VERSION)
+VERSION: Final = 4
+#: The layouts before it that are read: 1 has no records, 2 no graphs, and no counts of what was released, 3
+#: not where partitions began anew, and no numbers of events that queries make.
+_READ: Final = (1, 2, 3, VERSION)
 
 _GRAPHS: Final = """
 CREATE TABLE graph (iri TEXT PRIMARY KEY, triples TEXT) STRICT;
@@ -47,7 +48,7 @@ CREATE TABLE reject (stream TEXT NOT NULL, kind TEXT NOT NULL, count INTEGER NOT
 )
 
 #: What makes a file of a layout one of today's; of 0, which is none yet.
-_ADDED: Final = {0: _TABLES, 1: _RECORDS + _GRAPHS, 2: _GRAPHS}
+_ADDED: Final = {0: _TABLES, 1: _RECORDS + _GRAPHS, 2: _GRAPHS, 3: ""}
 
 
 @dataclass(slots=True)

@@ -76,7 +76,7 @@ def summary(path: str | Path) -> Summary:
         raise EngineError(f"{path}: the state file cannot be read: {error}") from error
     positions = [(stream, json.loads(position)) for stream, position in sources]
     prepared = {name: _prepared(text, name) for name, (text, _) in queries.items()}
-    made = {q.register.iri.value for q in prepared.values() if q is not None and q.register is not None}
+    known = [q for q in prepared.values() if q is not None]
     return Summary(
         path=str(path),
         size=sum(p.stat().st_size for p in (path, Path(f"{path}-wal")) if p.exists()),
@@ -87,7 +87,7 @@ def summary(path: str | Path) -> Summary:
         late=rejects.get("late", 0),
         arrived=json.loads(meta.get("arrivals", "{}")),
         queries=tuple(
-            QuerySummary(name, text, given, None if (q := prepared[name]) is None else keeps(q, made))
+            QuerySummary(name, text, given, None if (q := prepared[name]) is None else keeps(q, known))
             for name, (text, given) in queries.items()
         ),
         sources=tuple(

@@ -12,6 +12,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Policy, Pool, latency_given, policy_given
 from spaseq.engine.handle import Handle
 from spaseq.engine.parts.core import Core
+from spaseq.engine.pipelines.cuts import begins_anew
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.errors import EngineError, warn
 from spaseq.gpm.kb import KnowledgeBase
@@ -105,7 +106,7 @@ class Registry:
         if state is None:
             handle = self.named[name] = self.add(query, on_match, effort)
         else:
-            handle = state.register(name, query, lambda: self.add(query, on_match, is_counted=True))
+            handle = state.register(name, query, lambda: self.add(query, on_match, outlives=True))
         if before is not None:
             before.cancel()
         return handle
@@ -117,14 +118,16 @@ class Registry:
         effort: Effort | None = None,
         start: int | None = None,
         *,
-        is_counted: bool = False,
+        outlives: bool = False,
     ) -> Handle:
-        """One query more. ``start``: when its first window began; ``is_counted`` as for a handle."""
+        """One query more. ``start``: when its first window began; ``outlives``: it is part of a state."""
         core = self._core
         self._kb.require(prepared, self.gone)
         kb = self._kb.restrict(prepared.knowledge)
         own = form(prepared) if self._evaluator is None and effort is None else None
-        key = None if own is None else (*own.key, start)
+        # Where the partitions of one that is a part of many began anew nobody knows.
+        is_alone = own is None or (outlives and begins_anew(prepared))
+        key = None if own is None or is_alone else (*own.key, start)
         if own is not None and key is not None and (crowd := core.flow.crowd(key, kb)) is not None:
             handle = Handle(crowd.seat(prepared), on_match, core.turn, core.limits, core.contexts)
             crowd.join(handle, own.constants)
@@ -139,7 +142,9 @@ class Registry:
             limits=core.limits,
             effort=effort,
         )
-        handle = Handle(pipeline, on_match, core.turn, core.limits, core.contexts, is_counted=is_counted)
+        if outlives:
+            pipeline.outlive()
+        handle = Handle(pipeline, on_match, core.turn, core.limits, core.contexts, is_counted=outlives)
         if pipeline.unkept is not None:
             warn(f"query {handle.name} {pipeline.unkept}")
         self._makers = [maker for maker in self._makers if not maker.done]

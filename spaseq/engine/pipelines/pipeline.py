@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
 
 import numpy as np
+from pyoxigraph import NamedNode
 
 from spaseq.automaton.normal import is_strict, normalise
 from spaseq.automaton.pattern import GpmPart, SequencePattern, may_trail, walk
 from spaseq.effort import Effort, Shed
+from spaseq.engine.pipelines.cuts import Cuts, begins_anew
 from spaseq.engine.unread import Unread
 from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Single, Stamp
 from spaseq.gpm.discrimination import Needs, needs
@@ -153,6 +155,8 @@ class Pipeline:
         self.done = False
         #: Whether it just gets to know what was before: matches of that are not its own.
         self.is_warming = False
+        #: Where its partitions began anew, if that outlives the process.
+        self.cuts: Cuts | None = None
         #: Whether somebody asked for its events, too.
         self.is_watched = False
         #: Whether somebody asks ``unread`` for matches; and that, if the evaluator can leave them there.
@@ -241,9 +245,22 @@ class Pipeline:
         """How many rows its LIMIT leaves."""
         return self._left
 
+    def outlive(self) -> None:
+        """It is to be brought back by the events of its last windows."""
+        if begins_anew(self.query):
+            self.cuts = Cuts(self.pattern, self._context.rank, self._dictionary)
+
+    def warm(self, cuts: Sequence[Any]) -> None:
+        """Those events come, which it knows already; ``cuts`` as the last engine's ``cuts`` said."""
+        self.is_warming = True
+        if self.cuts is not None:
+            self.cuts.restore(cuts)
+
     def resume(self, left: int | None) -> None:
         """What comes from now on is its own; ``left`` as its LIMIT left it."""
         self.is_warming, self._left = False, left
+        if self.cuts is not None:
+            self.cuts.records = True
 
     @property
     def stats(self) -> Stats:
@@ -377,7 +394,7 @@ class Pipeline:
         matcher = self._matcher
         if self._member is not None and not self._member.is_alone:
             return self._of_group(self._member, batch, position)
-        if not self._is_quick or self._seat is None or len(batch) > 1:
+        if not self._is_quick or self._seat is None or len(batch) > 1 or self.cuts is not None:
             return self.process(batch, position)
         if self._seen is not None:
             self._seen(batch)
@@ -458,7 +475,7 @@ class Pipeline:
         if not isinstance(matcher, Matcher):
             yield from self._by_columns(matcher, batch)
             return
-        solutions = [(name, gpm.by_event(batch)) for name, gpm in self._gpms.items()]
+        solutions = [(name, self._by_event(name, gpm, batch)) for name, gpm in self._gpms.items()]
         for name, found in solutions:
             if name in self.pattern.witnesses:
                 continue
@@ -479,6 +496,11 @@ class Pipeline:
             if self.done:
                 return
 
+    def _by_event(self, name: str, gpm: GpmAnswers, batch: EventBatch) -> ByEvent:
+        if self.is_warming and self.cuts is not None:
+            return self.cuts.left(name, batch, gpm.evaluate(batch)).by_event()
+        return gpm.by_event(batch)
+
     def _join(self, member: Member) -> Member:
         """Its matches come from others from now on."""
         if self.unread is not None and self._matcher is not member and isinstance(member, Enumerating):
@@ -494,7 +516,12 @@ class Pipeline:
         start = self._position
         self._position += len(batch)
         self._judge(len(batch), solutions)
-        if self.unread is not None and isinstance(evaluator, Enumerating):
+        if self.cuts is not None:
+            if self.is_warming:
+                solutions = {name: self.cuts.left(name, batch, of) for name, of in solutions.items()}
+            found = evaluator.process(batch, start, solutions)
+            yield from self._matches(self.cuts.noticed(found, batch))
+        elif self.unread is not None and isinstance(evaluator, Enumerating):
             evaluator.take(batch, start, solutions)
         else:
             yield from self._matches(evaluator.process(batch, start, solutions))
@@ -608,6 +635,7 @@ class Pipeline:
         if self._matcher is None:
             make = self._make_evaluators(window)
             self._matcher = Matcher(self.pattern, window, make, self._context.budget, self._context.order)
+            self._matcher.watcher = self.cuts
         self._is_quick = isinstance(self._matcher, Quick) and self._seat is not None
         if self._is_quick:
             self._expect(cast("Quick", self._matcher))
@@ -620,10 +648,12 @@ class Pipeline:
     def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         clock = self._clock or Clock.INSTANTS
         if self.is_warming:
-            for _ in found:
-                pass
+            for block in found:
+                if self.output is not None:  # others may read that
+                    for batch, _ in self._reader.batches(block, clock, None):
+                        self._derive(self.output, batch)
             return
-        for block in found:
+        for block in found if self.cuts is None else self.cuts.skipped(found):
             wanted = block.part(0, 1) if self._only_first else block
             for batch, rows in self._reader.batches(wanted, clock, self._left):
                 self._notice(wanted, batch, rows)
@@ -648,12 +678,17 @@ class Pipeline:
         if self.query.skip is not None:
             for i in range(len(batch)):
                 self._stats.unskipped += falls_back(self.query.skip, block[i], self._context.rank)
-        if self.output is not None and isinstance(self.query.form, Construct):
-            if self._derived is None:
-                clock = self._clock or Clock.INSTANTS
-                self._derived = BatchBuilder(self._dictionary, self.output, clock)
-            graphs = batch.graphs
-            self._derived.add_all(batch.spans[1], graphs.offsets, graphs.triples, graphs.terms)
+        if self.output is not None:
+            self._derive(self.output, batch)
+
+    def _derive(self, output: NamedNode, batch: MatchBatch) -> None:
+        """Makes events of matches."""
+        if not isinstance(self.query.form, Construct):
+            return
+        if self._derived is None:
+            self._derived = BatchBuilder(self._dictionary, output, self._clock or Clock.INSTANTS)
+        graphs = batch.graphs
+        self._derived.add_all(batch.spans[1], graphs.offsets, graphs.triples, graphs.terms)
 
     def _exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
         assert occurrence.batch is not None
