@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import time
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -43,7 +44,7 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        guarded = _Guarded(send, scope["path"])
+        guarded = _Guarded(send, scope)
         most = self._settings.limits.connections
         try:
             if self._open >= most:
@@ -117,16 +118,20 @@ class Guard:
 
 
 class _Guarded:
-    """Sends an answer with the headers that every answer has."""
+    """Sends an answer with the headers that every answer has, and says when it began."""
 
-    def __init__(self, send: Send, path: str) -> None:
+    def __init__(self, send: Send, scope: Scope) -> None:
         self._send = send
-        self._is_page = path == "/" or path.startswith("/page/")
+        self._scope = scope
+        self._is_page = scope["path"] == "/" or scope["path"].startswith("/page/")
+        self._came = time.perf_counter()
         self.has_begun = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.has_begun = True
+            if (route := self._scope.get("route")) is not None:
+                self._scope["app"].service.answered(route.path, time.perf_counter() - self._came)
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)

@@ -21,6 +21,7 @@ from spaseq.language.syntax import Ask, Construct, Query
 from spaseq.results.writers._columns import columns
 from spaseq.serve.errors import ApiError, beyond, told
 from spaseq.serve.history import History
+from spaseq.serve.latency import Latency
 from spaseq.serve.letters import Letters
 from spaseq.serve.recent import Recent
 from spaseq.serve.settings import Settings
@@ -82,6 +83,8 @@ class Service:
         self.recent = Recent()
         self.dropped = 0
         self.requests = 0
+        #: Of each route, the time until its answers began.
+        self.latency: dict[str, Latency] = {}
         self.began = time.monotonic()
         #: What is made of the background graphs for questions, by their version.
         self.made: dict[object, tuple[int, Any]] = {}
@@ -94,6 +97,10 @@ class Service:
     def kb(self) -> KnowledgeBase:
         """The background graphs as they are."""
         return self.engine.kb
+
+    def answered(self, route: str, seconds: float) -> None:
+        """An answer began, so long after its request came."""
+        self.latency.setdefault(route, Latency()).add(seconds)
 
     # --- queries ------------------------------------------------------------------------------
 

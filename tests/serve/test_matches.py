@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pyoxigraph as ox
 import pytest
 
 import spaseq
+from tests.serve.load import load
 from tests.serve.running import PATIENCE, Running, limited, running, until
 from tests.streams import NS, query
 
@@ -214,51 +214,10 @@ def test_a_reader_that_goes_is_forgotten() -> None:
         until(lambda: not server.app.service.readers)
 
 
-@pytest.mark.slow
-def test_many_readers_and_writers_lose_nothing() -> None:
-    """200 readers and 50 writers at a time."""
-    readers, writers, each = 200, 50, 20
+@pytest.mark.parametrize(("readers", "writers"), [(20, 5), pytest.param(200, 50, marks=pytest.mark.slow)])
+def test_many_readers_and_writers_lose_nothing(readers: int, writers: int) -> None:
     with running() as server:
         key = server.register(query("A"))
-        counted: list[int] = []
-        numbers: list[bool] = []
-        lock = threading.Lock()
-
-        def read() -> None:
-            with (
-                httpx.Client(base_url=server.url, timeout=PATIENCE) as http,
-                http.stream(
-                    "GET", f"/queries/{key}/matches", headers={"Accept": "text/event-stream"}
-                ) as answer,
-            ):
-                seen = []
-                for kind, number, _ in events(answer.iter_lines()):
-                    assert kind == "match"
-                    seen.append(int(number or 0))
-                    if len(seen) == writers * each:
-                        break
-            with lock:
-                counted.append(len(set(seen)))
-                numbers.append(seen == sorted(seen))
-
-        def write(writer: int) -> None:
-            with httpx.Client(base_url=server.url, timeout=PATIENCE) as http:
-                for i in range(each):
-                    body = f"<{NS}e/{writer}.{i}> a <{NS}a> ; <{NS}v> {i} ."
-                    path = f"/streams/{NS.replace('/', '%2F').replace(':', '%3A')}S"
-                    answer = http.post(
-                        path, content=body, params={"time": 1}, headers={"Content-Type": "text/turtle"}
-                    )
-                    assert answer.json() == {"events": 1, "bad": 0, "late": 0}
-
-        threads = [threading.Thread(target=read) for _ in range(readers)]
-        for thread in threads:
-            thread.start()
-        until(lambda: server.app.service.readers == readers)
-        sending = [threading.Thread(target=write, args=(i,)) for i in range(writers)]
-        for thread in sending:
-            thread.start()
-        for thread in [*sending, *threads]:
-            thread.join(3 * PATIENCE)
-        assert counted == [writers * each] * readers
-        assert all(numbers)
+        seen = asyncio.run(load(server.url, key, readers, writers, 20))
+        assert seen.refused == []
+        assert seen.numbers == [[*range(1, writers * 20 + 1)]] * readers

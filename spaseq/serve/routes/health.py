@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fastapi import APIRouter
 from starlette.responses import PlainTextResponse
 
 from spaseq.engine import Engine
 from spaseq.serve.errors import ApiError
+from spaseq.serve.latency import Latency
 from spaseq.serve.routes.depends import Given
 
 router = APIRouter(tags=["health"])
@@ -60,6 +61,7 @@ async def metrics(service: Given) -> PlainTextResponse:
         *_metric("spaseq_readers_dropped_total", "counter", "Too slow readers.", [("", service.dropped)]),
         *_metric("spaseq_requests_total", "counter", "Requests that were let in.", [("", service.requests)]),
         *_metric("spaseq_engine_wait_seconds", "gauge", "How long this request waited.", [("", waited)]),
+        *_histograms("spaseq_answer_seconds", "From a request to its answer's beginning.", service.latency),
         *_metric(
             "spaseq_stream_events_total",
             "counter",
@@ -98,6 +100,17 @@ def _metric(name: str, kind: str, text: str, values: list[tuple[str, float]]) ->
         yield f"# TYPE {name} {kind}"
         for labels, value in values:
             yield f"{name}{labels} {value}"
+
+
+def _histograms(name: str, text: str, of: Mapping[str, Latency]) -> Iterator[str]:
+    if of:
+        yield f"# HELP {name} {text}"
+        yield f"# TYPE {name} histogram"
+    for route, latency in of.items():
+        for bound, count in latency.up_to():
+            yield f"{name}_bucket{_labels(route=route, le=bound)} {count}"
+        yield f"{name}_sum{_labels(route=route)} {latency.total}"
+        yield f"{name}_count{_labels(route=route)} {latency.count}"
 
 
 def _labels(**labels: str) -> str:

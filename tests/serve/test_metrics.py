@@ -1,0 +1,70 @@
+"""What ``/metrics`` tells, and the counts of a query that has seen more than its sample."""
+
+from __future__ import annotations
+
+import re
+
+from tests.serve.running import Running, running
+from tests.streams import NS, query
+
+_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+
+
+def _metrics(server: Running) -> dict[str, float]:
+    lines = server.http.get("/metrics").text.splitlines()
+    found = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, value in found.items()}
+
+
+def _quads(count: int, begin: int = 0) -> str:
+    time = "http://www.w3.org/ns/prov#generatedAtTime"
+    return "".join(
+        f"<{NS}e{i}> {_TYPE} <{NS}{'ab'[i % 2]}> <urn:g{i}> .\n<{NS}e{i}> <{NS}v> {_int(i)} <urn:g{i}> .\n"
+        f"<urn:g{i}> <{time}> {_int(i)} .\n"
+        for i in range(begin, begin + count)
+    )
+
+
+def _int(number: int) -> str:
+    return f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+
+
+def test_how_long_answers_took_is_a_histogram() -> None:
+    with running() as server:
+        server.register(query("A"), "q")
+        server.send("a1 a2 a3")
+        found = _metrics(server)
+        text = server.http.get("/metrics").text
+    route = 'route="/streams/{iri:path}"'
+    counts = [
+        (float(match[1]), count)
+        for name, count in found.items()
+        if route in name and (match := re.search(r'le="([^"]+)"', name))
+    ]
+    bounds, values = zip(*counts, strict=True)
+    assert list(bounds) == sorted(bounds)
+    assert list(values) == sorted(values)
+    assert bounds[-1] == float("inf")
+    assert values[-1] == found[f"spaseq_answer_seconds_count{{{route}}}"] == 3
+    assert 0 < found[f"spaseq_answer_seconds_sum{{{route}}}"] < 3 * 120
+    assert text.count("# TYPE spaseq_answer_seconds histogram") == 1
+
+
+def test_counts_go_on_beyond_the_sample() -> None:
+    """``explain`` counts the automaton over the first events, and says over how many; all else is of all."""
+    with running() as server:
+        key = server.register(query("A , B"), "q")
+        for begin in (0, 3_000):
+            sent = server.post(_quads(3_000, begin), kind="application/n-quads")
+            assert sent.json() == {"events": 3_000, "bad": 0, "late": 0}
+            events = begin + 3_000
+            assert len(server.matches(key)) == events // 2
+            stats = server.http.get(f"/queries/{key}/stats").json()
+            assert (stats["events"], stats["matches"]) == (events, events // 2)
+            assert stats["gpms"]["A"]["matched"] == events // 2
+            drawn = server.http.get(f"/queries/{key}/explain", params={"format": "json"}).json()
+            assert drawn["counted"] == {"events": 2_000, "of": events, "matches": events // 2}
+            assert {edge["matched"] for edge in drawn["edges"] if "gpm" in edge} == {events // 2}
+            found = _metrics(server)
+            assert found["spaseq_events_total"] == events
+            assert found['spaseq_matches_total{query="q"}'] == events // 2
