@@ -267,3 +267,39 @@ def test_many_matches_go_to_each_query_as_columns() -> None:
 
 def _shown(match: spaseq.Match) -> str:
     return str((match.start, match.end, match.bindings, match.partition))
+
+
+def test_columns_of_each_query_are_those_it_has_alone() -> None:
+    """Where a call finds so many that they come in several blocks, in windows, and read after two calls."""
+    rng = random.Random(5)
+    events = [
+        (f"<urn:e{i}> <urn:of> <urn:{rng.choice('xyz')}> ; <urn:v> {rng.randrange(100)} .", i)
+        for i in range(1_500)
+    ]
+    text = """SELECT ?a ?v ?w WITHIN 40 SECONDS SLIDING FROM STREAM S <urn:s> WHERE { SEQ(A ; B)
+        DEFINE GPM A ON S { ?a <urn:of> <urn:§> ; <urn:v> ?v . FILTER(?v > #) }
+        DEFINE GPM B ON S { ?b <urn:of> <urn:§> ; <urn:v> ?w . FILTER(?w < ?v - #) } }"""
+    texts = [text.replace("§", name).replace("#", str(bound)) for name in "xyz" for bound in (0, 9, 80)]
+
+    def found(*texts: str) -> list[spaseq.MatchBatch]:
+        engine = spaseq.Engine()
+        handles = [engine.register(text) for text in texts]
+        for begin in (0, 1_000):
+            engine.push_many("urn:s", events[begin : begin + 1_000])
+        return [spaseq.MatchBatch.joined([*handle.batches()]) for handle in handles]
+
+    for text, batch in zip(texts, found(*texts), strict=True):
+        (alone,) = found(text)
+        assert len(batch) == len(alone)
+        assert batch.start.tolist() == alone.start.tolist()
+        assert batch.end.tolist() == alone.end.tolist()
+        assert {n: of.n.tolist() for n, of in batch.events.items()} == {
+            n: of.n.tolist() for n, of in alone.events.items()
+        }
+        assert batch.to_arrow().to_pylist() == alone.to_arrow().to_pylist()
+        assert [*map(_shown, batch)] == [*map(_shown, alone)]
+        assert [e.n for match in batch for of in match.events.values() for e in of] == [
+            e.n for match in alone for of in match.events.values() for e in of
+        ]
+        some = slice(len(batch) // 3, len(batch) // 2)
+        assert [*map(_shown, batch[some])] == [*map(_shown, batch)][some]

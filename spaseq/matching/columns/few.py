@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import prod
 from typing import NamedTuple
@@ -20,13 +20,16 @@ Ints = npt.NDArray[np.int64]
 
 
 class Step(NamedTuple):
-    """An event of a match: its position, where it is, where in the sequence, and its solution there."""
+    """An event of a match: its position, where it is, where in the sequence, and what makes its solution.
+
+    Most callbacks look at few of them.
+    """
 
     position: int
     batch: EventBatch
     at: int
     site: Site
-    solution: Mapping[str, int]
+    solution: Callable[[], Mapping[str, int]]
 
 
 class _Kept:
@@ -39,7 +42,7 @@ class _Kept:
 
     def live_ids(self) -> Iterator[Ints]:
         """The ids in the solutions; the batches keep those of the events."""
-        yield np.fromiter(chain.from_iterable(s.solution.values() for s in self._steps), dtype=np.int64)
+        yield np.fromiter(chain.from_iterable(s.solution().values() for s in self._steps), dtype=np.int64)
 
 
 class Few(Found):
@@ -58,7 +61,10 @@ class Few(Found):
     @property
     def events(self) -> tuple[Choice, ...]:
         return tuple(
-            (site.gpm, Occurrence(batch.stamp(at), position, {site.gpm: (solution,)}, batch, at, self._kept))
+            (
+                site.gpm,
+                Occurrence(batch.stamp(at), position, {site.gpm: (solution(),)}, batch, at, self._kept),
+            )
             for position, batch, at, site, solution in self._steps
         )
 
@@ -105,6 +111,6 @@ class Few(Found):
                 if site.begins:
                     iterations.append({})
                 own = iterations[-1]
-            for name, term in step.solution.items():
+            for name, term in step.solution().items():
                 (own if name in site.own else shared)[name] = term
         return shared, kleenes

@@ -295,7 +295,7 @@ class Joined(Block):
             gpms.append(np.array(numbers, dtype=np.int64)[part.gpm])
             which.append(np.array(known, dtype=np.int64)[part.which])
         return Chosen(
-            _one_after_the_other([part.offsets for part in chosen]),
+            one_after_the_other([part.offsets for part in chosen]),
             [*names],
             np.concatenate(gpms),
             [batch for _, batch in batches.values()],
@@ -305,18 +305,21 @@ class Joined(Block):
 
     def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
         parts = [part.taken(gpms) for part in self._parts]
-        streams = np.unique(np.concatenate([ids for ids, _ in parts]))
+        streams = parts[0][0]
+        are_alike = len({tuple(ids.tolist()) for ids, _ in parts}) == 1
+        if not are_alike:
+            streams = np.unique(np.concatenate([ids for ids, _ in parts]))
         found = {}
         for name in gpms:
             of_gpm = [taken[name] for _, taken in parts]
             codes = [
                 taken[name].stream
-                if np.array_equal(ids, streams)
+                if are_alike
                 else np.searchsorted(streams, ids).astype(np.int32)[taken[name].stream]
                 for ids, taken in parts
             ]
             found[name] = Taken(
-                _one_after_the_other([part.offsets for part in of_gpm]),
+                one_after_the_other([part.offsets for part in of_gpm]),
                 np.concatenate(codes),
                 np.concatenate([part.time for part in of_gpm]),
                 np.concatenate([part.n for part in of_gpm]),
@@ -328,20 +331,19 @@ class Joined(Block):
         columns: dict[str, Ints | Picked] = {
             name: np.concatenate([ids(part.columns[name]) for part in parts]) for name in names
         }
-        return Solved(_one_after_the_other([part.offsets for part in parts]), columns)
+        return Solved(one_after_the_other([part.offsets for part in parts]), columns)
 
     def at(self, i: int) -> tuple[Block, int]:
         number = bisect_right(self._ends, i)
         return self._parts[number].at(i - (self._ends[number - 1] if number else 0))
 
 
-def _one_after_the_other(offsets: Sequence[Ints]) -> Ints:
+def one_after_the_other(offsets: Sequence[Ints]) -> Ints:
     """Offsets into parts as those into all of them, concatenated."""
-    found, before = [np.zeros(1, dtype=np.int64)], 0
-    for part in offsets:
-        found.append(part[1:] + before)
-        before += int(part[-1])
-    return np.concatenate(found)
+    found = np.concatenate([np.zeros(1, dtype=np.int64), *(part[1:] for part in offsets)])
+    sizes = [len(part) - 1 for part in offsets]
+    found[1:] += np.repeat(np.cumsum([0, *(part.item(-1) for part in offsets[:-1])]), sizes)
+    return found
 
 
 def joined(blocks: Sequence[Block]) -> Block:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -187,14 +188,16 @@ class Past:
         self._seen.clear()
         self._last = None
 
-    def solution(self, position: int, g: int, row: int) -> tuple[EventBatch, int, dict[str, int]]:
-        """The batch in which an event is, its number there, and a solution of a GPM by its row there."""
+    def solution(
+        self, position: int, g: int, row: int
+    ) -> tuple[EventBatch, int, Callable[[], Mapping[str, int]]]:
+        """The batch in which an event is, its number there, and what makes a GPM's solution in that row."""
         singles = self._singles
         if singles is not None and position >= singles.first:
             event, solution = singles.solution(position, g, row)
             return event, 0, solution
         chunk = self._chunks[self._starts[bisect_right(self._starts, position) - 1]]
-        return chunk.batch, position - chunk.start, chunk.row(g, row)
+        return chunk.batch, position - chunk.start, partial(chunk.row, g, row)
 
     def since(self, start: int) -> list[Chunk]:
         """The batches that begin after a position."""

@@ -108,21 +108,6 @@ class Columns(Block):
         places, site = self.places[events], self.site[events]
         return Columns(self.sites, self.stretch, self.keys[numbers], offsets, places, site, rows)
 
-    def split(self) -> Iterator[tuple[int, Block]]:
-        of = self.keys[:, 0]
-        order = np.argsort(of, kind="stable")
-        cuts = np.flatnonzero(np.diff(of[order])) + 1
-        if (len(cuts) + 1) * _WORTH_IT > len(self):
-            yield from super().split()
-            return
-        sorted_ = self.take(order) if len(cuts) else self
-        rest = Columns(
-            self.sites, self.stretch, sorted_.keys[:, 1:], sorted_.offsets, sorted_.places, sorted_.site,
-            sorted_.rows,
-        )  # fmt: skip
-        for begin, end in pairwise([0, *cuts.tolist(), len(self)]):
-            yield int(of[order[begin]]), rest.part(begin, end)
-
     def spans(self) -> tuple[Ints, Ints]:
         times = self.stretch.events("time")
         return times[self.places[self.offsets[:-1]]], times[self.places[self.offsets[1:] - 1]]

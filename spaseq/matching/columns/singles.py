@@ -1,12 +1,13 @@
 """Events that came alone, one after the other, until somebody asks for them: then they are a batch.
 
-An event is done with in a few numbers, and most have no match that anybody reads. Sixty of them as one
-batch cost what one costs.
+An event is done with in a few numbers, and most have no match that anybody reads. Some hundreds of them as
+one batch cost what few of them cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -20,7 +21,7 @@ from spaseq.matching.columns.chunk import Chunk
 Ints = npt.NDArray[np.int64]
 
 #: So many are enough for a batch.
-_MOST: Final = 64
+_MOST: Final = 256
 
 
 class Singles:
@@ -63,12 +64,11 @@ class Singles:
         self._ends = [end + len(values) for end, values in zip(self._ends, solved, strict=True)]
         self.end, self._last, self._oldest = position + 1, axis, oldest
 
-    def solution(self, position: int, g: int, row: int) -> tuple[Single, dict[str, int]]:
-        """An event of those that are there, and a solution of a GPM in it, without what is unbound."""
+    def solution(self, position: int, g: int, row: int) -> tuple[Single, Callable[[], dict[str, int]]]:
+        """An event of those that are there, and what makes a solution of a GPM in it."""
         i = position - self.first
         values = self._solved[i][g][row - self._firsts[i][g]]
-        bound = {name: term for name, term in zip(self._names[g], values, strict=True) if term}
-        return self._events[i], bound
+        return self._events[i], partial(_bound, self._names[g], values)
 
     def live_ids(self) -> Iterator[Ints]:
         """The ids in the solutions; the events keep theirs."""
@@ -93,6 +93,11 @@ class Singles:
         oldest = self._oldest
         self._start()
         return chunk, oldest
+
+
+def _bound(names: Sequence[str], values: Sequence[int]) -> dict[str, int]:
+    """A solution, without what is unbound."""
+    return {name: term for name, term in zip(names, values, strict=True) if term}
 
 
 def _table(solved: Sequence[Values], width: int) -> tuple[Ints, Ints, Ints]:

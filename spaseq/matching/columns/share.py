@@ -1,0 +1,161 @@
+"""The matches of one query among those of many: what is asked of them is made for all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.matching.columns.found import Block, Picked, Solved, Taken, ids, one_after_the_other
+from spaseq.matching.columns.history import Stretch
+from spaseq.matching.columns.plain import Columns
+from spaseq.matching.model import Found
+
+Ints = npt.NDArray[np.int64]
+
+
+class _Whole(Columns):
+    """The matches of many queries, those of each side by side; what is made of them is kept."""
+
+    def __init__(self, block: Columns) -> None:
+        """``block``: with keys that say first whose a match is, which the whole's do not."""
+        super().__init__(
+            block.sites, block.stretch, block.keys[:, 1:], block.offsets, block.places, block.site, block.rows
+        )
+        self._taken: dict[tuple[str, ...], tuple[Ints, dict[str, Taken]]] = {}
+        self._solved: dict[tuple[str, ...], Solved] = {}
+
+    @cached_property
+    def all_spans(self) -> tuple[Ints, Ints]:
+        """As ``spans``."""
+        return self.spans()
+
+    @cached_property
+    def all_sizes(self) -> Ints:
+        """As ``sizes``."""
+        return self.sizes()
+
+    def all_taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
+        """As ``taken``."""
+        key = tuple(gpms)
+        if key not in self._taken:
+            self._taken[key] = self.taken(gpms)
+        return self._taken[key]
+
+    def all_solved(self, names: Sequence[str]) -> Solved:
+        """As ``solved``."""
+        key = tuple(names)
+        if key not in self._solved:
+            solved = self.solved(names)
+            self._solved[key] = Solved(solved.offsets, {n: ids(c) for n, c in solved.columns.items()})
+        return self._solved[key]
+
+
+class Share(Columns):
+    """Some neighbours in a block. There may be very many shares, each of a match or two."""
+
+    def __init__(self, whole: _Whole, begin: int, end: int, first: int, last: int) -> None:
+        """``first`` and ``last``: the places of their events."""
+        super().__init__(
+            whole.sites,
+            whole.stretch,
+            whole.keys[begin:end],
+            whole.offsets[begin : end + 1] - first,
+            whole.places[first:last],
+            whole.site[first:last],
+            None if whole.rows is None else whole.rows[first:last],
+        )
+        self._whole, self._from, self._to = whole, begin, end
+
+    def __len__(self) -> int:
+        return self._to - self._from
+
+    def __getitem__(self, i: int) -> Found:
+        return self._whole[self._from + i]
+
+    def spans(self) -> tuple[Ints, Ints]:
+        starts, ends = self._whole.all_spans
+        return starts[self._from : self._to], ends[self._from : self._to]
+
+    def sizes(self) -> Ints:
+        return self._whole.all_sizes[self._from : self._to]
+
+    def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
+        streams, taken = self._whole.all_taken(gpms)
+        found = {}
+        for name, (offsets, stream, time, n) in taken.items():
+            first, last = offsets.item(self._from), offsets.item(self._to)
+            of_some = offsets[self._from : self._to + 1] - first
+            found[name] = Taken(of_some, stream[first:last], time[first:last], n[first:last])
+        return streams, found
+
+    def solved(self, names: Sequence[str]) -> Solved:
+        offsets, columns = self._whole.all_solved(names)
+        first, last = offsets.item(self._from), offsets.item(self._to)
+        some: dict[str, Ints | Picked] = {name: ids(column)[first:last] for name, column in columns.items()}
+        return Solved(offsets[self._from : self._to + 1] - first, some)
+
+
+def shares(block: Columns) -> Iterator[tuple[int, Block]]:
+    """The matches by the first value of their keys, which these then lack."""
+    of = block.keys[:, 0]
+    order = np.argsort(of, kind="stable")
+    cuts = np.flatnonzero(np.diff(of[order])) + 1
+    whole = _Whole(block.take(order) if len(cuts) else block)
+    bounds = [0, *cuts.tolist(), len(block)]
+    names, places = of[order[bounds[:-1]]].tolist(), whole.offsets[bounds].tolist()
+    for name, (begin, end), (first, last) in zip(names, pairwise(bounds), pairwise(places), strict=True):
+        yield name, Share(whole, begin, end, first, last)
+
+
+def shares_of_all(found: Iterable[Block]) -> Iterator[tuple[int, Block]]:
+    """The matches of several blocks by query, those of each in their order: as few shares as can be."""
+    alike: list[Columns] = []
+    for block in found:
+        if not isinstance(block, Columns):
+            yield from _shares_of(alike)
+            alike = []
+            yield from block.split()
+            continue
+        if alike and (alike[0].rows is None) is not (block.rows is None):
+            yield from _shares_of(alike)
+            alike = []
+        alike.append(block)
+    yield from _shares_of(alike)
+
+
+def _shares_of(blocks: Sequence[Columns]) -> Iterator[tuple[int, Block]]:
+    if blocks:
+        yield from shares(blocks[0] if len(blocks) == 1 else _together(blocks))
+
+
+def _together(blocks: Sequence[Columns]) -> Columns:
+    """Blocks as one, over all batches that they are in; all name solutions by row, or none does."""
+    sites = blocks[0].sites
+    chunks = {chunk.start: chunk for block in blocks for chunk in block.stretch.chunks}
+    starts = sorted(chunks)
+    stretch = Stretch([chunks[start] for start in starts])
+    gpms = sorted(set(sites.numbers.tolist()))
+    places, rows = [], []
+    for block in blocks:
+        of, which = block.stretch, block.stretch.where(block.places)
+        moved = np.searchsorted(starts, [chunk.start for chunk in of.chunks])
+        places.append(block.places + (stretch.begins[moved] - of.begins[:-1])[which])
+        if block.rows is not None:
+            # Solutions are counted by GPM.
+            ahead = np.zeros((len(sites.gpms), len(of.chunks)), dtype=np.int64)
+            for g in gpms:
+                ahead[g] = stretch.rows_before(g)[moved] - of.rows_before(g)[:-1]
+            rows.append(block.rows + ahead[sites.numbers[block.site], which])
+    return Columns(
+        sites,
+        stretch,
+        np.concatenate([block.keys for block in blocks]),
+        one_after_the_other([block.offsets for block in blocks]),
+        np.concatenate(places),
+        np.concatenate([block.site for block in blocks]),
+        np.concatenate(rows) if rows else None,
+    )
