@@ -26,6 +26,9 @@ _SLACK: Final = 64
 #: Up to so many batches in a row are put together, whether or not each has an event that is asked for.
 _FEW: Final = 16
 
+#: Where there are so many more events than are asked for, these alone are looked for.
+_SPARSE: Final = 8
+
 
 class Stretch:
     """Some batches, one after the other, as one: matches tell their events by the places in it.
@@ -64,13 +67,30 @@ class Stretch:
         """How many solutions of a GPM each event has."""
         return self._whole(("count", g), lambda chunk: np.diff(chunk.begins(g)))
 
-    def most(self, g: int) -> int:
-        """How many solutions of a GPM an event has at most."""
-        return int(self._whole(("most", g), lambda chunk: np.diff(chunk.begins(g)).max(keepdims=True)).max())
+    def is_several(self, g: int) -> bool:
+        """Whether some event has more than one solution of a GPM."""
+        if ("several", g) not in self._known:
+            tables = [chunk.solutions[g].events for chunk in self.chunks]
+            several = any(bool((events[1:] == events[:-1]).any()) for events in tables)
+            self._known["several", g] = np.array(several)
+        return bool(self._known["several", g])
 
     def is_single(self, g: int) -> bool:
         """Whether each event has exactly one solution of a GPM."""
-        return sum(len(c.solutions[g]) for c in self.chunks) == len(self) and self.most(g) == 1
+        return sum(len(c.solutions[g]) for c in self.chunks) == len(self) and not self.is_several(g)
+
+    def is_sparse(self, g: int, count: int) -> bool:
+        """Whether it is less work to look for so many events than to know a GPM's solutions of all."""
+        return count * _SPARSE < len(self) and ("first", g) not in self._known
+
+    def rows_at(self, g: int, places: Ints) -> Ints:
+        """Of events that have some, the first solution of a GPM among those of all."""
+        if not self.is_sparse(g, len(places)):
+            return self.first_rows(g)[places]
+        if ("events", g) not in self._known:
+            parts = [chunk.solutions[g].events + self.begins[i] for i, chunk in enumerate(self.chunks)]
+            self._known["events", g] = np.concatenate(parts)
+        return np.searchsorted(self._known["events", g], places)
 
     def column(self, g: int, name: str) -> Ints | None:
         """The ids of a variable in all solutions of a GPM; None if it has no such column."""

@@ -204,15 +204,33 @@ class Columns(Block):
             return column[self.rows[events]]
         if self.stretch.is_single(g):
             return column[self.places[events]]
-        return column[self.stretch.first_rows(g)[self.places[events]]]
+        return column[self.stretch.rows_at(g, self.places[events])]
 
     def _picked(self, place: int, name: str) -> Picked | None:
         """A variable in the solutions of the events at a place of the form."""
         assert self.form is not None
         g = self.sites.all[self.form[place]].number
-        values = self.stretch.of_events(g, name) if self.rows is None else self.stretch.column(g, name)
-        at = self.places if self.rows is None else self.rows
-        return None if values is None else Picked(values, at, place, len(self.form), len(self))
+        step, stretch = len(self.form), self.stretch
+        if self.rows is not None:
+            values, at = stretch.column(g, name), self.rows
+        elif stretch.is_sparse(g, len(self)) and not stretch.is_single(g):
+            values, at, place, step = stretch.column(g, name), self._first_rows(place), 0, 1
+        else:
+            values, at = stretch.of_events(g, name), self.places
+        return None if values is None else Picked(values, at, place, step, len(self))
+
+    def _first_rows(self, place: int) -> Ints:
+        """Which of the solutions the events at a place of the form have, the first of each."""
+        assert self.form is not None
+        if place not in self._rows_of:
+            g = self.sites.all[self.form[place]].number
+            self._rows_of[place] = self.stretch.rows_at(g, self.places[place :: len(self.form)])
+        return self._rows_of[place]
+
+    @cached_property
+    def _rows_of(self) -> dict[int, Ints]:
+        """What ``_first_rows`` found, by place."""
+        return {}
 
     def _shared(self, name: str) -> Ints | Picked:
         """A variable's value in each match, outside of Kleenes that bind it anew."""
@@ -311,7 +329,7 @@ class Columns(Block):
             for g in set(self.sites.numbers.tolist()):
                 events = np.flatnonzero(self.sites.numbers[self.site] == g)
                 if len(events):
-                    rows[events] = stretch.first_rows(g)[self.places[events]]
+                    rows[events] = stretch.rows_at(g, self.places[events])
         before = np.zeros((len(self.sites.gpms), len(stretch.chunks) + 1), dtype=np.int64)
         for g in set(self.sites.numbers.tolist()):
             before[g] = stretch.rows_before(g)

@@ -92,7 +92,7 @@ class Reading:
             stretch, partitions, offsets, places, labels,
         )  # fmt: skip
         odd = np.full(len(block), self._sites is None)
-        several = [g for g in range(len(self._gpms)) if stretch.most(g) > 1]
+        several = [g for g in range(len(self._gpms)) if stretch.is_several(g)]
         if several and self._sites is not None:
             single = np.ones(len(labels), dtype=np.bool_)
             for g in several:

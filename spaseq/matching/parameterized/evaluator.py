@@ -118,7 +118,7 @@ class Parameterized(Immediate):
         block = Columns(self._sites, stretch, keys, np.arange(0, len(site) + 1, size), at, site)
         odd = found[:, size + 1] != 0
         for place, g in enumerate(self._sites.numbers.tolist()):
-            if stretch.most(g) > 1:
+            if stretch.is_several(g):
                 odd |= stretch.counts(g)[at[place::size]] != 1
 
         def matches(begin: int, end: int) -> Iterator[tuple[Key, Found]]:
