@@ -15,7 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from spaseq.events import Clock, EventBatch, Ids, several
+from spaseq.alone import several
+from spaseq.events import Clock, EventBatch, Ids
 from spaseq.terms.dictionary import Dictionary
 
 #: So many events wait at most, and so many triples of theirs. A further one is what the others wait for: how

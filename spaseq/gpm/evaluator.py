@@ -7,8 +7,9 @@ from contextlib import suppress
 import numpy as np
 from pyoxigraph import Literal, NamedNode
 
+from spaseq.alone import Single
 from spaseq.errors import KnowledgeError
-from spaseq.events import Clock, EventBatch, Ids, Single
+from spaseq.events import Clock, EventBatch, Ids
 from spaseq.gpm.algebra import Row
 from spaseq.gpm.expressions.compiled import ExistsCallback
 from spaseq.gpm.expressions.walk import patterns

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from pyoxigraph import BlankNode
 
-from spaseq.events import EventBatch, Ids, Single
+from spaseq.alone import Single
+from spaseq.events import EventBatch, Ids
 from spaseq.gpm.algebra import Row
 from spaseq.gpm.expressions.walk import expressions, volatile
 from spaseq.gpm.spectra.rowwise import Facts

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pyoxigraph as ox
 import rdflib
 
-from spaseq.events import Clock, EventBatch, Ids, Single, Stamp
+from spaseq.alone import Single
+from spaseq.events import Clock, EventBatch, Ids, Stamp
 from spaseq.language.syntax import Query
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.interop import RdflibTerm, from_rdflib, to_rdflib

@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from spaseq.events import EventBatch, Single, concatenate, gathered
+from spaseq.alone import Single, gathered
+from spaseq.events import EventBatch, concatenate
 
 #: So many events at most, and so many triples if that is more than the first event's.
 EVENTS: Final = 2_000

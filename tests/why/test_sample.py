@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pyoxigraph import NamedNode
 
-from spaseq.events import Clock, EventBatch, Single, Stamp, gathered
+from spaseq.alone import Single, gathered
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.sample import Sample
 

@@ -8,6 +8,7 @@ from itertools import chain
 
 import pyoxigraph as ox
 
+from spaseq.alone import Single
 from spaseq.engine.given import (
     EventGraph,
     GivenTime,
@@ -21,7 +22,7 @@ from spaseq.engine.given import (
 from spaseq.engine.inbox import row
 from spaseq.engine.parts.core import Core
 from spaseq.errors import EngineError
-from spaseq.events import BatchBuilder, Clock, Single, Stamp, identified
+from spaseq.events import BatchBuilder, Clock, Stamp, identified
 from spaseq.sources import BadEvent
 from spaseq.sources.assembly.sink import check_term, check_terms
 

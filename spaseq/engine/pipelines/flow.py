@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from spaseq.alone import Single
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines import later
 from spaseq.engine.pipelines.intake import Intake, Visit
@@ -17,7 +18,7 @@ from spaseq.engine.pipelines.seats import Crowd
 from spaseq.engine.registered import Registered
 from spaseq.engine.rejects import Rejects, letter_of
 from spaseq.errors import EngineError, warn
-from spaseq.events import Clock, EventBatch, Single
+from spaseq.events import Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits

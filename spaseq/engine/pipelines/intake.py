@@ -24,8 +24,9 @@ from weakref import WeakSet, ref
 
 import numpy as np
 
+from spaseq.alone import Single
 from spaseq.engine.pipelines.order import Reorder
-from spaseq.events import EventBatch, Single, concatenate
+from spaseq.events import EventBatch, concatenate
 from spaseq.gpm.discrimination import Discrimination
 from spaseq.matching.sharing.cohort import Cohort, Elements, Kin
 from spaseq.why.sample import Sample

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
 import numpy as np
 from pyoxigraph import NamedNode
 
+from spaseq.alone import Single
 from spaseq.automaton.normal import is_strict, normalise
 from spaseq.automaton.pattern import GpmPart, SequencePattern, may_trail, walk
 from spaseq.effort import Effort, Shed
 from spaseq.engine.pipelines.cuts import Cuts, begins_anew
 from spaseq.engine.unread import Unread
-from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Single, Stamp
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Stamp
 from spaseq.gpm.discrimination import Needs, needs
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.expressions.compiled import ExistsCallback

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from spaseq.events import EventBatch, Single
+from spaseq.alone import Single
+from spaseq.events import EventBatch
 from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.found import Block

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import EventBatch, Single, Stamp
+from spaseq.alone import Single
+from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.sharing import Values
 from spaseq.limits import Budget
 from spaseq.matching.columns.chunk import Chunk

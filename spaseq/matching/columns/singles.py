@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import EventBatch, Single, gathered
+from spaseq.alone import Single, gathered
+from spaseq.events import EventBatch
 from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.chunk import Chunk
