@@ -78,10 +78,30 @@ def test_names_are_used_once() -> None:
         assert (answer.status_code, answer.json()["error"]["kind"]) == (409, "conflict")
 
 
+def test_a_parameter_that_is_none_is_told() -> None:
+    with running() as server:
+        key = server.register(query("A"))
+        for path, name, hint in (
+            (f"/queries/{key}/matches?folow=0", "folow", "did you mean follow=?"),
+            ("/letters?limits=3", "limits", "did you mean limit=?"),
+            ("/streams?since=3", "since", None),
+        ):
+            answer = server.http.get(path)
+            assert answer.status_code == 400
+            error = answer.json()["error"]
+            assert (error["kind"], error["message"]) == (
+                "parameter",
+                f"{name}: there is no such parameter here",
+            )
+            assert error.get("hint") == hint
+        assert server.http.get("/sparql", params={"query": "ASK {}", "timeout": 3}).status_code == 200
+
+
 def test_limits_on_queries() -> None:
     with running(limited(queries=1, text_bytes=500)) as server:
         answer = server.http.post("/queries", content=query("A") + " " * 500)
         assert (answer.status_code, answer.json()["error"]["kind"]) == (413, "limit")
+        assert "text_bytes" in answer.json()["error"]["message"]
         server.register(query("A"))
         answer = server.http.post("/queries", content=query("A"))
         assert (answer.status_code, answer.json()["error"]["kind"]) == (429, "limit")
