@@ -83,7 +83,7 @@ class Ending:
 #: A batch, and up to where its source has come with it: None for a history. One without events moves that on.
 Placed = tuple[EventBatch, Place | None]
 
-#: What reads a source: it gets what ends it, and what says how many of its batches are settled.
+#: What reads a source: it gets what ends it, and what says how many of its batches have been processed.
 Batches = Callable[[Ending, Callable[[], int]], Generator[Placed, None, None]]
 
 
@@ -91,13 +91,13 @@ class Live:
     """An iterator of batches that ends when told to; some have no events.
 
     One thread iterates; any may call ``close``, which ends it at once or, if a thread is inside, within a
-    moment there, and ``settle``, which says that one batch more has been processed.
+    moment there, and ``acknowledge``, which says that one batch more has been processed.
     """
 
     def __init__(self, batches: Batches) -> None:
         self._ending = Ending(threading.Event())
-        self._settled = 0
-        self._batches = batches(self._ending, lambda: self._settled)
+        self._processed = 0
+        self._batches = batches(self._ending, lambda: self._processed)
         self._places: deque[Place | None] = deque()
 
     def __iter__(self) -> Self:
@@ -112,9 +112,9 @@ class Live:
         """Up to where the source had come with the next batch, in their order; to be asked once for each."""
         return self._places.popleft()
 
-    def settle(self) -> None:
+    def acknowledge(self) -> None:
         """One batch more has been processed, in the order in which they came."""
-        self._settled += 1
+        self._processed += 1
 
     def close(self) -> None:
         """Ends the source and its connection."""

@@ -215,7 +215,7 @@ class _Opening:
             return
 
     def _followed(self, seam: Seam | None, place: Place | None) -> Batches:
-        def batches(ending: Ending, _settled: Callable[[], int]) -> Generator[Placed, None, None]:
+        def batches(ending: Ending, _processed: Callable[[], int]) -> Generator[Placed, None, None]:
             path = self.address.path
             # Only N-Quads have events whose end is known when nothing follows.
             pause = self.idle if resolve_format(path, self.options) == "nq" else None

@@ -56,7 +56,7 @@ class AsyncEngine:
     def __init__(self, engine: Engine | None = None) -> None:
         self._engine = engine or Engine()
         self._handles: WeakSet[AsyncHandle] = WeakSet()
-        self._worker = Worker(partial(_settle, self._engine, self._handles))
+        self._worker = Worker(partial(_bring_up_to_date, self._engine, self._handles))
         finalize(self, self._worker.end)
 
     @property
@@ -325,7 +325,7 @@ class _Batches(AsyncIterator[MatchBatch]):
         return await self._handle.next_batch(self._most)
 
 
-def _settle(engine: Engine, handles: WeakSet[AsyncHandle]) -> None:
+def _bring_up_to_date(engine: Engine, handles: WeakSet[AsyncHandle]) -> None:
     """What was pushed comes to the queries, if somebody waits for what that completes."""
     if engine.turn.is_behind and any(handle.is_awaited for handle in list(handles)):
         quietly(engine.turn.settle)

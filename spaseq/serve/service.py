@@ -165,7 +165,7 @@ class Service:
                     "events": stats.events,
                     "bad": stats.bad,
                     "late": stats.late,
-                    "watermark": shown(stats.watermark),
+                    "watermark": time_as_json(stats.watermark),
                     "rate": round((stats.events - old) / passed, 3),
                     "lag": lag(stats.watermark),
                 }
@@ -231,7 +231,7 @@ async def _take(found: Registered) -> None:
         found.history.close(end)
 
 
-def shown(moment: datetime | int | None) -> str | int | None:
+def time_as_json(moment: datetime | int | None) -> str | int | None:
     """A time as JSON has it."""
     from spaseq.results.writers._base import show_time
 

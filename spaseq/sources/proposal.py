@@ -29,7 +29,7 @@ _XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 NAMESPACE: Final = "http://example.org/"
 
 #: What a cell may be, the narrowest first; "text" is the rest.
-_FORMS: Final = {
+_WRITTEN_AS: Final = {
     "integer": r"[+-]?\d+",
     "decimal": r"[+-]?(\d+\.\d*|\.?\d+)",
     "double": r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?",
@@ -53,7 +53,7 @@ _CALLED_KEY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, what its cells are (a key of ``_FORMS``, or text), and its first rows' cells."""
+    """A column: its name, what its cells are (of ``_WRITTEN_AS``, or text), and those of its first rows."""
 
     name: str
     kind: str
@@ -246,7 +246,7 @@ def _column(name: str, values: Sequence[Any]) -> Column:
         is_number = all(isinstance(value, (int, float)) for value in values)
         return Column(name, "double" if is_number else "text", tuple(map(str, values)))
     texts = tuple(value if isinstance(value, str) else json.dumps(value) for value in values)
-    kinds = (kind for kind, form in _FORMS.items() if all(re.fullmatch(form, text) for text in texts))
+    kinds = (kind for kind, form in _WRITTEN_AS.items() if all(re.fullmatch(form, text) for text in texts))
     return Column(name, next(kinds, "text"), texts)
 
 

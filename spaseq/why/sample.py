@@ -54,12 +54,12 @@ class Sample:
         if isinstance(batch, Single):
             self._singles.append(batch)
             if len(self._singles) == _SINGLES:
-                self._settle()
+                self._gather_singles()
             return
-        self._settle()
+        self._gather_singles()
         self._put(batch)
 
-    def _settle(self) -> None:
+    def _gather_singles(self) -> None:
         """Makes one batch of the events that came alone."""
         if self._singles:
             self._put(gathered(self._singles))
@@ -73,13 +73,13 @@ class Sample:
     def copy(self) -> Sample:
         """What there is so far; nothing more comes to it."""
         copied = Sample(0, 0)
-        self._settle()
+        self._gather_singles()
         copied.open, copied._parts = False, list(self._parts)
         return copied
 
     def batch(self) -> EventBatch | None:
         """What there is, as one batch; None if that is nothing."""
-        self._settle()
+        self._gather_singles()
         if not self._parts:
             return None
         self._parts = [concatenate(self._parts)]

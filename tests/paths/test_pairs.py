@@ -383,7 +383,7 @@ def test_pairs_say_how_many_they_are() -> None:
 
 
 def test_very_many_pairs_are_shown_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs, "_SHOWN", 7)
+    monkeypatch.setattr(pairs, "_AT_A_TIME", 7)
     monkeypatch.setattr(snapshot, "_MOST_SHOWN", 20)
     graph = load(CHAIN, {"": "urn:"})
     for ends_ in ((None, None), (None, [":50", ":70"]), ([":90", ":nobody", ":100"], None)):

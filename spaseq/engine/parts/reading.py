@@ -53,7 +53,7 @@ class Steps(Iterator[None]):
         self._core, self._opened, self._idle, self._wall_clock = core, opened, idle, wall_clock
         self._is_ended = False
         # The sources of batches that were taken, and whose matches may not have been.
-        self._unsettled: list[Live] = []
+        self._unacknowledged: list[Live] = []
         self._steps = self._run()
 
     def __next__(self) -> None:
@@ -75,7 +75,7 @@ class Steps(Iterator[None]):
             for stream in self._opened:
                 core.flow.hold(stream, True)
             if state is not None:
-                state.on_commit.append(self._settle)
+                state.on_commit.append(self._acknowledge)
         beats, idle = self._wall_clock is not None, self._idle
         steps = in_turn(self._opened, newest) if idle is None else with_idle(self._opened, idle, beats=beats)
         try:
@@ -91,7 +91,7 @@ class Steps(Iterator[None]):
                     core.commit_if_due()
                 yield
                 if state is None:
-                    self._settle()
+                    self._acknowledge()
                 if core.flow.is_over:
                     return
         finally:
@@ -100,7 +100,7 @@ class Steps(Iterator[None]):
             for source in self._opened.values():
                 close(source)
             if state is not None:
-                state.on_commit.remove(self._settle)
+                state.on_commit.remove(self._acknowledge)
 
     def _newest(self) -> dict[int, int]:
         """The times up to which streams were read before."""
@@ -111,11 +111,11 @@ class Steps(Iterator[None]):
                 newest[stream] = BEGINNING if time is None else time
         return newest
 
-    def _settle(self) -> None:
+    def _acknowledge(self) -> None:
         """The matches of all that was taken were taken, too; with a state, it has them."""
-        for source in self._unsettled:
-            source.settle()
-        self._unsettled = []
+        for source in self._unacknowledged:
+            source.acknowledge()
+        self._unacknowledged = []
 
     def _step(self, stream: int, batch: EventBatch | object | None) -> None:
         """What a source did: it brought events, went idle or ended."""
@@ -139,7 +139,7 @@ class Steps(Iterator[None]):
         source, state, place = self._opened[stream], self._core.state, None
         if isinstance(source, Live):
             place = source.place()
-            self._unsettled.append(source)
+            self._unacknowledged.append(source)
         if state is not None:
             state.positions[self._core.dictionary.term(stream).value].goes_on(batch, place)
 

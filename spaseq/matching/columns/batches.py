@@ -19,7 +19,7 @@ from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
 from spaseq.language.scope import mentioned
 from spaseq.limits import Budget
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.history import History
 from spaseq.matching.columns.singles import Singles
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived
@@ -59,7 +59,7 @@ class Columns:
         self._read = read
         self._single = len(set(pattern.streams)) == 1
         self._streams: dict[int, int] = {}
-        self.past = Past(gpms, tuple(variable.name for variable in pattern.query.partition), budget)
+        self.history = History(gpms, tuple(variable.name for variable in pattern.query.partition), budget)
         self.numbers = Numbers(dictionary)
         self._constants = np.array(constants, dtype=np.int64)
         self.numbers.cover(self._constants)
@@ -69,8 +69,8 @@ class Columns:
     def live_ids(self) -> Iterable[Ints]:
         """Those that the past's batches do not keep; asked when all others are about to be forgotten."""
         self._stale = True
-        self.numbers.forget_all_but(self.past.live_ids())
-        return self.past.loose_ids
+        self.numbers.forget_all_but(self.history.live_ids())
+        return self.history.loose_ids
 
     def add(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions], axis: Ints, oldest: int
@@ -80,7 +80,7 @@ class Columns:
         tables, begins = by_event(found, len(batch))
         more = {(g, name): per_distinct(tables[g], of, compute, {}) for g, name, of, compute in self._derived}
         chunk = Chunk(start, batch, tables, int(axis[-1]), begins, more)
-        self.past.add(chunk, oldest)
+        self.history.add(chunk, oldest)
         return chunk
 
     def renew(self) -> bool:
@@ -92,7 +92,7 @@ class Columns:
             return False
         self._stale = False
         self.numbers.cover(self._constants)
-        for chunk in self.past:
+        for chunk in self.history:
             self._cover(self._parts(chunk))
         return True
 
@@ -135,7 +135,7 @@ class Columns:
 
     def single(self, event: Single, start: int, solved: Sequence[Values], axis: int, oldest: int) -> Ints:
         """Takes an event that came alone, and gives it to the kernel: in ``axis`` it lies there."""
-        self.past.add_one(self._singles, (start, event, solved, axis), oldest)
+        self.history.add_one(self._singles, (start, event, solved, axis), oldest)
         columns: list[int] = []
         at = v.B_HEADER + len(self._places)
         begins = at + 4 + 2 * len(solved)

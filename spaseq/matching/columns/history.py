@@ -142,7 +142,7 @@ def _all(column: Ints) -> Ints:
     return np.array([column.all()], dtype=np.int64)
 
 
-class Past:
+class History:
     """Batches, from the oldest that a run may hold on."""
 
     def __init__(self, gpms: Sequence[str], keys: Sequence[str], budget: Budget) -> None:

@@ -43,7 +43,7 @@ class Enumeration(Update, Immediate):
         program, told_apart_by = Program(compile_pattern(pattern)), keys(pattern)
         automaton = Automaton(program.start, tuple(pattern.gpms))
         super().__init__(pattern, told_apart_by, automaton, bounds, context.budget)
-        self._reading = Reading(pattern, program, told_apart_by, context, self.past, self.memory)
+        self._reading = Reading(pattern, program, told_apart_by, context, self.history, self.memory)
         dictionary.hold(self)
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:

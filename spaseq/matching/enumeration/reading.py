@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Emit
 from spaseq.matching.columns.found import Block, blocks
-from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.history import History
 from spaseq.matching.columns.plain import Columns, Site, Sites, mixed
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration.automaton import Automaton
@@ -40,7 +40,7 @@ class Reading:
         program: Program,
         keys: Sequence[str],
         context: Context,
-        past: Past,
+        history: History,
         roots: Roots,
     ) -> None:
         self._gpms = tuple(pattern.gpms)
@@ -50,11 +50,11 @@ class Reading:
         self._budget = context.budget
         self._order = context.order
         self._single = len(set(pattern.streams)) == 1
-        self._past = past
+        self._history = history
         self._roots = roots
         self._sites = sites(pattern, program)
         automaton = Automaton(program.start, self._gpms)
-        self._replay = Replay(automaton, context, past, keys, self._partition)
+        self._replay = Replay(automaton, context, history, keys, self._partition)
         self._walk = Walk()
 
     def next(self) -> tuple[Ints, Ints, Ints, Ints] | None:
@@ -86,7 +86,7 @@ class Reading:
         """What a walk brought."""
         keys = self._roots.found[roots, root.KEYS : root.KEYS + len(self._keys)]
         partitions = keys[:, : self._partition]
-        stretch, places = self._past.stretch(positions)
+        stretch, places = self._history.stretch(positions)
         block = Columns(
             self._sites or Sites([Site(g, gpm) for g, gpm in enumerate(self._gpms)], self._gpms),
             stretch, partitions, offsets, places, labels,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.host import Key
@@ -21,11 +21,11 @@ class Replay:
     """
 
     def __init__(
-        self, automaton: Automaton, context: Context, past: Past, keys: Sequence[str], partition: int
+        self, automaton: Automaton, context: Context, history: History, keys: Sequence[str], partition: int
     ) -> None:
         self._automaton = automaton
         self._context = context
-        self._past = past
+        self._history = history
         self._derived = tuple(keys[partition:])
         self._partition = partition
 
@@ -36,7 +36,7 @@ class Replay:
         solutions of all.
         """
         seen = key[: self._partition]
-        events = tuple((gpm, self._past.occurrence(position, seen, gpm)) for position, gpm in choices)
+        events = tuple((gpm, self._history.occurrence(position, seen, gpm)) for position, gpm in choices)
         runs = [(self._automaton.start, self._context.start)]
         for gpm, event in events:
             runs = [

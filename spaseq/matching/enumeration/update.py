@@ -14,7 +14,7 @@ from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.language.syntax import Consume
 from spaseq.limits import Budget
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.history import History
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_layout as lay
@@ -44,14 +44,14 @@ class Update:
         self._gpms = tuple(pattern.gpms)
         self.keys = keys
         self._bounds = bounds
-        self.past = Past(self._gpms, tuple(keys[: len(query.partition)]), budget)
+        self.history = History(self._gpms, tuple(keys[: len(query.partition)]), budget)
         self.memory = Memory(automaton, len(self._gpms), len(keys), bounds.reach, budget)
         self.memory.counters[counter.SINGLE] = len(set(pattern.streams)) == 1
         self.memory.counters[counter.CONSUME] = query.consume is Consume.ANY
 
     def live_ids(self) -> Iterable[Ints]:
         """The ids of events that runs may hold; asked when all others are about to be forgotten."""
-        tables = (table for chunk in self.past for table in chunk.solutions)
+        tables = (table for chunk in self.history for table in chunk.solutions)
         return [column for table in tables for column in table.columns.values()]
 
     def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
@@ -96,7 +96,7 @@ class Update:
         m = self.memory
         if m.unread:
             oldest = min(oldest, int(m.found[m.counters[counter.READ], root.LEAST]))
-        self.past.add(chunk, oldest)
+        self.history.add(chunk, oldest)
         values = [
             np.stack([table.column(name) for name in self.keys], axis=1) for table in tables if self.keys
         ]

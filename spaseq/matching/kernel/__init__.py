@@ -31,7 +31,7 @@ those that it joins with, and touches no others. A *node* is the newest event of
 the one before, which several runs may share.
 
 1. ``_kernel.run`` takes the event: first, matches are found whose window has ended by now
-   (``_kernel_end.settle``). Then come the keys of the event, and for each the partition. What negations
+   (``_kernel_end.end_due``). Then come the keys of the event, and for each the partition. What negations
    and ``&`` look back at is kept as an *entry* (``_kernel_gaps.remember``).
 2. ``_kernel_decide.decide`` changes no run. It tries what may begin a run: gate A, for which the event
    has no row. It shows the event to the waits of the partition: there are none. Then it goes to the

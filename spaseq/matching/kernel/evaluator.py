@@ -70,10 +70,10 @@ class Kernel:
         c = self._compiled
         self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, self._budget)
         self._lookups = Lookups(c.lookups, dictionary)
-        past = self._columns.past
-        self._exact = Exact(pattern, c, context, past, bounds)
-        self._replay = Replay(c, context, past)
-        self._matches = Matches(pattern, c, past, self._replay, context.order)
+        history = self._columns.history
+        self._exact = Exact(pattern, c, context, history, bounds)
+        self._replay = Replay(c, context, history)
+        self._matches = Matches(pattern, c, history, self._replay, context.order)
         self._trails = bool(self._tables[v.TRAILS])
         self._order = context.order
         self._several = may_end_together(pattern)
@@ -195,7 +195,7 @@ class Kernel:
     def _found(self) -> Iterator[Block]:
         m = self._memory.ints
         if m[mem.FOUND_COUNT] and self._tables[v.N_GAPS]:
-            self._settle_doubts()
+            self._leave_out_forbidden()
         if m[mem.FOUND_COUNT] and self._compiled.ambiguous:
             runs = [self._ended(row) for row in self._rows().tolist()]
             k.keep(m, ~np.array(self._certain.repeated(runs, int(m[mem.NOW])), dtype=np.bool_))
@@ -222,7 +222,7 @@ class Kernel:
 
     def _last(self, rows: Ints) -> Sequence[Order]:
         """Where the last event of each match stands among all."""
-        stamps, order = self._columns.past.stamps, self._order
+        stamps, order = self._columns.history.stamps, self._order
         if not self._several:
             return [order(stamp) for stamp in stamps(rows[:, lay.FOUND_EVENT] + self._start)]
         paths = (self._ended(row).path for row in rows.tolist())
@@ -234,7 +234,7 @@ class Kernel:
         key = tuple(self._memory.ints[partition + mem.KEY :][: len(self._keys)].tolist())
         return Ended(self._path(node), accept, key, bool(waited))
 
-    def _settle_doubts(self) -> None:
+    def _leave_out_forbidden(self) -> None:
         """Leaves out what was found where something forbidden happened that the tables could not judge."""
         rows = self._rows()
         kept = np.ones(len(rows), dtype=np.bool_)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from spaseq.automaton.pattern import Atom, SequencePattern
-from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.replay import Path, taken
@@ -27,12 +27,12 @@ class Exact:
     """Judges runs of one query that have ended."""
 
     def __init__(
-        self, pattern: SequencePattern, compiled: Compiled, context: Context, past: Past, bounds: Bounds
+        self, pattern: SequencePattern, compiled: Compiled, context: Context, history: History, bounds: Bounds
     ) -> None:
         self._pattern = pattern
         self._compiled = compiled
         self._context = context
-        self._past = past
+        self._history = history
         self._bounds = bounds
 
     def stands(self, path: Path, key: Key) -> bool:
@@ -43,7 +43,7 @@ class Exact:
         for step in taken(path, candidates):
             atoms = [candidates[number].unit for _, number in step]
             seen = [
-                self._past.occurrence(at, key, atom.gpm) for (at, _), atom in zip(step, atoms, strict=True)
+                self._history.occurrence(at, key, atom.gpm) for (at, _), atom in zip(step, atoms, strict=True)
             ]
             steps[len(events)] = [(atom.id, event) for atom, event in zip(atoms, seen, strict=True)]
             events |= {(atom.gpm, event): None for atom, event in zip(atoms, seen, strict=True)}
@@ -59,16 +59,16 @@ class Exact:
         return list(self._seen(opening, closing, key))
 
     def _seen(self, opening: int, closing: int, key: Key) -> Iterator[Occurrence]:
-        for chunk in self._past:
+        for chunk in self._history:
             batch = chunk.batch
             at = chunk.start + np.arange(len(batch)) if self._bounds.counted else batch.time
             begin, end = int(np.searchsorted(at, opening)), int(np.searchsorted(at, closing, side="right"))
             for index in range(begin, end):
-                if self._past.sees(chunk, index, key):
+                if self._history.sees(chunk, index, key):
                     solutions = {
                         gpm: rows
                         for g, gpm in enumerate(self._compiled.gpms)
-                        if (rows := self._past.solutions(chunk, index, g, key))
+                        if (rows := self._history.solutions(chunk, index, g, key))
                     }
                     stamp, position = batch.stamp(index), chunk.start + index
                     yield Occurrence(stamp, position, solutions, batch, index, chunk)

@@ -15,7 +15,7 @@ from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, 
 from spaseq.language.syntax import Emit, Filter
 from spaseq.matching.columns.few import Few, Step
 from spaseq.matching.columns.found import Block, Objects
-from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.history import History
 from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.conditions.postfix import needs
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
@@ -72,7 +72,7 @@ class Matches:
         self,
         pattern: SequencePattern,
         compiled: Compiled,
-        past: Past,
+        history: History,
         replay: Replay,
         order: InOrder,
         decided: bool = False,
@@ -82,7 +82,7 @@ class Matches:
         self._order = order
         self._several = may_end_together(pattern)
         self._keys = len(pattern.query.partition)
-        self._past = past
+        self._history = history
         self._replay = replay
         kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
         plain = plain_kleenes(pattern)
@@ -142,7 +142,7 @@ class Matches:
             if row < 0 or not self._simple.item(way):
                 return None
             site = self._sites.all[way]
-            batch, index, solution = self._past.solution(position, site.number, row)
+            batch, index, solution = self._history.solution(position, site.number, row)
             steps.append(Step(position, batch, index, site, solution))
             node = m.item(node + mem.PREVIOUS)
         return steps[::-1]
@@ -194,7 +194,7 @@ class Matches:
 
     def _block(self, keys: Ints, depths: Ints, steps: Ints) -> Columns:
         offsets = np.concatenate([[0], np.cumsum(depths)])
-        stretch, places = self._past.stretch(steps[:, 0])
+        stretch, places = self._history.stretch(steps[:, 0])
         site = steps[:, 1].copy()
         rows = steps[:, 2].copy()
         if len(stretch.chunks) > 1:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from spaseq.automaton.nfa import Action
 from spaseq.automaton.pattern import Atom, Both, Node, children, walk
-from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.tables.analysis import Candidate
@@ -20,11 +20,11 @@ Path = Sequence[tuple[int, int]]
 class Replay:
     """Gives runs that the kernel found, or asks about, to ``Context``: exactly, whatever the tables say."""
 
-    def __init__(self, compiled: Compiled, context: Context, past: Past) -> None:
+    def __init__(self, compiled: Compiled, context: Context, history: History) -> None:
         self._candidates = compiled.candidates
         self._accepts = compiled.accepts
         self._context = context
-        self._past = past
+        self._history = history
 
     def match(self, path: Path, accept: int, key: Key) -> Found | None:
         """A run that ended as a match, unless its Ω turns out to be empty."""
@@ -33,7 +33,7 @@ class Replay:
         if not rows:
             return None
         gpms = [self._candidates[number].unit.gpm for _, number in path]
-        events = (self._past.occurrence(at, key, gpm) for (at, _), gpm in zip(path, gpms, strict=True))
+        events = (self._history.occurrence(at, key, gpm) for (at, _), gpm in zip(path, gpms, strict=True))
         return Found(tuple(dict.fromkeys(zip(gpms, events, strict=True))), rows)
 
     def may_go_on(self, path: Path, ends: Sequence[Action], key: Key) -> bool:
@@ -58,7 +58,7 @@ class Replay:
     def _extend(self, rows: Rows, step: Path, key: Key) -> Rows:
         candidate = self._candidates[step[0][1]]
         rows = self._context.act(self._context.act(rows, candidate.gate.ends), candidate.begins)
-        return gathered(self._context, self._past, rows, step, self._candidates, key)
+        return gathered(self._context, self._history, rows, step, self._candidates, key)
 
 
 def taken(path: Path, candidates: Sequence[Candidate]) -> Iterator[Path]:
@@ -71,14 +71,14 @@ def taken(path: Path, candidates: Sequence[Candidate]) -> Iterator[Path]:
 
 
 def gathered(
-    context: Context, past: Past, rows: Rows, step: Path, candidates: Sequence[Candidate], key: Key
+    context: Context, history: History, rows: Rows, step: Path, candidates: Sequence[Candidate], key: Key
 ) -> Rows:
     """Ω with the events of one step."""
     inside = candidates[step[0][1]].inside
     events = {}
     for position, number in step:
         atom = candidates[number].unit
-        events[atom.id] = past.occurrence(position, key, atom.gpm)
+        events[atom.id] = history.occurrence(position, key, atom.gpm)
 
     def joined(node: Node, rows: Rows) -> Rows:
         match node:

@@ -56,8 +56,8 @@ class Lazy(Immediate):
             dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, context.budget
         )
         self._memory = Memory(c, bounds.reach, len(set(pattern.streams)) == 1, context.budget)
-        past = self._columns.past
-        self._matches = Matches(pattern, c, past, Exact(pattern, context, bounds, past), context.order)
+        history = self._columns.history
+        self._matches = Matches(pattern, c, history, Exact(pattern, context, bounds, history), context.order)
 
     @property
     def memory(self) -> Memory:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from spaseq.automaton.pattern import Absent, AnyOrder, Atom, Maybe, SequencePattern, walk
-from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.history import History
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, Found, Occurrence, distinct
@@ -19,11 +19,11 @@ Path = Sequence[tuple[int, str]]
 class Exact:
     """Judges candidates of one query."""
 
-    def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds, past: Past) -> None:
+    def __init__(self, pattern: SequencePattern, context: Context, bounds: Bounds, history: History) -> None:
         self._pattern = pattern
         self._context = context
         self._bounds = bounds
-        self._past = past
+        self._history = history
         # What is left out of an `X?` must not be there, either.
         absent = (node for node in walk(pattern.root) if isinstance(node, Absent | Maybe))
         self._forbidden = sorted({a.gpm for node in absent for a in walk(node) if isinstance(a, Atom)})
@@ -41,7 +41,7 @@ class Exact:
         return found[0] if found else None
 
     def _chosen(self, position: int, gpm: str, key: Key) -> Occurrence:
-        seen = self._past.occurrence(position, key, gpm)
+        seen = self._history.occurrence(position, key, gpm)
         return replace(seen, solutions={gpm: seen.solutions[gpm]})
 
     def _around(self, chosen: Events, key: Key) -> Events:
@@ -53,11 +53,11 @@ class Exact:
         return [e for e in self._seen(key, last) if self._bounds.measure(e) >= opening]
 
     def _seen(self, key: Key, last: int) -> Iterator[Occurrence]:
-        for chunk in self._past:
+        for chunk in self._history:
             for index in range(min(len(chunk.batch), last + 1 - chunk.start)):
                 solutions = {}
                 for gpm in self._forbidden:
-                    kept = self._past.solutions(chunk, index, self._numbers[gpm], key)
+                    kept = self._history.solutions(chunk, index, self._numbers[gpm], key)
                     if kept:
                         solutions[gpm] = kept
                 if solutions:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Emit
 from spaseq.matching.columns.found import Block
-from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.history import History
 from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.matches import plain_kleenes
@@ -30,13 +30,13 @@ class Matches:
     """Makes matches of what the kernel found, see ``kernel.matches.Matches``: as they are, or exactly."""
 
     def __init__(
-        self, pattern: SequencePattern, compiled: Compiled, past: Past, exact: Exact, order: InOrder
+        self, pattern: SequencePattern, compiled: Compiled, history: History, exact: Exact, order: InOrder
     ) -> None:
         self._emit = emitted(pattern)
         self._order = order
         self._several = may_end_together(pattern)
         self._keys = len(pattern.query.partition)
-        self._past = past
+        self._history = history
         self._exact = exact
         plain = plain_kleenes(pattern)
         sites = [
@@ -85,7 +85,7 @@ class Matches:
         begins, ends = found[:, outcome.BEGIN], found[:, outcome.END]
         offsets = np.concatenate([[0], np.cumsum(ends - begins)])
         steps = choices[np.repeat(begins - offsets[:-1], ends - begins) + np.arange(offsets[-1])]
-        stretch, places = self._past.stretch(steps[:, 0])
+        stretch, places = self._history.stretch(steps[:, 0])
         site, rows = steps[:, 1].copy(), steps[:, 2].copy()
         if len(stretch.chunks) > 1:
             before = np.array([stretch.rows_before(g) for g in range(len(self._sites.gpms))])

@@ -17,7 +17,7 @@ from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Immediate
 from spaseq.matching.columns.found import Block
-from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.history import History
 from spaseq.matching.columns.plain import Columns, Site, Sites, mixed
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
@@ -48,7 +48,7 @@ class Parameterized(Immediate):
         self._gpms = tuple(pattern.gpms)
         sites = [Site(self._gpms.index(atom.gpm), atom.gpm) for atom in self._compiled.atoms]
         self._sites = Sites(sites, self._gpms)
-        self._past = Past(self._gpms, self._keys, context.budget)
+        self._history = History(self._gpms, self._keys, context.budget)
         self._values = Values(dictionary)
         width = k.HEADER + self._size * (self._compiled.program.tracks + 2)
         self._partitions = Partitions(width, bool(self._keys), context.budget)
@@ -103,7 +103,7 @@ class Parameterized(Immediate):
             self._partitions.drop_idle(state[:, k.NEWEST], oldest)
         else:
             oldest, last = start - self._size + 1, start + len(batch) - 1
-        self._past.add(Chunk(start, batch, ordered, last), oldest)
+        self._history.add(Chunk(start, batch, ordered, last), oldest)
 
     def _matches(self, found: k.Ints) -> Iterator[Block]:
         """Occurrences, as the kernel gives them, as matches; without those that only might have been some."""
@@ -111,7 +111,7 @@ class Parameterized(Immediate):
             return
         size, count = self._size, len(found)
         positions = found[:, :size].ravel()
-        stretch, at = self._past.stretch(positions)
+        stretch, at = self._history.stretch(positions)
         texts = found[:, size].tolist()
         keys = np.array([self._partitions.keys[text] for text in texts], dtype=np.int64).reshape(count, -1)
         site = np.tile(np.arange(size), count)
@@ -135,7 +135,7 @@ class Parameterized(Immediate):
     def _joined(self, places: Sequence[int], key: Key) -> Found | None:
         """A match of events of which some have several solutions, if there is one."""
         atoms = self._compiled.atoms
-        events = [self._past.occurrence(p, key, atom.gpm) for p, atom in zip(places, atoms, strict=True)]
+        events = [self._history.occurrence(p, key, atom.gpm) for p, atom in zip(places, atoms, strict=True)]
         rows = self._context.start
         for atom, event in zip(atoms, events, strict=True):
             rows = self._context.extend(rows, atom, event, ())

@@ -137,7 +137,7 @@ class EnumerationPart(Part):
         """Sees the group's nodes and events as they are now."""
         if not self._is_apart:
             self._share.look(self._update.memory)
-            self.follow(self._update.past)
+            self.follow(self._update.history)
 
     def leave(self) -> None:
         """The member wants no more of the group, which need not keep anything for it."""
@@ -154,7 +154,7 @@ class _Own(Reading):
     def __init__(self, part: EnumerationPart, labels: Ints, names: Sequence[str], share: Share) -> None:
         member = part.member
         program = Program(compile_pattern(member.pattern))
-        super().__init__(member.pattern, program, names, member.context, part.past, share)
+        super().__init__(member.pattern, program, names, member.context, part.history, share)
         self._part = part
         self._labels = labels
 

@@ -10,7 +10,7 @@ from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.found import Block
-from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
@@ -54,16 +54,16 @@ class KernelGroup(Group):
         number = step[0][1]
         for i in self.live():
             if self._tables.candidates[i][number] >= 0:
-                self._own[i].follow(self._kernel.past)
+                self._own[i].follow(self._kernel.history)
                 return self._own[i].is_relevant(path, step, key)
         return False  # nobody wants it
 
     def _give(self, runs: Runs) -> None:
         """Gives members their matches."""
-        past = self._kernel.past
+        history = self._kernel.history
         offsets = np.concatenate([[0], np.cumsum(runs.depths)])
         ends = runs.steps[offsets[1:] - 1, 0]
-        lengths = self._lengths(runs.steps[offsets[:-1], 0], ends, past)
+        lengths = self._lengths(runs.steps[offsets[:-1], 0], ends, history)
         order = np.argsort(runs.ways, kind="stable")
         cuts = np.searchsorted(runs.ways[order], np.arange(len(self._tables.compiled.accepts) + 1))
         for i in self.live():
@@ -77,17 +77,17 @@ class KernelGroup(Group):
             if part.member.is_over:
                 own = own[ends[own] < part.until]
             if len(own):
-                part.follow(past)
+                part.follow(history)
                 part.take(_some(runs, offsets, own), self.reached)
 
-    def _lengths(self, first: Ints, last: Ints, past: Past) -> Ints | None:
+    def _lengths(self, first: Ints, last: Ints, history: History) -> Ints | None:
         """How far matches reach on the window's axis; None if no member's window ends before the kernel's."""
         windows = [self.windows[i] for i in self.live()]
         if all(window.reach == self.reach for window in windows):
             return None
         if windows[0].counted:
             return last - first
-        stretch, places = past.stretch(np.concatenate([first, last]))
+        stretch, places = history.stretch(np.concatenate([first, last]))
         times = stretch.events("time")[places]
         return np.asarray(times[len(first) :] - times[: len(first)])
 
@@ -98,8 +98,8 @@ class KernelPart(Part):
     def __init__(self, group: KernelGroup, member: Member, offset: int, number: int, tables: Tables) -> None:
         super().__init__(group, member, offset, tables.compiled.gpms)
         compiled = compile_tables(member.pattern, member.dictionary.pin)
-        self._replay = Replay(compiled, member.context, self.past)
-        self._matches = Matches(member.pattern, compiled, self.past, self._replay, member.context.order)
+        self._replay = Replay(compiled, member.context, self.history)
+        self._matches = Matches(member.pattern, compiled, self.history, self._replay, member.context.order)
         self._candidates, self._accepts = tables.candidates[number], tables.accepts[number]
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
@@ -129,9 +129,9 @@ class _Together(Kernel):
         self._runs: list[Runs] = []
 
     @property
-    def past(self) -> Past:
+    def history(self) -> History:
         """The events that runs may still have."""
-        return self._columns.past
+        return self._columns.history
 
     def found_in(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Runs | None:
         """The runs that events complete, if there are any; see ``process``."""

@@ -114,7 +114,7 @@ class Group(ABC):
         if start < self.reached or self.error is not None:
             return
         if not self.is_settled:
-            self._settle(batch, start)
+            self._let_members_move(batch, start)
         try:
             solutions = self._solutions(batch)
             self.look(batch, start, solutions)
@@ -146,7 +146,7 @@ class Group(ABC):
         gpm, names = self._gpms[name]
         return renamed_columns(gpm.evaluate(batch), gpm.names, names)
 
-    def _settle(self, batch: EventBatch, start: int) -> None:
+    def _let_members_move(self, batch: EventBatch, start: int) -> None:
         """Members move as soon as no match of theirs can have an event from before the group's first."""
         at = self.widest.place(int(batch.time[0]), start)
         if self._first is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spaseq.gpm.sharing import renamed_columns
 from spaseq.limits import UNLIMITED, Budget
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.history import Past
+from spaseq.matching.columns.history import History
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.group import Group
@@ -32,7 +32,7 @@ class Part:
         self._names = [(gpms.index(member.common.gpms[gpm]), *self._columns(gpm)) for gpm in own]
         # The group's columns are its own, too, under other names: they are counted there.
         keys = tuple(variable.name for variable in member.pattern.query.partition)
-        self.past = Past(own, keys, Budget(UNLIMITED))
+        self.history = History(own, keys, Budget(UNLIMITED))
         self._last = -1
 
     def _columns(self, gpm: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -49,11 +49,11 @@ class Part:
         """Whether the member has its matches of the group, or will have."""
         return self.member.wants(self)
 
-    def follow(self, past: Past) -> None:
+    def follow(self, history: History) -> None:
         """Has the events of the group, under its own names."""
-        for chunk in past.since(self._last):
+        for chunk in history.since(self._last):
             tables = tuple(renamed_columns(chunk.solutions[g], common, own) for g, common, own in self._names)
             rows = None if chunk.rows is None else chunk.rows[[g for g, _, _ in self._names]]
-            oldest = next(iter(past)).last
-            self.past.add(Chunk(chunk.start, chunk.batch, tables, chunk.last, rows), oldest)
+            oldest = next(iter(history)).last
+            self.history.add(Chunk(chunk.start, chunk.batch, tables, chunk.last, rows), oldest)
             self._last = chunk.start

@@ -45,7 +45,7 @@ def read_expressions(
                 raise RetrievalError(f"its weight is {weight}, and not a number from 0 on")
             warnings += graph.check(expression)
         except (QueryError, RetrievalError) as error:
-            rejected.append(Rejected(place, _shown(relations), str(error)))
+            rejected.append(Rejected(place, _printed(relations), str(error)))
         else:
             usable.append(Usable(place, expression, weight))
     return usable, rejected, list(dict.fromkeys(warnings))
@@ -69,5 +69,5 @@ def _expression(names: Names, relations: Relations) -> str | Expression:
     return names.expression(relations)
 
 
-def _shown(relations: Relations) -> str:
+def _printed(relations: Relations) -> str:
     return ", ".join(map(str, relations)) if isinstance(relations, list | tuple) else str(relations)

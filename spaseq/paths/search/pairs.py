@@ -41,7 +41,7 @@ _RARER: Final = 8
 _WORTH: Final = 1 << 10
 
 #: Pairs are shown as terms so many at a time.
-_SHOWN: Final = 1 << 12
+_AT_A_TIME: Final = 1 << 12
 
 _ALL: Final[Flags] = np.zeros(0, dtype=np.bool_)
 
@@ -69,15 +69,15 @@ class Pairs:
         return len(self.others)
 
     def __iter__(self) -> Iterator[tuple[RdflibTerm, RdflibTerm]]:
-        if len(self.others) <= _SHOWN:
-            return self._shown(0) if len(self.others) else iter(())
-        return chain.from_iterable(map(self._shown, range(0, len(self.others), _SHOWN)))
+        if len(self.others) <= _AT_A_TIME:
+            return self._some(0) if len(self.others) else iter(())
+        return chain.from_iterable(map(self._some, range(0, len(self.others), _AT_A_TIME)))
 
-    def _shown(self, low: int) -> Iterator[tuple[RdflibTerm, RdflibTerm]]:
+    def _some(self, low: int) -> Iterator[tuple[RdflibTerm, RdflibTerm]]:
         """Some pairs, from number ``low`` on."""
         begins, bounds, high = self.begins, self.offsets, len(self.others)
-        if high > _SHOWN:
-            high = min(low + _SHOWN, high)
+        if high > _AT_A_TIME:
+            high = min(low + _AT_A_TIME, high)
             first, last = np.searchsorted(bounds, (low + 1, high)).tolist()
             begins, bounds = begins[first - 1 : last], bounds[first - 1 : last + 1].clip(low, high)
         begins = begins.repeat(bounds[1:] - bounds[:-1])

@@ -36,7 +36,7 @@ from spaseq.matching.conditions._kernel_values import (
 )
 from spaseq.matching.kernel.compiled._kernel_apply import apply
 from spaseq.matching.kernel.compiled._kernel_decide import decide
-from spaseq.matching.kernel.compiled._kernel_end import is_due, settle
+from spaseq.matching.kernel.compiled._kernel_end import end_due, is_due
 from spaseq.matching.kernel.compiled._kernel_gaps import move_entry, remember, wanted
 from spaseq.matching.kernel.compiled._kernel_layout import (
     ASK,
@@ -186,7 +186,7 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
         if is_due(t, m, m[NOW]):
             if m[FOUND_COUNT] + m[PARKED_COUNT] > m[MOST_FOUND]:
                 return DRAIN
-            settle(t, m, f, numbers, codes, m[NOW], e, b[B_START])
+            end_due(t, m, f, numbers, codes, m[NOW], e, b[B_START])
         count = find_keys(t, m, b, e)
         if count < 0:
             return MORE_KEYS
@@ -234,7 +234,7 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
 @kernel
 def finish(tables: Ints, ints: Ints, floats: Floats, axis: int, numbers: Floats, codes: Codes) -> None:
     """The matches that are due before a place on the window's axis. Nothing is found yet."""
-    settle(pointer(tables), pointer(ints), pointer(floats), pointer(numbers), pointer(codes), axis, 0, 0)
+    end_due(pointer(tables), pointer(ints), pointer(floats), pointer(numbers), pointer(codes), axis, 0, 0)
 
 
 @kernel

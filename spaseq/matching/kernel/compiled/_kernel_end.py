@@ -110,7 +110,9 @@ def is_due(t: Ints, m: Ints, axis: int) -> bool:
 
 
 @part
-def settle(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, axis: int, e: int, start: int) -> None:
+def end_due(
+    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, axis: int, e: int, start: int
+) -> None:
     """The matches that are due at an event, or before it: found, unless something forbidden has happened.
 
     ``start`` is the position of the batch's first event. There must be room for all that wait.
