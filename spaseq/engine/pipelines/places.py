@@ -1,0 +1,260 @@
+"""Where an engine's queries stand: with which they share an order, who reads and who makes a stream."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from spaseq.engine.handle import Handle
+from spaseq.engine.pipelines.intake import Intake
+from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.seats import Crowd
+from spaseq.engine.registered import Registered
+from spaseq.engine.rejects import Rejects, letter_of
+from spaseq.errors import EngineError, warn
+from spaseq.events import Clock, EventBatch
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.sharing import Sharing
+from spaseq.limits import Limits
+from spaseq.matching.sharing.cohort import Elements
+from spaseq.matching.templates.form import form
+from spaseq.terms.dictionary import Dictionary
+
+#: So many queries are not worth looking for those that are over.
+_SLACK: Final = 16
+
+
+class Places:
+    """The registered queries, by the streams that they read and make."""
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        sharing: Sharing,
+        rejects: Rejects,
+        limits: Limits,
+        lateness: timedelta = timedelta(0),
+    ) -> None:
+        self.queries: list[Registered] = []
+        #: Whether what happens is told to nobody, since it happened before.
+        self.is_replayed = False
+        self._dictionary = dictionary
+        self._sharing = sharing
+        self._rejects = rejects
+        self._limits = limits
+        self._lateness = lateness
+        self._registered = 0
+        self._worth_pruning = _SLACK
+        self._arrivals: Counter[int] = Counter()
+        self._unread: set[int] = set()
+        # By form, the newest query that others may join.
+        self._forms: dict[tuple[object, ...], Registered] = {}
+        self._elements = Elements()
+        # Those of the same streams, the one that new queries may join last.
+        self._intakes: dict[frozenset[int], list[Intake]] = {}
+        self._readers: dict[int, list[Intake]] = {}
+        self._makers: dict[int, list[Registered]] = {}
+        # Those that must be looked at when things move on.
+        self._stirred: dict[Intake, None] = {}
+        self._closing = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no query wants any more."""
+        return bool(self.queries) and all(q.handle.is_over for q in self.queries)
+
+    @property
+    def live(self) -> int:
+        """How many queries are not over."""
+        return sum(query.handle.live for query in self.queries)
+
+    @property
+    def intakes(self) -> Iterator[Intake]:
+        """The orders of all queries."""
+        for alike in self._intakes.values():
+            yield from alike
+
+    @property
+    def registered(self) -> int:
+        """How many places queries have been given."""
+        return self._registered
+
+    def newest(self, streams: frozenset[int]) -> Intake:
+        """The order of the newest query of these streams."""
+        return self._intakes[streams][-1]
+
+    def streams(self) -> dict[int, tuple[Clock | None, int | None]]:
+        """The streams that came or are read, each with its clock and how far it has come; None if unknown."""
+        found: dict[int, tuple[Clock | None, int | None]] = dict.fromkeys(self._arrivals, (None, None))
+        for stream, intakes in self._readers.items():
+            orders = [intake.order for intake in intakes]
+            reached = [order.reached(stream) for order in orders]
+            known = [time for time in reached if time is not None]
+            clocks = [order.clock for order in orders if order.clock is not None]
+            found[stream] = (clocks[0] if clocks else None, max(known, default=None))
+        return found
+
+    def arrived(self, stream: int) -> int:
+        """How many events of a stream there were."""
+        return self._arrivals[stream]
+
+    # --- what happens ---------------------------------------------------------------------------
+
+    def is_smooth(self, stream: int, clock: Clock, time: int) -> bool:
+        """Whether an event would arrive without anybody being told: not the first, nor one that is late."""
+        readers = self._readers.get(stream)
+        if readers is None:
+            return stream in self._unread
+        for intake in readers:
+            order = intake.order
+            of = order.clocks[stream]
+            if order.clock is not clock or time < max(order.watermark, of.newest, of.promised):
+                return False
+        return True
+
+    def crowd(self, key: tuple[object, ...], kb: KnowledgeBase) -> Crowd | None:
+        """Where a query of this form may join others that have seen nothing yet either."""
+        first = self._forms.get(key)
+        if first is None or not first.intake.is_fresh or first.handle.is_over or first.pipeline.is_watched:
+            return None
+        if isinstance(first.handle, Handle):
+            crowd = Crowd(self._dictionary, kb, self._sharing, self._limits, first, first.pipeline.beginning)
+            query, constants = first.pipeline.query, form(first.pipeline.query)
+            assert constants is not None
+            first.handle.sit(crowd.seat(query))
+            crowd.join(first.handle, constants.constants)
+            first.handle = crowd
+        return first.handle
+
+    def add(self, pipeline: Pipeline, handle: Handle, key: tuple[object, ...] | None) -> None:
+        """One query more; those that are over go, whenever they may be many.
+
+        ``key``: that of its form, if others of the same may run as one with it.
+        """
+        if len(self.queries) >= self._worth_pruning:
+            self._prune()
+        query = Registered(pipeline, handle, self._dictionary, self._registered)
+        if query.output is not None:
+            self._check_loop(query, query.output)
+        self._registered += 1
+        self.queries.append(query)
+        self._place(query).join(query)
+        if key is not None:
+            self._forms[key] = query
+        if query.output is not None:
+            self._makers.setdefault(query.output, []).append(query)
+            readers = self._readers.get(query.output, ())
+            for intake in readers:
+                intake.order.clocks[query.output].holds = True
+            if readers:
+                for intake in self.intakes:
+                    intake.layer = self._layer(intake)
+
+    def _place(self, query: Registered) -> Intake:
+        """Where a new query stands: with those that have seen nothing yet either."""
+        alike = self._intakes.setdefault(frozenset(query.streams), [])
+        if not alike or not alike[-1].is_fresh:
+            intake = Intake(query.streams, self._lateness, self._elements)
+            alike.append(intake)
+            for stream in query.streams:
+                self._readers.setdefault(stream, []).append(intake)
+                intake.order.clocks[stream].holds = bool(self._made_by(stream))
+            intake.layer = self._layer(intake)
+        return alike[-1]
+
+    def _prune(self) -> None:
+        self.queries = [q for q in self.queries if not q.handle.is_over]
+        self._forms = {key: query for key, query in self._forms.items() if query.intake.is_fresh}
+        self._worth_pruning = max(_SLACK, 2 * len(self.queries))
+        for streams, alike in list(self._intakes.items()):
+            for intake in alike:
+                intake.prune()
+            self._intakes[streams] = [intake for intake in alike if intake.members]
+            if not self._intakes[streams]:
+                del self._intakes[streams]
+        self._readers = {}
+        for intake in self.intakes:
+            for stream in intake.order.clocks:
+                self._readers.setdefault(stream, []).append(intake)
+        makers = {stream: [q for q in of if not q.handle.is_over] for stream, of in self._makers.items()}
+        self._makers = {stream: of for stream, of in makers.items() if of}
+
+    def _made_by(self, stream: int) -> list[Registered]:
+        """The queries that make a stream by REGISTER STREAM."""
+        return [q for q in self._makers.get(stream, ()) if not q.handle.is_over]
+
+    def _check_loop(self, query: Registered, output: int) -> None:
+        """EngineError if what a query makes would come back to it."""
+        seen: set[int] = set()
+        asked = list(query.streams)
+        while asked:
+            stream = asked.pop()
+            if stream == output:
+                raise EngineError("a query's registered stream would feed itself, directly or through others")
+            if stream not in seen:
+                seen.add(stream)
+                asked += [read for maker in self._made_by(stream) for read in maker.streams]
+
+    def _layer(self, intake: Intake) -> int:
+        """One more than those of the intakes whose queries make what this one reads."""
+        makers = [q for stream in intake.order.clocks for q in self._made_by(stream)]
+        return 1 + max((self._layer(q.intake) for q in makers), default=-1)
+
+    def _merge(self, intake: Intake) -> None:
+        """Makes one of two intakes that have come to the same state."""
+        alike = self._intakes.get(intake.streams, [])
+        for other in alike[1:]:
+            if alike[0].equals(other):
+                alike[0].absorb(other)
+                alike.remove(other)
+                self._stirred.pop(other, None)
+                for stream in other.order.clocks:
+                    self._readers[stream].remove(other)
+
+    def _settle(self, output: int) -> None:
+        """How far a stream has come that queries make, for those who read it."""
+        makers = [q.settled for q in self._made_by(output)]
+        for reader in self._readers.get(output, ()):
+            clock = reader.order.clocks[output]
+            if not self._closing:
+                clock.newest = max(clock.newest, min(makers, default=clock.newest))
+                clock.holds = bool(makers)
+                self._stirred[reader] = None
+
+    def _let_go(self) -> None:
+        """A stream that no query makes any more holds no other back."""
+        for stream, makers in list(self._makers.items()):
+            if any(q.handle.is_over for q in makers):
+                self._makers[stream] = self._made_by(stream)
+                self._settle(stream)
+                if not self._makers[stream]:
+                    del self._makers[stream]
+
+    # --- streams that nobody reads, or that are told otherwise ---------------------------------
+
+    def _reject_clock(self, batch: EventBatch, intake: Intake) -> None:
+        if self.is_replayed:
+            return
+        reason = f"its time is in {batch.clock}, but the query's first event was in {intake.order.clock}"
+        for index in range(len(batch)):
+            self._rejects.malformed(letter_of(batch, index, reason))
+
+    def _warn_unread(self, stream: int) -> None:
+        if stream in self._unread or stream in self._readers:
+            return
+        if stream in self._makers:  # nobody has to read what REGISTER STREAM makes
+            return
+        self._unread.add(stream)
+        if self.is_replayed:
+            return
+        iri = self._iri_of(stream)
+        known = [self._iri_of(s) for s in self._readers]
+        near = difflib.get_close_matches(iri, known, 1)
+        hint = f"; did you mean <{near[0]}>?" if near else ""
+        warn(f"no registered query reads stream <{iri}>{hint}")
+
+    def _iri_of(self, stream: int) -> str:
+        return self._dictionary.term(stream).value
