@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 from pyspark.accumulators import Accumulator
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from spaseq.engine.given import stream_iri
@@ -61,12 +61,16 @@ _LEFT_OUT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A job and, of each stream, the rows between its stages: those of ``_stages``, and ``source``."""
+    """A job and, of each stream, the rows between its stages: those of ``_stages``, and ``source``.
+
+    ``observed``: what is read at once counts ``events`` there, for the first who asks for answers.
+    """
 
     job: Job
     query: Query
     between: tuple[DataFrame, ...]
     lateness: timedelta
+    observed: tuple[Observation, ...] = ()
 
 
 def answers(
@@ -310,11 +314,16 @@ def planned(
         blocks = spark.readStream.format("spaseq").options(**said).load()
         read = [blocks.where(F.col("stream") == iri) for iri in located] if len(located) > 1 else [blocks]
     parts = []
+    observed: list[Observation] = []
     for number, some in enumerate(read):
         rows = _between(job, background, some.mapInArrow(stage, stage_schema(job)))
-        rows = rows.observe(f"stream {number}", F.sum("events").alias("events")).drop("events")
+        name = f"stream {number}"
+        observation = name if checkpoint is not None else Observation(name)
+        if isinstance(observation, Observation):
+            observed.append(observation)
+        rows = rows.observe(observation, F.sum("events").alias("events")).drop("events")
         parts.append(rows.withColumn("source", F.lit(number)))
-    return Prepared(job, query, tuple(parts), lateness)
+    return Prepared(job, query, tuple(parts), lateness, tuple(observed))
 
 
 def _blocks(spark: SparkSession, stream: str, location: str, options: SourceOptions, size: int) -> DataFrame:

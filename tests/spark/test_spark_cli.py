@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import pty
+import re
 import resource
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,12 @@ ROOT = Path(__file__).parents[2]
 
 #: What breaks runs off, one after the other: Ctrl-C, a service manager, a crash.
 SIGNALS = [signal.SIGINT, signal.SIGKILL, signal.SIGTERM] * 3
+
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
 PAIRS = query("A ; B", head="CONSTRUCT { ?a :then ?b }")
 FOUND = list(matches(PAIRS, letters("a1 b2 a3 b4 a5 b6")))
@@ -199,17 +207,47 @@ def test_broken_off_and_gone_on_with(tmp_path: Path, signals: Sequence[signal.Si
     assert without_n((tmp_path / "out").read_text().splitlines()) == without_n(want)
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        pytest.param([], [rb"stage \d+: \d+ of \d+ tasks"], marks=pytest.mark.slow),
+        pytest.param(
+            ["--checkpoint", "cp"], [rb"watermark \d+", rb"batch \d+", rb"state"], marks=pytest.mark.long
+        ),
+    ],
+)
+def test_progress_on_a_terminal(tmp_path: Path, more: list[str], said: list[bytes]) -> None:
+    """How far it is while it runs, and in the end what it has read and found."""
+    text, streams = stocks(tmp_path, 400)
+    (tmp_path / "q.rq").write_text(str(text))
+    terminal, side = pty.openpty()
+    given = ["run", "q.rq", "-s", "S=trades.nq", "-f", "ndjson", "-o", "out", "--engine", "spark", *more]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.spark.small_cli", *given],
+        cwd=tmp_path,
+        env=ENVIRONMENT | {"TERM": "xterm", "COLUMNS": "150"},
+        stderr=side,
+    ) as process:
+        os.close(side)
+        shown = b""
+        with suppress(OSError):  # how the end of a terminal reads
+            while block := os.read(terminal, 65536):
+                shown += block
+    os.close(terminal)
+    assert process.returncode == 0, shown
+    for one in said:
+        assert re.search(one, shown), shown
+    found = len(list(spaseq.run(text, streams)))
+    assert re.search(rf"400 events  [\d,]+ events/s  {found} matches".encode(), shown), shown
+
+
 def started(folder: Path) -> subprocess.Popen[bytes]:
     """The command, in a process group as a terminal makes one."""
     given = ["q.rq", "-s", "S=trades.nq", "-f", "ndjson", "-o", "out", "--checkpoint", "cp"]
     return subprocess.Popen(
         [sys.executable, "-m", "tests.spark.small_cli", "run", *given, "--engine", "spark"],
         cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        },
+        env=ENVIRONMENT,
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

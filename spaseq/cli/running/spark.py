@@ -89,7 +89,7 @@ def start(
     )
     report = _Report(plan.job.clock, strict, dead_letters, progress)
     if checkpoint is None or cursor is None:
-        return _matches(query, _in_order(answers_of(plan), plan.job.clock), report, None)
+        return _matches(query, _in_order(plan, report), report, None)
     return _matches(query, _stream(plan, checkpoint, cursor, report, follow=follow), report, cursor)
 
 
@@ -152,6 +152,16 @@ class _Report:
             self.watermark = _shown(said.eventTime.get("watermark", ""), self.clock) or self.watermark
         self.show()
 
+    def look_at_tasks(self, found: DataFrame) -> None:
+        """Tells which of Spark's tasks are done, where there are no micro-batches."""
+        tracker = found.sparkSession.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        done = [f"stage {s.stageId}: {s.numCompletedTasks} of {s.numTasks} tasks" for s in stages if s]
+        if done:
+            self.more = tuple(done)
+            self.show()
+            self.more = ()
+
 
 def _shown(watermark: str, clock: Clock) -> datetime | int | None:
     """Spark's watermark on the clock of the streams; None before the first."""
@@ -187,9 +197,26 @@ def _matches(
         report.show()
 
 
-def _in_order(found: DataFrame, clock: Clock) -> Generator[Row, None, None]:
+def _in_order(plan: Prepared, report: _Report) -> Generator[Row, None, None]:
     # Kept, since Spark sorts what it has looked at before: everything would be done twice.
-    ended = _ended(found, clock).persist(StorageLevel.MEMORY_AND_DISK)
+    ended = _ended(answers_of(plan), plan.job.clock).persist(StorageLevel.MEMORY_AND_DISK)
+    failed: list[BaseException] = []
+
+    def find() -> None:
+        try:
+            ended.count()
+        except BaseException as error:  # handed to the reading side, which raises it
+            failed.append(error)
+
+    finding = threading.Thread(target=find, daemon=True)
+    finding.start()
+    while finding.is_alive():
+        finding.join(_EVERY)
+        report.look_at_tasks(ended)
+    if failed:
+        raise failed[0]
+    report.events = sum(seen.get["events"] or 0 for seen in plan.observed)
+    report.show()
     yield from ended.orderBy(F.col("end").asc_nulls_first()).toLocalIterator(prefetchPartitions=True)
 
 
