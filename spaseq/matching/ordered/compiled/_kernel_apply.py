@@ -1,0 +1,200 @@
+"""Apply: an event goes through the runs of each family, and what takes it is replaced by its options."""
+
+from __future__ import annotations
+
+from spaseq._jit import part
+from spaseq.matching.conditions._kernel_values import (
+    B_NUMBER,
+    B_START,
+    B_STREAM,
+    B_TIME,
+    SINGLE,
+    START,
+    Codes,
+    Floats,
+    Ints,
+)
+from spaseq.matching.kernel.compiled._kernel_apply import copy, follow, may
+from spaseq.matching.kernel.compiled._kernel_layout import (
+    BAR,
+    C_NUMBER,
+    C_PLACE,
+    DECISION_SIZE,
+    G_ACTIONS,
+    G_ACTIONS_END,
+    G_CODE,
+    G_CODE_END,
+    G_OPERATOR,
+    P_SIZE,
+    STRICT,
+    X_ACTIONS,
+    X_ACTIONS_END,
+    X_CODE,
+    X_CODE_END,
+)
+from spaseq.matching.kernel.compiled._kernel_memory import (
+    BAR_TIME,
+    BARRED,
+    DECIDED,
+    DECISIONS,
+    DROPPED,
+    FIRST,
+    GATE,
+    LINK,
+    NODE,
+    NOW,
+    USES,
+    forget,
+)
+from spaseq.matching.ordered.compiled._kernel_decide import follows, takes
+from spaseq.matching.ordered.compiled._kernel_families import (
+    append,
+    call_soon,
+    drop,
+    is_past,
+    new_family,
+    pass_over,
+)
+from spaseq.matching.ordered.compiled._kernel_layout import (
+    F_BEST,
+    F_FIRST,
+    F_FOREMOST,
+    F_HEAD,
+    F_NEXT,
+    O_PLACES,
+    OPTION_SIZE,
+    REFUSED,
+)
+from spaseq.matching.ordered.compiled._kernel_merge import is_known
+
+
+@part
+def _take(
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
+    e: int, key: int, family: int, last: int, w: int, c: int, row: int, refused: int,
+) -> tuple[int, bool]:  # fmt: skip
+    """A run takes the event: its options stand behind ``last``; the new last, and whether one is a match."""
+    time, stream, number = b[b[B_TIME] + e], b[b[B_STREAM] + e], b[b[B_NUMBER] + e]
+    taken = copy(m, f, w, family, time, stream, number)
+    takes(t, m, f, b, numbers, codes, e, key, taken, c, row)
+    before = m[w + NODE]
+    if before != 0:
+        m[before + USES] += 1
+    node = follow(m, before, b[B_START] + e, t[c + C_NUMBER], row)
+    m[taken + NODE] = node
+    options = o[O_PLACES] + 2 * ((t[c + C_PLACE] - t[START]) // P_SIZE)
+    complete = False
+    for i in range(o[options], o[options + 1], OPTION_SIZE):
+        at, is_gate = o[i], o[i + 1] != 0
+        if (refused >> ((i - o[options]) // OPTION_SIZE)) & 1:
+            continue
+        new = copy(m, f, taken, family, time, stream, number)
+        actions, actions_end = (
+            (at + G_ACTIONS, at + G_ACTIONS_END) if is_gate else (at + X_ACTIONS, at + X_ACTIONS_END)
+        )
+        code, code_end = (at + G_CODE, at + G_CODE_END) if is_gate else (at + X_CODE, at + X_CODE_END)
+        if not may(
+            t, m, f, b, numbers, codes, new, t[actions], t[actions_end], t[code], t[code_end]
+        ):  # fmt: skip
+            forget(m, new)
+            continue
+        m[new + GATE] = at
+        m[new + NODE] = node
+        m[node + USES] += 1
+        m[new + FIRST] = a[family + F_FIRST]
+        m[new + BARRED] = 0
+        if not is_gate:
+            if a[family + F_BEST] != 0:
+                forget(m, a[family + F_BEST])
+            a[family + F_BEST] = new
+            complete = True
+            break
+        if is_known(t, o, m, f, a, s, size, new):
+            forget(m, new)
+        else:
+            last = append(m, a, family, last, new)
+    forget(m, taken)
+    return last, complete
+
+
+@part
+def _refused_then(m: Ints, decision: int) -> int:
+    """What the decision before this one is refused."""
+    at = m[DECISIONS] + decision * DECISION_SIZE
+    return int(m[at + 2] if decision < m[DECIDED] and m[at + 1] == REFUSED else 0)
+
+
+@part
+def _extend(
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
+    e: int, key: int, family: int, decision: int,
+) -> int:  # fmt: skip
+    """Applies an event to the runs of a family, from a decision on; the next one."""
+    w = a[family + F_HEAD]
+    a[family + F_HEAD] = 0
+    last = 0
+    complete = False
+    time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
+    while w != 0:
+        following = m[w + LINK]
+        over = is_past(t, o, m, w, time)
+        bars = t[m[w + GATE] + G_OPERATOR] == STRICT and follows(t, m, w, time, stream)
+        while decision < m[DECIDED]:
+            at = m[DECISIONS] + decision * DECISION_SIZE
+            if m[at] != w:
+                break
+            decision += 1
+            if m[at + 1] == BAR:
+                bars = True
+            elif m[at + 1] != REFUSED and not complete:
+                last, complete = _take(
+                    t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, w, m[at + 1], m[at + 2],
+                    _refused_then(m, decision),
+                )  # fmt: skip
+        if bars and t[SINGLE] == 0:
+            bars = False
+            m[w + BARRED] |= 1 << stream
+            m[w + BAR_TIME] = time
+            call_soon(a, family)
+        if complete or over or bars or is_known(t, o, m, f, a, s, size, w):
+            forget(m, w)
+        else:
+            last = append(m, a, family, last, w)
+        w = following
+    return decision
+
+
+@part
+def apply(
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
+    e: int, key: int, p: int,
+) -> None:  # fmt: skip
+    """An event goes through the families of a partition, and may begin one of its own."""
+    decision, foremost = 0, 1
+    family = m[p]
+    while family != 0:
+        a[family + F_FOREMOST] = foremost
+        decision = _extend(t, o, m, f, a, s, size, b, numbers, codes, e, key, family, decision)
+        following = a[family + F_NEXT]
+        if a[family + F_BEST] != 0:
+            foremost = 0
+        elif a[family + F_HEAD] == 0:
+            drop(m, a, family)
+        family = following
+    pass_over(o, m, a, p)
+    if decision == m[DECIDED] or b[B_START] + e <= m[p + DROPPED]:
+        return
+    family = new_family(m, a, p, m[NOW], b[B_START] + e, b[b[B_TIME] + e])
+    a[family + F_FOREMOST] = foremost
+    last = 0
+    complete = False
+    while decision < m[DECIDED] and not complete:
+        at = m[DECISIONS] + decision * DECISION_SIZE
+        decision += 1
+        if m[at + 1] != REFUSED:
+            last, complete = _take(
+                t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, m[at], m[at + 1], m[at + 2],
+                _refused_then(m, decision),
+            )  # fmt: skip
+    if a[family + F_BEST] == 0 and a[family + F_HEAD] == 0:
+        drop(m, a, family)
