@@ -94,16 +94,20 @@ def under_bound(
     name = choose(pattern).name if evaluator is None else check(evaluator, pattern)
     if name in _STEADY:
         return UnderBound(name, False, True, f"{name} has no partial matches to shed: {_STEADY[name]}")
-    if evaluator not in (None, "kernel"):
+    by = "kernel" if pattern.query.skip is None else "ordered"
+    if evaluator not in (None, by):
         raise EngineError(
-            f"the evaluator {name!r} cannot shed partial matches: with a bound, ask for 'kernel' or for none"
+            f"the evaluator {name!r} cannot shed partial matches: with a bound, ask for {by!r} or for none"
         )
-    against = (*obstacles(pattern, policy), *_obstacles("kernel", pattern))
+    cannot = _obstacles("kernel", pattern) if by == "kernel" else _beyond_order_tables(pattern)
+    against = (*obstacles(pattern, policy), *cannot)
     if against:
         words = f"runs without a bound: it could keep one if {', and '.join(in_words(against))}"
         return UnderBound(name, False, False, words)
-    words = "kernel sheds the partial matches that matter least"
-    every = reads_in_one_way(pattern)
+    words = f"{by} sheds the partial matches that matter least"
+    if by == "ordered":
+        words += ", those of a first event together"
+    every = by == "ordered" or reads_in_one_way(pattern)
     if not every:
         words += "; a match whose Kleenes can be read in several ways may come with some of them alone"
     why = tuple(doubts(pattern))
@@ -111,7 +115,7 @@ def under_bound(
         words += f"; with {' and '.join(why)}, other matches may come than without (stats.shed.doubtful)"
     if makes_a_stream(pattern):
         words += "; queries that ask what is absent or next in its stream may find what is none"
-    return UnderBound("kernel", True, True, words, every, why)
+    return UnderBound(by, True, True, words, every, why)
 
 
 def check(name: str, pattern: SequencePattern) -> str:
@@ -147,7 +151,7 @@ def by_columns(
 ) -> ByColumns | None:
     """The evaluator of that name; None if it is one that takes event by event.
 
-    ``effort``: the bounds that it keeps by shedding, which the kernel alone can.
+    ``effort``: the bounds that it keeps by shedding, which ``kernel`` and ``ordered`` can.
     """
     # Imported only here, because compiled code takes a while to load.
     if name == "parameterized":
@@ -170,6 +174,10 @@ def by_columns(
         from spaseq.matching.kernel.evaluator import Kernel
 
         return Kernel(pattern, dictionary, context, bounds)
+    if name == "ordered" and effort is not None:
+        from spaseq.matching.shedding.families import SheddingFamilies
+
+        return SheddingFamilies(pattern, dictionary, context, bounds, effort)
     if name == "ordered" and not _beyond_order_tables(pattern):
         from spaseq.matching.ordered.evaluator import OrderedKernel
 

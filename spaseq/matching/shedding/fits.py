@@ -11,7 +11,16 @@ from collections.abc import Iterator
 
 from spaseq.automaton.pattern import AnyOrder, Either, Kleene, Maybe, SequencePattern, walk
 from spaseq.effort import Policy
-from spaseq.language.syntax import Ask, Consume, Emit, Not, RegisterKind, Strategy, WindowKind
+from spaseq.language.syntax import (
+    Ask,
+    Consume,
+    Emit,
+    Not,
+    RegisterKind,
+    SkipMode,
+    Strategy,
+    WindowKind,
+)
 from spaseq.language.syntax.durations import UNITS
 from spaseq.matching.host import emitted
 from spaseq.matching.obstacles import Obstacle, other_operators, subsequences
@@ -20,8 +29,10 @@ from spaseq.matching.obstacles import Obstacle, other_operators, subsequences
 def obstacles(pattern: SequencePattern, policy: Policy = Policy.SHARP) -> Iterator[Obstacle]:
     """What a query would have to be without to shed partial matches, or events."""
     query = pattern.query
-    if query.skip is not None:
-        yield Obstacle("no match is preferred to another", f"AFTER MATCH SKIP {query.skip.mode}")
+    if query.skip is not None and (
+        query.skip.mode is not SkipMode.TO_NEXT_EVENT or policy is Policy.RANDOM_INPUT
+    ):
+        yield Obstacle("no match keeps out another one", f"AFTER MATCH SKIP {query.skip.mode}")
     if policy is Policy.RANDOM_INPUT:
         # To pass over an event is to let the next one be next.
         yield from other_operators(query.sequence, Strategy.ANY)

@@ -1,0 +1,68 @@
+"""The families of the ordered kernel as a table, and those dropped that nobody wants to go on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._jit import kernel
+from spaseq.matching.conditions._kernel_values import Ints, pointer
+from spaseq.matching.kernel.compiled._kernel_layout import G_NUMBER
+from spaseq.matching.kernel.compiled._kernel_memory import DEPTH, GATE, LINK, NODE
+from spaseq.matching.ordered.compiled._kernel_families import drop
+from spaseq.matching.ordered.compiled._kernel_layout import (
+    A_OLDEST,
+    F_BEST,
+    F_FIRST,
+    F_HEAD,
+    F_LATER,
+    F_POSITION,
+)
+
+# Columns of what is listed: a family, its first event's place on the window's axis and position, the gate in
+# front of which the longest of its runs waits, how many runs there are, and whether it has a match so far.
+L_FAMILY: Final = 0
+L_FIRST: Final = 1
+L_POSITION: Final = 2
+L_GATE: Final = 3
+L_RUNS: Final = 4
+L_HAS: Final = 5
+L_SIZE: Final = 6
+
+
+@kernel
+def listed(tables: Ints, ints: Ints, families: Ints, rows: Ints) -> int:
+    """Lists all families, the oldest first; how many there are, of which so many rows are filled as fit."""
+    t: Ints = pointer(tables)
+    m: Ints = pointer(ints)
+    a: Ints = pointer(families)
+    count, room = 0, len(rows) // L_SIZE
+    family = a[A_OLDEST]
+    while family != 0:
+        if count < room:
+            at = count * L_SIZE
+            runs, deepest, gate = 0, -1, 0
+            w = a[family + F_HEAD]
+            while w != 0:
+                runs += 1
+                depth = m[m[w + NODE] + DEPTH]
+                if depth > deepest:
+                    deepest, gate = depth, t[m[w + GATE] + G_NUMBER]
+                w = m[w + LINK]
+            rows[at + L_FAMILY] = family
+            rows[at + L_FIRST] = a[family + F_FIRST]
+            rows[at + L_POSITION] = a[family + F_POSITION]
+            rows[at + L_GATE] = gate
+            rows[at + L_RUNS] = runs
+            rows[at + L_HAS] = a[family + F_BEST] != 0
+        count += 1
+        family = a[family + F_LATER]
+    return count
+
+
+@kernel
+def let_go(ints: Ints, families: Ints, gone: Ints) -> None:
+    """Drops families; where SKIP goes to the next event, none of the others notices."""
+    m: Ints = pointer(ints)
+    a: Ints = pointer(families)
+    for i in range(len(gone)):
+        drop(m, a, gone[i])

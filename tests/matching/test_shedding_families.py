@@ -1,0 +1,148 @@
+"""AFTER MATCH SKIP TO NEXT EVENT under a bound: first events are shed whole, and nothing else is found."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spaseq import Engine
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.effort import Effort, Policy, Pool, WorkClock
+from spaseq.engine.handle import Handle
+from spaseq.errors import EngineError, SpaseqWarning
+from spaseq.language import prepare
+from spaseq.language.syntax import SkipMode
+from spaseq.matching.context import Context
+from spaseq.matching.kernel import memory as kernel_memory
+from spaseq.matching.model import Bounds
+from spaseq.matching.ordered import memory
+from spaseq.matching.plan import explain
+from spaseq.matching.shedding.families import SheddingFamilies
+from spaseq.matching.shedding.fits import obstacles
+from spaseq.terms.dictionary import Dictionary
+from tests.engine.test_bounds import found, query
+from tests.matching.kernel_cases import Yields, by_kernel
+from tests.matching.random_sequences import Sample, random_sample
+from tests.matching.random_skips import by_judge, random_skip
+
+_SKIP = "AFTER MATCH SKIP TO NEXT EVENT"
+_POLICIES = ["sharp", "random-state", "selective"]
+
+
+def shedding(sample: Sample, effort: Effort) -> Yields:
+    """What is found under a bound."""
+
+    def make(
+        pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+    ) -> SheddingFamilies:
+        return SheddingFamilies(pattern, dictionary, context, bounds, effort)
+
+    return by_kernel(sample, make)
+
+
+def counted(steps: Yields) -> Counter[object]:
+    """All matches, with their rows."""
+    return Counter(match for step in steps for match in cast("list[Any]", step))
+
+
+@pytest.mark.filterwarnings("ignore:SEQ.*:spaseq.errors.SpaseqWarning")
+@given(st.integers(0, 2**64 - 1), st.sampled_from(_POLICIES), st.sampled_from(["latency", "memory", "both"]))
+def test_no_false_matches(seed: int, policy: str, by: str) -> None:
+    rng = random.Random(seed)
+    for _ in range(30):
+        skipping = random_skip(rng, compiled=True, most=4)
+        if not any(obstacles(skipping.pattern)) and not skipping.misfit:
+            break
+    else:
+        return
+    assert skipping.pattern.query.skip is not None
+    assert skipping.pattern.query.skip.mode is SkipMode.TO_NEXT_EVENT
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "_START", kernel_memory.Room(1, 1, 1, 1))
+        patch.setattr(memory, "_FAMILIES", 1)
+        for _ in range(4):
+            sample = replace(random_sample(rng, skipping, 9), drops=frozenset())
+            every = counted(by_judge(sample))
+            pool = None if by == "latency" else Pool(rng.choice([1, 3_000, 20_000]))
+            latency = None if by == "memory" else rng.choice([0.5, 3.0, 8.0])
+            effort = Effort(latency, pool, policy=Policy(policy), clock=WorkClock(1.0))
+            assert not counted(shedding(sample, effort)) - every
+            free = Effort(1e9, Pool(2**40), clock=WorkClock(1.0))
+            assert counted(shedding(sample, free)) == every
+
+
+def ran(
+    policy: str = "sharp", *, bound: float | None = None, size: int | None = None
+) -> tuple[set[str], Any]:
+    """What is found of a query, and its handle; without a bound the mean work of an event, too."""
+    clock = WorkClock(1e-3)
+    latency = timedelta(days=1) if bound is None else timedelta(seconds=bound)
+    engine = Engine(latency=latency, memory=size, policy=policy, clock=clock)
+    handle: Handle = engine.register(query(after=_SKIP))
+    some = found(engine, handle, 600)
+    return some, (handle, clock() / 600)
+
+
+def test_first_events_are_shed_and_what_they_come_to_is_learned() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpaseqWarning)
+        every, (whole, mean) = ran()
+        assert not whole.stats.shed.active
+        exact = Engine()
+        assert found(exact, exact.register(query(after=_SKIP)), 600) == every
+        some, (handle, spent) = ran(bound=0.5 * mean)
+        lots, _ = ran("random-state", bound=0.5 * mean)
+    assert set() < some < every
+    assert lots < every
+    assert len(some) > len(lots)
+    assert spent < 0.6 * mean
+    shed = handle.stats.shed
+    assert shed.partial_matches == sum(shed.by_state.values()) > 0
+    assert set(shed.by_state) <= {"before B", "before C"}
+    assert shed.doubtful == 0
+
+
+def test_it_is_said_and_explained() -> None:
+    with pytest.warns(SpaseqWarning) as told:
+        ran(bound=0.02)
+    assert "sheds partial matches: an event takes" in str(told[0].message)
+    assert "sheds no more: " in str(told[-1].message)
+    bound = explain(prepare(query(after=_SKIP))).bound
+    assert (bound.name, bound.sheds, bound.doubts, bound.all_readings) == ("ordered", True, (), True)
+    assert "those of a first event together" in bound.reason
+    assert not explain(prepare(query(after="AFTER MATCH SKIP PAST LAST EVENT"))).bound.sheds
+    Engine(latency=timedelta(1), evaluator="ordered").register(query(after=_SKIP))
+    with pytest.raises(EngineError, match="ask for 'ordered' or for none"):
+        Engine(latency=timedelta(1), evaluator="reference").register(query(after=_SKIP))
+
+
+def test_memory_is_kept_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = [0]
+    share = Pool.share
+
+    def noticed(self: Pool, effort: Effort, holds: int) -> int:
+        held[0] = max(held[0], holds)
+        return share(self, effort, holds)
+
+    monkeypatch.setattr(Pool, "share", noticed)
+    text = (
+        query(after=_SKIP).replace("200 EVENTS", "1000 EVENTS").replace("?z > ?x + ?y", "?z > ?x + ?y + 60")
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpaseqWarning)
+        engine = Engine(memory=2_000_000)
+        handle = engine.register(text)
+        some = found(engine, handle, 1_500)
+    every = Engine()
+    assert set() < some <= found(every, every.register(text), 1_500)
+    assert handle.stats.shed is not None
+    assert handle.stats.shed.partial_matches
+    assert 0 < held[0] <= 2_000_000
