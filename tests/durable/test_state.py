@@ -188,3 +188,14 @@ def test_an_interrupt_in_a_commit_loses_and_doubles_nothing(
         assert again.arrived == {f"{NS}S": 3}
         _push(again, "b4")
         assert [events_of(match) for match in again.queries["q"].matches()] == ["a3b4"]
+
+
+def test_times_over_all_64_bits_come_again(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    least, most = -(2**63), 2**63 - 1
+    with spaseq.Engine(state=path) as engine:
+        engine.register(query("A", "5 EVENTS SLIDING"), name="q")
+        for time in (least, -1, most):
+            engine.push(f"{NS}S", f"<{NS}x> a <{NS}a> ; <{NS}v> 1 .", time)
+    with spaseq.Engine(state=path) as engine:
+        assert [match.end for match in engine.queries["q"].matches()] == [least, -1, most]

@@ -17,7 +17,7 @@ APPLICATION: Final = 0x53505351
 #: The layout of the tables and of what is in them.
 VERSION: Final = 4
 #: The layouts before it that are read: 1 has no records, 2 no graphs, and no counts of what was released, 3
-#: not where partitions began anew, and no numbers of events that queries make.
+#: not where partitions began anew, no numbers of events that queries make, and no column as its steps.
 _READ: Final = (1, 2, 3, VERSION)
 
 _GRAPHS: Final = """
