@@ -27,6 +27,9 @@ _SLACK: Final = 64
 #: Up to so many batches in a row are put together, whether or not each has an event that is asked for.
 _FEW: Final = 16
 
+#: So many stretches that others have asked for are kept.
+_ASKED: Final = 4
+
 #: Where there are so many more events than are asked for, these alone are looked for.
 _SPARSE: Final = 8
 
@@ -37,8 +40,15 @@ class Stretch:
     What is asked of it is put together at first. It keeps the batches, and so their terms.
     """
 
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
+    def __init__(
+        self, chunks: Sequence[Chunk], beside: Stretch | None = None, there: Sequence[int] = ()
+    ) -> None:
+        """``beside`` has the same events and solutions, which ``there`` numbers the GPMs of."""
         self.chunks = chunks
+        self._beside = beside
+        self._there = there
+        # Of how many events the solutions of a GPM were looked for.
+        self._asked: dict[int, int] = {}
         #: Where each batch begins in it.
         self.begins = np.cumsum([0, *(len(chunk.batch) for chunk in chunks)])
         self._known: dict[object, Ints] = {}
@@ -54,10 +64,14 @@ class Stretch:
 
     def events(self, column: str) -> Ints:
         """A column of all events: ``time``, ``stream``, ``graph`` or ``n``."""
+        if self._beside is not None:
+            return self._beside.events(column)
         return self._whole(column, lambda chunk: getattr(chunk.batch, column))
 
     def first_rows(self, g: int) -> Ints:
         """Of each event, its first solution of a GPM among those of all."""
+        if self._beside is not None:
+            return self._beside.first_rows(self._there[g])
         if ("first", g) not in self._known:
             before = self.rows_before(g)
             parts = [chunk.begins(g)[:-1] + before[i] for i, chunk in enumerate(self.chunks)]
@@ -66,10 +80,14 @@ class Stretch:
 
     def counts(self, g: int) -> Ints:
         """How many solutions of a GPM each event has."""
+        if self._beside is not None:
+            return self._beside.counts(self._there[g])
         return self._whole(("count", g), lambda chunk: np.diff(chunk.begins(g)))
 
     def is_several(self, g: int) -> bool:
         """Whether some event has more than one solution of a GPM."""
+        if self._beside is not None:
+            return self._beside.is_several(self._there[g])
         if ("several", g) not in self._known:
             tables = [chunk.solutions[g].events for chunk in self.chunks]
             several = any(bool((events[1:] == events[:-1]).any()) for events in tables)
@@ -80,13 +98,16 @@ class Stretch:
         """Whether each event has exactly one solution of a GPM."""
         return sum(len(c.solutions[g]) for c in self.chunks) == len(self) and not self.is_several(g)
 
-    def is_sparse(self, g: int, count: int) -> bool:
-        """Whether it is less work to look for so many events than to know a GPM's solutions of all."""
-        return count * _SPARSE < len(self) and ("first", g) not in self._known
+    def is_sparse(self, count: int) -> bool:
+        """Whether it is less work to look for so many events than to know something of all."""
+        return count * _SPARSE < len(self)
 
     def rows_at(self, g: int, places: Ints) -> Ints:
         """Of events that have some, the first solution of a GPM among those of all."""
-        if not self.is_sparse(g, len(places)):
+        if self._beside is not None:
+            return self._beside.rows_at(self._there[g], places)
+        asked = self._asked[g] = self._asked.get(g, 0) + len(places)
+        if not self.is_sparse(asked):  # all that was looked for so far counts
             return self.first_rows(g)[places]
         if ("events", g) not in self._known:
             parts = [chunk.solutions[g].events + self.begins[i] for i, chunk in enumerate(self.chunks)]
@@ -117,6 +138,8 @@ class Stretch:
 
     def streams(self) -> tuple[Ints, npt.NDArray[np.int32]]:
         """The ids of the streams that events are of, and of each event the number of its stream there."""
+        if self._beside is not None:
+            return self._beside.streams()
         if "streams" not in self._known:
             streams = self.events("stream")
             # Of one stream, mostly: to see that takes less than to sort them.
@@ -157,6 +180,12 @@ class History:
         self._seen: dict[tuple[int, Key], Occurrence] = {}
         self._last: Stretch | None = None
         self._singles: Singles | None = None
+        # Those that others asked for, since the last batch came.
+        self._of: dict[tuple[int, ...], Stretch] = {}
+        #: One that has the same events at the same positions, if any: what is made of them is made there.
+        self.beside: History | None = None
+        #: What its GPMs' numbers are there.
+        self.there: Sequence[int] = ()
 
     def __iter__(self) -> Iterator[Chunk]:
         self._end_singles()
@@ -208,6 +237,7 @@ class History:
         self._budget.takes("events", self._size)
         self._seen.clear()
         self._last = None
+        self._of.clear()
 
     def solution(
         self, position: int, g: int, row: int
@@ -259,8 +289,21 @@ class History:
         """These batches as one, the same for matches found of the same."""
         last = self._last
         if last is None or [chunk.start for chunk in last.chunks] != starts:
-            last = self._last = Stretch([self._chunks[start] for start in starts])
+            beside = None if self.beside is None else self.beside.of(starts)
+            last = self._last = Stretch([self._chunks[start] for start in starts], beside, self.there)
         return last
+
+    def of(self, starts: Sequence[int]) -> Stretch | None:
+        """The batches that begin there, as one; None if it has not all of them any more."""
+        self._end_singles()
+        if not all(start in self._chunks for start in starts):
+            return None
+        key = tuple(starts)
+        found = self._of.pop(key, None) or Stretch([self._chunks[start] for start in starts])
+        self._of[key] = found  # the last one asked for is the last to go
+        if len(self._of) > _ASKED:
+            del self._of[next(iter(self._of))]
+        return found
 
     def stamps(self, positions: Ints) -> list[Stamp]:
         """When events were."""

@@ -213,7 +213,7 @@ class Columns(Block):
         step, stretch = len(self.form), self.stretch
         if self.rows is not None:
             values, at = stretch.column(g, name), self.rows
-        elif stretch.is_sparse(g, len(self)) and not stretch.is_single(g):
+        elif stretch.is_sparse(len(self)) and not stretch.is_single(g):
             values, at, place, step = stretch.column(g, name), self._first_rows(place), 0, 1
         else:
             values, at = stretch.of_events(g, name), self.places

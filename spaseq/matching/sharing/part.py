@@ -33,6 +33,7 @@ class Part:
         # The group's columns are its own, too, under other names: they are counted there.
         keys = tuple(variable.name for variable in member.pattern.query.partition)
         self.history = History(own, keys, Budget(UNLIMITED))
+        self.history.there = [g for g, _, _ in self._names]
         self._last = -1
 
     def _columns(self, gpm: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -51,6 +52,7 @@ class Part:
 
     def follow(self, history: History) -> None:
         """Has the events of the group, under its own names."""
+        self.history.beside = history
         for chunk in history.since(self._last):
             tables = tuple(renamed_columns(chunk.solutions[g], common, own) for g, common, own in self._names)
             rows = None if chunk.rows is None else chunk.rows[[g for g, _, _ in self._names]]
