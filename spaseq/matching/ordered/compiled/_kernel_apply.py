@@ -14,7 +14,8 @@ from spaseq.matching.conditions._kernel_values import (
     Floats,
     Ints,
 )
-from spaseq.matching.kernel.compiled._kernel_apply import copy, follow, may
+from spaseq.matching.kernel.compiled._kernel_actions import may
+from spaseq.matching.kernel.compiled._kernel_apply import copy, follow
 from spaseq.matching.kernel.compiled._kernel_layout import (
     BAR,
     C_NUMBER,

@@ -17,7 +17,8 @@ from spaseq.matching.conditions._kernel_values import (
     Floats,
     Ints,
 )
-from spaseq.matching.kernel.compiled._kernel_apply import act, begin_bounds, bind, blur
+from spaseq.matching.kernel.compiled._kernel_actions import act, blur
+from spaseq.matching.kernel.compiled._kernel_apply import begin_bounds, bind
 from spaseq.matching.kernel.compiled._kernel_decide import note
 from spaseq.matching.kernel.compiled._kernel_judge import judge
 from spaseq.matching.kernel.compiled._kernel_layout import (

@@ -1,0 +1,122 @@
+"""Actions: what Kleenes, negations and bounds of time do to a wait, and whether it may go on."""
+
+from __future__ import annotations
+
+from spaseq._jit import part
+from spaseq.matching.conditions._kernel_machine import clear_sum, fold, holds
+from spaseq.matching.conditions._kernel_values import (
+    A_KIND,
+    A_OFFSET,
+    A_SIZE,
+    A_SUM,
+    ACC_COUNT,
+    ACC_FIRST,
+    ACC_LAST,
+    ACC_SUM,
+    AGGREGATES,
+    BEYOND,
+    FALSE,
+    MANY,
+    N_KLEENES,
+    N_SLOTS,
+    SINCES,
+    SLOTS,
+    Codes,
+    Floats,
+    Ints,
+)
+from spaseq.matching.kernel.compiled._kernel_gaps import gap_action
+from spaseq.matching.kernel.compiled._kernel_layout import (
+    ACTION_SIZE,
+    AGAIN,
+    ENTER,
+    FORBID,
+    K_AGGREGATES,
+    K_AGGREGATES_END,
+    K_NUMBER,
+    K_OWN,
+    K_OWN_END,
+    LEAVE,
+    NEVER,
+    SINCE,
+    UNTIL,
+)
+from spaseq.matching.kernel.compiled._kernel_memory import (
+    KINDS,
+    SUMS,
+    TIME,
+)
+
+
+@part
+def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, start: int, end: int) -> bool:
+    """Actions on a wait; False if one of them forbids to go on."""
+    begun = w + SLOTS + t[N_SLOTS]
+    completed = begun + t[N_KLEENES]
+    aggregates = completed + t[N_KLEENES]
+    for i in range(start, end, ACTION_SIZE):
+        action, kleene, most = t[i], t[i + 1], t[i + 2]
+        if action == SINCE:
+            m[w + t[SINCES] + kleene] = NEVER
+            continue
+        if action == UNTIL:
+            if m[w + TIME] - m[w + t[SINCES] + kleene] > t[most]:
+                return False
+            continue
+        if action >= FORBID:
+            if not gap_action(t, m, f, numbers, codes, w, action, kleene, most):
+                return False
+            continue
+        number = t[kleene + K_NUMBER]
+        if action == ENTER:
+            m[begun + number] = 1
+            m[completed + number] = 0
+            for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
+                m[aggregates + j] = 0
+                if t[t[AGGREGATES] + j * A_SIZE + A_KIND] == ACC_SUM:
+                    clear_sum(f, m[w + SUMS] + t[t[AGGREGATES] + j * A_SIZE + A_SUM])
+            continue
+        iterations = m[begun + number]
+        if action == AGAIN and most >= 0 and iterations >= most:
+            return False
+        if action == LEAVE and iterations < most:
+            return False
+        for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
+            fold(t, m, f, w, m[w + SUMS], j, m[completed + number] == 0, numbers, codes)
+        m[completed + number] += 1
+        own = t[kleene + K_OWN]
+        if action == AGAIN:
+            m[begun + number] += 1
+            for j in range(own, t[kleene + K_OWN_END]):
+                m[w + SLOTS + t[j]] = 0
+        elif m[completed + number] > 1:
+            for j in range(own, t[kleene + K_OWN_END]):
+                m[w + SLOTS + t[j]] = MANY
+    return True
+
+
+@part
+def may(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, w: int,
+    actions: int, actions_end: int, code: int, code_end: int,
+) -> bool:  # fmt: skip
+    """Actions on a wait, and whether it may go on: no condition that is decided here surely fails."""
+    if not act(t, m, f, numbers, codes, w, actions, actions_end):
+        return False
+    if code == code_end:
+        return True
+    return holds(t, code, code_end, m, m[KINDS], f, w, m[w + SUMS], b, 0, numbers, codes) > FALSE
+
+
+@part
+def blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
+    """An iteration has several solutions: how many, and their sum, is beyond the tables."""
+    start = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES]
+    for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
+        a = t[AGGREGATES] + j * A_SIZE
+        kind = t[a + A_KIND]
+        further = t[a + A_OFFSET] > 0 and (kind == ACC_LAST or (kind == ACC_FIRST and m[start + j] == 0))
+        if kind == ACC_COUNT or further:
+            m[start + j] = MANY
+        elif kind == ACC_SUM:
+            f[m[w + SUMS] + t[a + A_SUM] + 2] = BEYOND
