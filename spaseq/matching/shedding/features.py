@@ -24,10 +24,11 @@ from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]
 
-#: So many features of a place at most, those of the nearest conditions; and into how many quantiles each is
-#: cut if there are so many of them.
-MOST: Final = 3
-QUANTILES: Final = {1: 24, 2: 10, 3: 6}
+#: So many features of a place at most, those of the nearest conditions, and into how many quantiles each is
+#: cut. One alone: all that comes of one event falls into one class, and of a class
+#: that only few events were of hardly anything is known, however many partial matches they are.
+MOST: Final = 1
+QUANTILES: Final = 24
 
 _UNARY: Final = frozenset({"MINUS", "ABS", "FUNCTION"})
 _BINARY: Final = frozenset({"ADD", "SUBTRACT", "MULTIPLY", "DIVIDE", "AVERAGE", "FUNCTION_2"})
@@ -96,11 +97,10 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
         depths = DEPTHS if _repeats(place) else 1
         size = depths
         for code in found:
-            quantiles = QUANTILES[len(found)]
             first, last = programs.write(code)
-            rows.append((start + 4 * first.row, start + 4 * last.row, edges, 0, quantiles + 1))
-            edges += quantiles - 1
-            size *= quantiles + 1
+            rows.append((start + 4 * first.row, start + 4 * last.row, edges, 0, QUANTILES + 1))
+            edges += QUANTILES - 1
+            size *= QUANTILES + 1
         gates = tuple(numbers[id(gate)] for gate in place.gates)
         places.append(Codes(begin, len(rows), size, depths, gates))
         for gate in gates:
