@@ -6,7 +6,7 @@ from spaseq.engine.asynchronous import AsyncEngine, AsyncHandle
 from spaseq.engine.engine import Engine
 from spaseq.engine.handle import Handle
 from spaseq.engine.parts.reading import Source
-from spaseq.engine.pipelines.pipeline import Stats
+from spaseq.engine.pipelines.stats import Stats
 from spaseq.engine.running import Progress, Run, run
 
 __all__ = ["AsyncEngine", "AsyncHandle", "Engine", "Handle", "Progress", "Run", "Source", "Stats", "run"]

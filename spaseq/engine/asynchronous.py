@@ -20,7 +20,7 @@ from spaseq.engine.given import EventGraph, GivenTime, GraphName, StreamName
 from spaseq.engine.handle import Handle
 from spaseq.engine.parts.reading import Source
 from spaseq.engine.parts.worker import Worker, quietly, tell
-from spaseq.engine.pipelines.pipeline import Stats
+from spaseq.engine.pipelines.stats import Stats
 from spaseq.errors import EngineError
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query

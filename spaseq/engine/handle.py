@@ -9,7 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from spaseq.engine.pipelines.pipeline import Pipeline, Stats
+from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.stats import Stats
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, LimitError, SpaseqError
 from spaseq.events import EventBatch

@@ -27,7 +27,7 @@ from spaseq.engine.durable.journal import Journal, Kept
 from spaseq.engine.durable.store import Query, Store
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.flow import Flow
-from spaseq.engine.pipelines.pipeline import Stats
+from spaseq.engine.pipelines.stats import Stats
 from spaseq.errors import EngineError, QueryError
 from spaseq.language import checked, syntax
 from spaseq.language.syntax import WindowKind

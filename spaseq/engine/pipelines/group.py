@@ -14,7 +14,8 @@ import numpy as np
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import GpmPart
-from spaseq.engine.pipelines.pipeline import GpmAnswers, Pipeline, Stats
+from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.stats import GpmAnswers, Stats
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.gpm.discrimination import Needs, needs
 from spaseq.gpm.kb import KnowledgeBase

@@ -2,53 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
-
-import numpy as np
-from pyoxigraph import NamedNode
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, cast
 
 from spaseq.alone import Single
-from spaseq.automaton.normal import is_strict, normalise
-from spaseq.automaton.pattern import GpmPart, SequencePattern, may_trail, walk
+from spaseq.automaton.normal import is_strict
+from spaseq.automaton.pattern import may_trail, walk
 from spaseq.effort import Effort, Shed
-from spaseq.engine.pipelines.cuts import Cuts, begins_anew
+from spaseq.engine.pipelines.asking import Computed
+from spaseq.engine.pipelines.delivering import Delivering
+from spaseq.engine.pipelines.stats import GpmAnswers, Seat, Shedder, Stats
 from spaseq.engine.unread import Unread
-from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Stamp
-from spaseq.gpm.discrimination import Needs, needs
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.evaluator import GpmEvaluator
-from spaseq.gpm.expressions.compiled import ExistsCallback
-from spaseq.gpm.expressions.walk import patterns
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import ByEvent, Sharing, Values
-from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.gpm.sharing import ByEvent, Sharing
 from spaseq.language.syntax import (
     UNITS,
-    Ask,
-    Bind,
-    Construct,
     Emit,
-    Gpm,
-    Group,
     Query,
-    RegisterKind,
-    SubSelect,
 )
 from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.columns.evaluator import ByColumns, Enumerating, Quick
 from spaseq.matching.columns.found import Block, blocks
-from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_columns, by_events, check, chosen, under_bound
 from spaseq.matching.host import Key, Matcher, emitted
-from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, Solution, bounds
-from spaseq.matching.ordered.skipping import falls_back
+from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, bounds
 from spaseq.matching.sharing.cohort import SHARING
 from spaseq.results.batch import MatchBatch
-from spaseq.results.reading import Reader
-from spaseq.results.select import Projector
 from spaseq.terms.dictionary import Dictionary
-from spaseq.why.diagnosis import GpmStats
 from spaseq.why.evidence import Evidence
 from spaseq.why.sample import Sample
 
@@ -62,77 +45,7 @@ _PASSED_OVER: Final = frozenset(
 )
 
 
-@dataclass(slots=True)
-class Stats:
-    """What a registered query has seen and done.
-
-    ``relevant``: so many of its ``events`` are such that some GPM has a solution; ``rows`` are those of all
-    ``matches``, which are counted when they are found: of very many that nobody reads, most are not;
-    ``unskipped``: so many of these had no event for SKIP TO to go to but their own first; ``shared_with``:
-    so many other queries run as one with it; ``shared``: how many queries, itself included, have the
-    partial matches of its first element in common, of its first two, and so on; empty if it shares none.
-    ``late``: so many events came too late for it. ``watermark``: the time up to which it has processed its
-    streams, in microseconds since the epoch or in ticks; None before the first event. ``gpms``: the same by
-    GPM. ``shed``: what it gave up to keep a bound; None if it has none, or does not shed.
-    """
-
-    events: int = 0
-    relevant: int = 0
-    matches: int = 0
-    rows: int = 0
-    unskipped: int = 0
-    shared_with: int = 0
-    late: int = 0
-    watermark: int | None = None
-    shared: tuple[int, ...] = ()
-    gpms: dict[str, GpmStats] = field(default_factory=dict)
-    shed: Shed | None = None
-
-
-class Seat(Protocol):
-    """A pipeline's place among others that have the same events, who counts them for it."""
-
-    def settle(self, stats: Stats) -> None:
-        """Brings the counts of events up to date."""
-        ...
-
-    def leave(self) -> None:
-        """The query is over: its counts stay as they are."""
-        ...
-
-    def sampled(self, sample: Sample) -> None:
-        """Gives the events to come to a sample."""
-        ...
-
-    def attend(self) -> None:
-        """Passes over no event to come."""
-        ...
-
-
-@runtime_checkable
-class Shedder(Protocol):
-    """An evaluator that keeps a bound; ``shed`` says what it gave up for that."""
-
-    shed: Shed
-
-
-class GpmAnswers(Protocol):
-    """What has a GPM's solutions in events."""
-
-    def evaluate(self, batch: EventBatch) -> Solutions:
-        """Those of every event."""
-        ...
-
-    def by_event(self, batch: EventBatch) -> ByEvent:
-        """Those of every event that has some, by event."""
-        ...
-
-    def exists(self, batch: EventBatch, event: int) -> ExistsCallback:
-        """What decides EXISTS on an event's graph."""
-        ...
-
-
-class Pipeline:
+class Pipeline(Delivering):
     """A query on its way through the engine; ``stats`` counts, ``done`` says that it wants no more."""
 
     def __init__(
@@ -150,14 +63,7 @@ class Pipeline:
 
         ``effort``: its bounds. ``unkept`` says why it cannot keep them, if it cannot.
         """
-        self.query = query
-        self.pattern: SequencePattern = normalise(query)
-        self._stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
-        self.done = False
-        #: Whether it just gets to know what was before: matches of that are not its own.
-        self.is_warming = False
-        #: Where its partitions began anew, if that outlives the process.
-        self.cuts: Cuts | None = None
+        super().__init__(query, dictionary, kb, sharing or Sharing(), limits)
         #: Whether somebody asked for its events, too.
         self.is_watched = False
         #: Whether somebody asks ``unread`` for matches; and that, if the evaluator can leave them there.
@@ -165,26 +71,8 @@ class Pipeline:
         self.unread: Unread | None = None
         self._seen: Callable[[EventBatch], None] | None = None
         self._seat: Seat | None = None
-        self._dictionary = dictionary
         self._kb = kb
         self._sample: Sample | None = Sample()
-        #: The streams of each GPM, as ids; None for all of the query's.
-        self.streams = {
-            name: None
-            if part.streams == frozenset(self.pattern.streams)
-            else [dictionary.intern(stream) for stream in part.streams]
-            for name, part in self.pattern.gpms.items()
-            if name not in self.pattern.witnesses
-        }
-        sharing = sharing or Sharing()
-        self._gpms: dict[str, GpmAnswers] = {
-            name: self._make_gpm(part, dictionary, kb, sharing) for name, part in self.pattern.gpms.items()
-        }
-        self._computing = {name for name, part in self.pattern.gpms.items() if _computes(part.gpm)}
-        self._context = self._make_context(limits)
-        self._reader = Reader(self.pattern, Projector(self.pattern, self._context, dictionary), dictionary)
-        self._only_first = isinstance(query.form, Ask)
-        self._is_limited = self._only_first or query.modifiers.limit is not None
         self.unkept: str | None = None
         self._effort: Effort | None = None
         if effort is None:
@@ -199,33 +87,11 @@ class Pipeline:
                     effort.pool.join(effort)
         self._matcher: Matcher | ByColumns | None = None
         self._is_quick = False
-        # For events that come alone: what is asked, and of each GPM which of that, and what is counted.
-        self._asking: list[GpmEvaluator] = []
-        self._singly: list[tuple[int, GpmStats | None]] = []
         self._member: Member | None = None
         self._begin = start
-        self._clock: Clock | None = None
         self._position = 0
         self._attends, self.asks_for_last = self._looks()
         self._is_by_time = UNITS[query.window.unit] is not None
-        self._left = query.modifiers.limit
-        if self._left == 0:
-            self.done = True
-        register = query.register
-        is_stream = register is not None and register.kind is RegisterKind.STREAM
-        self.output = register.iri if register is not None and is_stream else None
-        self._derived: BatchBuilder | None = None
-
-    def _make_gpm(
-        self, part: GpmPart, dictionary: Dictionary, kb: KnowledgeBase, sharing: Sharing
-    ) -> GpmAnswers:
-        """What evaluates a GPM."""
-        streams = frozenset(map(dictionary.intern, part.streams))
-        return GpmEvaluator(part.gpm, part.stateless, dictionary, kb, streams, sharing)
-
-    def _make_context(self, limits: Limits) -> Context:
-        """The operations on the rows of its matches."""
-        return Context(self.pattern, self._dictionary, self._exists, limits)
 
     def _make_evaluators(self, window: Bounds) -> Callable[[], Evaluator]:
         """Makes evaluators that take event by event, one for each partition."""
@@ -240,28 +106,6 @@ class Pipeline:
     def sheds(self) -> bool:
         """Whether it keeps its bounds by giving up matches."""
         return self._effort is not None
-
-    @property
-    def left(self) -> int | None:
-        """How many rows its LIMIT leaves."""
-        return self._left
-
-    def outlive(self) -> None:
-        """It is to be brought back by the events of its last windows."""
-        if begins_anew(self.query):
-            self.cuts = Cuts(self.pattern, self._context.rank, self._dictionary)
-
-    def warm(self, cuts: Sequence[Any]) -> None:
-        """Those events come, which it knows already; ``cuts`` as the last engine's ``cuts`` said."""
-        self.is_warming = True
-        if self.cuts is not None:
-            self.cuts.restore(cuts)
-
-    def resume(self, left: int | None) -> None:
-        """What comes from now on is its own; ``left`` as its LIMIT left it."""
-        self.is_warming, self._left = False, left
-        if self.cuts is not None:
-            self.cuts.records = True
 
     @property
     def stats(self) -> Stats:
@@ -318,13 +162,6 @@ class Pipeline:
     def waits(self) -> bool:
         """Whether matches may wait for time to pass."""
         return self._matcher is not None and self._matcher.waits
-
-    def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
-        """What an event must have for each of the GPMs, and of what streams it must be; None: of any."""
-        every = frozenset(self.pattern.streams)
-        for part in self.pattern.gpms.values():
-            streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
-            yield streams, needs(part.stateless, self._dictionary)
 
     def sit(self, seat: Seat, sample: Sample) -> None:
         """From now on it gets those events that concern it; ``seat`` counts, and fills the ``sample``."""
@@ -430,37 +267,6 @@ class Pipeline:
             return iter(())
         return self._matches(member.process(batch, position, {}))
 
-    def _solved(self, event: Single) -> list[Values] | None:
-        """The solutions of each GPM in an event that came alone, which is counted; None for a large one."""
-        known = [gpm.of_one(event) for gpm in self._asking]
-        solved = []
-        some = False
-        for question, counted in self._singly:
-            values = known[question]
-            if values is None:
-                return None
-            solved.append(values)
-            if values and counted is not None:
-                some = True
-                counted.matched += 1
-                counted.rows += len(values)
-        self._stats.relevant += some
-        return solved
-
-    def _expect(self, matcher: Quick) -> None:
-        """Sees whether the evaluator takes events that come alone, and how."""
-        gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
-        if gpms.keys() != set(matcher.gpms) or not all(gpm.is_for_one for gpm in gpms.values()):
-            return
-        names = {name: gpm.names for name, gpm in gpms.items()}
-        if not matcher.expect(names, {name: gpm.number for name, gpm in gpms.items()}):
-            return
-        asking = {gpms[g].number: gpms[g] for g in matcher.gpms}
-        place = {number: i for i, number in enumerate(asking)}
-        self._asking = list(asking.values())
-        stats = {g: None if g in self.pattern.witnesses else self._stats.gpms[g] for g in matcher.gpms}
-        self._singly = [(place[gpms[g].number], counted) for g, counted in stats.items()]
-
     def _process(self, batch: EventBatch, position: int | None) -> Iterator[MatchBatch]:
         if position is not None:
             self._position = position
@@ -483,7 +289,7 @@ class Pipeline:
             counted = self._stats.gpms[name]
             counted.matched += len(found)
             counted.rows += sum(map(len, found.values()))
-        computed = _Computed.of(
+        computed = Computed.of(
             self._dictionary, [rows for name, rows in solutions if name in self._computing]
         )
         witnesses = self.pattern.witnesses
@@ -527,40 +333,6 @@ class Pipeline:
         else:
             yield from self._matches(evaluator.process(batch, start, solutions))
 
-    def _judge(self, size: int, solutions: Mapping[str, Solutions]) -> None:
-        """Counts for each GPM the events in which it has solutions."""
-        if size == 1:
-            some = False
-            for name, table in solutions.items():
-                if len(table) and name not in self.pattern.witnesses:
-                    some = True
-                    counted = self._stats.gpms[name]
-                    counted.matched += 1
-                    counted.rows += len(table)
-            self._stats.relevant += some
-            return
-        relevant = np.zeros(size, dtype=np.bool_)
-        for name, table in solutions.items():
-            if name in self.pattern.witnesses:
-                continue
-            matched = np.zeros(size, dtype=np.bool_)
-            if table.event is not None:
-                matched[table.event] = True
-            relevant |= matched
-            counted = self._stats.gpms[name]
-            counted.matched += int(np.count_nonzero(matched))
-            counted.rows += len(table)
-        self._stats.relevant += int(np.count_nonzero(relevant))
-
-    def _count(self, batch: EventBatch) -> None:
-        """Counts the events of a batch, for each GPM those of its streams."""
-        self._stats.events += len(batch)
-        for name, streams in self.streams.items():
-            of_gpm = len(batch)
-            if streams is not None:
-                of_gpm = sum(int(np.count_nonzero(batch.stream == stream)) for stream in streams)
-            self._stats.gpms[name].events += of_gpm
-
     @property
     def sample(self) -> Sample | None:
         """The first of its events."""
@@ -603,10 +375,6 @@ class Pipeline:
         if self._matcher is not None and not self.done:
             yield from self._matches(_blocks(self._matcher.close()))
 
-    def derived(self) -> EventBatch | None:
-        """The events of REGISTER STREAM since the last call."""
-        return self._derived.build() if self._derived is not None and len(self._derived) else None
-
     def settled(self, time: int) -> int:
         """Up to what time all derived events are there, when the query's watermark is ``time``."""
         return time if self._matcher is None else self._matcher.settled(time)
@@ -646,55 +414,6 @@ class Pipeline:
             self.unread = Unread(self._matcher, self._matches)
         return self._matcher
 
-    def _matches(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
-        clock = self._clock or Clock.INSTANTS
-        if self.is_warming:
-            for block in found:
-                if self.output is not None:  # others may read that
-                    for batch, _ in self._reader.batches(block, clock, None):
-                        self._derive(self.output, batch)
-            return
-        for block in found if self.cuts is None else self.cuts.skipped(found):
-            wanted = block.part(0, 1) if self._only_first else block
-            for batch, rows in self._reader.batches(wanted, clock, self._left):
-                self._notice(wanted, batch, rows)
-                wanted = wanted.part(len(batch), len(wanted))
-                yield batch
-                if self.done:
-                    return
-
-    def _notice(self, block: Block, batch: MatchBatch, rows: int) -> None:
-        """Counts the matches of a batch, which are the first of a block, and derives events from them."""
-        self._stats.matches += len(batch)
-        self._stats.rows += rows
-        shed = self._stats.shed
-        if shed is not None and (shed.partial_matches or shed.events) and self._is_limited:
-            # Without a bound, those that were shed might have come first.
-            shed.doubtful += len(batch)
-        if self._left is not None:
-            self._left -= rows
-        if self._only_first or self._left == 0:
-            self.leave()
-            self.done = True
-        if self.query.skip is not None:
-            for i in range(len(batch)):
-                self._stats.unskipped += falls_back(self.query.skip, block[i], self._context.rank)
-        if self.output is not None:
-            self._derive(self.output, batch)
-
-    def _derive(self, output: NamedNode, batch: MatchBatch) -> None:
-        """Makes events of matches."""
-        if not isinstance(self.query.form, Construct):
-            return
-        if self._derived is None:
-            self._derived = BatchBuilder(self._dictionary, output, self._clock or Clock.INSTANTS)
-        graphs = batch.graphs
-        self._derived.add_all(batch.spans[1], graphs.offsets, graphs.triples, graphs.terms)
-
-    def _exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
-        assert occurrence.batch is not None
-        return self._gpms[gpm].exists(occurrence.batch, occurrence.index)(pattern, solution)
-
 
 def _blocks(found: Iterable[tuple[Key, Found]] | Iterable[Block]) -> Iterator[Block]:
     """Matches in blocks, which they may be already."""
@@ -705,33 +424,3 @@ def _blocks(found: Iterable[tuple[Key, Found]] | Iterable[Block]) -> Iterator[Bl
         else:
             singly.append(item)
     yield from blocks(singly)
-
-
-class _Computed:
-    """The terms that GPMs computed for a batch, kept as long as one of its events is."""
-
-    __slots__ = ("__weakref__", "_ids")
-
-    def __init__(self, ids: Ids) -> None:
-        self._ids = ids
-
-    def live_ids(self) -> Iterable[Ids]:
-        """The ids of those terms."""
-        return (self._ids,)
-
-    @classmethod
-    def of(
-        cls, dictionary: Dictionary, found: Sequence[Mapping[int, Sequence[Solution]]]
-    ) -> _Computed | None:
-        """What keeps the terms of these solutions, by event; None if there are none."""
-        if not found:
-            return None
-        ids = {t for events in found for rows in events.values() for row in rows for t in row.values()}
-        holder = cls(np.fromiter(ids, dtype=np.int64, count=len(ids)))
-        dictionary.hold(holder)
-        return holder
-
-
-def _computes(gpm: Gpm) -> bool:
-    """Whether a GPM's solutions may have terms that neither the event nor the query has."""
-    return gpm.time is not None or any(isinstance(p, Bind | SubSelect) for p in patterns(gpm.pattern))

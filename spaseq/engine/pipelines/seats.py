@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from spaseq.automaton.normal import normalise
 from spaseq.engine.pipelines.group import Group, Row
-from spaseq.engine.pipelines.pipeline import Seat as Place
-from spaseq.engine.pipelines.pipeline import Stats
+from spaseq.engine.pipelines.stats import Seat as Place
+from spaseq.engine.pipelines.stats import Stats
 from spaseq.errors import SpaseqError
 from spaseq.events import EventBatch
 from spaseq.gpm.kb import KnowledgeBase

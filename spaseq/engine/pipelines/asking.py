@@ -1,0 +1,160 @@
+"""What a query's graph patterns have in events, and what is counted of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from spaseq.alone import Single
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import GpmPart, SequencePattern
+from spaseq.engine.pipelines.stats import GpmAnswers, Stats
+from spaseq.events import EventBatch, Ids
+from spaseq.gpm.discrimination import Needs, needs
+from spaseq.gpm.evaluator import GpmEvaluator
+from spaseq.gpm.expressions.walk import patterns
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.sharing import Sharing, Values
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.syntax import Bind, Gpm, Group, Query, SubSelect
+from spaseq.matching.columns.evaluator import Quick
+from spaseq.matching.model import Occurrence, Solution
+from spaseq.terms.dictionary import Dictionary
+from spaseq.why.diagnosis import GpmStats
+
+
+class Asking:
+    """A query's GPMs, asked of events, and counts."""
+
+    def __init__(self, query: Query, dictionary: Dictionary, kb: KnowledgeBase, sharing: Sharing) -> None:
+        self.query = query
+        self.pattern: SequencePattern = normalise(query)
+        self._stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
+        self._dictionary = dictionary
+        #: The streams of each GPM, as ids; None for all of the query's.
+        self.streams = {
+            name: None
+            if part.streams == frozenset(self.pattern.streams)
+            else [dictionary.intern(stream) for stream in part.streams]
+            for name, part in self.pattern.gpms.items()
+            if name not in self.pattern.witnesses
+        }
+        self._gpms: dict[str, GpmAnswers] = {
+            name: self._make_gpm(part, dictionary, kb, sharing) for name, part in self.pattern.gpms.items()
+        }
+        self._computing = {name for name, part in self.pattern.gpms.items() if _computes(part.gpm)}
+        # For events that come alone: what is asked, and of each GPM which of that, and what is counted.
+        self._asking: list[GpmEvaluator] = []
+        self._singly: list[tuple[int, GpmStats | None]] = []
+
+    def _make_gpm(
+        self, part: GpmPart, dictionary: Dictionary, kb: KnowledgeBase, sharing: Sharing
+    ) -> GpmAnswers:
+        """What evaluates a GPM."""
+        streams = frozenset(map(dictionary.intern, part.streams))
+        return GpmEvaluator(part.gpm, part.stateless, dictionary, kb, streams, sharing)
+
+    def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
+        """What an event must have for each of the GPMs, and of what streams it must be; None: of any."""
+        every = frozenset(self.pattern.streams)
+        for part in self.pattern.gpms.values():
+            streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
+            yield streams, needs(part.stateless, self._dictionary)
+
+    def _solved(self, event: Single) -> list[Values] | None:
+        """The solutions of each GPM in an event that came alone, which is counted; None for a large one."""
+        known = [gpm.of_one(event) for gpm in self._asking]
+        solved = []
+        some = False
+        for question, counted in self._singly:
+            values = known[question]
+            if values is None:
+                return None
+            solved.append(values)
+            if values and counted is not None:
+                some = True
+                counted.matched += 1
+                counted.rows += len(values)
+        self._stats.relevant += some
+        return solved
+
+    def _expect(self, matcher: Quick) -> None:
+        """Sees whether the evaluator takes events that come alone, and how."""
+        gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
+        if gpms.keys() != set(matcher.gpms) or not all(gpm.is_for_one for gpm in gpms.values()):
+            return
+        names = {name: gpm.names for name, gpm in gpms.items()}
+        if not matcher.expect(names, {name: gpm.number for name, gpm in gpms.items()}):
+            return
+        asking = {gpms[g].number: gpms[g] for g in matcher.gpms}
+        place = {number: i for i, number in enumerate(asking)}
+        self._asking = list(asking.values())
+        stats = {g: None if g in self.pattern.witnesses else self._stats.gpms[g] for g in matcher.gpms}
+        self._singly = [(place[gpms[g].number], counted) for g, counted in stats.items()]
+
+    def _judge(self, size: int, solutions: Mapping[str, Solutions]) -> None:
+        """Counts for each GPM the events in which it has solutions."""
+        if size == 1:
+            some = False
+            for name, table in solutions.items():
+                if len(table) and name not in self.pattern.witnesses:
+                    some = True
+                    counted = self._stats.gpms[name]
+                    counted.matched += 1
+                    counted.rows += len(table)
+            self._stats.relevant += some
+            return
+        relevant = np.zeros(size, dtype=np.bool_)
+        for name, table in solutions.items():
+            if name in self.pattern.witnesses:
+                continue
+            matched = np.zeros(size, dtype=np.bool_)
+            if table.event is not None:
+                matched[table.event] = True
+            relevant |= matched
+            counted = self._stats.gpms[name]
+            counted.matched += int(np.count_nonzero(matched))
+            counted.rows += len(table)
+        self._stats.relevant += int(np.count_nonzero(relevant))
+
+    def _count(self, batch: EventBatch) -> None:
+        """Counts the events of a batch, for each GPM those of its streams."""
+        self._stats.events += len(batch)
+        for name, streams in self.streams.items():
+            of_gpm = len(batch)
+            if streams is not None:
+                of_gpm = sum(int(np.count_nonzero(batch.stream == stream)) for stream in streams)
+            self._stats.gpms[name].events += of_gpm
+
+    def _exists(self, gpm: str, occurrence: Occurrence, pattern: Group, solution: Solution) -> bool:
+        assert occurrence.batch is not None
+        return self._gpms[gpm].exists(occurrence.batch, occurrence.index)(pattern, solution)
+
+
+class Computed:
+    """The terms that GPMs computed for a batch, kept as long as one of its events is."""
+
+    __slots__ = ("__weakref__", "_ids")
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+
+    def live_ids(self) -> Iterable[Ids]:
+        """The ids of those terms."""
+        return (self._ids,)
+
+    @classmethod
+    def of(cls, dictionary: Dictionary, found: Sequence[Mapping[int, Sequence[Solution]]]) -> Computed | None:
+        """What keeps the terms of these solutions, by event; None if there are none."""
+        if not found:
+            return None
+        ids = {t for events in found for rows in events.values() for row in rows for t in row.values()}
+        holder = cls(np.fromiter(ids, dtype=np.int64, count=len(ids)))
+        dictionary.hold(holder)
+        return holder
+
+
+def _computes(gpm: Gpm) -> bool:
+    """Whether a GPM's solutions may have terms that neither the event nor the query has."""
+    return gpm.time is not None or any(isinstance(p, Bind | SubSelect) for p in patterns(gpm.pattern))

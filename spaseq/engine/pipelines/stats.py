@@ -1,0 +1,84 @@
+"""What a query's pipeline counts, and what those around it are to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from spaseq.effort import Shed
+from spaseq.events import EventBatch
+from spaseq.gpm.expressions.compiled import ExistsCallback
+from spaseq.gpm.sharing import ByEvent
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.why.diagnosis import GpmStats
+from spaseq.why.sample import Sample
+
+
+@dataclass(slots=True)
+class Stats:
+    """What a registered query has seen and done.
+
+    ``relevant``: so many of its ``events`` are such that some GPM has a solution; ``rows`` are those of all
+    ``matches``, which are counted when they are found: of very many that nobody reads, most are not;
+    ``unskipped``: so many of these had no event for SKIP TO to go to but their own first; ``shared_with``:
+    so many other queries run as one with it; ``shared``: how many queries, itself included, have the
+    partial matches of its first element in common, of its first two, and so on; empty if it shares none.
+    ``late``: so many events came too late for it. ``watermark``: the time up to which it has processed its
+    streams, in microseconds since the epoch or in ticks; None before the first event. ``gpms``: the same by
+    GPM. ``shed``: what it gave up to keep a bound; None if it has none, or does not shed.
+    """
+
+    events: int = 0
+    relevant: int = 0
+    matches: int = 0
+    rows: int = 0
+    unskipped: int = 0
+    shared_with: int = 0
+    late: int = 0
+    watermark: int | None = None
+    shared: tuple[int, ...] = ()
+    gpms: dict[str, GpmStats] = field(default_factory=dict)
+    shed: Shed | None = None
+
+
+class Seat(Protocol):
+    """A pipeline's place among others that have the same events, who counts them for it."""
+
+    def settle(self, stats: Stats) -> None:
+        """Brings the counts of events up to date."""
+        ...
+
+    def leave(self) -> None:
+        """The query is over: its counts stay as they are."""
+        ...
+
+    def sampled(self, sample: Sample) -> None:
+        """Gives the events to come to a sample."""
+        ...
+
+    def attend(self) -> None:
+        """Passes over no event to come."""
+        ...
+
+
+@runtime_checkable
+class Shedder(Protocol):
+    """An evaluator that keeps a bound; ``shed`` says what it gave up for that."""
+
+    shed: Shed
+
+
+class GpmAnswers(Protocol):
+    """What has a GPM's solutions in events."""
+
+    def evaluate(self, batch: EventBatch) -> Solutions:
+        """Those of every event."""
+        ...
+
+    def by_event(self, batch: EventBatch) -> ByEvent:
+        """Those of every event that has some, by event."""
+        ...
+
+    def exists(self, batch: EventBatch, event: int) -> ExistsCallback:
+        """What decides EXISTS on an event's graph."""
+        ...
