@@ -124,7 +124,7 @@ def test_a_full_disk(tmp_path: Path, full: str) -> None:
     """The state, or the output, is on a disk that becomes full; with room, the same command goes on."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=150k", "tmpfs", str(disk)]
     try:
         subprocess.run(mount, check=True, capture_output=True, timeout=PATIENCE)
     except (OSError, subprocess.CalledProcessError) as error:
