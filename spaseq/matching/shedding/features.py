@@ -24,11 +24,13 @@ from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]
 
-#: So many features of a place at most, those of the nearest conditions, and into how many quantiles each is
-#: cut. One alone: all that comes of one event falls into one class, and of a class
-#: that only few events were of hardly anything is known, however many partial matches they are.
-MOST: Final = 1
-QUANTILES: Final = 24
+#: Into how many quantiles a feature is cut, by how many of them a place has.
+QUANTILES: Final = {1: 24, 2: 10, 3: 6}
+
+#: So many features of a place at most, those of the nearest conditions, by whether the query has a Kleene.
+#: Without one, all that comes of an event falls into few classes, and of a class that only few events were of
+#: hardly anything is known, however many partial matches they are. What repeats is of many events.
+MOST: Final = {False: 1, True: 3}
 
 _UNARY: Final = frozenset({"MINUS", "ABS", "FUNCTION"})
 _BINARY: Final = frozenset({"ADD", "SUBTRACT", "MULTIPLY", "DIVIDE", "AVERAGE", "FUNCTION_2"})
@@ -91,16 +93,18 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
     numbers = {id(gate): i for i, gate in enumerate(analysis.gates)}
     bases = np.zeros(len(analysis.gates), dtype=np.int64)
     classes = edges = 0
+    most = MOST[any(map(_repeats, analysis.places))]
     for place in analysis.places:
-        found = list(dict.fromkeys(_features(analysis, place, bound[id(place)])))[:MOST]
+        found = list(dict.fromkeys(_features(analysis, place, bound[id(place)])))[:most]
         begin = len(rows)
         depths = DEPTHS if _repeats(place) else 1
         size = depths
         for code in found:
+            quantiles = QUANTILES[len(found)]
             first, last = programs.write(code)
-            rows.append((start + 4 * first.row, start + 4 * last.row, edges, 0, QUANTILES + 1))
-            edges += QUANTILES - 1
-            size *= QUANTILES + 1
+            rows.append((start + 4 * first.row, start + 4 * last.row, edges, 0, quantiles + 1))
+            edges += quantiles - 1
+            size *= quantiles + 1
         gates = tuple(numbers[id(gate)] for gate in place.gates)
         places.append(Codes(begin, len(rows), size, depths, gates))
         for gate in gates:
