@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from spaseq.automaton import draw
 from spaseq.cli.console import warnings_on_stderr
-from spaseq.cli.running.run import Report
+from spaseq.cli.running.report import Report
 from spaseq.engine import Handle, Source
 from spaseq.engine import run as start
 from spaseq.gpm.kb import KnowledgeBase

@@ -8,13 +8,12 @@ from datetime import timedelta
 from enum import StrEnum
 from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Final
 
 import typer
 from pyoxigraph import NamedNode
 
 from spaseq.connect import LiveSource, Location, after, hide, parse_location, resolved
-from spaseq.effort import Policy
 from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.language.reading.hints import nearest
 from spaseq.language.syntax import Query, RegisterKind
@@ -33,29 +32,6 @@ _BYTES: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9} | {
     "GiB": 2**30,
 }
 _UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-
-
-OutputPlace = Annotated[
-    str | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE_OR_URL",
-        help="Write here, not to standard output: a file, or kafka://, mqtt:// or http:// URL.",
-    ),
-]
-
-OutputFile = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here, not to standard output.")
-]
-
-LimitOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=NUMBER",
-        help="Move a limit on what may be kept, such as partial-matches=5M, query-bytes=4Gi, depth=none.",
-    ),
-]
 
 
 class UsageError(SpaseqError):
@@ -160,31 +136,6 @@ def often(text: str) -> timedelta | int:
     if not (count := int(text)):
         raise typer.BadParameter("0 events are none: write 1 or more, or a duration")
     return count
-
-
-CommitOption = Annotated[
-    Any,
-    typer.Option(
-        metavar="DURATION|EVENTS",
-        parser=often,
-        help="With --state: how often that is written, if not each second.",
-    ),
-]
-LatencyOption = Annotated[
-    timedelta | None,
-    typer.Option(
-        metavar="DURATION",
-        parser=latency,
-        help="What an event may take, on average: beyond it, partial matches that matter least are shed.",
-    ),
-]
-MemoryOption = Annotated[
-    int | None,
-    typer.Option(metavar="SIZE", parser=size, help="What partial matches may take, before some are shed."),
-]
-PolicyOption = Annotated[
-    Policy, typer.Option(help="What is shed first; all but sharp are there to compare with it.")
-]
 
 
 def limits(assignments: Iterable[str]) -> Limits:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spaseq.cli.arguments import OutputFile, UsageError
+from spaseq.cli.arguments import UsageError
 from spaseq.cli.console import reporting, say, standard_output, warn
+from spaseq.cli.options import OutputFile
 from spaseq.errors import SourceError
 
 if TYPE_CHECKING:

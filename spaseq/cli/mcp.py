@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spaseq.cli.arguments import LimitOptions, UsageError, knowledge, limits
+from spaseq.cli.arguments import UsageError, knowledge, limits
 from spaseq.cli.console import reporting, say
 from spaseq.cli.graphs.commands import GraphFormat
+from spaseq.cli.options import LimitOptions
 
 if TYPE_CHECKING:
     from spaseq.engine import Engine

@@ -9,15 +9,12 @@ from typing import Annotated
 import typer
 
 from spaseq.cli.arguments import (
-    LatencyOption,
-    LimitOptions,
-    MemoryOption,
-    PolicyOption,
     UsageError,
     duration,
     limits,
 )
 from spaseq.cli.console import complain, reporting, warn
+from spaseq.cli.options import LatencyOption, LimitOptions, MemoryOption, PolicyOption
 from spaseq.cli.queries import inputs, read_all
 from spaseq.effort import Policy
 from spaseq.errors import EngineError, SpaseqError

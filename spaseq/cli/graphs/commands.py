@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from spaseq.cli.arguments import (
-    LimitOptions,
-    OutputFile,
     PathsEngine,
     PathsFormat,
     RetrieveFormat,
@@ -20,6 +18,7 @@ from spaseq.cli.arguments import (
     size,
 )
 from spaseq.cli.console import reporting
+from spaseq.cli.options import LimitOptions, OutputFile
 
 if TYPE_CHECKING:
     from spaseq.paths import KnowledgeGraph

@@ -13,7 +13,8 @@ from typing import IO, Any, Final
 from spaseq.automaton import draw
 from spaseq.cli.arguments import PathsEngine, PathsFormat, UsageError
 from spaseq.cli.console import say, warn
-from spaseq.cli.running.run import output, silence_stdout
+from spaseq.cli.running.delivery import silence_stdout
+from spaseq.cli.running.outputs import output
 from spaseq.effort import Shed
 from spaseq.language.reading.hints import WELL_KNOWN
 from spaseq.language.syntax.printing import print_term

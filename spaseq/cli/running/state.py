@@ -19,7 +19,7 @@ from spaseq.language.syntax import Query
 from spaseq.results import Format, ResultWriter
 
 if TYPE_CHECKING:
-    from spaseq.cli.running.run import Report
+    from spaseq.cli.running.report import Report
     from spaseq.connect.sinks import Sink
 
 #: What the file of dead letters is called among the outputs.

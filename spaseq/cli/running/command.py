@@ -1,0 +1,163 @@
+"""``spaseq run``: its options, and what each of them means."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spaseq.cli.arguments import RunEngine, duration
+from spaseq.cli.console import reporting, warn
+from spaseq.cli.options import (
+    Catalog,
+    CommitOption,
+    Graphs,
+    LatencyOption,
+    LimitOptions,
+    MemoryOption,
+    OutputPlace,
+    PolicyOption,
+    QueryFiles,
+    Streams,
+)
+from spaseq.cli.queries import inputs, read_all
+from spaseq.effort import Policy
+from spaseq.results import Format
+
+
+def run(
+    query: QueryFiles,
+    streams: Streams = None,
+    kb: Graphs = None,
+    catalog: Catalog = None,
+    format_: Annotated[
+        Format | None,
+        typer.Option("-f", "--format", help="How results are written: a table, to a URL as ndjson."),
+    ] = None,
+    out: OutputPlace = None,
+    lateness: Annotated[
+        timedelta,
+        typer.Option(metavar="DURATION", parser=duration, help="How late an event may come and still count."),
+    ] = "0s",  # type: ignore[assignment]  # typer parses it as if it was given
+    idle: Annotated[
+        timedelta | None,
+        typer.Option(
+            metavar="DURATION",
+            parser=duration,
+            help="A stream silent for so long no longer holds the others back.",
+        ),
+    ] = None,
+    wall_clock: Annotated[
+        bool,
+        typer.Option("--wall-clock", help="With --idle: the time of silent streams goes on with the clock."),
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad or late event.")] = False,
+    dead_letters: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Append bad and late events here, one JSON object a line."),
+    ] = None,
+    engine: Annotated[RunEngine, typer.Option("--engine", help="What runs the query.")] = RunEngine.LOCAL,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="With --engine spark: read bit by bit, and go on from here when started again.",
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="With --checkpoint: wait for new files, and do not end.")
+    ] = False,
+    evaluator: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What finds the matches, instead of what explain says."),
+    ] = None,
+    limit: LimitOptions = None,
+    latency: LatencyOption = None,
+    memory: MemoryOption = None,
+    policy: PolicyOption = Policy.SHARP,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Keep there how far it is, and go on from there when started again."
+        ),
+    ] = None,
+    commit_every: CommitOption = "1s",
+    no_why: Annotated[
+        bool, typer.Option("--no-why", help="Where there is no match, do not look for the reason.")
+    ] = False,
+) -> None:
+    """Run a query over streams and write the matches as they are found.
+
+    Several queries run as far as they can as one, and the streams are read once. Each match says which query
+    it is of, or goes to a file of its query's own: {query} in -o is the name of the query's file without its
+    extension.
+
+    Ctrl-C and SIGTERM end it with what was found so far.
+
+    \b
+    Examples:
+      spaseq run vshape.rq -s S1=ticks.trig
+      spaseq run q.rq -s S1=a.nq.gz -s "S2=b.nt?triples=2" -f ndjson -o matches.ndjson
+      sensors | spaseq run q.rq -s "S1=-?format=nq" --lateness 5s --dead-letters bad.ndjson
+      spaseq run q.rq --catalog catalog.ttl --kb http://example.org/kb=kb.ttl -f json
+      spaseq run q.rq -s S1=ticks/ --engine spark --checkpoint state
+      spaseq run q.rq -s S1=ticks.trig --evaluator reference
+      sensors | spaseq run q.rq -s "S1=-?format=nq" --latency 50ms --memory 2GB
+      spaseq run alerts/*.rq -s S1=ticks.trig -f ndjson
+      spaseq run alerts/*.rq -s S1=ticks.trig -f csv -o 'found/{query}.csv'
+      spaseq run q.rq -s "S1=kafka://broker/ticks?format=nq" -o kafka://broker/matches
+      spaseq run q.rq -s S1=past.nq.gz -s "S1=mqtt://broker/ticks/#?format=nq"
+      spaseq run q.rq -s S1=ticks/ --state q.state -f ndjson -o matches.ndjson
+
+    \b
+    Source options (?option=value, joined by &):
+      format     trig nq nt ttl messages jsonld ndjsonld jelly csv ndjson; else by extension
+      time       the IRI of the time's predicate (prov:generatedAtTime), or arrival
+      triples    triples per event, for files without named graphs
+      context    the JSON-LD context that lifts csv or ndjson rows
+      header, delimiter   for csv
+    Live sources are URLs: kafka, mqtt, mqtts, ws, wss, http, https, and file:PATH?follow.
+
+    Durations are numbers with ms, s, m, h or d; on a stream of ticks a second is one tick.
+    Limits are partial-matches, query-bytes, pending-matches, held-events, term-bytes and depth.
+    Evaluators are parameterized, enumeration, lazy, tree, kernel, runs and reference: all find the same.
+    SELECT and ASK go into table, json, xml, csv, tsv, ndjson; CONSTRUCT into trig, nquads, ndjson;
+    count, the number of matches, is for all.
+    Exit status: 0, 1 if the run failed or a stream had bad events only, 2 if the query or the command
+    line is wrong, 143 after SIGTERM.
+    """
+    with reporting():
+        queries = read_all(query)
+        for warning in dict.fromkeys(w for prepared in queries.values() for w in prepared.warnings):
+            warn(warning)
+        # Imported only here: it loads the engine.
+        from spaseq.cli.running.execution import Asked, execute
+
+        sources, graphs = inputs(queries, streams, kb, catalog)
+        execute(
+            Asked(
+                queries=queries,
+                sources=sources,
+                graphs=graphs,
+                out=out,
+                form=format_,
+                lateness=lateness,
+                idle=idle,
+                wall_clock=wall_clock,
+                strict=strict,
+                dead_letters=dead_letters,
+                engine=engine,
+                checkpoint=checkpoint,
+                follow=follow,
+                evaluator=evaluator,
+                limits=limit or (),
+                latency=latency,
+                memory=memory,
+                policy=policy,
+                state=state,
+                commit_every=commit_every,
+                why=not no_why,
+            )
+        )
