@@ -185,6 +185,14 @@ def by_columns(
     return None
 
 
+def load(name: str) -> None:
+    """Has the compiled code ready that an evaluator needs for pushed events, where it is known."""
+    if name == "kernel":
+        from spaseq.matching.kernel.evaluator import load as load_kernel
+
+        load_kernel()
+
+
 def by_events(
     name: str, pattern: SequencePattern, context: Context, bounds: Bounds
 ) -> Callable[[], Evaluator]:

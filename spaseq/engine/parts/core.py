@@ -21,8 +21,8 @@ from spaseq.terms.dictionary import Dictionary, Term
 if TYPE_CHECKING:
     from spaseq.engine.durable.state import State
 
-#: So many new terms are not worth looking for old ones.
-_SWEEP_AFTER: Final = 25_000
+#: So many new terms are not worth looking for old ones. A push waits while that many are forgotten.
+_SWEEP_AFTER: Final = 10_000
 
 
 class Core:

@@ -155,6 +155,8 @@ class Registry:
             for other in core.flow.queries:
                 _warn_of(pipeline, other.pipeline.query, other.pipeline.pattern)
         core.flow.add(pipeline, handle, key)
+        if on_match is not None:
+            pipeline.load()
         return handle
 
 

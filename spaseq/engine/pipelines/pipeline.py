@@ -26,7 +26,7 @@ from spaseq.language.syntax import (
 from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.columns.evaluator import ByColumns, Enumerating, Quick
 from spaseq.matching.columns.found import Block, blocks
-from spaseq.matching.evaluators import by_columns, by_events, check, chosen, under_bound
+from spaseq.matching.evaluators import by_columns, by_events, check, chosen, load, under_bound
 from spaseq.matching.host import Key, Matcher, emitted
 from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, bounds
 from spaseq.matching.sharing.cohort import SHARING
@@ -96,6 +96,10 @@ class Pipeline(Delivering):
     def _make_evaluators(self, window: Bounds) -> Callable[[], Evaluator]:
         """Makes evaluators that take event by event, one for each partition."""
         return by_events(self._chosen, self.pattern, self._context, window)
+
+    def load(self) -> None:
+        """Has compiled code ready for events that come one by one: the first does not wait for it."""
+        load(self._chosen)
 
     @property
     def beginning(self) -> int | None:

@@ -7,6 +7,7 @@ replayed through ``Context``, exactly.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -42,6 +43,21 @@ Ints = npt.NDArray[np.int64]
 #: Later than any event, and far from overflow.
 _NEVER: Final = 1 << 62
 _START: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
+
+
+@cache
+def load() -> None:
+    """Has the compiled code that pushed events need, which takes a while, before the first of them comes."""
+    nothing, m, floats = (
+        np.zeros(v.TABLES_HEADER, dtype=np.int64),
+        np.zeros(mem.HEADER, dtype=np.int64),
+        np.zeros(1),
+    )
+    m[mem.WIDTH] = m[mem.ENTRY_WIDTH] = 1
+    codes = np.zeros(1, dtype=np.int8)
+    k.run(nothing, m, floats, nothing, floats, codes)
+    k.unroll(m, nothing)
+    k.sweep(nothing, m, floats, nothing[:0], floats, 0, 0, floats, codes)
 
 
 class Kernel:
