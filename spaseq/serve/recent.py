@@ -1,14 +1,19 @@
-"""The last events of each stream, kept to try queries over."""
+"""The last events of each stream, kept to run queries over once more."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
+import pyoxigraph as ox
 
+from spaseq.engine import Engine
 from spaseq.events import EventBatch, concatenate
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.terms.dictionary import UNBOUND
 
 #: Of each stream so many events are kept, and so many triples if that is more than the newest event's.
 EVENTS: Final = 2_000
@@ -74,3 +79,59 @@ class Recent:
             if iri in found:
                 found[iri] = list(parts)
         return found
+
+
+def now(
+    engine: Engine, recent: Recent, streams: Sequence[str]
+) -> tuple[dict[str, list[EventBatch]], KnowledgeBase]:
+    """The last events of streams and the background graphs as they are now; in the engine's turn."""
+    engine.turn.settle()
+    return recent.of(streams), engine.kb.unshared()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One of the last events of a stream: where it is."""
+
+    stream: str
+    batch: EventBatch
+    index: int
+
+    @property
+    def time(self) -> int:
+        """On the clock of the batch."""
+        return self.batch.time.item(self.index)
+
+    @property
+    def triples(self) -> int:
+        """How many it has."""
+        return self.batch.offset.item(self.index + 1) - self.batch.offset.item(self.index)
+
+    @property
+    def name(self) -> ox.NamedNode | None:
+        """The name of its graph, if that is an IRI."""
+        graph = self.batch.graph.item(self.index)
+        name = None if graph == UNBOUND else self.batch.dictionary.term(graph)
+        return name if isinstance(name, ox.NamedNode) else None
+
+    def terms(self) -> Iterator[ox.Triple]:
+        """Its triples."""
+        term: Callable[[int], Any] = self.batch.dictionary.term
+        for s, p, o in self.batch.triples(self.index):
+            yield ox.Triple(term(s), term(p), term(o))
+
+    def push(self, engine: Engine) -> None:
+        """Into another engine, which has a dictionary of its own."""
+        name = None if self.name is None else self.name.value
+        engine.push(self.stream, self.terms(), self.batch.clock.show(self.time), name)
+
+
+def in_order(events: dict[str, list[EventBatch]]) -> list[Kept]:
+    """The events of all streams by time; those of equal time in the order of the streams, and of arrival."""
+    every = [
+        Kept(stream, part, index)
+        for stream, parts in events.items()
+        for part in parts
+        for index in range(len(part))
+    ]
+    return sorted(every, key=lambda kept: kept.time)

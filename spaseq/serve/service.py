@@ -19,6 +19,7 @@ from spaseq.errors import SpaseqError
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Ask, Construct, Query
 from spaseq.results.writers._columns import columns
+from spaseq.serve.counting import Counted
 from spaseq.serve.errors import ApiError, beyond, told
 from spaseq.serve.history import History
 from spaseq.serve.latency import Latency
@@ -46,8 +47,10 @@ class Registered:
     handle: AsyncHandle
     history: History
     taking: asyncio.Task[None] | None = None
-    #: What was last found out of it, and for how many events.
-    counted: tuple[int, Any] | None = None
+    #: What its first events say, and how many these were.
+    diagnosed: tuple[int, Any] | None = None
+    #: What was counted of its newest events.
+    counted: Counted | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def as_json(self) -> dict[str, Any]:
@@ -81,6 +84,7 @@ class Service:
         self.run = secrets.token_hex(8)
         #: What queries are tried over. Its owner is the engine's turn.
         self.recent = Recent()
+        self.counting = asyncio.Lock()
         self.dropped = 0
         self.requests = 0
         #: Of each route, the time until its answers began.

@@ -38,6 +38,9 @@ _STEP: Final = 50
 _PART: Final = 8
 _FEWEST: Final = 20
 
+#: So many times as many of the newest events are traced next.
+_GROWN: Final = 4
+
 
 class _SpentError(SpaseqError):
     """The time of a replay is over."""
@@ -114,6 +117,27 @@ class Traced:
     states: tuple[StateCount, ...] = ()
     edges: tuple[EdgeCount, ...] = ()
     events: int = 0
+
+
+def trace_newest(evidence: Evidence, seconds: float) -> Traced:
+    """What became of partial matches over the newest events of a sample, as many as there is time for.
+
+    First over a few, then over four times as many as long as those fit into what is left of the ``seconds``.
+    """
+    end = time.thread_time() + seconds
+    query, found, events = plain(evidence.query), Traced(), _STEP
+    while True:
+        begun = time.thread_time()
+        sample = evidence.sample
+        if sample is not None and events < len(sample):
+            sample = sample.take(np.arange(len(sample) - events, len(sample)))
+        more = Replays(replace(evidence, sample=sample), end - begun).traced(query)
+        if found.events and more.events < events and sample is not evidence.sample:
+            return found  # the time was over, or something else: the fewer are newer
+        found, now = more, time.thread_time()
+        if sample is evidence.sample or end - now < _GROWN * (now - begun):
+            return found
+        events *= _GROWN
 
 
 def shrinking(evidence: Evidence, seconds: float) -> Iterator[Replays]:

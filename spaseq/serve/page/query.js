@@ -160,7 +160,7 @@ export class QueryView {
       this.drawing.replaceChildren(this.automaton.svg);
     }
     const { events, of } = automaton.counted ?? {};
-    say(this.sample, of === undefined ? "" : `counted over ${events < of ? `the first ${count(events)} of ` : ""}${plural(of, "event")}`);
+    say(this.sample, of === undefined ? "" : `counted over ${events < of ? `the newest ${count(events)} of ` : ""}${plural(of, "event")}`);
   }
 
   stats(stats, reached) {

@@ -12,13 +12,18 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from spaseq.automaton import draw
 from spaseq.engine import Engine
+from spaseq.events import EventBatch
+from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language import prepare
 from spaseq.matching.plan import explain as plan
+from spaseq.serve.counting import Counted, count
 from spaseq.serve.errors import told
+from spaseq.serve.recent import now
 from spaseq.serve.routes.depends import Given, text_of
 from spaseq.serve.service import Registered, Service, described
 from spaseq.why import Diagnosis
 from spaseq.why.diagnosis import became, taken
+from spaseq.why.replay import Traced
 
 router = APIRouter(tags=["queries"])
 
@@ -95,27 +100,28 @@ async def explain(
     key: str,
     format: Annotated[Literal["text", "svg", "json"], Query()] = "text",  # noqa: A002  # its name in the URL
 ) -> Response:
-    """In words, as a drawing, or as its automaton; these two with counts on states and edges."""
+    """In words, as a drawing, or as its automaton; these two with counts on states and edges, of the newest
+    events, as many as the server keeps and has the time for."""
     found = service.find(key)
     explanation = await asyncio.to_thread(plan, found.handle.query)
     if format == "text":
         return PlainTextResponse(f"{explanation}\n")
-    diagnosis = await _diagnosis(service, found)
+    traced = await _traced(service, found)
     if format == "json":
         counts = await found.handle.stats()
-        return JSONResponse(_automaton(explanation.as_json(), diagnosis, asdict(counts)))
+        return JSONResponse(_automaton(explanation.as_json(), traced, asdict(counts)))
     notes = None
-    if diagnosis.states:
-        states = ["" if state.state == 0 else became(state) for state in diagnosis.states]
-        notes = draw.Notes([taken(edge) for edge in diagnosis.edges], states)
+    if traced.states:
+        states = ["" if state.state == 0 else became(state) for state in traced.states]
+        notes = draw.Notes([taken(edge) for edge in traced.edges], states)
     drawing = await asyncio.to_thread(draw.svg, explanation.nfa, notes)
     return Response(drawing, media_type="image/svg+xml")
 
 
-def _automaton(explained: dict[str, Any], diagnosis: Diagnosis, counts: dict[str, Any]) -> dict[str, Any]:
+def _automaton(explained: dict[str, Any], traced: Traced, counts: dict[str, Any]) -> dict[str, Any]:
     """States and edges with what was counted of them; of which events, ``counted`` says."""
     automaton = explained["automaton"]
-    came = {state.state: state for state in diagnosis.states}
+    came = {state.state: state for state in traced.states}
     accepting = {end["state"]: end["if"] for end in automaton["accepting"]}
     states = []
     for state in range(automaton["states"]):
@@ -134,14 +140,14 @@ def _automaton(explained: dict[str, Any], diagnosis: Diagnosis, counts: dict[str
         if edge["pattern"] in gpms:
             entry["gpm"] = edge["pattern"]
             entry["matched"] = gpms[edge["pattern"]]["matched"]
-        if number < len(diagnosis.edges):
-            entry["count"] = diagnosis.edges[number].taken
+        if number < len(traced.edges):
+            entry["count"] = traced.edges[number].taken
         edges.append(entry)
     return {
         "sequence": automaton["sequence"],
         "states": states,
         "edges": edges,
-        "counted": {"events": diagnosis.traced, "of": counts["events"], "matches": counts["matches"]},
+        "counted": {"events": traced.events, "of": counts["events"], "matches": counts["matches"]},
         "plan": explained,
     }
 
@@ -150,10 +156,31 @@ async def _diagnosis(service: Service, found: Registered) -> Diagnosis:
     """What the first events of a query say. While it is asked for, the others wait, and then have it, too."""
     async with found.lock:
         events = min((await found.handle.stats()).events, _SAMPLED)
-        if found.counted is None or found.counted[0] != events:
-            found.counted = events, await found.handle.why(service.settings.limits.why_seconds)
-        counted: Diagnosis = found.counted[1]
-        return counted
+        if found.diagnosed is None or found.diagnosed[0] != events:
+            found.diagnosed = events, await found.handle.why(service.settings.limits.why_seconds)
+        diagnosed: Diagnosis = found.diagnosed[1]
+        return diagnosed
+
+
+async def _traced(service: Service, found: Registered) -> Traced:
+    """The counts of the newest events; of all queries one is counted at a time, beside the engine."""
+    async with service.counting:
+        query = found.handle.query
+        names = [stream.iri.value for stream in query.streams]
+
+        def ask(engine: Engine) -> tuple[int, int | None, dict[str, list[EventBatch]], KnowledgeBase]:
+            events, kb = now(engine, service.recent, names)
+            evidence = found.handle.handle.pipeline.evidence()
+            return evidence.events, evidence.begin, events, kb
+
+        seen, begin, events, kb = await service.engine.call(ask)
+        if found.counted is None or found.counted.events != seen:
+            seconds = service.settings.limits.why_seconds
+            traced = await asyncio.to_thread(
+                count, query, events, kb, seen=seen, begin=begin, seconds=seconds
+            )
+            found.counted = Counted(seen, traced)
+        return found.counted.traced
 
 
 async def _states(service: Service, found: list[Registered]) -> list[dict[str, Any]]:

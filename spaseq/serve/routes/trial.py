@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from time import thread_time
 from typing import Any, Final
 
-import pyoxigraph as ox
 from fastapi import APIRouter, Request
 
 from spaseq.engine import Engine, Handle
@@ -21,11 +19,10 @@ from spaseq.limits import Limits
 from spaseq.results.match import Match
 from spaseq.serve.errors import beyond
 from spaseq.serve.history import as_json
-from spaseq.serve.recent import Recent
+from spaseq.serve.recent import in_order, now
 from spaseq.serve.routes.depends import Given, text_of
 from spaseq.serve.routes.queries import TEXT_BODY
 from spaseq.sources import BadEvent
-from spaseq.terms.dictionary import UNBOUND
 
 #: A trial shows so many matches,
 MATCHES: Final = 5
@@ -79,18 +76,10 @@ async def try_out(request: Request, service: Given) -> dict[str, Any]:
     service.trying += 1
     try:
         names = [stream.iri.value for stream in query.streams]
-        events, kb = await service.engine.call(lambda engine: _now(engine, service.recent, names))
+        events, kb = await service.engine.call(lambda engine: now(engine, service.recent, names))
         return await asyncio.to_thread(lambda: attempt(query, events, kb).as_json())
     finally:
         service.trying -= 1
-
-
-def _now(
-    engine: Engine, recent: Recent, streams: list[str]
-) -> tuple[dict[str, list[EventBatch]], KnowledgeBase]:
-    """The last events of streams and the background graphs as they are now; in the engine's turn."""
-    engine.turn.settle()
-    return recent.of(streams), engine.kb.unshared()
 
 
 def attempt(
@@ -115,13 +104,11 @@ def attempt(
     shown = dict.fromkeys(events, 0)
     found: list[Match] = []
     stopped: str | None = None
-    ordered = _in_order(events)
+    ordered = in_order(events)
     try:
-        for number, (iri, batch, index) in enumerate(ordered, 1):
-            engine.push(
-                iri, _triples(batch, index), batch.clock.show(batch.time.item(index)), _name(batch, index)
-            )
-            shown[iri] += 1
+        for number, kept in enumerate(ordered, 1):
+            kept.push(engine)
+            shown[kept.stream] += 1
             if number % _STEP and number < len(ordered):
                 continue
             found += _first(handle, most + 1 - len(found))
@@ -149,24 +136,3 @@ def _first(handle: Handle, count: int) -> list[Match]:
         if len(found) == count:
             break
     return found
-
-
-def _in_order(events: dict[str, list[EventBatch]]) -> list[tuple[str, EventBatch, int]]:
-    """The events of all streams by time; those of equal time in the order of the streams, and of arrival."""
-    every = [
-        (iri, part, index) for iri, parts in events.items() for part in parts for index in range(len(part))
-    ]
-    return sorted(every, key=lambda event: event[1].time.item(event[2]))
-
-
-def _triples(batch: EventBatch, index: int) -> Iterator[ox.Triple]:
-    term: Callable[[int], Any] = batch.dictionary.term
-    for s, p, o in batch.triples(index):
-        yield ox.Triple(term(s), term(p), term(o))
-
-
-def _name(batch: EventBatch, index: int) -> str | None:
-    """The name of an event's graph, if that is an IRI."""
-    graph = batch.graph.item(index)
-    name = None if graph == UNBOUND else batch.dictionary.term(graph)
-    return name.value if isinstance(name, ox.NamedNode) else None

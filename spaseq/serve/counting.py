@@ -1,0 +1,80 @@
+"""The newest events of a query run once more, for the counts on its automaton."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyoxigraph as ox
+
+from spaseq.automaton.normal import normalise
+from spaseq.events import BatchBuilder, EventBatch, concatenate
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.language.syntax import Query
+from spaseq.serve.recent import EVENTS, Kept, in_order
+from spaseq.terms.dictionary import Dictionary
+from spaseq.why.evidence import Evidence
+from spaseq.why.replay import Traced, trace_newest
+
+#: So many triples of the newest events are looked at, at most.
+TRIPLES: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What was last counted of a query, and how many events it had had then."""
+
+    events: int
+    traced: Traced
+
+
+def count(
+    query: Query,
+    events: dict[str, list[EventBatch]],
+    kb: KnowledgeBase,
+    *,
+    seen: int,
+    begin: int | None,
+    seconds: float,
+) -> Traced:
+    """What became of partial matches over the newest of the events that a query has seen.
+
+    ``seen``: how many these are; events before them are not the query's. ``begin``: when its first window
+    began, on the clock of its streams. ``seconds`` are of this thread's processor time. Terms go into a
+    dictionary of their own, so that the engine whose events these are may go on meanwhile.
+    """
+    newest = in_order(events)[-min(seen, EVENTS) :] if seen else []
+    triples = np.cumsum([kept.triples for kept in reversed(newest)], dtype=np.int64)
+    fitting = max(1, int(np.searchsorted(triples, TRIPLES, side="right")))
+    dictionary = Dictionary()
+    evidence = Evidence(
+        pattern=normalise(query),
+        events=seen,
+        matches=0,
+        late=0,
+        gpms={},
+        sample=_copied(dictionary, newest[-fitting:]),
+        begin=begin,
+        dictionary=dictionary,
+        kb=kb,
+    )
+    return trace_newest(evidence, seconds)
+
+
+def _copied(dictionary: Dictionary, events: list[Kept]) -> EventBatch | None:
+    """Events in their order, with the ids of another dictionary."""
+    if not events:
+        return None
+    builders: dict[str, BatchBuilder] = {}
+    for event in events:
+        stream = event.stream
+        if stream not in builders:
+            builders[stream] = BatchBuilder(dictionary, ox.NamedNode(stream), event.batch.clock)
+        time, number = event.time, len(builders[stream])
+        builders[stream].add(time, number, event.terms(), event.name)
+    batch = concatenate(builder.build() for builder in builders.values())
+    # Each builder has its events in their order, one builder after the other.
+    place = {stream: number for number, stream in enumerate(builders)}
+    order = np.argsort(np.array([place[event.stream] for event in events]), kind="stable")
+    return batch.take(np.argsort(order, kind="stable"))
