@@ -374,6 +374,8 @@ def test_wrong_arguments_are_refused() -> None:
         4,
         "names are written with a prefix or as an IRI: :knows",
     )
+    with pytest.raises(spaseq.QuerySyntaxError, match=r"mode='ANY SHORTEST TRAIL' or --mode"):
+        graph.pairs("ANY SHORTEST :p+")
 
 
 def test_pairs_say_how_many_they_are() -> None:

@@ -47,7 +47,7 @@ _PREFIX: Final = re.compile(
     r"(?:(?P<selector>ALL SHORTEST|ANY SHORTEST|SHORTEST (?P<count>[1-9][0-9]*)|ALL|ANY)(?: |$))?"
     r"(?:(?P<mode>WALK|TRAIL|SIMPLE|ACYCLIC)(?: |$))?(?:PATHS?)?"
 )
-_WORDS: Final = ("ALL", "ANY", "SHORTEST", *Mode)
+MODE_WORDS: Final = ("ALL", "ANY", "SHORTEST", *Mode)
 
 
 def read_mode(text: str, shortest: int | None = None) -> Choice:
@@ -61,8 +61,8 @@ def read_mode(text: str, shortest: int | None = None) -> Choice:
     words = " ".join(text.upper().split())
     found = _PREFIX.fullmatch(words)
     if found is None:
-        strange = next((word for word in words.split() if word not in _WORDS), "")
-        meant = nearest(strange, _WORDS) if strange else None
+        strange = next((word for word in words.split() if word not in MODE_WORDS), "")
+        meant = nearest(strange, MODE_WORDS) if strange else None
         hint = f"did you mean {meant}?" if meant else "as in ALL TRAIL, ANY SHORTEST, SHORTEST 3 ACYCLIC"
         raise QueryMeaningError("this is no path mode", filename="<mode>", text=text, hint=hint)
     selector = found["selector"] or "ALL"

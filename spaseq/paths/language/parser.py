@@ -45,6 +45,7 @@ from spaseq.paths.language.expression import (
     excluding,
     inverse,
 )
+from spaseq.paths.language.modes import MODE_WORDS
 from spaseq.paths.language.quick import read_name_quickly, read_quickly
 from spaseq.terms.dictionary import Term
 from spaseq.terms.values import RDF_TYPE
@@ -100,7 +101,9 @@ def _build(source: Source, builder: _Builder, start: _Start) -> Any:
 def _with_a_prefix(error: QuerySyntaxError, prefixes: Mapping[str, str]) -> QuerySyntaxError:
     """The error, with a hint if a bare word stands where a name should."""
     word = _WORD.match(error.text or "", error.offset - 1 if error.offset else 0)
-    if error.hint is None and word is not None:
+    if word is not None and word[0] in MODE_WORDS:
+        error.hint = "a mode is given apart from the expression, as in mode='ANY SHORTEST TRAIL' or --mode"
+    elif error.hint is None and word is not None:
         prefix = "" if "" in prefixes else min(prefixes, default=None)
         name = f"<…{word[0]}>" if prefix is None else f"{prefix}:{word[0]}"
         error.hint = f"names are written with a prefix or as an IRI: {name}"
