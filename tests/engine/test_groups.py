@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import timedelta
 
+import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -303,3 +304,21 @@ def test_columns_of_each_query_are_those_it_has_alone() -> None:
         ]
         some = slice(len(batch) // 3, len(batch) // 2)
         assert [*map(_shown, batch[some])] == [*map(_shown, batch)][some]
+
+
+def test_what_is_read_of_equal_queries_is_made_once() -> None:
+    events = [(f"<urn:x> <urn:v> {i % 7} .", i) for i in range(3_000)]
+    text = """SELECT ?v ?w WITHIN 5 SECONDS SLIDING FROM STREAM S <urn:s> WHERE { SEQ(A : B)
+        DEFINE GPM A ON S { ?x <urn:v> ?v } DEFINE GPM B ON S { ?x <urn:v> ?w . FILTER(?w > ?v) } }"""
+
+    def found(count: int) -> list[spaseq.MatchBatch]:
+        engine = spaseq.Engine()
+        handles = [engine.register(text) for _ in range(count)]
+        engine.push_many("urn:s", events)
+        return [next(handle.batches()) for handle in handles]
+
+    (alone,), together = found(1), found(3)
+    assert len(together[0]) > 1_000
+    for batch in together:
+        assert batch.to_arrow().to_pylist()[: len(alone)] == alone.to_arrow().to_pylist()[: len(batch)]
+        assert np.shares_memory(batch.events["B"].n, together[0].events["B"].n)

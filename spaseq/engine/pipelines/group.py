@@ -23,7 +23,7 @@ from spaseq.gpm.sharing import ByEvent, Sharing
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Limits
 from spaseq.matching.columns.found import Block
-from spaseq.matching.columns.share import shares_of_all
+from spaseq.matching.columns.share import shared_by_all, shares_of_all
 from spaseq.matching.templates.form import Template, template
 from spaseq.matching.templates.table import Parameters, TableGpm
 from spaseq.results.batch import MatchBatch
@@ -229,7 +229,9 @@ class Group(Pipeline):
                 pass
             return iter(())
         if self._template is None:
-            self.found.setdefault(0, []).extend(found)
+            # What those who read them make of them is made once.
+            shown = shared_by_all(found) if self._live > 1 else found
+            self.found.setdefault(0, []).extend(shown)
             return iter(())
         for name, part in shares_of_all(found):
             self.found.setdefault(name, []).append(part)

@@ -20,10 +20,10 @@ Ints = npt.NDArray[np.int64]
 class _Whole(Columns):
     """The matches of many queries, those of each side by side; what is made of them is kept."""
 
-    def __init__(self, block: Columns) -> None:
-        """``block``: with keys that say first whose a match is, which the whole's do not."""
+    def __init__(self, block: Columns, keys: Ints) -> None:
+        """``keys``: those of each match, which need not be the block's."""
         super().__init__(
-            block.sites, block.stretch, block.keys[:, 1:], block.offsets, block.places, block.site, block.rows
+            block.sites, block.stretch, keys, block.offsets, block.places, block.site, block.rows
         )
         self._taken: dict[tuple[str, ...], tuple[Ints, dict[str, Taken]]] = {}
         self._solved: dict[tuple[str, ...], Solved] = {}
@@ -104,7 +104,8 @@ def shares(block: Columns) -> Iterator[tuple[int, Block]]:
     of = block.keys[:, 0]
     order = np.argsort(of, kind="stable")
     cuts = np.flatnonzero(np.diff(of[order])) + 1
-    whole = _Whole(block.take(order) if len(cuts) else block)
+    ordered = block.take(order) if len(cuts) else block
+    whole = _Whole(ordered, ordered.keys[:, 1:])
     bounds = [0, *cuts.tolist(), len(block)]
     names, places = of[order[bounds[:-1]]].tolist(), whole.offsets[bounds].tolist()
     for name, (begin, end), (first, last) in zip(names, pairwise(bounds), pairwise(places), strict=True):
@@ -113,27 +114,40 @@ def shares(block: Columns) -> Iterator[tuple[int, Block]]:
 
 def shares_of_all(found: Iterable[Block]) -> Iterator[tuple[int, Block]]:
     """The matches of several blocks by query, those of each in their order: as few shares as can be."""
+    for block in _gathered(found):
+        yield from shares(block) if isinstance(block, Columns) else block.split()
+
+
+def shared_by_all(found: Iterable[Block]) -> Iterator[Block]:
+    """The matches of several blocks, for queries that all have them: as few blocks as can be."""
+    for block in _gathered(found):
+        if isinstance(block, Columns):
+            whole = _Whole(block, block.keys)
+            yield Share(whole, 0, len(whole), 0, len(whole.places))
+        else:
+            yield block
+
+
+def _gathered(found: Iterable[Block]) -> Iterator[Block]:
+    """Blocks as fewer ones: neighbours that are columns alike are put together."""
     alike: list[Columns] = []
     for block in found:
-        if not isinstance(block, Columns):
-            yield from _shares_of(alike)
+        columns = block if isinstance(block, Columns) else None
+        if alike and (columns is None or (alike[0].rows is None) is not (columns.rows is None)):
+            yield _together(alike)
             alike = []
-            yield from block.split()
-            continue
-        if alike and (alike[0].rows is None) is not (block.rows is None):
-            yield from _shares_of(alike)
-            alike = []
-        alike.append(block)
-    yield from _shares_of(alike)
-
-
-def _shares_of(blocks: Sequence[Columns]) -> Iterator[tuple[int, Block]]:
-    if blocks:
-        yield from shares(blocks[0] if len(blocks) == 1 else _together(blocks))
+        if columns is None:
+            yield block
+        else:
+            alike.append(columns)
+    if alike:
+        yield _together(alike)
 
 
 def _together(blocks: Sequence[Columns]) -> Columns:
     """Blocks as one, over all batches that they are in; all name solutions by row, or none does."""
+    if len(blocks) == 1:
+        return blocks[0]
     sites = blocks[0].sites
     chunks = {chunk.start: chunk for block in blocks for chunk in block.stretch.chunks}
     starts = sorted(chunks)
