@@ -10,7 +10,7 @@ Hanson's discrimination networks with intervals beside it.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
 import numpy as np
@@ -192,9 +192,40 @@ class Discrimination(Generic[_Item]):
         for p in np.unique(batch.p).tolist() if self._by_predicate else ():
             found += self._by_predicate.get(p, ())
         for mask, table in self._mixed.items():
-            for key in _keys(batch, mask, table):
+            for key in {key for _, key in _keyed(batch, mask, table)}:
                 found += table.get(key, ())
         return found
+
+    def by_item(self, batch: EventBatch) -> dict[_Item, Ids]:
+        """Those that may have one in some event of a batch, and the numbers of these events, in order."""
+        found: dict[_Item, list[Ids]] = {item: [np.arange(len(batch))] for item in self._any}
+        of_triple = np.repeat(np.arange(len(batch)), np.diff(batch.offset))
+        if self._by_predicate:
+            order = np.argsort(batch.p, kind="stable")
+            ordered, events = batch.p[order], of_triple[order]
+            begins = np.flatnonzero(np.diff(ordered, prepend=UNBOUND))
+            for p, of in zip(ordered[begins].tolist(), np.split(events, begins[1:]), strict=True):
+                for item in self._by_predicate.get(p, ()):
+                    found.setdefault(item, []).append(of)
+        for mask, table in self._mixed.items():
+            rows: dict[Shape, list[int]] = {}
+            for row, key in _keyed(batch, mask, table):
+                if key in table:
+                    rows.setdefault(key, []).append(row)
+            for key, places in rows.items():
+                for item in table[key]:
+                    found.setdefault(item, []).append(of_triple[places])
+        return {item: _distinct(events, len(batch)) for item, events in found.items()}
+
+
+def _distinct(events: Sequence[Ids], size: int) -> Ids:
+    """Numbers below ``size`` that are in any of some arrays, in order."""
+    if len(events) == 1 and (np.diff(events[0]) > 0).all():
+        return events[0]
+    seen = np.zeros(size, dtype=np.bool_)
+    for some in events:
+        seen[some] = True
+    return np.flatnonzero(seen)
 
 
 #: Only the predicate is a constant.
@@ -206,13 +237,14 @@ def _mask(shape: Shape) -> Shape:
     return s, p, o
 
 
-def _keys(batch: EventBatch, mask: Shape, table: dict[Shape, list[_Item]]) -> Iterator[Shape]:
-    """The keys of a batch's triples that may be in a table, each once."""
-    rows: Ids | None = None
+def _keyed(batch: EventBatch, mask: Shape, table: dict[Shape, list[_Item]]) -> Iterator[tuple[int, Shape]]:
+    """The numbers and keys of a batch's triples that may be in a table."""
+    rows = np.arange(len(batch.p))
     if mask[1]:
         predicates = {key[1] for key in table}
         if len(predicates) <= _FEW_PREDICATES:
             rows = np.flatnonzero(np.isin(batch.p, np.fromiter(predicates, dtype=np.int64)))
-    columns = [column if rows is None else column[rows] for column in (batch.s, batch.p, batch.o)]
+    columns = (batch.s[rows], batch.p[rows], batch.o[rows])
     wanted = [column if asked else np.zeros_like(column) for column, asked in zip(columns, mask, strict=True)]
-    yield from set(zip(*(column.tolist() for column in wanted), strict=True))
+    keys = zip(*(column.tolist() for column in wanted), strict=True)
+    yield from zip(rows.tolist(), keys, strict=True)

@@ -26,7 +26,7 @@ import numpy as np
 
 from spaseq.alone import Single
 from spaseq.engine.pipelines.order import Reorder
-from spaseq.events import EventBatch, concatenate
+from spaseq.events import EventBatch, Ids, concatenate
 from spaseq.gpm.discrimination import Discrimination
 from spaseq.matching.sharing.cohort import Cohort, Elements, Kin
 from spaseq.why.sample import Sample
@@ -192,16 +192,20 @@ class Intake:
             if self._samples:
                 self._show(batch)
             few = self._several(batch) if len(batch) > 1 else None
-            parts: dict[tuple[int, ...], EventBatch] = {}
+            parts: dict[bytes, EventBatch] = {}
             for query in self._concerned(batch) if few is None else few:
-                some = () if few is None else tuple(few[query])
-                if some and query.is_sparse:
-                    if some not in parts:
-                        parts[some] = batch.take(np.array(some))
-                    visits.append(Visit(query, parts[some], begin + some[0]))
-                else:
-                    given = [*self._unseen(query, begin), batch] if query.asks_for_last else [batch]
-                    visits.append(Visit(query, concatenate(given), begin + 1 - len(given)))
+                some = None if few is None or not query.pipeline.is_sparse else few[query]
+                unseen: list[EventBatch] = []
+                if query.asks_for_last:
+                    unseen = self._unseen(query, begin)
+                    some = None if some is None else self._with_last(batch, some)
+                given, at = batch, begin
+                if some is not None:
+                    key = some.tobytes()
+                    if key not in parts:
+                        parts[key] = batch.take(some)
+                    given, at = parts[key], begin + some.item(0)
+                visits.append(Visit(query, concatenate([*unseen, given]), at - len(unseen)))
                 query.reached = self.position
             if self._looks_back:
                 self._pass(batch, begin)
@@ -308,23 +312,48 @@ class Intake:
                 found = sorted(dict.fromkeys(found), key=_rank)
         return [query for query in found if not query.handle.is_over]
 
-    def _several(self, batch: EventBatch) -> dict[Registered, list[int]] | None:
+    def _several(self, batch: EventBatch) -> dict[Registered, Ids | None] | None:
         """Of some events the queries that each may concern, in their order, and which those are.
 
-        Empty for who is to have all, as for one whom most concern. None where it is not worth looking.
+        None for who is to have all, as for one whom most concern; None at all where it is not worth looking.
         """
         size = len(batch)
-        if size > _SOME or len(self.members) == 1 or len(self._attending) == len(self.members):
+        if len(self.members) == 1 or len(self._attending) == len(self.members):
             return None
+        found = self._of_few(batch) if size <= _SOME else self._of_many(batch)
+        few = {query: events if 2 * len(events) < size else None for query, events in found.items()}
+        few |= dict.fromkeys(self._attending)
+        return {query: few[query] for query in sorted(few, key=_rank) if not query.handle.is_over}
+
+    def _of_few(self, batch: EventBatch) -> dict[Registered, Ids]:
+        """The queries that events may concern, and the numbers of these."""
         found: dict[Registered, list[int]] = {}
         for event, stream in enumerate(batch.stream.tolist()):
             for query in self._indexes[stream].of_event(batch.triples(event)):
                 of = found.setdefault(query, [])
                 if not of or of[-1] != event:
                     of.append(event)
-        few = {query: events if 2 * len(events) < size else [] for query, events in found.items()}
-        few |= {query: [] for query in self._attending}
-        return {query: few[query] for query in sorted(few, key=_rank) if not query.handle.is_over}
+        return {query: np.array(events) for query, events in found.items()}
+
+    def _of_many(self, batch: EventBatch) -> dict[Registered, Ids]:
+        """The same, of very many events."""
+        if len(self._indexes) == 1:
+            (index,) = self._indexes.values()
+            return index.by_item(batch)
+        found: dict[Registered, list[Ids]] = {}
+        for stream, index in self._indexes.items():
+            events = np.flatnonzero(batch.stream == stream)
+            if len(events):
+                for query, of in index.by_item(batch.take(events)).items():
+                    found.setdefault(query, []).append(events[of])
+        return {query: np.sort(np.concatenate(of)) for query, of in found.items()}
+
+    def _with_last(self, batch: EventBatch, events: Ids) -> Ids:
+        """Some events of a batch and, before each and its end, those that ``_unseen`` would give of it."""
+        before = np.append(events, len(batch)) - 1
+        before = before[before >= 0]
+        earlier = np.searchsorted(batch.time, batch.time[before]) - 1
+        return np.unique(np.concatenate([events, before, earlier[earlier >= 0]]))
 
     def _asked(self, batch: EventBatch) -> list[Registered]:
         if len(batch) == 1:
