@@ -287,6 +287,7 @@ class Intake:
             query.pipeline.share(cohort)
             if query.pipeline.member is not None:
                 self._kin.add(query.pipeline.member, query.start)
+        cohort.complete()
 
     def beginning(self) -> Sequence[tuple[Registered, EventBatch]]:
         """The queries whose first event is there, and which; whether it concerns them or not."""

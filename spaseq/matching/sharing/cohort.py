@@ -5,6 +5,7 @@ All are run by one of ``SHARING``; they share from the first event on, or from w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -74,6 +75,13 @@ class Cohort:
         self._waiting[member] = None
         return member
 
+    def complete(self) -> None:
+        """No query more will enter: those that begin like no other have nobody to wait for."""
+        begins = Counter(member.common.beginnings[0] for member in self._waiting)
+        for member in list(self._waiting):
+            if begins[member.common.beginnings[0]] == 1:
+                member.withdraw()
+
     def begin(self, first: Member, begin: int, ticks: bool) -> None:
         """The first event, at time ``begin``, has come to ``first``: it and those alike go together."""
         windows = {member: bounds(member.window, ticks, begin) for member in self._waiting}
@@ -91,7 +99,7 @@ class Cohort:
             with suppress(BeyondTables):  # what each of them is within
                 _of(first)(some, [windows[member] for member in some])
 
-    def withdraw(self, member: Member) -> None:
+    def forget(self, member: Member) -> None:
         """A query needs no group of this cohort."""
         self._waiting.pop(member, None)
 

@@ -78,7 +78,7 @@ class Member(Immediate):
 
     @property
     def is_unseen(self) -> bool:
-        """Whether it has seen no event."""
+        """Whether it has seen no event, and waits for others."""
         return self._cohort is not None
 
     def is_shared_at(self, position: int) -> bool:
@@ -140,17 +140,19 @@ class Member(Immediate):
         for part in (self._part, self._next):
             if part is not None:
                 part.group.drop()
+        self.withdraw()
+
+    def withdraw(self) -> None:
+        """It needs no group of those that see the same events from the first."""
         if self._cohort is not None:
-            self._cohort.withdraw(self)
+            self._cohort.forget(self)
             self._cohort = None
 
     # --- as a part of the group -----------------------------------------------------------------
 
     def join(self, part: Part, now: int | None) -> None:
         """It becomes a member of a group; ``now``: its position, if it has the group's matches at once."""
-        if self._cohort is not None:
-            self._cohort.withdraw(self)
-            self._cohort = None
+        self.withdraw()
         self.is_courted = False
         self._next = part
         if now is not None:
