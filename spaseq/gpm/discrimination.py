@@ -200,7 +200,7 @@ class Discrimination(Generic[_Item]):
         """Those that may have one in some event of a batch, and the numbers of these events, in order."""
         found: dict[_Item, list[Ids]] = {item: [np.arange(len(batch))] for item in self._any}
         of_triple = np.repeat(np.arange(len(batch)), np.diff(batch.offset))
-        if self._by_predicate:
+        if self._by_predicate and len(of_triple):
             order = np.argsort(batch.p, kind="stable")
             ordered, events = batch.p[order], of_triple[order]
             begins = np.flatnonzero(np.diff(ordered, prepend=UNBOUND))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine import inbox
-from spaseq.engine.pipelines import later
+from spaseq.engine.pipelines import intake, later
 from spaseq.engine.registered import Registered
 from spaseq.events import EventBatch
 from tests.conftest import examples
@@ -149,6 +149,7 @@ def test_as_if_somebody_asked_after_each_event(seed: int) -> None:
         patch.setattr(inbox, "MOST_EVENTS", rng.choice([3, 5, 256]))
         patch.setattr(later, "ENOUGH", rng.choice([3, 6, 128]))
         patch.setattr(later, "MOST", rng.choice([4, 9, 4_096]))
+        patch.setattr(intake, "_SOME", rng.choice([1, 256]))
         for step, (what, given_) in enumerate(_steps(rng, 0.03)):
             if what == "register":
                 handles.append((unasked.register(str(given_)), asked.register(str(given_))))

@@ -26,11 +26,16 @@ def test_who_has_a_solution_is_found(patterns: list[Group], events: list[list[Tr
         index.add(number, needs(pattern, dictionary))
     data = batch(events, dictionary)
     of_batch = set(index.of_batch(data))
+    by_item = index.by_item(data)
+    assert of_batch == set(by_item)
     for number, pattern in enumerate(patterns):
         found = General(pattern, dictionary, None).evaluate(data).everywhere(np.arange(len(data)))
         assert found.event is not None
         for event in set(found.event.tolist()):
             assert number in index.of_event(data.triples(event))
+    for number, concerned in by_item.items():
+        each = [event for event in range(len(data)) if number in index.of_event(data.triples(event))]
+        assert concerned.tolist() == each
         assert number in of_batch or not len(found)
 
 
@@ -74,3 +79,4 @@ def test_what_is_needed(pattern: str, concerned: list[int]) -> None:
     data = batch(events, dictionary)
     assert [event for event in range(4) if index.of_event(data.triples(event))] == concerned
     assert bool(index.of_batch(data)) == bool(concerned)
+    assert index.by_item(data).get("A", np.zeros(0)).tolist() == concerned
