@@ -16,6 +16,7 @@ from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
+from spaseq.connect import LiveSource
 from spaseq.engine.given import stream_iri
 from spaseq.engine.running import StreamSource, _sources
 from spaseq.errors import EngineError, SourceError, warn
@@ -31,6 +32,7 @@ from spaseq.spark.sinks._typed import require_columns, typed
 from spaseq.spark.sinks.feedback import require_read
 from spaseq.spark.sinks.files import counted
 from spaseq.spark.source._blocks import ARROW, read_row
+from spaseq.spark.source._files import normal
 from spaseq.spark.source._pieces import Cutter, Place
 from spaseq.spark.source._told import Told, check_streams, clock_of, hearing, telling_letters
 from spaseq.spark.source.datasource import PIECE, streams_text
@@ -279,12 +281,11 @@ def planned(
     ``answers_of`` is the second half; ``drive`` takes its place for a stream that this process drives.
     Raises SourceError for a stream that is no file, folder or pattern.
     """
+    for stream in streams.values():
+        if isinstance(stream, str):
+            normal(stream)  # raises for schemes, before they are looked for among those of live sources
     given = {stream_iri(s.stream).value: (s.location, s.options) for s in _sources(query, streams)}
-    located: dict[str, tuple[str, SourceOptions]] = {}
-    for iri, (location, options) in given.items():
-        if not isinstance(location, str | Path) or str(location) == "-":
-            raise SourceError(f"stream {iri}: Spark reads files and folders, not an open file or a pipe")
-        located[iri] = str(location), options
+    located = {iri: (in_files(iri, location), options) for iri, (location, options) in given.items()}
     firsts = [_first(iri, *source, piece_bytes, lateness) for iri, source in located.items()]
     known = [first for first in firsts if first is not None]
     if not known and clock is None:
@@ -324,6 +325,15 @@ def planned(
         rows = rows.observe(observation, F.sum("events").alias("events")).drop("events")
         parts.append(rows.withColumn("source", F.lit(number)))
     return Prepared(job, query, tuple(parts), lateness, tuple(observed))
+
+
+def in_files(stream: str, location: object) -> str:
+    """The location of a stream. Raises SourceError for one that is no file, folder or pattern."""
+    if isinstance(location, LiveSource):
+        raise SourceError(f"stream {stream}: Spark reads files and folders; topics by spark.kafka_events")
+    if not isinstance(location, str | Path) or str(location) == "-":
+        raise SourceError(f"stream {stream}: Spark reads files and folders, not an open file or a pipe")
+    return str(location)
 
 
 def _blocks(spark: SparkSession, stream: str, location: str, options: SourceOptions, size: int) -> DataFrame:

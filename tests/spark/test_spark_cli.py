@@ -80,6 +80,7 @@ def test_a_mistake_in_the_query_has_its_place() -> None:
     ("arguments", "status", "said"),
     [
         (["-s", "S=nowhere.nq"], 1, "nowhere.nq: no such file, folder or pattern"),
+        (["-s", "S=-"], 1, "not an open file or a pipe"),
         (["-s", "S=in.nq?formt=nq"], 2, "unknown option 'formt'"),
         (["-s", "S=in.nq", "--idle", "5s"], 1, "--idle is for --engine local"),
         (["-s", "S=in.nq", "--follow"], 1, "--follow reads bit by bit: say --checkpoint"),

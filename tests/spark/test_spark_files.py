@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
 from spaseq import SourceError  # after the skip
-from spaseq.spark import folder_sink
+from spaseq.spark import folder_sink, run
 from spaseq.spark.source._files import delete, info, join, listed, names, normal, opened, write
 from spaseq.spark.source.datasource import SpaseqDataSource
 from tests.streams import query
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.datasource import DataSourceStreamReader
 
 PAIRS = query("A ; B", "5 SECONDS SLIDING")
@@ -151,11 +152,25 @@ def test_other_schemes_are_refused_by_name(scheme: str) -> None:
         reader(there).latestOffset()
 
 
+def test_what_is_no_file_is_refused_before_spark_is_asked() -> None:
+    none = cast("SparkSession", None)
+    with pytest.raises(SourceError, match="files of hdfs: are neither read nor written"):
+        run(none, PAIRS, {"S": "hdfs://host/folder"})
+    with pytest.raises(SourceError, match="files of kafka:"):
+        run(none, PAIRS, {"S": "kafka://broker/topic"})
+    with pytest.raises(SourceError, match="names a host, elsewhere: write file:///PATH"):
+        run(none, PAIRS, {"S": "file://elsewhere/a.nq"})
+
+
 def test_a_file_is_read_by_its_url(tmp_path: Path) -> None:
     (tmp_path / "a b.nq").write_text("")
     for location in ("/a%20b.nq", "", "/*.nq"):
         assert list(listed(f"file:{tmp_path}{location}")) == [str(tmp_path / "a b.nq")]
-    assert normal(f"file:{tmp_path}") == str(tmp_path)
+    for before in ("file:", "file://", "file://localhost"):
+        assert normal(f"{before}{tmp_path}") == str(tmp_path)
+    for wrong in ("file://elsewhere/a", "file://ticks"):
+        with pytest.raises(SourceError, match="names a host"):
+            normal(wrong)
     assert normal("s3a://ticks/may/") == "s3a://ticks/may/"
 
 

@@ -30,7 +30,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
 from spaseq.results.match import Match
 from spaseq.spark._quiet import without_noise
-from spaseq.spark.queries import Prepared, answers_of, planned
+from spaseq.spark.queries import Prepared, answers_of, in_files, planned
 from spaseq.spark.sessions import session
 from spaseq.spark.sinks._lines import LATE, MATCH, letter_of_line, match_of
 from spaseq.spark.source._files import listed
@@ -75,9 +75,8 @@ def start(
         raise EngineError("--follow reads bit by bit: say --checkpoint DIR, too")
     if idle is not None:
         raise EngineError("--idle is for --engine local: Spark's watermark waits for every stream")
-    for source in streams.values():
-        if isinstance(source.location, str | Path) and str(source.location) != "-":
-            listed(str(source.location))  # before Spark takes its time to start
+    for iri, source in streams.items():
+        listed(in_files(iri, source.location))  # before Spark takes its time to start
     # Under spark-submit the cluster is given.
     with without_noise():
         spark = session(None if "SPARK_ENV_LOADED" in os.environ else "local[*]")

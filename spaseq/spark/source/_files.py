@@ -44,7 +44,7 @@ class Info:
 def normal(location: str | Path) -> str:
     """A location as all machines know it: an absolute path, or ``s3a://bucket/…``.
 
-    Raises SourceError for any other kind.
+    Raises SourceError for any other kind, and for a file on a host.
 
     >>> normal("file:///data/a%20b.nq"), normal("s3a://ticks/may"), normal("/data/a.nq")
     ('/data/a b.nq', 's3a://ticks/may', '/data/a.nq')
@@ -54,7 +54,10 @@ def normal(location: str | Path) -> str:
         return str(Path(location).resolve())
     scheme, rest = found.groups()
     if scheme == "file":
-        return str(Path(unquote("/" + rest.lstrip("/"))).resolve())
+        host, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest[1:])
+        if host not in ("", "localhost"):
+            raise SourceError(f"{location} names a host, {host}: write file:///PATH")
+        return str(Path(unquote("/" + path.lstrip("/"))).resolve())
     if scheme in ("s3a", "s3"):
         return f"{_S3}{rest.lstrip('/')}"
     raise SourceError(
