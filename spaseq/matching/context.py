@@ -93,6 +93,10 @@ class Context:
         """The place of an event among all."""
         return stamp.time, self.rank(stamp.stream), stamp.n
 
+    def texts(self, key: tuple[int, ...]) -> tuple[bytes, ...]:
+        """The place of a partition among those of an event: the terms of its key in N-Triples."""
+        return tuple(map(self._dictionary.text, key))
+
     def stream_id(self, iri: NamedNode) -> int:
         """The id of one of the query's streams."""
         return self._stream_ids[iri]

@@ -21,6 +21,9 @@ InOrder = Callable[[Stamp], Order]
 #: The values of the PARTITION BY variables, as term ids; empty without PARTITION BY.
 Key = tuple[int, ...]
 
+#: Where a partition stands among those of one event.
+KeyOrder = Callable[[Key], tuple[Any, ...]]
+
 #: About how many bytes a partition takes, without what it keeps of events.
 _PARTITION: Final = 4_096
 
@@ -51,7 +54,8 @@ class Matcher:
     """Routes occurrences to the evaluators of their partitions and selects among the matches found.
 
     ``make`` builds an evaluator for one partition; ``budget`` is what all may keep together. ``order`` says
-    where an event stands among all; unless given, the ids of streams are in their order.
+    where an event stands among all, and ``texts`` where a partition stands among those of an event; unless
+    given, ids are in their order.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class Matcher:
         make: Callable[[], Evaluator],
         budget: Budget | None = None,
         order: InOrder = tuple,
+        texts: KeyOrder = tuple,
     ) -> None:
         self._budget = budget or Budget(UNLIMITED)
         self._partial = self._size = 0
@@ -73,6 +78,7 @@ class Matcher:
         self._bounds = bounds
         self._make = make
         self._order = order
+        self._texts = texts
         self._partitions: OrderedDict[Key, _Partition] = OrderedDict()
         self._open: deque[Occurrence] = deque()
         self.watcher: Watcher | None = None
@@ -196,7 +202,7 @@ class Matcher:
             (key,) = keys
             yield key, self._restrict(occurrence, key)
             return
-        for key in sorted(keys):
+        for key in sorted(keys, key=self._texts):
             yield key, self._restrict(occurrence, key)
 
     def _restrict(self, occurrence: Occurrence, key: Key) -> Occurrence:

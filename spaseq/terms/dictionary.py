@@ -149,6 +149,23 @@ class Dictionary:
                     terms = list(self._table.read_all(part))
             yield from terms
 
+    def text(self, identifier: int) -> bytes:
+        """The N-Triples form of an id's term: the same in every process; empty for ``UNBOUND``."""
+        if identifier == UNBOUND:
+            return b""
+        with self.lock:
+            if self._table is None or self._table.is_fresh(identifier):
+                return str(self.term(identifier)).encode()
+            return self._table.text(identifier)
+
+    def ranks(self, ids: Ids) -> Ids:
+        """Of each id, its place among these in the order of ``text``, from 0; in the shape of ``ids``."""
+        distinct, inverse = np.unique(ids, return_inverse=True)
+        texts = list(map(self.text, distinct.tolist()))
+        places = np.empty(len(texts), dtype=np.int64)
+        places[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+        return places[inverse].reshape(ids.shape)
+
     def value(self, identifier: int) -> Value:
         """The typed value of an id, decoded at the first call."""
         value = self._values.get(identifier)

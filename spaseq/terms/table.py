@@ -150,10 +150,14 @@ class TermTable:
         """Whether an id is a blank node without a name."""
         return self.kind(identifier) == FRESH
 
+    def text(self, identifier: int) -> bytes:
+        """The bytes of an id that has some: its term in N-Triples."""
+        start, length, *_ = self.terms[identifier].tolist()
+        return self.arena[start : start + length].tobytes()
+
     def read(self, identifier: int) -> Term:
         """The term of an id that has bytes."""
-        start, length, kind, _ = self.terms[identifier]
-        text = self.arena[start : start + length].tobytes()
+        kind, text = self.terms[identifier, KIND], self.text(identifier)
         if kind == IRI:
             return NamedNode(text[1:-1].decode())
         if kind == LABEL:

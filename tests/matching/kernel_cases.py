@@ -67,9 +67,6 @@ def difference(sample: Sample, evaluate: Callable[[Sample], Yields], expected: Y
         found = evaluate(sample)
     except Exception as error:  # a crash is a difference, too
         return f"{type(error).__name__}: {error}"
-    if evaluate is not by_runs and any(step.sweep for step in sample.steps):
-        # Partitions are delivered in the order of ids, which are other ones.
-        found, expected = ([sorted(step, key=_key) for step in steps] for steps in (found, expected))
     for i, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
         if ours != theirs:
             lost = [match for match in theirs if match not in ours]
@@ -78,14 +75,10 @@ def difference(sample: Sample, evaluate: Callable[[Sample], Yields], expected: Y
     return None
 
 
-def _key(match: object) -> object:
-    assert isinstance(match, tuple)
-    return match[0]
-
-
 def by_matcher(sample: Sample, make: Callable[[], Evaluator]) -> Yields:
     dropping = (lambda: _Dropping(make(), sample.drops)) if sample.drops else make
-    matcher = Matcher(sample.query.pattern, sample.bounds, dropping)
+    query = sample.query
+    matcher = Matcher(query.pattern, sample.bounds, dropping, texts=query.context.texts)
     out: Yields = []
     events = iter(sample.events)
     for step in _steps(sample):

@@ -192,5 +192,6 @@ def by_reference(case: Case, stream: Stream) -> list[object]:
 
 def by_matcher(case: Case, stream: Stream, make: Callable[[], Evaluator]) -> list[object]:
     """By an evaluator for each partition."""
-    matcher = Matcher(case.pattern, stream.bounds, make)
+    texts = Context(case.pattern, stream.dictionary, lambda *_: False).texts
+    matcher = Matcher(case.pattern, stream.bounds, make, texts=texts)
     return [match for event in stream.events for match in shown(matcher.push(event))]

@@ -151,8 +151,7 @@ class Cuts:
         term = self._dictionary.term
         return [
             [[str(term(value)) for value in key], [[term(s).value, *last] for s, last in cut.items()]]
-            # Of several partitions of one event those with the smaller ids come first: so it must stay.
-            for key, cut in sorted(self._of.items())
+            for key, cut in self._of.items()
         ]
 
     def restore(self, state: Iterable[Any]) -> None:

@@ -407,7 +407,8 @@ class Pipeline(Delivering):
             self._matcher.shed = self._stats.shed = self._stats.shed or Shed()
         if self._matcher is None:
             make = self._make_evaluators(window)
-            self._matcher = Matcher(self.pattern, window, make, self._context.budget, self._context.order)
+            context = self._context
+            self._matcher = Matcher(self.pattern, window, make, context.budget, context.order, context.texts)
             self._matcher.watcher = self.cuts
         self._is_quick = isinstance(self._matcher, Quick) and self._seat is not None
         if self._is_quick:

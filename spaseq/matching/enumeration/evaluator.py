@@ -42,9 +42,8 @@ class Enumeration(Update, Immediate):
     ) -> None:
         program, told_apart_by = Program(compile_pattern(pattern)), keys(pattern)
         automaton = Automaton(program.start, tuple(pattern.gpms))
-        super().__init__(pattern, told_apart_by, automaton, bounds, context.budget)
+        super().__init__(pattern, told_apart_by, automaton, bounds, context.budget, dictionary)
         self._reading = Reading(pattern, program, told_apart_by, context, self.history, self.memory)
-        dictionary.hold(self)
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``: the work of the events is done by the call, that of matches later."""

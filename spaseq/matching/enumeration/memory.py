@@ -72,7 +72,7 @@ class Memory(Roots):
         c[counter.PARTITIONS] = int(keys == 0)
         c[counter.MASK] = _NODES - 1
         self.nodes, self.found, self.seen = lay.arrays(
-            (_NODES, node.SIZE), (_FOUND, root.SIZE), (_KEYS, keys + 1)
+            (_NODES, node.SIZE), (_FOUND, root.SIZE), (_KEYS, keys + 2)
         )
         self.nodes[1] = node.MARK, 0, 0, np.iinfo(np.int64).min
         self.parts, self.table, self.work = lay.arrays((0, 0), (0,), (0,))

@@ -15,6 +15,7 @@ from spaseq.language.syntax import Consume
 from spaseq.limits import Budget
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.history import History
+from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.compiled import _kernel_layout as lay
@@ -22,6 +23,7 @@ from spaseq.matching.enumeration.compiled import _kernel_root as root
 from spaseq.matching.enumeration.compiled._kernel import label_events, run
 from spaseq.matching.enumeration.memory import Memory
 from spaseq.matching.model import Bounds
+from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
@@ -39,6 +41,7 @@ class Update:
         automaton: Automaton,
         bounds: Bounds,
         budget: Budget,
+        dictionary: Dictionary,
     ) -> None:
         query = pattern.query
         self._gpms = tuple(pattern.gpms)
@@ -48,6 +51,8 @@ class Update:
         self.memory = Memory(automaton, len(self._gpms), len(keys), bounds.reach, budget)
         self.memory.counters[counter.SINGLE] = len(set(pattern.streams)) == 1
         self.memory.counters[counter.CONSUME] = query.consume is Consume.ANY
+        self._dictionary = dictionary
+        dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ints]:
         """The ids of events that runs may hold; asked when all others are about to be forgotten."""
@@ -73,6 +78,9 @@ class Update:
             if status == lay.ASK:
                 known.find(int(c[counter.STATE_ASKED]), int(c[counter.LABEL_ASKED]))
                 c[counter.KNOWN] = known.unknown == 0
+            elif status == lay.UNRANKED:
+                keys = columns.keys.reshape(-1, len(self.keys))
+                columns = columns._replace(ranks=ranks(columns.events, keys, self._dictionary))
             elif status == lay.WIDER:
                 m.widen()
             elif status == lay.PARTITIONS_FULL:
@@ -108,6 +116,7 @@ class Update:
             batch.stream,
             events,
             flat,
+            np.zeros(0, dtype=np.int64),
             cursors=sizes[:-1].copy(),
             ends=sizes[1:].copy(),
         )
@@ -122,5 +131,6 @@ class _Columns(NamedTuple):
     stream: Ints
     events: Ints
     keys: Ints
+    ranks: Ints
     cursors: Ints
     ends: Ints

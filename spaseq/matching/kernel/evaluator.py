@@ -32,6 +32,7 @@ from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory
+from spaseq.matching.kernel.ranking import ranked
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables.compiled import Compiled, compile_tables
 from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
@@ -160,6 +161,8 @@ class Kernel:
         while True:
             if status == lay.CONSUME:
                 yield from self._consumed(start)
+            elif status == lay.UNRANKED:
+                columns = ranked(self._tables, self._memory.ints, columns, self._dictionary)
             elif status != lay.ASK or not self._look_up():
                 yield from self._found()
                 if status == lay.DONE:

@@ -53,7 +53,7 @@ class Memory:
 
     def begin(self) -> None:
         """A new batch begins."""
-        for place in (mem.EVENT, mem.EVENT_KEY, mem.ANSWERED):
+        for place in (mem.EVENT, mem.EVENT_KEY, mem.ANSWERED, mem.RANKS):
             self.ints[place] = 0
         if self.answers > _ANSWERS:
             self.forget_answers()
@@ -180,7 +180,7 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     _place_scratch(m, start, scratch)
     made = Memory(m, f, budget)
     if like is not None:
-        for place in (mem.EVENT, mem.EVENT_KEY, mem.SERIAL, mem.ENTERED):
+        for place in (mem.EVENT, mem.EVENT_KEY, mem.SERIAL, mem.ENTERED, mem.RANKS):
             m[place] = like.ints[place]
         made.learn(like.known())
     return made
@@ -226,7 +226,7 @@ def _scratch(m: Ints) -> _Scratch:
 def _scratch_sizes(scratch: _Scratch, partition_width: int) -> dict[int, int]:
     keys, decisions, places = scratch
     return {
-        mem.KEYS: keys * max(1, partition_width - mem.KEY),
+        mem.KEYS: keys * (1 + partition_width - mem.KEY),  # ranks, too
         mem.DECISIONS: decisions * lay.DECISION_SIZE,
         mem.QUESTIONS: decisions * lay.QUESTION_SIZE,
         mem.ANSWERS: decisions,

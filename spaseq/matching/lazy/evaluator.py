@@ -57,7 +57,8 @@ class Lazy(Immediate):
         )
         self._memory = Memory(c, bounds.reach, len(set(pattern.streams)) == 1, context.budget)
         history = self._columns.history
-        self._matches = Matches(pattern, c, history, Exact(pattern, context, bounds, history), context.order)
+        exact = Exact(pattern, context, bounds, history)
+        self._matches = Matches(pattern, c, history, exact, context.order, dictionary)
 
     @property
     def memory(self) -> Memory:

@@ -14,12 +14,14 @@ from spaseq.language.syntax import Emit
 from spaseq.matching.columns.found import Block
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
+from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.matches import plain_kleenes
 from spaseq.matching.lazy.exact import Exact
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.lazy.tables import Compiled
 from spaseq.matching.model import Found, distinct
+from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 #: The events of a match, see ``Found.path``.
@@ -30,8 +32,15 @@ class Matches:
     """Makes matches of what the kernel found, see ``kernel.matches.Matches``: as they are, or exactly."""
 
     def __init__(
-        self, pattern: SequencePattern, compiled: Compiled, history: History, exact: Exact, order: InOrder
+        self,
+        pattern: SequencePattern,
+        compiled: Compiled,
+        history: History,
+        exact: Exact,
+        order: InOrder,
+        dictionary: Dictionary,
     ) -> None:
+        self._dictionary = dictionary
         self._emit = emitted(pattern)
         self._order = order
         self._several = may_end_together(pattern)
@@ -56,7 +65,8 @@ class Matches:
         """The matches of what was found: rows as in ``_kernel_layout``, and their choices."""
         keys = found[:, outcome.KEY : outcome.KEY + self._keys]
         if self._keys:
-            found = found[np.lexsort((*keys.T[::-1], found[:, outcome.EVENT]))]
+            events = found[:, outcome.EVENT]
+            found = found[np.lexsort((ranks(events, keys, self._dictionary), events))]
             keys = found[:, outcome.KEY : outcome.KEY + self._keys]
         apart = found[:, [outcome.EVENT, *range(outcome.KEY, outcome.KEY + self._keys)]]
         groups = np.concatenate([[0], np.cumsum((apart[1:] != apart[:-1]).any(axis=1))])

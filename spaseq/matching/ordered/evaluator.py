@@ -20,6 +20,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.matches import Matches
+from spaseq.matching.kernel.ranking import ranked
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel as k
@@ -53,6 +54,7 @@ class OrderedKernel:
         for i, limit in enumerate(c.limits):
             self._tables[self._tables[v.LIMITS] + i] = bounds.lasts(limit)
         self._bounds = bounds
+        self._dictionary = dictionary
         self._keys = len(pattern.query.partition)
         self._columns = Columns(
             dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, context.budget
@@ -88,6 +90,9 @@ class OrderedKernel:
                 self._tables, self._options, m.ints, m.floats, every.rows, every.seen, columns,
                 numbers.numbers, numbers.codes,
             )  # fmt: skip
+            if ended == status.UNRANKED:
+                columns = ranked(self._tables, m.ints, columns, self._dictionary)
+                continue
             yield from self._found()
             if ended == status.DONE:
                 return

@@ -11,6 +11,7 @@ import numpy as np
 
 from spaseq.gpm.spectra.solutions import Mask, Solutions, group_codes
 from spaseq.limits import Budget
+from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.host import Key
 from spaseq.matching.parameterized._kernel import Ints
 from spaseq.matching.parameterized.query import RELEVANT, Compiled
@@ -40,7 +41,7 @@ class Values:
     """Terms as numbers that are the same iff ``=`` holds of them, for the terms where that is simple."""
 
     def __init__(self, dictionary: Dictionary) -> None:
-        self._dictionary = dictionary
+        self.dictionary = dictionary
         self._numbers = np.zeros(0, dtype=np.int64)
         self._state = np.zeros(0, dtype=np.int8)
 
@@ -50,14 +51,12 @@ class Values:
 
     def of(self, ids: Ints) -> tuple[Ints, Mask]:
         """The numbers of terms, and where that is not simple."""
-        if len(self._state) < self._dictionary.limit:
-            room = 2 * self._dictionary.limit - len(self._state)
+        if len(self._state) < self.dictionary.limit:
+            room = 2 * self.dictionary.limit - len(self._state)
             self._numbers = np.concatenate([self._numbers, np.zeros(room, dtype=np.int64)])
             self._state = np.concatenate([self._state, np.zeros(room, dtype=np.int8)])
         for identifier in np.unique(ids[self._state[ids] == 0]).tolist():
-            number = (
-                None if identifier == UNBOUND else _number(identifier, self._dictionary.value(identifier))
-            )
+            number = None if identifier == UNBOUND else _number(identifier, self.dictionary.value(identifier))
             self._numbers[identifier] = number or 0
             self._state[identifier] = 2 if number is None else 1
         return self._numbers[ids], self._state[ids] == 2
@@ -83,7 +82,9 @@ def read(
     asked = [(question, tables[question.gpm]) for question in compiled.questions]
     # Without its filters a GPM says nothing but that an event is in a partition.
     witnesses = [tables[name] for name in compiled.witnesses]
-    rows, events, found = _symbols(size, keys, [*(table for _, table in asked), *witnesses])
+    rows, events, found = _symbols(
+        size, keys, [*(table for _, table in asked), *witnesses], values.dictionary
+    )
     tracks = np.zeros((compiled.program.tracks, len(events)), dtype=np.int64)
     ambiguous = np.zeros(len(events), dtype=np.bool_)
     for (question, table), at in zip(asked, rows[: len(asked)], strict=True):
@@ -99,7 +100,9 @@ def read(
     return Text(tracks, events, found, ambiguous)
 
 
-def _symbols(size: int, keys: Sequence[str], tables: Sequence[Solutions]) -> tuple[list[Ints], Ints, Ints]:
+def _symbols(
+    size: int, keys: Sequence[str], tables: Sequence[Solutions], dictionary: Dictionary
+) -> tuple[list[Ints], Ints, Ints]:
     """Which symbol each row of some tables belongs to; the symbols' events; their keys."""
     of_rows = [table.events for table in tables]
     if not keys:
@@ -115,7 +118,8 @@ def _symbols(size: int, keys: Sequence[str], tables: Sequence[Solutions]) -> tup
         number[events] = np.arange(len(events))
         return [number[rows] for rows in of_rows], events, of_events[events]
     every = [np.concatenate(of_rows), *np.concatenate(columns).T]
-    _, first, inverse = np.unique(group_codes(every), return_index=True, return_inverse=True)
+    order = ranks(every[0], np.stack(every[1:], axis=1), dictionary)
+    _, first, inverse = np.unique(group_codes([every[0], order]), return_index=True, return_inverse=True)
     ends = np.cumsum([len(table) for table in tables])[:-1]
     events, *parts = (column[first] for column in every)
     return np.split(inverse, ends), events, np.stack(parts, axis=1)

@@ -39,8 +39,7 @@ class EnumerationGroup(Group):
         common = keys(first.common.pattern)
         self._automaton = _Trie(merged, frozenset(range(len(members))))
         budget = Budget(first.context.budget.limits.times(len(members)))
-        self._update = Update(merged.pattern, common, self._automaton, self.widest, budget)
-        first.dictionary.hold(self._update)
+        self._update = Update(merged.pattern, common, self._automaton, self.widest, budget, first.dictionary)
         self._own = [
             EnumerationPart(self, member, offset, tuple(merged.pattern.gpms), self._update)
             for member, offset in zip(members, offsets, strict=True)

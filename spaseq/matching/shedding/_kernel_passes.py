@@ -287,7 +287,7 @@ def shown(tables: Ints, ints: Ints, batch: Ints, gates_: Floats, weight: float) 
     total = 0
     if b[B_SIZE] == 0:
         return 0
-    for k in range(max(0, find_keys(t, m, b, 0))):
+    for k in range(max(0, find_keys(t, m, b, 0, False))):
         p = find_partition(m, t[N_KEYS], m[KEYS] + k * t[N_KEYS])
         if p == 0:
             continue

@@ -22,6 +22,7 @@ from spaseq.matching.enumeration.compiled._kernel_layout import (
     MORE_LIST,
     NODES_FULL,
     PARTITIONS_FULL,
+    UNRANKED,
     WIDER,
     Ints,
 )
@@ -185,12 +186,13 @@ def label_events(labels: Ints, events: Ints, sizes: Ints) -> bool:
 def run(
     c: Ints, nodes: Ints, parts: Ints, table: Ints, target: Ints, accepting: Ints, outgoing: Ints,
     found: Ints, work: Ints, seen: Ints, labels: Ints, axis: Ints, time: Ints, stream: Ints, events: Ints,
-    keys: Ints, cursors: Ints, ends: Ints, start: int,
+    keys: Ints, ranks: Ints, cursors: Ints, ends: Ints, start: int,
 ) -> int:  # fmt: skip
     """Takes the events of a batch, from where the last call stopped.
 
     ``labels`` are the GPMs that an event is relevant for, as bits. The rows of ``events`` and ``keys`` are
-    of one GPM after the other: those from its place in ``cursors``, which this moves on, to ``ends``.
+    of one GPM after the other: those from its place in ``cursors``, which this moves on, to ``ends``. So are
+    ``ranks``, which may be empty until the call stops for want of them (``UNRANKED``).
     """
     event = index(c[counter.EVENT])
     keyed = c[counter.N_KEYS] > 0
@@ -200,11 +202,13 @@ def run(
             if not keyed:
                 c[counter.KEYS_FOUND] = 1
             elif c[counter.KEY_NUMBER] == 0:
-                c[counter.KEYS_FOUND] = keys_of.gather(c, seen, events, keys, cursors, ends, event, wanted)
+                c[counter.KEYS_FOUND] = keys_of.gather(
+                    c, seen, events, keys, ranks, cursors, ends, event, wanted
+                )
                 if c[counter.KEYS_FOUND] < 0:
                     c[counter.WANTS] = MORE_KEYS
                     c[counter.EVENT] = event
-                    return WIDER
+                    return WIDER if c[counter.KEYS_FOUND] == -1 else UNRANKED
             while c[counter.KEY_NUMBER] < c[counter.KEYS_FOUND]:
                 where = 0
                 if keyed:

@@ -49,9 +49,13 @@ def find(c: Ints, parts: Ints, table: Ints, seen: Ints, number: int) -> int:
 
 @inlined
 def gather(
-    c: Ints, seen: Ints, events: Ints, keys: Ints, cursors: Ints, ends: Ints, event: int, labels: int
+    c: Ints, seen: Ints, events: Ints, keys: Ints, ranks: Ints, cursors: Ints, ends: Ints, event: int,
+    labels: int,
 ) -> int:  # fmt: skip
-    """The distinct keys of an event's solutions, each with the labels that have it; how many."""
+    """The distinct keys of an event, each with the labels that have it, and its rank; how many.
+
+    In the order of ``ranks``, those of the rows: -2 if these are needed, and not there. -1 without room.
+    """
     count = 0
     width = c[counter.N_KEYS]
     while labels:
@@ -64,6 +68,7 @@ def gather(
         cursors[label] = row
         while row < ends[label] and events[row] == event:
             at = row * width
+            rank = ranks[row] if len(ranks) else 0
             row += 1
             bound = True
             for i in range(width):
@@ -81,9 +86,16 @@ def gather(
             if same == len(seen):
                 return -1
             if same == count:
+                if count and not len(ranks):
+                    return -2
+                while same and seen[same - 1, width + 1] > rank:
+                    for i in range(width + 2):
+                        seen[same, i] = seen[same - 1, i]
+                    same -= 1
                 for i in range(width):
-                    seen[count, i] = keys[at + i]
-                seen[count, width] = 0
+                    seen[same, i] = keys[at + i]
+                seen[same, width] = 0
+                seen[same, width + 1] = rank
                 count += 1
             seen[same, width] |= bit
     return count

@@ -40,6 +40,7 @@ NODES_FULL: Final = 2
 FOUND_FULL: Final = 3
 PARTITIONS_FULL: Final = 4
 WIDER: Final = 5
+UNRANKED: Final = 6
 
 # What WIDER wants more of.
 MORE_ACTIVE: Final = 0

@@ -3,7 +3,8 @@
 One call takes a batch as far as it can. Events are processed in two steps: *decide*, which changes
 no run, says what the event does to each run it concerns; *apply* does it. Between the two the kernel can
 stop, and be called again: when a condition is beyond the tables (``ASK``: the caller answers, and the same
-decisions are made again), or when something is full (``ROOM``, ``DECISIONS``, ``MORE_KEYS``).
+decisions are made again), or when something is full (``ROOM``, ``DECISIONS``, ``MORE_KEYS``), or when
+one has several keys, which stand in an order that the caller must say (``UNRANKED``).
 
 All arrays are flat, so that the functions here can pass plain pointers: ``t`` are the tables
 (``tables``), ``m`` and ``f`` the memory (``_kernel_memory``), ``b`` the batch, ``numbers`` and
@@ -48,6 +49,7 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     FOUND_SIZE,
     MORE_KEYS,
     ROOM,
+    UNRANKED,
     row_of,
     value,
 )
@@ -89,6 +91,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     PARKED_COUNT,
     POSITION,
     PREVIOUS,
+    RANKS,
     ROW,
     SERIAL,
     WAITS,
@@ -106,12 +109,16 @@ from spaseq.matching.kernel.compiled._kernel_places import (
 
 
 @part
-def find_keys(t: Ints, m: Ints, b: Ints, e: int) -> int:
-    """The partition keys of an event, in order, into ``KEYS``; how many; -1 if there is no room."""
+def find_keys(t: Ints, m: Ints, b: Ints, e: int, ranked: bool) -> int:
+    """The partition keys of an event into ``KEYS``, their ranks behind all keys; how many.
+
+    In order of their ranks if ``ranked``: -2 if these are needed, and not there. -1 if there is no room.
+    """
     size = t[N_KEYS]
     if size == 0:
         return 1
     count = 0
+    ranks = m[KEYS] + m[MOST_KEYS] * size
     for g in range(t[N_GPMS]):
         for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
             if count >= m[MOST_KEYS]:
@@ -123,29 +130,40 @@ def find_keys(t: Ints, m: Ints, b: Ints, e: int) -> int:
                 m[new + j] = value(b, column, r) if column >= 0 else 0
                 if m[new + j] == 0:
                     whole = False
-            if not whole:
+            if not whole or _is_known(m, size, new):
                 continue
-            at = m[KEYS]
-            order = 1
-            while at < new:
-                order = 0
-                for j in range(size):
-                    if order == 0 and m[at + j] != m[new + j]:
-                        order = -1 if m[at + j] < m[new + j] else 1
-                if order >= 0:
-                    break
-                at += size
-            if at < new and order == 0:
-                continue
+            if ranked and count > 0 and m[RANKS] == 0:
+                return -2
+            rank = b[b[m[RANKS] + g] + r] if ranked and m[RANKS] != 0 else 0
+            at = count
+            while at > 0 and m[ranks + at - 1] > rank:
+                m[ranks + at] = m[ranks + at - 1]
+                at -= 1
+            m[ranks + at] = rank
             for j in range(size):
                 identifier = m[new + j]
                 i = new + j
-                while i > at + j:
+                while i > m[KEYS] + at * size + j:
                     m[i] = m[i - size]
                     i -= size
-                m[at + j] = identifier
+                m[i] = identifier
             count += 1
     return count
+
+
+@inlined
+def _is_known(m: Ints, size: int, new: int) -> bool:
+    """Whether a key is one of those before it."""
+    at = m[KEYS]
+    while at < new:
+        same = True
+        for j in range(size):
+            if m[at + j] != m[new + j]:
+                same = False
+        if same:
+            return True
+        at += size
+    return False
 
 
 @inlined
@@ -187,9 +205,9 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
             if m[FOUND_COUNT] + m[PARKED_COUNT] > m[MOST_FOUND]:
                 return DRAIN
             end_due(t, m, f, numbers, codes, m[NOW], e, b[B_START])
-        count = find_keys(t, m, b, e)
+        count = find_keys(t, m, b, e, True)
         if count < 0:
-            return MORE_KEYS
+            return MORE_KEYS if count == -1 else UNRANKED
         for k in range(m[EVENT_KEY], count):
             m[EVENT_KEY] = k
             key = m[KEYS] + k * t[N_KEYS]

@@ -19,6 +19,7 @@ DECISIONS_FULL: Final = 3
 MORE_KEYS: Final = 4
 DRAIN: Final = 5
 CONSUME: Final = 6
+UNRANKED: Final = 7
 
 # Actions: kind, what about, and a bound or number.
 ENTER: Final = 0

@@ -124,6 +124,7 @@ TRIED: Final = 49  # of what is being gathered: events, then rows
 TRIAL: Final = 50  # a wait to try it on
 LEARNT: Final = 51  # answers to questions, and questions: see ``_kernel_memo``
 ASKING: Final = 52
+RANKS: Final = 53  # where the batch says, by GPM, where the ranks of its rows' keys begin; 0: nowhere yet
 HEADER: Final = 56
 
 # Columns of entries.

@@ -24,7 +24,14 @@ from spaseq.matching.conditions._kernel_values import (
     pointer,
 )
 from spaseq.matching.kernel.compiled._kernel import find_keys
-from spaseq.matching.kernel.compiled._kernel_layout import ASK, DECISIONS_FULL, DONE, MORE_KEYS, ROOM
+from spaseq.matching.kernel.compiled._kernel_layout import (
+    ASK,
+    DECISIONS_FULL,
+    DONE,
+    MORE_KEYS,
+    ROOM,
+    UNRANKED,
+)
 from spaseq.matching.kernel.compiled._kernel_memory import (
     ANSWERED,
     ASKED,
@@ -131,9 +138,9 @@ def _run(
         if b[b[B_TIME] + e] > a[A_TIME]:
             a[A_TIME] = b[b[B_TIME] + e]
             go_on(t, o, m, a, a[A_TIME], e)
-        count = find_keys(t, m, b, e)
+        count = find_keys(t, m, b, e, True)
         if count < 0:
-            return MORE_KEYS
+            return MORE_KEYS if count == -1 else UNRANKED
         for k in range(m[EVENT_KEY], count):
             m[EVENT_KEY] = k
             key = m[KEYS] + k * t[N_KEYS]

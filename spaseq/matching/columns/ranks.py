@@ -1,0 +1,31 @@
+"""Rows of events that have several partition keys → the order of these: that of terms, whatever their ids."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.gpm.spectra.solutions import group_codes
+from spaseq.terms.dictionary import Dictionary
+
+Ints = npt.NDArray[np.int64]
+
+
+def ranks(events: Ints, keys: Ints, dictionary: Dictionary) -> Ints:
+    """The place of each row's key among the others of its event, as numbers that order them.
+
+    ``events`` says of each row its event, by a number from 0; ``keys``, of shape ``(rows, variables)``, have
+    the ids of its key. What is 0 has no other key in its event: terms are looked at only where several are.
+    """
+    found = np.zeros(len(events), dtype=np.int64)
+    if not len(events):
+        return found
+    some = np.zeros(int(events.max()) + 1, dtype=np.int64)
+    some[events] = np.arange(len(events))
+    others = (keys != keys[some[events]]).any(axis=1)
+    if others.any():
+        several = np.zeros(len(some), dtype=np.bool_)
+        several[events[others]] = True
+        rows = several[events]
+        found[rows] = group_codes(list(dictionary.ranks(keys[rows]).T))
+    return found
