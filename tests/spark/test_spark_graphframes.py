@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock, patch
 
 import pytest
@@ -186,6 +187,22 @@ def test_a_package_of_another_kind_is_told_from_none(said: str, told: str) -> No
         pytest.raises(Py4JError, match="something else"),
     ):
         graphframes._made(vertices, edges)
+
+
+def test_an_older_python_package_is_told() -> None:
+    """That called graphframes has no version, and Pregel had no such method before 0.12."""
+    for older, told in (
+        (SimpleNamespace(GraphFrame=Mock()), "of a version that it does not tell"),
+        (
+            SimpleNamespace(GraphFrame=Mock(), lib=SimpleNamespace(Pregel=object), __version__="0.11.0"),
+            r"0\.11",
+        ),
+    ):
+        with (
+            patch.dict(sys.modules, {"graphframes": older}),
+            pytest.raises(EngineError, match=rf"Python package, {told}.*, is older than 0\.12: pip install"),
+        ):
+            graphframes._made(Mock(), Mock())
 
 
 def test_the_command_line(spark: SparkSession, tmp_path: Path) -> None:  # noqa: ARG001  # the session it uses

@@ -89,3 +89,19 @@ def test_packages_are_added(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert "spark.jars.packages" not in told(monkeypatch, packages=["a:b:1"])
     with pytest.raises(EngineError, match=r"without c:d:2: .*packages=a:b:1,c:d:2"):
         session(packages=["c:d:2"])
+
+
+def test_graphframes_is_compiled_by_the_best_compiler(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its work is the JVM's, which otherwise only keeps the books."""
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    option, quick = "spark.driver.extraJavaOptions", "TieredStopAtLevel"
+    assert quick in told(monkeypatch)[option]
+    assert quick in told(monkeypatch, packages=["org.apache.spark:spark-avro_2.13:4.1.1"])[option]
+    assert quick not in told(monkeypatch, packages=["io.graphframes:graphframes-spark4_2.13:0.12.3"])[option]
+    assert quick not in told(monkeypatch, jars=["/jars/graphframes-graphx-spark4_2.13-0.12.3.jar"])[option]
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages io.graphframes:graphframes-spark4_2.13:0.12.3 x")
+    assert quick not in told(monkeypatch)[option]

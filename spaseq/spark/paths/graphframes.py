@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from types import ModuleType
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -94,10 +95,22 @@ def _made(vertices: DataFrame, edges: DataFrame) -> GraphFrame:
         raise EngineError(
             "GraphFrames' Python package is missing: pip install 'spaseq[graphframes]'"
         ) from None
+    _require_new(graphframes)
     try:
         return graphframes.GraphFrame(vertices, edges)
     except Py4JError as error:
         raise _lacking(vertices.sparkSession, error) or error from None
+
+
+def _require_new(package: ModuleType) -> None:
+    """Raises EngineError for a Python package that is older than what searches call."""
+    pregel = getattr(getattr(package, "lib", None), "Pregel", None)
+    if not hasattr(pregel, "required_edge_columns"):
+        version = getattr(package, "__version__", "of a version that it does not tell")
+        raise EngineError(
+            f"GraphFrames' Python package, {version}, is older than 0.12: "
+            "pip install --upgrade 'spaseq[graphframes]' (the package graphframes is another, older one)"
+        )
 
 
 def _lacking(spark: SparkSession, error: Py4JError) -> EngineError | None:
