@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -63,6 +64,39 @@ def test_what_was_consumed_is_not_brought_back(cold: bool) -> None:
     found = Cluster(sizes=(3, 1, 1, 1), cold=cold).run(text, events)
     assert comparable(found) == comparable(pushed(text, events))
     assert len(found) == 1
+
+
+def test_what_a_later_event_makes_certain_drops_its_run_too() -> None:
+    """When x5 comes, no B can follow a2 at once; a5 is consumed with it, also in what comes back."""
+    text = query("A , !B", "4 SECONDS SLIDING", tail="CONSUME ANY")
+    events = letters("a2 a5 x6 x20")
+    found = Cluster(sizes=(1,) * 4, cold=True).run(text, events)
+    assert comparable(found) == comparable(pushed(text, events))
+    assert len(found) == 1
+
+
+@settings(max_examples=examples(120))
+@given(
+    st.sampled_from(["A , !B", "A ; !B", "A , B?", "A ; B ; !A", "A , B*[,]", "A ; B?", "A , !B ; C?"]),
+    st.sampled_from(["4 SECONDS SLIDING", "3 EVENTS SLIDING", "5 SECONDS TUMBLING"]),
+    st.sampled_from(["CONSUME ANY", "EMIT LAST CONSUME ANY", "EMIT MAX CONSUME ANY"]),
+    st.lists(
+        st.tuples(st.sampled_from("aabbcx"), st.sampled_from("kl"), st.integers(1, 3)),
+        min_size=5,
+        max_size=12,
+    ),
+    st.booleans(),
+)
+def test_what_waits_and_is_consumed(
+    sequence: str, window: str, tail: str, said: list[tuple[str, str, int]], is_partitioned: bool
+) -> None:
+    gpms = {name: f"?{name.lower()} :k ?k ." for name in "ABC"} if is_partitioned else None
+    text = query(sequence, window, gpms, partition="?k" if is_partitioned else "", tail=tail)
+    times = accumulate(step for *_, step in said)
+    names = (f"{letter}{time}/{key}" for (letter, key, _), time in zip(said, times, strict=True))
+    events = letters(" ".join(names))
+    found = Cluster(sizes=(1,) * 12, cold=True).run(text, events)
+    assert comparable(found) == comparable(pushed(text, events))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -14,12 +14,13 @@ import numpy as np
 
 from spaseq.chunks.chunk import Chunk
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.events import EventBatch
+from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import ByEvent
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Consume, Query
+from spaseq.matching.columns.evaluator import ByColumns
 from spaseq.matching.columns.found import Block
 from spaseq.matching.host import Key, Matcher
 from spaseq.results.batch import MatchBatch
@@ -75,8 +76,7 @@ class RemotePipeline(Pipeline):
         self._computing = set(self._given)  # no term of a solution is in the batch
         self._replaying = False
         self._told: int | None = None
-        self._between = False
-        self._consumes = query.consume is Consume.ANY
+        self._shown = 0
         self._drops: dict[Key, int] = {}
 
     @property
@@ -86,20 +86,18 @@ class RemotePipeline(Pipeline):
 
     def take(self, chunk: Chunk) -> Iterator[MatchBatch]:
         """As ``process``, for a chunk in processing order."""
-        self._between = False
         for name, gpm in self._given.items():
             gpm.now = chunk.solutions[name]
         return self.process(chunk.batch)
 
-    def advance(self, time: int) -> Iterator[MatchBatch]:
-        """See ``Pipeline.advance``."""
-        self._between = True
-        yield from super().advance(time)
+    def saw(self, stamp: Stamp) -> None:
+        """See ``Watcher.saw``."""
+        del stamp
+        self._shown = self._position
 
-    def close(self) -> Iterator[MatchBatch]:
-        """See ``Pipeline.close``."""
-        self._between = True
-        yield from super().close()
+    def consumed(self, key: Key) -> None:
+        """See ``Watcher.consumed``: remembers after which event partial matches were dropped."""
+        self._drops[key] = self._shown
 
     def replay(self, chunk: Chunk | None, progress: Progress, reached: int, told: int | None) -> None:
         """Brings a new pipeline to where another one was, by the last events which that one saw.
@@ -110,7 +108,7 @@ class RemotePipeline(Pipeline):
         self._replaying = True
         self._told = told
         count = 0 if chunk is None else len(chunk.batch)
-        self._position = progress.position - count
+        self._position = self._shown = progress.position - count
         drops = {key: at for key, at in (progress.drops or {}).items() if at > self._position}
         if chunk is not None:
             cuts = sorted({at - self._position for at in drops.values()} - {count})
@@ -121,7 +119,7 @@ class RemotePipeline(Pipeline):
         for _ in self.advance(reached):
             pass
         self._drop(drops)
-        self._drops = drops
+        self._drops, self._shown = drops, self._position
         self._left, self.done = progress.left, progress.done
         self._replaying = False
 
@@ -138,15 +136,13 @@ class RemotePipeline(Pipeline):
             return
         if self._told is not None:
             found = _ending_from(self._told, found)
-        yield from super()._matches(self._noticed(found) if self._consumes else found)
+        yield from super()._matches(found)
 
-    def _noticed(self, found: Iterable[Block]) -> Iterator[Block]:
-        """Remembers where CONSUME drops partial matches: after the event at hand, or already before it."""
-        now = self._position - 1
-        for block in found:
-            for key, item in block:
-                self._drops[key] = now + 1 if self._between or item.last.position == now else now
-            yield block
+    def _start(self, batch: EventBatch) -> Matcher | ByColumns:
+        matcher = super()._start(batch)
+        if isinstance(matcher, Matcher):
+            matcher.watcher = self
+        return matcher
 
 
 def _ending_from(time: int, found: Iterable[Block]) -> Iterator[Block]:
