@@ -50,6 +50,8 @@ def job_of(
     text = str(query)
     if kb_changed not in get_args(KbChanged):
         raise EngineError(f"kb_changed is 'error' or 'replay', not {kb_changed!r}")
+    if buckets is not None and buckets < 1:
+        raise EngineError(f"buckets={buckets}: at least one")
     replays = kb_changed == "replay" and is_stream and bool(graphs.names)
     group = KEPT.one_group if replays else needs(pattern_of(text)).one_group
     if group is not None:

@@ -136,7 +136,7 @@ def _found(
                 "knows: say with start= when (an integer on the stream's clock; instants are microseconds)"
             )
         start = events.agg(F.min("time")).first()[0]  # type: ignore[index]  # an aggregate has one row
-    buckets = buckets or (STREAM_BUCKETS if events.isStreaming else None)
+    buckets = STREAM_BUCKETS if buckets is None and events.isStreaming else buckets
     job, background = job_of(
         spark,
         query,
@@ -293,8 +293,8 @@ def planned(
     clock = Clock(clock or (known[0][0] if known else Clock.INSTANTS))
     start: int | None = min((time for found, time in known if found is clock), default=0)
     start = start if _tumbles(query) else None
-    buckets = buckets or (STREAM_BUCKETS if checkpoint is not None else None)
     is_stream = checkpoint is not None
+    buckets = STREAM_BUCKETS if buckets is None and is_stream else buckets
     job, background = job_of(
         spark, query, kb, clock, start, buckets, evaluator, is_stream=is_stream, kb_changed=kb_changed
     )

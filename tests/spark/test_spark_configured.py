@@ -16,7 +16,7 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the e
 
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402  # after the skip
 
-from spaseq.spark import answers, events, matches  # noqa: E402
+from spaseq.spark import answers, derived, events, matches  # noqa: E402
 from spaseq.spark.source._rows import EVENTS  # noqa: E402
 
 pytestmark = [
@@ -98,3 +98,22 @@ def test_ties_are_told_of_and_have_an_order(spark: SparkSession) -> None:
     assert found[0] == found[1]
     assert len(found[0]) > 10
     assert all(event["n"] for line in found[0] for event in json.loads(line)["events"]["A"])
+
+
+def test_derived_events_are_on_the_clock_of_their_matches(spark: SparkSession) -> None:
+    """That of the column of their ends, which no caller has to repeat."""
+    making = query("A ; B", head=f"REGISTER STREAM <{NS}out> AS CONSTRUCT {{ ?a :then ?b }}")
+    for kind, clock, other in (("long", "ticks", "instants"), ("timestamp", "instants", "ticks")):
+        found = spark.createDataFrame([], f"end {kind}, json string, graph string")
+        made = derived(found, making)
+        assert dict(made.dtypes)["time"] == "bigint"
+        assert derived(found, making, clock=clock).schema == made.schema
+        with pytest.raises(
+            spaseq.EngineError, match=f"clock='{other}', but the times of these matches are {clock}"
+        ):
+            derived(found, making, clock=other)
+
+
+def test_no_buckets_are_an_error(spark: SparkSession) -> None:
+    with pytest.raises(spaseq.EngineError, match="buckets=0: at least one"):
+        matches(lifted(trades(spark, ROWS), n="id"), PAIRS, buckets=0)

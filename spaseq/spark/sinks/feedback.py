@@ -6,6 +6,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
+from pyspark.sql.types import TimestampType
 
 from spaseq.errors import EngineError
 from spaseq.events import Clock
@@ -19,14 +20,15 @@ _LABEL: Final = r'(_:|"bnode","value":")\w+'
 _DERIVED: Final = "spaseq.derived"
 
 
-def derived(found: DataFrame, query: Query | str, *, clock: Clock | str = Clock.INSTANTS) -> DataFrame:
+def derived(found: DataFrame, query: Query | str, *, clock: Clock | str | None = None) -> DataFrame:
     """The events that the matches of a REGISTER STREAM … CONSTRUCT query make, as ``matches`` takes them.
 
-    ``found`` are its matches (see ``matches``), in batches or as a stream, on that ``clock``. An event has
-    the time at which its match ends; those of equal time are ordered by a hash of their matches, so that
-    their order is the same in every run. A stream of them is read by another query of Spark's, from where it
-    was written, such as a topic (``kafka_messages``): within one, all of them would be late. Raises
-    EngineError for a query that makes no stream.
+    ``found`` are its matches (see ``matches``), in batches or as a stream, on the ``clock`` that their column
+    ``end`` says: integers are ticks. An event has the time at which its match ends; those of equal time are
+    ordered by a hash of their matches, so that their order is the same in every run. A stream of them is read
+    by another query of Spark's, from where it was written, such as a topic (``kafka_messages``): within one,
+    all of them would be late. Raises EngineError for a query that makes no stream, and for another ``clock``
+    than that of the matches.
     """
     prepared = prepare(query) if isinstance(query, str) else query
     register = prepared.register
@@ -36,7 +38,10 @@ def derived(found: DataFrame, query: Query | str, *, clock: Clock | str = Clock.
         or not isinstance(prepared.form, Construct)
     ):
         raise EngineError("the query makes no stream: it must be REGISTER STREAM <IRI> AS CONSTRUCT …")
-    clock = Clock(clock)
+    known = Clock.INSTANTS if isinstance(found.schema["end"].dataType, TimestampType) else Clock.TICKS
+    if clock is not None and Clock(clock) is not known:
+        raise EngineError(f"clock={str(clock)!r}, but the times of these matches are {known}")
+    clock = known
     end = F.col("end") if clock is Clock.TICKS else F.unix_micros("end")
     columns = {
         "stream": F.lit(register.iri.value),
