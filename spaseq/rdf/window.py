@@ -163,12 +163,13 @@ class WindowStore(QuadStore):
             known = self._shown[-1][0] if self._shown else -1
             for position, batch, index in found:
                 if position > known:
-                    quads = _quads(batch, index)
+                    quads = event_quads(batch, index)
                     self.put(quads)
                     self._shown.append((position, quads))
 
 
-def _quads(batch: EventBatch, index: int) -> tuple[Quad, ...]:
+def event_quads(batch: EventBatch, index: int) -> tuple[Quad, ...]:
+    """An event as a named graph, and what the default graph says of it: its time and its stream."""
     term = batch.dictionary.term
     shown = event(batch, index, lambda identifier: to_rdflib(term(identifier)))
     name = event_name(shown)

@@ -16,9 +16,10 @@ class ServeLimits:
     matches, so many ``uploads`` of events that do not come at once, and so many ``asking`` SPARQL or paths.
     ``seconds``: for a request, ``pause`` seconds for a reader to take or a writer to send something.
     ``matches``: of each query, for who comes later; ``letters``: dead letters, of each so many
-    ``letter_characters``. ``sparql_characters``: of a query of SPARQL, which is parsed by recursion.
-    ``rows``: of an answer of SPARQL or paths. ``why_seconds``: of the processor, to find out why there is no
-    match, while the engine waits.
+    ``letter_characters``. ``window_events``: of each stream, for SPARQL over a query's window.
+    ``sparql_characters``: of a query of SPARQL, which is parsed by recursion. ``rows``: of an answer of
+    SPARQL or paths. ``why_seconds``: of the processor, to find out why there is no match, while the engine
+    waits.
     """
 
     body_bytes: int = 64 << 20
@@ -33,6 +34,7 @@ class ServeLimits:
     matches: int = 10_000
     letters: int = 1_000
     letter_characters: int = 2_000
+    window_events: int = 10_000
     sparql_characters: int = 65_536
     rows: int = 10_000
     why_seconds: int = 1

@@ -15,9 +15,12 @@ from spaseq.events import EventBatch, concatenate
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.terms.dictionary import UNBOUND
 
-#: Of each stream so many events are kept, and so many triples if that is more than the newest event's.
+#: A query is run over so many events of each stream, and so many triples if the newest event has fewer.
 EVENTS: Final = 2_000
 TRIPLES: Final = 40_000
+
+#: So many triples are kept for each event that may be.
+_TRIPLES: Final = 20
 
 #: So many streams are kept; a further one takes the place of the one that was silent longest.
 STREAMS: Final = 100
@@ -29,31 +32,49 @@ _PARTS: Final = 64
 class Recent:
     """The last events of each stream. Its owner is the engine: all calls are made in one of its turns."""
 
-    def __init__(self, events: int = EVENTS, triples: int = TRIPLES, streams: int = STREAMS) -> None:
+    def __init__(
+        self,
+        events: int = EVENTS,
+        triples: int | None = None,
+        streams: int = STREAMS,
+        *,
+        forgot: bool = False,
+    ) -> None:
+        """``events`` and ``triples`` of each stream are kept; ``forgot``: there may have been others."""
         self._events = events
-        self._triples = triples
+        self._triples = events * _TRIPLES if triples is None else triples
         self._streams = streams
+        self._forgot = forgot
         # By stream, the one that had the newest event last; each batch is of one stream.
         self._kept: dict[int, deque[EventBatch]] = {}
+        self._cut: set[int] = set()
 
     def add(self, batch: EventBatch) -> None:
         """The next events of a stream, in the order of arrival."""
         if not len(batch):
             return
         stream = batch.stream.item(0)
+        if stream not in self._kept and self._forgot:
+            self._cut.add(stream)
         parts = self._kept.pop(stream, None) or deque()
         if parts and parts[-1].clock is not batch.clock:
             parts.clear()  # no query can read both
         self._kept[stream] = parts
-        parts.append(self._fitting(batch))
+        parts.append(fitting := self._fitting(batch))
+        if len(fitting) < len(batch):
+            self._cut.add(stream)
         small = list(parts)[-_PARTS:]
         if len(small) == _PARTS and all(len(part) < _PARTS for part in small):
             for _ in small:
                 parts.pop()
             parts.append(concatenate(small))
-        self._trim(parts)
+        if self._trim(parts):
+            self._cut.add(stream)
         if len(self._kept) > self._streams:
-            del self._kept[next(iter(self._kept))]
+            oldest = next(iter(self._kept))
+            del self._kept[oldest]
+            self._cut.discard(oldest)
+            self._forgot = True
 
     def _fitting(self, batch: EventBatch) -> EventBatch:
         """The last events of a batch, as many as may be kept; one at least."""
@@ -62,23 +83,43 @@ class Recent:
         begin = min(max(begin, enough), len(batch) - 1)
         return batch if begin == 0 else batch.take(np.arange(begin, len(batch)))
 
-    def _trim(self, parts: deque[EventBatch]) -> None:
+    def _trim(self, parts: deque[EventBatch]) -> bool:
         """Forgets the oldest batches, as long as the others are enough: so at most twice as much is kept."""
-        events, triples = sum(map(len, parts)), sum(len(part.s) for part in parts)
-        while len(parts) > 1:
-            events, triples = events - len(parts[0]), triples - len(parts[0].s)
-            if events < self._events and triples < self._triples:
-                return
+        spare = len(parts) - _enough(parts, self._events, self._triples)
+        for _ in range(spare):
             parts.popleft()
+        return spare > 0
 
-    def of(self, streams: Sequence[str]) -> dict[str, list[EventBatch]]:
-        """The events of these streams, by IRI; they stay as they are, whatever comes."""
+    def of(
+        self, streams: Sequence[str], events: int | None = None, triples: int = TRIPLES
+    ) -> dict[str, list[EventBatch]]:
+        """The events of these streams, by IRI; they stay as they are, whatever comes.
+
+        With ``events``, the newest batches that are enough for so many of each stream, or so many triples.
+        """
         found: dict[str, list[EventBatch]] = {iri: [] for iri in streams}
         for stream, parts in self._kept.items():
             iri = parts[0].dictionary.term(stream).value
             if iri in found:
-                found[iri] = list(parts)
+                last = len(parts) if events is None else _enough(parts, events, triples)
+                found[iri] = list(parts)[-last:]
         return found
+
+    def cut(self, streams: Sequence[str]) -> frozenset[str]:
+        """Which of these streams may have had events that are no longer kept, before those that are."""
+        whole = {parts[0].dictionary.term(s).value for s, parts in self._kept.items() if s not in self._cut}
+        known = {parts[0].dictionary.term(s).value for s, parts in self._kept.items()}
+        return frozenset(iri for iri in streams if iri not in whole and (self._forgot or iri in known))
+
+
+def _enough(parts: Sequence[EventBatch], most_events: int, most_triples: int) -> int:
+    """How many of the newest batches it takes to have so many events, or triples."""
+    events = triples = 0
+    for count, part in enumerate(reversed(parts), 1):
+        events, triples = events + len(part), triples + len(part.s)
+        if events >= most_events or triples >= most_triples:
+            return count
+    return len(parts)
 
 
 def now(
@@ -86,7 +127,7 @@ def now(
 ) -> tuple[dict[str, list[EventBatch]], KnowledgeBase]:
     """The last events of streams and the background graphs as they are now; in the engine's turn."""
     engine.turn.settle()
-    return recent.of(streams), engine.kb.unshared()
+    return recent.of(streams, EVENTS), engine.kb.unshared()
 
 
 @dataclass(frozen=True, slots=True)

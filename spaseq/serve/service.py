@@ -26,6 +26,7 @@ from spaseq.serve.latency import Latency
 from spaseq.serve.letters import Letters
 from spaseq.serve.recent import Recent
 from spaseq.serve.settings import Settings
+from spaseq.serve.sparql.dataset import Datasets
 
 _LOG: Final = logging.getLogger("spaseq.serve")
 
@@ -57,6 +58,12 @@ class Registered:
         """What is known of it without asking the engine."""
         return {"id": self.id, **described(self.handle.query, self.name, self.text)}
 
+    async def level(self) -> None:
+        """Waits until all matches are there that events before now have completed."""
+        count = (await self.handle.stats()).matches
+        while self.history.count < count and self.history.end is None:
+            await asyncio.wait({self.history.news})
+
 
 def described(query: Query, name: str | None, text: str) -> dict[str, Any]:
     """A query as plain values."""
@@ -82,8 +89,10 @@ class Service:
         self.readers = self.uploads = self.asking = self.trying = 0
         #: Which run of the server this is: another one numbers its matches anew.
         self.run = secrets.token_hex(8)
-        #: What queries are tried over. Its owner is the engine's turn.
-        self.recent = Recent()
+        #: What queries are tried over, and what SPARQL sees of windows. Its owner is the engine's turn.
+        self.recent = Recent(settings.limits.window_events)
+        #: What SPARQL is asked of; of the threads that ask.
+        self.datasets = Datasets()
         self.counting = asyncio.Lock()
         self.dropped = 0
         self.requests = 0
@@ -180,6 +189,9 @@ class Service:
 
     async def start(self) -> None:
         """When the event loop runs. What the engine's state knows is there again."""
+        streams = await self.engine.call(Engine.streams)
+        had = any(stats.events for stats in streams.values())
+        self.recent = Recent(self.settings.limits.window_events, forgot=had)
         await self.engine.call(lambda engine: engine.follow(self.recent.add))
         for name, handle in (await self.engine.queries()).items():
             self._add(name, handle, handle.handle.given)

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from spaseq.serve.errors import ApiError, beyond
 from spaseq.serve.history import History
 from spaseq.serve.routes.depends import Given
-from spaseq.serve.service import Registered, Service
+from spaseq.serve.service import Service
 
 router = APIRouter(tags=["queries"])
 
@@ -67,18 +67,10 @@ async def matches(
             hint="another query may have had this id; begin without since",
         )
     if not follow:
-        await _level(found)
+        await found.level()
     form = format or _accepted(request.headers.get("accept", ""))
     request.scope["spaseq.lasts"]()
     return _Reader(service, history, place, form, follow, events)
-
-
-async def _level(found: Registered) -> None:
-    """Waits until all matches are there that events before this request have completed."""
-    history = found.history
-    count = (await found.handle.stats()).matches
-    while history.count < count and history.end is None:
-        await asyncio.wait({history.news})
 
 
 def _accepted(accept: str) -> Literal["sse", "ndjson"]:

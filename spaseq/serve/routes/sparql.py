@@ -1,25 +1,28 @@
-"""``/sparql``: the SPARQL 1.1 Protocol over the background graphs.
+"""``/sparql``: the SPARQL 1.1 Protocol over background graphs, a query's window, and matches of queries.
 
-Oxigraph answers. What would reach the network (SERVICE) is refused before; FROM names background graphs only.
+Oxigraph answers. What would reach the network is refused before; FROM names graphs that are there only.
 """
 
 from __future__ import annotations
 
 import io
-import re
 import time
-from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import IO, Annotated, Any, Final, cast
 from urllib.parse import parse_qs
 
 import pyoxigraph as ox
 from fastapi import APIRouter, Query, Request, Response
 
-from spaseq.serve.asking import asked, bounded, kept, on_large_stack
-from spaseq.serve.errors import ApiError, beyond
+from spaseq.serve.asking import asked, bounded, on_large_stack
+from spaseq.serve.errors import ApiError, beyond, told
 from spaseq.serve.routes.depends import Given, text_of
 from spaseq.serve.routes.graphs import accepted
 from spaseq.serve.service import Service
+from spaseq.serve.sparql.dataset import SERVICES, Dataset, Matches
+from spaseq.serve.sparql.text import Question, read
+from spaseq.serve.sparql.window import Newest, in_window, newest
 
 router = APIRouter(tags=["background graphs"])
 
@@ -37,39 +40,49 @@ _TRIPLES: Final = {
     "application/ld+json": ox.RdfFormat.JSON_LD,
 }
 
-#: Strings, comments and IRIs, in which a word means nothing; then words, with what makes them names.
-_TOKEN: Final = re.compile(
-    r"""\"\"\"(?:[^\\]|\\.)*?\"\"\"|\'\'\'(?:[^\\]|\\.)*?\'\'\'|"(?:[^"\\\n\r]|\\.)*"|'(?:[^'\\\n\r]|\\.)*'"""
-    r"""|<(?P<iri>[^<>"{}|^`\x00-\x20]*)>|\#[^\n\r]*|(?P<word>[?$@]?[\w.:%-]+)|."""
-    "",
-    re.DOTALL,
-)
-_ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
-
 _Query = Annotated[str | None, Query(description="SELECT, ASK, CONSTRUCT or DESCRIBE.")]
 _Graphs = Annotated[list[str] | None, Query(alias="default-graph-uri")]
 _Named = Annotated[list[str] | None, Query(alias="named-graph-uri")]
+_Window = Annotated[str | None, Query(description="The id or name of a query, whose window is asked, too.")]
 
 _BODY: dict[str, Any] = {
     "requestBody": {"content": {"application/sparql-query": {"schema": {"type": "string"}}}, "required": True}
 }
 
 
-@router.get("/sparql", summary="Ask the background graphs", response_class=Response)
+@router.get("/sparql", summary="Ask background graphs, a window, and matches", response_class=Response)
 async def get(
-    request: Request, service: Given, query: _Query = None, default: _Graphs = None, named: _Named = None
+    request: Request,
+    service: Given,
+    query: _Query = None,
+    default: _Graphs = None,
+    named: _Named = None,
+    window: _Window = None,
 ) -> Response:
-    """Without a dataset, the default graph is the union of all."""
-    return await _answer(request, service, query, default, named)
+    """Without a dataset, the default graph is the union of the background graphs. With `window`, the events
+    in that query's window are named graphs, and the default graph says the time and the stream of each, too.
+    `SERVICE <urn:x-spaseq:ID> {}` has the rows of a query's matches, and `?match`, which they describe."""
+    return await _answer(request, service, query, default, named, window)
 
 
-@router.post("/sparql", summary="Ask the background graphs", response_class=Response, openapi_extra=_BODY)
-async def post(request: Request, service: Given, default: _Graphs = None, named: _Named = None) -> Response:
+@router.post(
+    "/sparql",
+    summary="Ask background graphs, a window, and matches",
+    response_class=Response,
+    openapi_extra=_BODY,
+)
+async def post(
+    request: Request,
+    service: Given,
+    default: _Graphs = None,
+    named: _Named = None,
+    window: _Window = None,
+) -> Response:
     """The body is the query, or a form with it."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     text = await text_of(request, service.settings.limits.text_bytes, "a query")
     if kind == "application/sparql-query":
-        return await _answer(request, service, text, default, named)
+        return await _answer(request, service, text, default, named, window)
     if kind != "application/x-www-form-urlencoded":
         hint = "application/sparql-query, or a form with query="
         raise ApiError(400, "format", "the Content-Type is none of a SPARQL query", hint=hint)
@@ -77,61 +90,66 @@ async def post(request: Request, service: Given, default: _Graphs = None, named:
     if "update" in form:
         raise ApiError(403, "auth", "there are no updates", hint="PUT and POST /graphs change graphs")
     query = form.get("query", [None])[0]
-    return await _answer(request, service, query, form.get("default-graph-uri"), form.get("named-graph-uri"))
+    window = form.get("window", [window])[0]
+    graphs = form.get("default-graph-uri"), form.get("named-graph-uri")
+    return await _answer(request, service, query, *graphs, window)
 
 
 async def _answer(
-    request: Request, service: Service, query: str | None, default: list[str] | None, named: list[str] | None
+    request: Request,
+    service: Service,
+    query: str | None,
+    default: list[str] | None,
+    named: list[str] | None,
+    window: str | None,
 ) -> Response:
     if not query:
         raise ApiError(400, "parameter", "query: there is none", hint="GET /sparql?query=ASK%20%7B%7D")
     if len(query) > (most := service.settings.limits.sparql_characters):
         raise beyond("sparql_characters", most, "a query of SPARQL that is longer could overflow a stack")
-    for iri in [*_checked(query), *(default or ()), *(named or ())]:
-        if not any(name.value == iri for name in service.kb.graphs):
-            message = f"there is no background graph <{iri[:200]}>, and no other can be read"
-            raise ApiError(400, "meaning", message, hint="GET /graphs lists them")
+    question = read(query, partial(_asked, service))
+    if len(question.services) > SERVICES:
+        raise ApiError(413, "limit", f"a question asks {SERVICES} registered queries at most")
+    if default or named:  # what the request says goes before what the text says
+        question.default, question.named = default or [], named or []
+    question.services = [await _with_matches(service, one) for one in question.services]
+    seen = None if window is None else await newest(service, service.find(window))
     accept = request.headers.get("accept", "*/*")
-    return await asked(
-        service, lambda: on_large_stack(lambda: _evaluated(service, query, accept, default, named))
-    )
+    return await asked(service, lambda: on_large_stack(lambda: _evaluated(service, question, seen, accept)))
 
 
-def _checked(query: str) -> Iterator[str]:
-    """The IRIs of FROM and FROM NAMED. Raises ``ApiError`` where there may be a SERVICE.
-
-    Some queries without one are refused, too: those with a prefix that has ``service`` in its name.
-    """
-    # Whether escapes stand for what they say before strings and IRIs are looked for, or after: both are read.
-    for text in dict.fromkeys((query, _ESCAPE.sub(_unescaped, query))):
-        before = ""
-        for token in _TOKEN.finditer(text):
-            word = (token["word"] or "").lower()
-            # A keyword may follow a number without a space, and a name without a prefix may follow it.
-            if not word.startswith(("?", "$")) and "service" in word.partition(":")[0]:
-                raise ApiError(403, "auth", "SERVICE would ask another server: it is refused here")
-            if token["iri"] is not None and before in ("from", "named"):
-                yield token["iri"]
-            if word or token["iri"] is not None:
-                before = word
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    number = int(found[1] or found[2], 16)
-    return chr(number) if number < 0x110000 else "\ufffd"
-
-
-def _evaluated(
-    service: Service, query: str, accept: str, default: list[str] | None, named: list[str] | None
-) -> Response:
-    store: ox.Store = kept(service, "store", lambda: _store(service))
-    graphs: dict[str, Any] = {"use_default_graph_as_union": not default}
-    if default:
-        graphs["default_graph"] = [ox.NamedNode(iri) for iri in default]
-    if named:
-        graphs["named_graphs"] = [ox.NamedNode(iri) for iri in named]
+def _asked(service: Service, name: str, silent: bool) -> Matches | None:
+    """A registered query that is asked. Raises ``ApiError`` if it has failed, but if ``silent``."""
     try:
-        found = store.query(query, **graphs)
+        found = service.find(name)
+    except ApiError:
+        return None
+    error = found.handle.handle.error
+    if error is not None and not silent:
+        message = f"query {name[:200]!r} has failed, so that its matches are not all: "
+        message += str(told(error).error["message"])
+        raise ApiError(409, "failed", message, hint="SERVICE SILENT asks those that there are")
+    return Matches(found.id, found.name or found.id, found.handle.query)
+
+
+async def _with_matches(service: Service, asked: Matches) -> Matches:
+    """With what the server keeps of its matches, those included that events before now have completed."""
+    found = service.find(asked.id)
+    await found.level()
+    return replace(asked, kept=found.history.after(0, service.settings.limits.matches))
+
+
+def _evaluated(service: Service, question: Question, seen: Newest | None, accept: str) -> Response:
+    inside = None if seen is None else in_window(seen)
+    events = None if seen is None or inside is None else (seen.found.id, inside.events)
+    limits = service.settings.limits
+    dataset, names, are_all = service.datasets.ready(service.kb, events, question.services, limits.seconds)
+    graphs = _graphs(question, dataset, names, are_all, seen is not None)
+    headers = {}
+    if inside is not None:
+        headers["Spaseq-Window"] = f"events={len(inside.events)}; whole={str(inside.whole).lower()}"
+    try:
+        found = dataset.store.query(question.text, **graphs)
     except SyntaxError as error:
         raise ApiError(
             400, "syntax", str(error.msg or error), line=error.lineno, column=error.offset
@@ -141,13 +159,33 @@ def _evaluated(
     if isinstance(found, ox.QueryTriples):
         kind = accepted(accept, tuple(_TRIPLES))
         text = ox.serialize(_most(service, list(bounded(service, found))), format=_TRIPLES[kind])
-        return Response(text, media_type=kind)
+        return Response(text, media_type=kind, headers=headers)
     kind = accepted(accept, tuple(_ROWS))
     if isinstance(found, ox.QuerySolutions):
         with _Bounded(service) as answer:
             found.serialize(cast("IO[bytes]", answer), format=_ROWS[kind])
-            return Response(b"".join(answer.parts), media_type=kind)
-    return Response(found.serialize(format=_ROWS[kind]), media_type=kind)
+            return Response(b"".join(answer.parts), media_type=kind, headers=headers)
+    return Response(found.serialize(format=_ROWS[kind]), media_type=kind, headers=headers)
+
+
+def _graphs(
+    question: Question, dataset: Dataset, names: list[Any], are_all: bool, has_window: bool
+) -> dict[str, Any]:
+    """The graphs that are asked, as Oxigraph wants them. Raises ``ApiError`` for one that is not there."""
+    known = {name.value: name for name in names if isinstance(name, ox.NamedNode)}
+    for iri in [*(question.default or ()), *(question.named or ())]:
+        if iri not in known:
+            message = f"there is no background graph <{iri[:200]}>, and no other can be read"
+            raise ApiError(400, "meaning", message, hint="GET /graphs lists them")
+    if question.default is None:
+        default: list[Any] = [*dataset.background, *([ox.DefaultGraph()] if has_window else [])]
+        # All of them if they are not said, which is faster where they are very many.
+        return {"default_graph": default, "named_graphs": None if are_all else names}
+    services = [graph for matches in question.services for graph in matches.graphs]
+    return {
+        "default_graph": [known[iri] for iri in question.default],
+        "named_graphs": [known[iri] for iri in question.named or ()] + services,
+    }
 
 
 class _Bounded(io.RawIOBase):
@@ -176,13 +214,3 @@ def _most(service: Service, items: list[Any]) -> list[Any]:
     if len(items) > most:
         raise beyond("rows", most, "the answer is too long; use LIMIT")
     return items
-
-
-def _store(service: Service) -> ox.Store:
-    store = ox.Store()
-    for name, triples in service.kb.graphs.items():
-        store.add_graph(name)
-        store.bulk_extend(
-            ox.Quad(triple.subject, triple.predicate, triple.object, name) for triple in triples
-        )
-    return store
