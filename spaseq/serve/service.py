@@ -140,11 +140,14 @@ class Service:
         found.taking = asyncio.create_task(_take(found))
         return found
 
+    def known(self, key: str) -> Registered | None:
+        """The query of an id or a name, if there is one."""
+        found = self.queries.get(key)
+        return found or next((other for other in self.queries.values() if other.name == key), None)
+
     def find(self, key: str) -> Registered:
         """The query of an id or a name."""
-        found = self.queries.get(key)
-        if found is None:
-            found = next((other for other in self.queries.values() if other.name == key), None)
+        found = self.known(key)
         if found is None:
             hint = "GET /queries lists them"
             raise ApiError(404, "not-found", f"there is no query {key[:100]!r}", hint=hint)

@@ -175,6 +175,7 @@ def test_what_is_refused() -> None:
         status, error = refused(server, "SELECT * { SERVICE <urn:x-spaseq:fall> { } }")
         assert (status, error["kind"]) == (400, "meaning")
         assert "fall>" in error["message"]
+        assert error["hint"] == "did you mean <urn:x-spaseq:falls>?"
         assert rows(server, "SELECT * { SERVICE SILENT <urn:x-spaseq:fall> { ?x ?y ?z } }") == [{}]
         assert refused(server, "ASK {}", window="fall")[0] == 404
         status, error = refused(server, "SELECT * { SERVICE <urn:x-spaseq:falls> { ?a } }")

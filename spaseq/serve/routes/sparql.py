@@ -10,17 +10,18 @@ import time
 from dataclasses import replace
 from functools import partial
 from typing import IO, Annotated, Any, Final, cast
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 import pyoxigraph as ox
 from fastapi import APIRouter, Query, Request, Response
 
+from spaseq.language.reading.hints import nearest
 from spaseq.serve.asking import asked, bounded, on_large_stack
 from spaseq.serve.errors import ApiError, beyond, told
 from spaseq.serve.routes.depends import Given, text_of
 from spaseq.serve.routes.graphs import accepted
 from spaseq.serve.service import Service
-from spaseq.serve.sparql.dataset import SERVICES, Dataset, Matches
+from spaseq.serve.sparql.dataset import SCHEME, SERVICES, Dataset, Matches
 from spaseq.serve.sparql.text import Question, read
 from spaseq.serve.sparql.window import Newest, in_window, newest
 
@@ -119,11 +120,15 @@ async def _answer(
 
 
 def _asked(service: Service, name: str, silent: bool) -> Matches | None:
-    """A registered query that is asked. Raises ``ApiError`` if it has failed, but if ``silent``."""
-    try:
-        found = service.find(name)
-    except ApiError:
-        return None
+    """A registered query that is asked; ``ApiError`` if there is none or it has failed, unless ``silent``."""
+    found = service.known(name) or service.known(unquote(name))
+    if found is None:
+        if silent:
+            return None
+        message = f"no query is registered for SERVICE <{SCHEME}{name[:200]}>"
+        meant = nearest(name, (one.name or one.id for one in service.queries.values()))
+        hint = "GET /queries lists them" if meant is None else f"did you mean <{SCHEME}{meant}>?"
+        raise ApiError(400, "meaning", message, hint=hint)
     error = found.handle.handle.error
     if error is not None and not silent:
         message = f"query {name[:200]!r} has failed, so that its matches are not all: "

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
-from urllib.parse import unquote
 
 from spaseq.serve.errors import ApiError
 from spaseq.serve.sparql.dataset import OF_MATCH, SCHEME, Matches, column
@@ -41,12 +40,11 @@ class Question:
 
 
 def read(text: str, find: Callable[[str, bool], Matches | None]) -> Question:
-    """A question as Oxigraph may answer it; ``find`` gives the registered query of a name, and is
-    told whether the SERVICE is SILENT.
+    """A question as Oxigraph may answer it; ``find`` gives the registered query of a name, None
+    to leave the SERVICE out, and is told whether that is SILENT.
 
-    Raises ``ApiError`` for a SERVICE that is no registered query, but if it is SILENT, and where there may be
-    one that another server would be asked by. Some questions without are refused, too: those with a prefix
-    that has ``service`` in its name.
+    Raises ``ApiError`` where another server may be asked, besides what ``find`` raises. Some questions that ask
+    none are refused, too: those with a prefix that has ``service`` in its name.
     """
     tokens = list(_tokens(text))
     prefixes = dict(_prefixes(tokens))
@@ -129,7 +127,7 @@ def _answerable(
         if iri is None or not iri.startswith(SCHEME) or last is None:
             raise _refused()
         yield text[done : token.begin]
-        service = _found(iri.removeprefix(SCHEME), find, silent)
+        service = find(iri.removeprefix(SCHEME), silent)
         if service is None:
             yield "{ }"
             done = tokens[last].end
@@ -192,14 +190,6 @@ def _unused(name: str, others: Sequence[str]) -> str:
     while name in others:
         name += "_"
     return name
-
-
-def _found(name: str, find: Callable[[str, bool], Matches | None], silent: bool) -> Matches | None:
-    found = find(name, silent) or find(unquote(name), silent)
-    if found is None and not silent:
-        message = f"no query is registered for SERVICE <{SCHEME}{name[:200]}>"
-        raise ApiError(400, "meaning", message, hint="GET /queries lists them, by id and name")
-    return found
 
 
 def _refused() -> ApiError:
