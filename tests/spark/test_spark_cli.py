@@ -142,6 +142,18 @@ def test_an_output_is_of_its_checkpoint(tmp_path: Path) -> None:
         Cursor(tmp_path / "cp", tmp_path / "other", Format.NDJSON)
 
 
+def test_a_checkpoint_is_of_its_query(tmp_path: Path) -> None:
+    """From its first micro-batch on: what was refused before that may be mended."""
+    mistaken, query, other = PAIRS.replace("SEQ", "SEQ "), PAIRS, PAIRS.replace(";", ",")
+    for text in (mistaken, query):
+        cursor = Cursor(tmp_path, None, Format.NDJSON)
+        cursor.require(text)
+    assert cursor.begin(0) == 0
+    Cursor(tmp_path, None, Format.NDJSON).require(query)
+    with pytest.raises(spaseq.SpaseqError, match="is of another query: give each a checkpoint of its own"):
+        Cursor(tmp_path, None, Format.NDJSON).require(other)
+
+
 @contextmanager
 def full_disk() -> Iterator[None]:
     """Nothing can be written to a file meanwhile."""

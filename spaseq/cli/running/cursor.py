@@ -38,6 +38,7 @@ class Cursor:
         self.batch = self.rows = -1
         self.matches = self._size = 0
         self._out = out
+        self._checkpoint = checkpoint
         path = checkpoint / "output"
         name = str(out.resolve() if out is not None else "-").encode()
         if path.exists():
@@ -82,6 +83,18 @@ class Cursor:
         if self.is_file:
             self._size = out.tell()
         self._save()
+
+    def require(self, query: str) -> None:
+        """Raises UsageError if micro-batches of another query were begun with this checkpoint.
+
+        Spark's states would say so, too, but only when something new comes.
+        """
+        path = self._checkpoint / "query"
+        if self.batch >= 0 and path.exists() and path.read_text() != query:
+            raise UsageError(f"{self._checkpoint} is of another query: give each a checkpoint of its own")
+        draft = path.with_name("query.draft")
+        draft.write_text(query)
+        draft.replace(path)
 
     @property
     def is_file(self) -> bool:

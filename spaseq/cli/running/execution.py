@@ -136,6 +136,8 @@ def _run_on_spark(asked: Asked, report: Report) -> None:
         ) from None
     query = asked.queries[asked.first]
     cursor = None if asked.checkpoint is None else Cursor(asked.checkpoint, asked.file, asked.format)
+    if cursor is not None:
+        cursor.require(str(query))
     matches = start(
         query,
         asked.sources,
