@@ -43,8 +43,8 @@ def read(text: str, find: Callable[[str, bool], Matches | None]) -> Question:
     """A question as Oxigraph may answer it; ``find`` gives the registered query of a name, None
     to leave the SERVICE out, and is told whether that is SILENT.
 
-    Raises ``ApiError`` where another server may be asked, besides what ``find`` raises. Some questions that ask
-    none are refused, too: those with a prefix that has ``service`` in its name.
+    Raises ``ApiError`` where another server may be asked, besides what ``find`` raises. Some questions that
+    ask none are refused, too: those with a prefix that has ``service`` in its name.
     """
     tokens = list(_tokens(text))
     prefixes = dict(_prefixes(tokens))
