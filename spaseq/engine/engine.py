@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -256,9 +255,7 @@ class Engine:
 
         Sources given in one call are read side by side. Raises ``SourceError`` for one that cannot be read.
         """
-        with closing(self.pull(*sources)) as steps:
-            for _ in steps:
-                pass
+        self._reading.feed(sources)
 
     def pull(self, *sources: Source) -> Steps:
         """As ``feed``, step by step: yields after each batch of events, its matches delivered.

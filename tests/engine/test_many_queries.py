@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
+from io import BytesIO
+from typing import Final
 
 import pyoxigraph as ox
 import pytest
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine import inbox
+from spaseq.engine.parts import reading
 from spaseq.engine.pipelines import intake, later
 from spaseq.engine.registered import Registered
 from spaseq.events import EventBatch
@@ -24,6 +27,9 @@ from tests.judge.pattern import Query
 from tests.streams import NS, events_of, letters, query
 
 Answers = list[tuple[str, tuple[str, ...]]]
+
+_TIME: Final = "http://www.w3.org/ns/prov#generatedAtTime"
+_INTEGER: Final = "http://www.w3.org/2001/XMLSchema#integer"
 
 
 @dataclass
@@ -175,6 +181,54 @@ def test_as_if_somebody_asked_after_each_event(seed: int) -> None:
     assert (unasked.watermark, unasked.late, unasked.bad) == (asked.watermark, asked.late, asked.bad)
     rejected = [[(e.stream, e.position, e.reason) for e in engine.rejected] for engine in (unasked, asked)]
     assert rejected[0] == rejected[1]
+
+
+class _Slowly(BytesIO):
+    """A file that gives a few lines at a time."""
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        del size
+        return super().read1(400)
+
+
+def _sources(pushed: list[tuple[str, str, int]]) -> list[spaseq.Source]:
+    """The same events, read: a source for each stream."""
+    texts: dict[str, list[str]] = {}
+    for number, (stream, graph, time) in enumerate(pushed):
+        quads = ox.parse(graph, ox.RdfFormat.TURTLE, base_iri=NS)
+        lines = texts.setdefault(stream, [])
+        lines += [f"{quad.triple} <{NS}e{number}> .\n" for quad in quads]
+        lines.append(f'<{NS}e{number}> <{_TIME}> "{time}"^^<{_INTEGER}> .\n')
+    options = spaseq.SourceOptions(format="nq")
+    return [spaseq.Source(NS + s, _Slowly("".join(lines).encode()), options) for s, lines in texts.items()]
+
+
+@settings(max_examples=examples(60), phases=[Phase.explicit, Phase.generate])
+@given(st.integers(0, 2**64 - 1))
+def test_what_is_fed_is_as_if_somebody_asked_after_each_step(seed: int) -> None:
+    rng = random.Random(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", spaseq.SpaseqWarning)
+        steps = list(_steps(rng, 0.03))
+    texts = [str(given_) for what, given_ in steps if what == "register"]
+    pushed: list[tuple[str, str, int]] = [given_ for what, given_ in steps if what == "push"]  # type: ignore[misc]
+    pushed.sort(key=lambda event: event[2])
+    fed, asked = spaseq.Engine(), spaseq.Engine()
+    answers: list[Answers] = [[] for _ in texts]
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore", spaseq.SpaseqWarning)
+        handles = [[engine.register(text) for text in texts] for engine in (fed, asked)]
+        patch.setattr(reading, "ENOUGH", rng.choice([3, 9, 65_536]))
+        patch.setattr(intake, "_SOME", rng.choice([1, 256]))
+        fed.feed(*_sources(pushed))
+        fed.finish()
+        for _ in asked.pull(*_sources(pushed)):
+            for handle, own in zip(handles[1], answers, strict=True):
+                own += _answers(handle)
+        asked.finish()
+    for one, other, own in zip(*handles, answers, strict=True):
+        assert _answers(one) == [*own, *_answers(other)]
+        assert asdict(one.stats) == asdict(other.stats)
 
 
 def _do(step: int, what: str, given_: object) -> Callable[[spaseq.Engine], None]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
+from typing import Final
 
 import numpy as np
 import pyoxigraph as ox
@@ -21,6 +22,9 @@ from spaseq.errors import EngineError
 from spaseq.events import EventBatch
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources import open_source as read_source
+
+#: So many events and triples of sources are worth to be looked at, if nobody asks before.
+ENOUGH: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ class Source:
 class Steps(Iterator[None]):
     """Sources that are read side by side, step by step; any thread may ``close`` it.
 
-    ``is_between``: nothing is in hand, whatever ended it: the engine is whole.
+    ``is_between``: nothing is in hand, whatever ended it: the engine is whole. ``is_asked``: each step looks
+    for matches; if not, only one after ``ENOUGH`` events and triples, and whoever asks for them.
     """
 
     def __init__(
@@ -48,8 +53,10 @@ class Steps(Iterator[None]):
         opened: Mapping[int, Iterator[EventBatch]],
         idle: timedelta | None,
         wall_clock: WallClock | None,
+        is_asked: bool,
     ) -> None:
         self.is_between = True
+        self._is_asked = is_asked
         self._core, self._opened, self._idle, self._wall_clock = core, opened, idle, wall_clock
         self._is_ended = False
         # The sources of batches that were taken, and whose matches may not have been.
@@ -86,7 +93,10 @@ class Steps(Iterator[None]):
                 with core.turn.lock:
                     core.check_open()
                     self.is_between = False
-                    core.do(partial(self._step, stream, batch))
+                    if isinstance(batch, EventBatch) and self._may_wait(stream, batch):
+                        self._wait(stream, batch)
+                    else:
+                        core.do(partial(self._step, stream, batch))
                     self.is_between = True
                     core.commit_if_due()
                 yield
@@ -101,6 +111,26 @@ class Steps(Iterator[None]):
                 close(source)
             if state is not None:
                 state.on_commit.remove(self._acknowledge)
+
+    def _may_wait(self, stream: int, batch: EventBatch) -> bool:
+        """Whether nobody can tell if events arrive now, or when somebody asks."""
+        core, flow = self._core, self._core.flow
+        if self._is_asked or not len(batch) or not core.turn.may_wait or core.tasks or core.inbox.events:
+            return False
+        time = batch.time
+        if (time[1:] < time[:-1]).any():
+            return False
+        before = [waiting.time.item(-1) for of, waiting in flow.arriving if of == stream]
+        first = time.item(0)
+        return first >= max(before, default=first) and flow.is_smooth(stream, batch.clock, first)
+
+    def _wait(self, stream: int, batch: EventBatch) -> None:
+        """Puts events where they wait until they are so many that it is worth to look at them."""
+        core = self._core
+        # No interrupt comes between these: that takes a call, or a loop.
+        core.flow.arriving, core.turn.is_behind = [*core.flow.arriving, (stream, batch)], True
+        if sum(len(waiting) + len(waiting.p) for _, waiting in core.flow.arriving) >= ENOUGH:
+            core.catch_up()
 
     def _newest(self) -> dict[int, int]:
         """The times up to which streams were read before."""
@@ -153,8 +183,21 @@ class Reading:
 
     # --- side by side -------------------------------------------------------------------------
 
+    def feed(self, sources: Sequence[Source]) -> None:
+        """See ``Engine.feed``."""
+        core = self._core
+        with closing(self._steps(sources, is_asked=False)) as steps:
+            for _ in steps:
+                pass
+        with core.turn.lock:
+            core.catch_up()
+
     def pull(self, sources: Sequence[Source]) -> Steps:
         """See ``Engine.pull``."""
+        return self._steps(sources, is_asked=True)
+
+    def _steps(self, sources: Sequence[Source], *, is_asked: bool) -> Steps:
+        """``is_asked`` as for ``Steps``."""
         core = self._core
         core.turn.check()
         with core.turn.lock:
@@ -175,7 +218,9 @@ class Reading:
                 if options.context is not None:
                     core.contexts[stream] = options.context
                 opened[identity] = self._open(location, options, stream)
-        return Steps(core, opened, self._idle, self._wall_clock)
+        is_asked |= any(isinstance(source, Live) for source in opened.values())
+        is_asked |= any(each is not None for each in (self._idle, core.state, core.flow.seen))
+        return Steps(core, opened, self._idle, self._wall_clock, is_asked)
 
     def _open(self, location: Location, options: SourceOptions, stream: ox.NamedNode) -> Iterator[EventBatch]:
         """The events of a source that are new."""
