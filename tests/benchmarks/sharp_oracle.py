@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
+from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS
+from spaseq.matching.kernel.records.waits import GATE, NODE
 from spaseq.matching.shedding.evaluator import Shedding
 
 Ids = npt.NDArray[np.int64]
@@ -60,12 +62,12 @@ class Oracle(Shedding):
         m = self._memory.ints
         width = int(m[mem.WIDTH])
         waits = np.arange(int(m[mem.WAITS]) + width, int(m[mem.NEXT_WAIT]), width)
-        waits = waits[m[waits + mem.GATE] != 0]
-        node, names = m[waits + mem.NODE], np.zeros(len(waits), dtype=np.uint64)
+        waits = waits[m[waits + GATE] != 0]
+        node, names = m[waits + NODE], np.zeros(len(waits), dtype=np.uint64)
         for _ in range(_LONGEST):
-            names += np.where(node != 0, mixed(m[node + mem.POSITION]), np.uint64(0))
-            node = np.where(node != 0, m[node + mem.PREVIOUS], 0)
+            names += np.where(node != 0, mixed(m[node + POSITION]), np.uint64(0))
+            node = np.where(node != 0, m[node + PREVIOUS], 0)
         gone = waits[~self.foreseen.comes(names, self._position - 1)]
         if len(gone):
-            m[gone + mem.GATE] = 0
+            m[gone + GATE] = 0
             self._sweep(axis, time, 0)

@@ -33,6 +33,8 @@ from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.ranking import ranked
+from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS, WAY
+from spaseq.matching.kernel.records.waits import DUE, NODE
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables.compiled import Compiled, compile_tables
 from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
@@ -283,7 +285,7 @@ class Kernel:
         m = self._memory.ints
         if m.item(mem.PARKED_COUNT):
             # A match that waits may span a window, and look back to what was before it there.
-            return min(axis, int(m[m[m[mem.PARKED]] + mem.DUE]) - limit) - limit
+            return min(axis, int(m[m[m[mem.PARKED]] + DUE]) - limit) - limit
         return axis - limit
 
     def _make_room(self, columns: Ints) -> None:
@@ -337,7 +339,7 @@ class Kernel:
         for i in range(int(m[mem.ANSWERED]), int(m[mem.ASKED])):
             at = int(m[mem.QUESTIONS]) + i * lay.QUESTION_SIZE
             wait, number, *positions = m[at : at + lay.QUESTION_SIZE].tolist()
-            path = self._path(int(m[wait + mem.NODE]))
+            path = self._path(int(m[wait + NODE]))
             parts = len(self._compiled.candidates[number].parts)
             step = [(positions[j], number + j) for j in range(parts)] or [(event, number)]
             m[m[mem.ANSWERS] + i] = self._is_relevant(path, step, key)
@@ -351,6 +353,6 @@ class Kernel:
         path = []
         m = self._memory.ints
         while node:
-            path.append((int(m[node + mem.POSITION]), int(m[node + mem.WAY])))
-            node = int(m[node + mem.PREVIOUS])
+            path.append((int(m[node + POSITION]), int(m[node + WAY])))
+            node = int(m[node + PREVIOUS])
         return path[::-1]

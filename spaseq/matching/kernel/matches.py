@@ -22,6 +22,7 @@ from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_toget
 from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
+from spaseq.matching.kernel.records.nodes import DEPTH, POSITION, PREVIOUS, ROW, WAY
 from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.model import Found, distinct
@@ -53,7 +54,7 @@ def unrolled(m: Ints, keys: int) -> Runs:
     """The runs found since the last call in a kernel's memory, which forgets them; ``keys`` a partition."""
     count = int(m[mem.FOUND_COUNT])
     rows = m[m[mem.FOUND] : m[mem.FOUND] + count * lay.FOUND_SIZE].reshape(-1, lay.FOUND_SIZE)
-    depths = m[rows[:, 2] + mem.DEPTH]
+    depths = m[rows[:, 2] + DEPTH]
     ends, ways = rows[:, :2].copy(), rows[:, 3].copy()
     values = m[rows[:, 1:2] + (mem.KEY + np.arange(keys))]
     steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
@@ -138,13 +139,13 @@ class Matches:
         """The events up to a node, in order; None where it takes more than their solutions to know Ω."""
         steps = []
         while node:
-            position, way, row = (m.item(node + place) for place in (mem.POSITION, mem.WAY, mem.ROW))
+            position, way, row = (m.item(node + place) for place in (POSITION, WAY, ROW))
             if row < 0 or not self._simple.item(way):
                 return None
             site = self._sites.all[way]
             batch, index, solution = self._history.solution(position, site.number, row)
             steps.append(Step(position, batch, index, site, solution))
-            node = m.item(node + mem.PREVIOUS)
+            node = m.item(node + PREVIOUS)
         return steps[::-1]
 
     def of_runs(self, runs: Runs) -> Iterator[Block]:

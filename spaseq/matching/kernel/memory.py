@@ -13,6 +13,8 @@ from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
+from spaseq.matching.kernel.records.nodes import SIZE as NODE_SIZE
+from spaseq.matching.kernel.records.waits import STREAM, SUMS
 from spaseq.matching.kernel.tables.compiled import Compiled
 
 Ints = npt.NDArray[np.int64]
@@ -161,7 +163,7 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     m[mem.MOST_ENTRIES] = entries
     m[mem.ENTRY_WIDTH] = compiled.entry
     m[m[mem.OFFSETS] : m[mem.OFFSETS] + len(compiled.offsets)] = compiled.offsets
-    m[m[mem.WAITS] + mem.STREAM] = lay.NOWHERE
+    m[m[mem.WAITS] + STREAM] = lay.NOWHERE
     if tables[v.N_GAPS]:
         m[m[mem.WAITS] + tables[v.GAPS] + lay.LED] = lay.NEVER
     m[mem.BUCKET_COUNT] = buckets
@@ -172,7 +174,7 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     m[mem.TABLE_SIZE] = sizes[mem.TABLE]
     m[mem.MOST_FOUND] = found
     first = 1 + 2 * v.DEEPEST
-    column = m[m[mem.WAITS] : m[mem.NODES]].reshape(-1, compiled.width)[:, mem.SUMS]
+    column = m[m[mem.WAITS] : m[mem.NODES]].reshape(-1, compiled.width)[:, SUMS]
     column[:] = first + compiled.sums * np.arange(len(column))
     f = np.zeros(first + compiled.sums * len(column))
     f[0] = compiled.sums
@@ -203,7 +205,7 @@ def _sections(compiled: Compiled, room: Room) -> dict[int, int]:
     partitions = waits + entries if width > mem.KEY else 1
     return {
         mem.WAITS: (waits + 2) * compiled.width,
-        mem.NODES: nodes * mem.NODE_SIZE,
+        mem.NODES: nodes * NODE_SIZE,
         mem.BUCKETS: _power(2 * (waits + entries)) * mem.BUCKET_SIZE,
         mem.PARTITIONS: partitions * width,
         mem.FOUND: max(found, parked) * lay.FOUND_SIZE,

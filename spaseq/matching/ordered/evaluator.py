@@ -21,6 +21,8 @@ from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.ranking import ranked
+from spaseq.matching.kernel.records.nodes import DEPTH, POSITION, PREVIOUS, WAY
+from spaseq.matching.kernel.records.waits import NODE
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel as k
@@ -148,7 +150,7 @@ class OrderedKernel:
         order = (lay.FOUND_FIRST, lay.FOUND_LAST, lay.FOUND_RANK, lay.FOUND_TURN)
         rows = rows[np.lexsort(tuple(rows[:, column] for column in order))]
         nodes = rows[:, lay.FOUND_NODE].copy()
-        depths = m[nodes + mem.DEPTH]
+        depths = m[nodes + DEPTH]
         steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
         k.unroll(m, nodes, steps.ravel())
         keys = m[rows[:, lay.FOUND_PARTITION, None] + (mem.KEY + np.arange(self._keys))]
@@ -193,7 +195,7 @@ class OrderedKernel:
         for i in range(int(m[mem.ANSWERED]), int(m[mem.ASKED])):
             at = int(m[mem.QUESTIONS]) + i * status.QUESTION_SIZE
             wait, asked = m[at : at + 2].tolist()
-            path = self._path(int(m[wait + mem.NODE]))
+            path = self._path(int(m[wait + NODE]))
             if asked >= 0:
                 m[m[mem.ANSWERS] + i] = self._replay.is_relevant(path, [(event, asked)], key)
                 continue
@@ -207,6 +209,6 @@ class OrderedKernel:
         path = []
         m = self.families.runs.ints
         while node:
-            path.append((int(m[node + mem.POSITION]), int(m[node + mem.WAY])))
-            node = int(m[node + mem.PREVIOUS])
+            path.append((int(m[node + POSITION]), int(m[node + WAY])))
+            node = int(m[node + PREVIOUS])
         return path[::-1]

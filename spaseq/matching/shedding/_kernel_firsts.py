@@ -8,16 +8,11 @@ from spaseq._jit import kernel, part
 from spaseq.matching.conditions._kernel_values import Ints, pointer
 from spaseq.matching.kernel.compiled._kernel_layout import G_NUMBER
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    FIRST,
-    GATE,
     NEXT_WAIT,
-    NODE,
-    PARTITION,
-    POSITION,
-    PREVIOUS,
     WAITS,
     WIDTH,
 )
+from spaseq.matching.kernel.records import nodes, waits
 from spaseq.matching.shedding._kernel_known import AGES, CODE, age, is_live, known_at
 
 # Columns of what is listed: a wait, its partition, its first event's position and place on the window's axis,
@@ -33,9 +28,9 @@ L_SIZE: Final = 5
 @part
 def _first(m: Ints, node: int) -> int:
     """The position of the event that the runs of a node begin with."""
-    while m[node + PREVIOUS] != 0:
-        node = m[node + PREVIOUS]
-    return int(m[node + POSITION])
+    while nodes.previous(m, node) != 0:
+        node = nodes.previous(m, node)
+    return int(nodes.position(m, node))
 
 
 @kernel
@@ -50,13 +45,13 @@ def listed(
     for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
         if not is_live(t, m, w, axis, time):
             continue
-        node = m[w + NODE]
-        number = bases[t[m[w + GATE] + G_NUMBER]] + known[known_at(m, known, node) + CODE]
+        node = waits.node(m, w)
+        number = bases[t[waits.gate(m, w) + G_NUMBER]] + known[known_at(m, known, node) + CODE]
         at = count * L_SIZE
         rows[at + L_WAIT] = w
-        rows[at + L_PARTITION] = m[w + PARTITION]
+        rows[at + L_PARTITION] = waits.partition(m, w)
         rows[at + L_POSITION] = _first(m, node)
-        rows[at + L_PLACE] = m[w + FIRST]
-        rows[at + L_CELL] = number * AGES + age(t, axis, m[w + FIRST], now)
+        rows[at + L_PLACE] = waits.first(m, w)
+        rows[at + L_CELL] = number * AGES + age(t, axis, waits.first(m, w), now)
         count += 1
     return count

@@ -20,20 +20,12 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    BUCKET,
-    DEPTH,
-    IS_PARKED,
     KINDS,
-    NODE,
-    NODE_SIZE,
     NODES,
-    POSITION,
-    PREVIOUS,
-    SUMS,
-    WAY,
     mix,
 )
 from spaseq.matching.kernel.compiled._kernel_places import is_over
+from spaseq.matching.kernel.records import nodes, waits
 
 #: So many ages of a run are told apart.
 AGES: Final = 8
@@ -81,14 +73,14 @@ def age(t: Ints, axis: int, first: int, now: int) -> int:
 @inlined
 def is_live(t: Ints, m: Ints, w: int, axis: int, time: int) -> bool:
     """Whether a wait is a partial match that may still go on."""
-    return not is_over(m, w, t[LIMIT], axis, time) and m[w + BUCKET] != IS_PARKED
+    return not is_over(m, w, t[LIMIT], axis, time) and waits.bucket(m, w) != waits.IS_PARKED
 
 
 @inlined
 def known_at(m: Ints, known: Ints, node: int) -> int:
     """Where it stands what is known of a node; -1 if nothing is."""
-    at = (node - m[NODES]) // NODE_SIZE * KNOWN_SIZE
-    return int(at) if known[at + TAG] == m[node + POSITION] + 1 else -1
+    at = (node - m[NODES]) // nodes.SIZE * KNOWN_SIZE
+    return int(at) if known[at + TAG] == nodes.position(m, node) + 1 else -1
 
 
 @part
@@ -99,11 +91,11 @@ def _coded(
     """The code of a wait's values; they are written down for who learns the edges."""
     # How long a run is decides how often it may still repeat.
     depths = ways[way + W_DEPTHS]
-    code = min(depths - 1, m[m[w + NODE] + DEPTH]) if depths > 1 else 0
+    code = min(depths - 1, nodes.depth(m, waits.node(m, w))) if depths > 1 else 0
     for j in range(ways[way + W_FEATURES], ways[way + W_FEATURES_END]):
         row = j * F_SIZE
         holds(
-            t, features[row + F_CODE], features[row + F_CODE_END], m, m[KINDS], f, w, m[w + SUMS], m, 0,
+            t, features[row + F_CODE], features[row + F_CODE_END], m, m[KINDS], f, w, waits.sums(m, w), m, 0,
             numbers, codes,
         )  # fmt: skip
         kind, x = m[m[KINDS]], f[1]
@@ -135,11 +127,11 @@ def learn(
     features: Ints, edges: Floats, rings: Floats, steps: Floats, counted: bool,
 ) -> int:  # fmt: skip
     """Codes a wait's node; where it stands what is known of it now."""
-    at = (node - m[NODES]) // NODE_SIZE * KNOWN_SIZE
-    way = m[node + WAY] * W_SIZE
+    at = (node - m[NODES]) // nodes.SIZE * KNOWN_SIZE
+    way = nodes.way(m, node) * W_SIZE
     known[at + CODE] = _coded(t, m, f, n, c, w, features, ways, way, edges, rings)
-    known[at + TAG] = m[node + POSITION] + 1
-    before = code_of(m, known, m[node + PREVIOUS])
+    known[at + TAG] = nodes.position(m, node) + 1
+    before = code_of(m, known, nodes.previous(m, node))
     if counted and before >= 0:
         steps[ways[way + W_STEPS] + before * ways[way + W_CODES] + known[at + CODE]] += 1
     return int(at)
@@ -153,6 +145,6 @@ def lot(m: Ints, gate: int, node: int, draw: int) -> float:
     """
     code = mix(mix(1, gate), draw)
     while node != 0:
-        code = mix(mix(code, m[node + POSITION]), m[node + WAY])
-        node = m[node + PREVIOUS]
+        code = mix(mix(code, nodes.position(m, node)), nodes.way(m, node))
+        node = nodes.previous(m, node)
     return float(mix(code, 7) >> 11 & 0xFFFFFFFF) / 4294967296.0

@@ -41,36 +41,24 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    BACK,
-    BUCKET,
-    FIRST,
     FOUND,
     FOUND_COUNT,
     FREE_WAIT,
-    GATE,
     HEAD,
-    IS_PARKED,
     KEYS,
-    LINK,
     LIVE_WAITS,
     NEXT_NODE,
     NEXT_WAIT,
-    NODE,
-    NODE_SIZE,
     NODES,
-    PARTITION,
-    POSITION,
-    PREVIOUS,
     ROOT,
-    USES,
     WAITS,
-    WAY,
     WIDTH,
     find_bucket,
     find_partition,
     release,
 )
 from spaseq.matching.kernel.compiled._kernel_places import is_over
+from spaseq.matching.kernel.records import nodes, waits
 from spaseq.matching.shedding._kernel_known import (
     AGES,
     CODE,
@@ -111,33 +99,33 @@ def observe(
         if not is_live(t, m, w, axis, time):
             continue
         total += 1
-        node = m[w + NODE]
+        node = waits.node(m, w)
         lived = events
         at = known_at(m, known, node)
         if at < 0:
             at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, counted)
-        if m[node + POSITION] >= since:
+        if nodes.position(m, node) >= since:
             lived = events / 2
-        number = bases[t[m[w + GATE] + G_NUMBER]] + known[at + CODE]
+        number = bases[t[waits.gate(m, w) + G_NUMBER]] + known[at + CODE]
         counts[number * COUNTS + LIVED] += lived
-        alive[number * AGES + age(t, axis, m[w + FIRST], now)] += 1
+        alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
     return total
 
 
 @part
 def _leave(m: Ints, w: int) -> None:
     """Takes a partial match out of its list. Its place stays empty until the next sweep."""
-    back, link = m[w + BACK], m[w + LINK]
+    back, link = waits.back(m, w), waits.link(m, w)
     if link != 0:
-        m[link + BACK] = back
+        waits.set_back(m, link, back)
     if back != 0:
-        m[back + LINK] = link
-    elif m[w + BUCKET] == 0:
-        m[m[w + PARTITION]] = link
+        waits.set_link(m, back, link)
+    elif waits.bucket(m, w) == 0:
+        m[waits.partition(m, w)] = link
     else:
-        m[m[w + BUCKET] + HEAD] = link
-    release(m, m[w + NODE])
-    m[w + GATE] = 0
+        m[waits.bucket(m, w) + HEAD] = link
+    release(m, waits.node(m, w))
+    waits.set_gate(m, w, 0)
 
 
 @kernel
@@ -158,20 +146,20 @@ def welcome(
     kept, shed = pointer(kept_), pointer(shed_)
     # Whatever comes next comes behind these: places that are free are used again after a sweep only.
     while m[FREE_WAIT] != 0:
-        m[FREE_WAIT] = m[m[FREE_WAIT] + LINK]
+        m[FREE_WAIT] = waits.link(m, m[FREE_WAIT])
         m[LIVE_WAITS] += 1
     total, load = 0, 0.0
     for w in range(begin, m[NEXT_WAIT], m[WIDTH]):
         if not is_live(t, m, w, axis, time):
             continue
-        node = m[w + NODE]
+        node = waits.node(m, w)
         at = known_at(m, known, node)
         if at < 0:
             at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, True)
         total += 1
-        gate = m[w + GATE]
+        gate = waits.gate(m, w)
         number = bases[t[gate + G_NUMBER]] + known[at + CODE]
-        cell = number * AGES + age(t, axis, m[w + FIRST], now)
+        cell = number * AGES + age(t, axis, waits.first(m, w), now)
         if (
             load + loads[number] > room
             and t[gate + G_SIGN] == 0
@@ -191,7 +179,7 @@ def strangers(ints: Ints, known_: Ints) -> bool:
     """Whether nothing is known of a partial match that became one of the matches just found."""
     m, known = pointer(ints), pointer(known_)
     for i in range(m[FOUND_COUNT]):
-        if code_of(m, known, m[m[m[FOUND] + i * FOUND_SIZE + FOUND_NODE] + PREVIOUS]) < 0:
+        if code_of(m, known, nodes.previous(m, m[m[FOUND] + i * FOUND_SIZE + FOUND_NODE])) < 0:
             return True
     return False
 
@@ -203,9 +191,9 @@ def credit(ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats)
     bases, counts = pointer(bases_), pointer(counts_)
     for i in range(m[FOUND_COUNT]):
         node = m[m[FOUND] + i * FOUND_SIZE + FOUND_NODE]
-        code = code_of(m, known, m[node + PREVIOUS])
+        code = code_of(m, known, nodes.previous(m, node))
         if code >= 0:
-            counts[(bases[ways[m[node + WAY] * W_SIZE + W_GATE]] + code) * COUNTS + MATCHED] += 1
+            counts[(bases[ways[nodes.way(m, node) * W_SIZE + W_GATE]] + code) * COUNTS + MATCHED] += 1
 
 
 @kernel
@@ -222,15 +210,15 @@ def mark(
     for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
         if not is_live(t, m, w, axis, time):
             continue
-        node = m[w + NODE]
+        node = waits.node(m, w)
         at = known_at(m, known, node)
         if at < 0:
             continue
-        gate = t[m[w + GATE] + G_NUMBER]
-        cell = (bases[gate] + known[at + CODE]) * AGES + age(t, axis, m[w + FIRST], now)
+        gate = t[waits.gate(m, w) + G_NUMBER]
+        cell = (bases[gate] + known[at + CODE]) * AGES + age(t, axis, waits.first(m, w), now)
         if kept[cell] >= 1.0 or lot(m, gate, node, draw) < kept[cell]:
             continue
-        m[w + GATE] = 0
+        waits.set_gate(m, w, 0)
         shed[cell] += 1
 
 
@@ -238,10 +226,10 @@ def mark(
 def follow(old_: Ints, new_: Ints, known_: Ints, moved_: Ints) -> None:
     """What is known of nodes that were moved into another memory (see ``carry``)."""
     old, new, known, moved = pointer(old_), pointer(new_), pointer(known_), pointer(moved_)
-    for node in range(old[NODES], old[NEXT_NODE], NODE_SIZE):
-        if old[node + USES] < 0:
-            at = (node - old[NODES]) // NODE_SIZE * KNOWN_SIZE
-            to = (-old[node + USES] - new[NODES]) // NODE_SIZE * KNOWN_SIZE
+    for node in range(old[NODES], old[NEXT_NODE], nodes.SIZE):
+        if nodes.uses(old, node) < 0:
+            at = (node - old[NODES]) // nodes.SIZE * KNOWN_SIZE
+            to = (-nodes.uses(old, node) - new[NODES]) // nodes.SIZE * KNOWN_SIZE
             for j in range(KNOWN_SIZE):
                 moved[to + j] = known[at + j]
 
@@ -251,7 +239,7 @@ def _length(m: Ints, w: int) -> int:
     count = 0
     while w != 0:
         count += 1
-        w = m[w + LINK]
+        w = waits.link(m, w)
     return count
 
 
@@ -293,9 +281,9 @@ def shown(tables: Ints, ints: Ints, batch: Ints, gates_: Floats, weight: float) 
             continue
         w = m[p]
         while w != 0:
-            gates[t[m[w + GATE] + G_NUMBER]] += weight
+            gates[t[waits.gate(m, w) + G_NUMBER]] += weight
             total += 1
-            w = m[w + LINK]
+            w = waits.link(m, w)
         for g in range(t[N_GPMS]):
             if row_of(b, g, 0) < row_of(b, g, 1):
                 for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
@@ -309,15 +297,15 @@ def shown(tables: Ints, ints: Ints, batch: Ints, gates_: Floats, weight: float) 
 def remaining(tables: Ints, ints: Ints, axis: int, time: int, seen: Marks) -> tuple[int, int]:
     """How many waits and nodes a sweep would move. ``seen``: a zero for each node."""
     t, m = pointer(tables), pointer(ints)
-    waits, nodes = 0, 0
+    wait_count, node_count = 0, 0
     for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
-        parked = m[w + GATE] != 0 and m[w + BUCKET] == IS_PARKED
+        parked = waits.gate(m, w) != 0 and waits.bucket(m, w) == waits.IS_PARKED
         if not parked and is_over(m, w, t[LIMIT], axis, time):
             continue
-        waits += 1
-        node = m[w + NODE]
-        while node != 0 and seen[(node - m[NODES]) // NODE_SIZE] == 0:
-            seen[(node - m[NODES]) // NODE_SIZE] = 1
-            nodes += 1
-            node = m[node + PREVIOUS]
-    return waits, nodes
+        wait_count += 1
+        node = waits.node(m, w)
+        while node != 0 and seen[(node - m[NODES]) // nodes.SIZE] == 0:
+            seen[(node - m[NODES]) // nodes.SIZE] = 1
+            node_count += 1
+            node = nodes.previous(m, node)
+    return wait_count, node_count

@@ -56,11 +56,8 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
 from spaseq.matching.kernel.compiled._kernel_memory import (
     ANSWERED,
     ASKED,
-    BUCKET,
     BUCKET_COUNT,
     DECIDED,
-    DEPTH,
-    DUE,
     E_AXIS,
     ENTERED,
     ENTRIES,
@@ -69,8 +66,6 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     EVENT_KEY,
     FOUND,
     FOUND_COUNT,
-    GATE,
-    IS_PARKED,
     KEYS,
     KINDS,
     LIVE_BUCKETS,
@@ -89,14 +84,10 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     NOW,
     PARKED,
     PARKED_COUNT,
-    POSITION,
-    PREVIOUS,
     RANKS,
-    ROW,
     SERIAL,
     WAITS,
     WANTED,
-    WAY,
     WIDTH,
     find_partition,
     release,
@@ -106,6 +97,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     is_over,
     move,
 )
+from spaseq.matching.kernel.records import nodes, waits
 
 
 @part
@@ -268,15 +260,15 @@ def unroll(ints: Ints, paths: Ints) -> None:
     at = 0
     for i in range(m[FOUND_COUNT]):
         node = m[m[FOUND] + i * FOUND_SIZE + 2]
-        at += 3 * m[node + DEPTH]
+        at += 3 * nodes.depth(m, node)
         j = at
         last = node
         while node != 0:
             j -= 3
-            paths[j] = m[node + POSITION]
-            paths[j + 1] = m[node + WAY]
-            paths[j + 2] = m[node + ROW]
-            node = m[node + PREVIOUS]
+            paths[j] = nodes.position(m, node)
+            paths[j + 1] = nodes.way(m, node)
+            paths[j + 2] = nodes.row(m, node)
+            node = nodes.previous(m, node)
         release(m, last)
     m[FOUND_COUNT] = 0
 
@@ -312,14 +304,14 @@ def sweep(
     count, entries = 0, 0
     oldest = axis - t[LIMIT]
     if old[PARKED_COUNT] != 0:
-        oldest = min(oldest, old[old[old[PARKED]] + DUE] - t[LIMIT])
+        oldest = min(oldest, waits.due(old, old[old[PARKED]]) - t[LIMIT])
     for x in range(old[ENTRIES], old[NEXT_ENTRY], old[ENTRY_WIDTH]):
         if old[x + E_AXIS] >= oldest:
             entries += 1
             if len(new_ints) > 0:
                 move_entry(t, old, x, new)
     for w in range(old[WAITS] + old[WIDTH], old[NEXT_WAIT], old[WIDTH]):
-        parked = old[w + GATE] != 0 and old[w + BUCKET] == IS_PARKED
+        parked = waits.gate(old, w) != 0 and waits.bucket(old, w) == waits.IS_PARKED
         if parked or not is_over(old, w, t[LIMIT], axis, time):
             count += 1
             if len(new_ints) > 0:

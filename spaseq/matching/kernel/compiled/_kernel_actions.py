@@ -43,9 +43,8 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
     KINDS,
-    SUMS,
-    TIME,
 )
+from spaseq.matching.kernel.records import waits
 
 
 @part
@@ -60,7 +59,7 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
             m[w + t[SINCES] + kleene] = NEVER
             continue
         if action == UNTIL:
-            if m[w + TIME] - m[w + t[SINCES] + kleene] > t[most]:
+            if waits.time(m, w) - m[w + t[SINCES] + kleene] > t[most]:
                 return False
             continue
         if action >= FORBID:
@@ -74,7 +73,7 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
             for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
                 m[aggregates + j] = 0
                 if t[t[AGGREGATES] + j * A_SIZE + A_KIND] == ACC_SUM:
-                    clear_sum(f, m[w + SUMS] + t[t[AGGREGATES] + j * A_SIZE + A_SUM])
+                    clear_sum(f, waits.sums(m, w) + t[t[AGGREGATES] + j * A_SIZE + A_SUM])
             continue
         iterations = m[begun + number]
         if action == AGAIN and most >= 0 and iterations >= most:
@@ -82,16 +81,16 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
         if action == LEAVE and iterations < most:
             return False
         for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
-            fold(t, m, f, w, m[w + SUMS], j, m[completed + number] == 0, numbers, codes)
+            fold(t, m, f, w, waits.sums(m, w), j, m[completed + number] == 0, numbers, codes)
         m[completed + number] += 1
         own = t[kleene + K_OWN]
         if action == AGAIN:
             m[begun + number] += 1
             for j in range(own, t[kleene + K_OWN_END]):
-                m[w + SLOTS + t[j]] = 0
+                waits.set_slot(m, w, t[j], 0)
         elif m[completed + number] > 1:
             for j in range(own, t[kleene + K_OWN_END]):
-                m[w + SLOTS + t[j]] = MANY
+                waits.set_slot(m, w, t[j], MANY)
     return True
 
 
@@ -105,7 +104,7 @@ def may(
         return False
     if code == code_end:
         return True
-    return holds(t, code, code_end, m, m[KINDS], f, w, m[w + SUMS], b, 0, numbers, codes) > FALSE
+    return holds(t, code, code_end, m, m[KINDS], f, w, waits.sums(m, w), b, 0, numbers, codes) > FALSE
 
 
 @part
@@ -119,4 +118,4 @@ def blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
         if kind == ACC_COUNT or further:
             m[start + j] = MANY
         elif kind == ACC_SUM:
-            f[m[w + SUMS] + t[a + A_SUM] + 2] = BEYOND
+            f[waits.sums(m, w) + t[a + A_SUM] + 2] = BEYOND

@@ -69,30 +69,14 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    BAR_TIME,
-    BARRED,
     DECIDED,
     DECISIONS,
-    DEPTH,
     E_AXIS,
     E_NUMBER,
     E_POSITION,
     E_ROW,
     E_STREAM,
-    FIRST,
-    GATE,
-    NODE,
     NOW,
-    NUMBER,
-    PARTITION,
-    POSITION,
-    PREVIOUS,
-    ROW,
-    STREAM,
-    SUMS,
-    TIME,
-    USES,
-    WAY,
     WIDTH,
     forget,
     new_node,
@@ -104,6 +88,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     place,
     pop,
 )
+from spaseq.matching.kernel.records import nodes, waits
 
 #: What is of several streams bars only what comes later.
 _NO_STREAM: Final = 62
@@ -121,14 +106,14 @@ def begin_bounds(t: Ints, m: Ints, w: int, time: int) -> None:
 def copy(m: Ints, f: Floats, w: int, p: int, time: int, stream: int, number: int) -> int:
     """A new wait of a partition, with the slots of another; what it holds ends with an event."""
     new = new_wait(m)
-    m[new + PARTITION] = p
-    m[new + TIME] = time
-    m[new + STREAM] = stream
-    m[new + NUMBER] = number
+    waits.set_partition(m, new, p)
+    waits.set_time(m, new, time)
+    waits.set_stream(m, new, stream)
+    waits.set_number(m, new, number)
     for j in range(SLOTS, m[WIDTH]):
         m[new + j] = m[w + j]
     for j in range(int(f[0])):
-        f[m[new + SUMS] + j] = f[m[w + SUMS] + j]
+        f[waits.sums(m, new) + j] = f[waits.sums(m, w) + j]
     return new
 
 
@@ -161,10 +146,10 @@ def _extend(
     w: int, c: int, row: int,
 ) -> None:  # fmt: skip
     """A run takes the event: it ends where it may, and waits at the gates of its new place."""
-    before = m[w + NODE]
-    first = m[w + FIRST] if before != 0 else b[b[B_AXIS] + e]
+    before = waits.node(m, w)
+    first = waits.first(m, w) if before != 0 else b[b[B_AXIS] + e]
     time, stream, number = b[b[B_TIME] + e], b[b[B_STREAM] + e], b[b[B_NUMBER] + e]
-    taken = copy(m, f, w, p, m[w + TIME], m[w + STREAM], m[w + NUMBER])  # only for its slots
+    taken = copy(m, f, w, p, waits.time(m, w), waits.stream(m, w), waits.number(m, w))  # only for its slots
     bind(t, m, b, e, key, taken, c, row)
     act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
     begin_bounds(t, m, taken, time)
@@ -173,7 +158,7 @@ def _extend(
     if t[N_GAPS] != 0:
         begin(t, m, taken, time, stream, number)
     if before != 0:
-        m[before + USES] += 1
+        nodes.set_uses(m, before, nodes.uses(m, before) + 1)
     node = follow(m, before, b[B_START] + e, t[c + C_NUMBER], row)
     _arrive(t, m, f, b, numbers, codes, e, p, t[c + C_PLACE], taken, node, first, time, stream, number)
 
@@ -182,12 +167,12 @@ def _extend(
 def follow(m: Ints, before: int, position: int, way: int, row: int) -> int:
     """A node after another one, which it takes over one use of."""
     node = new_node(m)
-    m[node + POSITION] = position
-    m[node + PREVIOUS] = before
-    m[node + WAY] = way
-    m[node + ROW] = row
-    m[node + USES] = 1
-    m[node + DEPTH] = 1 + (m[before + DEPTH] if before != 0 else 0)
+    nodes.set_position(m, node, position)
+    nodes.set_previous(m, node, before)
+    nodes.set_way(m, node, way)
+    nodes.set_row(m, node, row)
+    nodes.set_uses(m, node, 1)
+    nodes.set_depth(m, node, 1 + (nodes.depth(m, before) if before != 0 else 0))
     return node
 
 
@@ -197,11 +182,11 @@ def _extend_all(
     w: int, c: int, gathered: int,
 ) -> None:  # fmt: skip
     """A run takes the events that were gathered."""
-    before = m[w + NODE]
-    first = m[w + FIRST] if before != 0 else m[NOW]
+    before = waits.node(m, w)
+    first = waits.first(m, w) if before != 0 else m[NOW]
     several = m[gathered] != 0
     time, stream, least, most = b[b[B_TIME] + e], NOWHERE, 0, 0
-    taken = copy(m, f, w, p, m[w + TIME], m[w + STREAM], m[w + NUMBER])
+    taken = copy(m, f, w, p, waits.time(m, w), waits.stream(m, w), waits.number(m, w))
     parts, size = t[c + C_PARTS], (t[c + C_PARTS_END] - t[c + C_PARTS]) // J_SIZE
     for i in range(size):
         x = m[gathered + 1 + i]
@@ -221,7 +206,7 @@ def _extend_all(
     if t[N_GAPS] != 0:
         begin(t, m, taken, time, stream, least)
     if before != 0:
-        m[before + USES] += 1
+        nodes.set_uses(m, before, nodes.uses(m, before) + 1)
     node = before
     # In the order in which the events came.
     last = NOWHERE
@@ -246,17 +231,17 @@ def _arrive(
     """A run is in a place: it ends there if it may, and waits at the gates out of it."""
     for a in range(t[to + P_ACCEPTS], t[to + P_ACCEPTS_END], X_SIZE):
         new = copy(m, f, taken, p, time, stream, number)
-        waits = False
+        stays = False
         if may(
             t, m, f, b, numbers, codes, new,
             t[a + X_ACTIONS], t[a + X_ACTIONS_END], t[a + X_CODE], t[a + X_CODE_END],
         ):  # fmt: skip
-            m[new + NODE] = node
-            m[new + FIRST] = first
-            waits = end(t, m, new, e, a)
-            if not waits:
-                m[new + NODE] = 0
-        if not waits:
+            waits.set_node(m, new, node)
+            waits.set_first(m, new, first)
+            stays = end(t, m, new, e, a)
+            if not stays:
+                waits.set_node(m, new, 0)
+        if not stays:
             forget(m, new)
     for gate in range(t[to + P_GATES], t[to + P_GATES_END], GATE_SIZE):
         new = copy(m, f, taken, p, time, stream, number)
@@ -264,11 +249,11 @@ def _arrive(
             t, m, f, b, numbers, codes, new,
             t[gate + G_ACTIONS], t[gate + G_ACTIONS_END], t[gate + G_CODE], t[gate + G_CODE_END],
         ):  # fmt: skip
-            m[new + GATE] = gate
-            m[new + NODE] = node
-            m[node + USES] += 1
-            m[new + FIRST] = first
-            m[new + BARRED] = 0
+            waits.set_gate(m, new, gate)
+            waits.set_node(m, new, node)
+            nodes.set_uses(m, node, nodes.uses(m, node) + 1)
+            waits.set_first(m, new, first)
+            waits.set_barred(m, new, 0)
             place(t, m, new, numbers, codes)
         else:
             forget(m, new)
@@ -296,16 +281,16 @@ def apply(
         elif c == FORGET:
             for j in range(w, w + row):
                 forget(m, m[m[DECISIONS] + j * DECISION_SIZE])
-        elif c == BAR and t[m[w + GATE] + G_GATHERS] != 0:
+        elif c == BAR and t[waits.gate(m, w) + G_GATHERS] != 0:
             stream = b[b[B_STREAM] + e]
             if row == 1:
                 stream = _NO_STREAM
-            elif (m[w + BARRED] >> stream) & 1 == 0:
+            elif (waits.barred(m, w) >> stream) & 1 == 0:
                 m[w + t[BARS] + stream] = b[b[B_NUMBER] + e]
-            m[w + BAR_TIME] = b[b[B_TIME] + e]
-            m[w + BARRED] |= 1 << stream
+            waits.set_bar_time(m, w, b[b[B_TIME] + e])
+            waits.set_barred(m, w, waits.barred(m, w) | (1 << stream))
         elif c == DROP or (c == BAR and t[SINGLE] != 0):
             remove(m, w)
         elif c == BAR:
-            m[w + BAR_TIME] = b[b[B_TIME] + e]
-            m[w + BARRED] |= 1 << b[b[B_STREAM] + e]
+            waits.set_bar_time(m, w, b[b[B_TIME] + e])
+            waits.set_barred(m, w, waits.barred(m, w) | (1 << b[b[B_STREAM] + e]))

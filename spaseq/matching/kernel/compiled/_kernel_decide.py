@@ -61,24 +61,15 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
     ASKED,
-    BARRED,
-    CHILD,
     DECIDED,
     DECISIONS,
-    FIRST,
-    GATE,
     GATES_SEEN,
     HEAD,
     KINDS,
-    LINK,
     MOST_DECISIONS,
-    NUMBER,
-    PARTITION,
     ROOT,
     SEEN,
     SERIAL,
-    STREAM,
-    TIME,
     WAITS,
     find_bucket,
 )
@@ -88,6 +79,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     is_orderly,
     is_over,
 )
+from spaseq.matching.kernel.records import waits
 
 
 @inlined
@@ -119,12 +111,12 @@ def _show_gathering(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
 ) -> None:
     """The same at a gate where several events may be gathered."""
-    gate = m[w + GATE]
-    barred = (m[w + BARRED] >> b[b[B_STREAM] + e]) & 1
+    gate = waits.gate(m, w)
+    barred = (waits.barred(m, w) >> b[b[B_STREAM] + e]) & 1
     bars = 2 if t[gate + G_OPERATOR] == STRICT else 0
     for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
         if t[c + C_PARTS] < t[c + C_PARTS_END]:
-            found = _gather(t, m, f, b, numbers, codes, e, m[w + PARTITION], w, c)
+            found = _gather(t, m, f, b, numbers, codes, e, waits.partition(m, w), w, c)
             if t[c + C_RIVAL] != 0:
                 bars = max(bars, found)
             continue
@@ -150,13 +142,15 @@ def _show(
     if is_over(m, w, t[LIMIT], b[b[B_AXIS] + e], time):
         note(m, w, DROP, 0)
         return
-    if time == m[w + TIME] and not (stream == m[w + STREAM] and b[b[B_NUMBER] + e] > m[w + NUMBER]):
+    if time == waits.time(m, w) and not (
+        stream == waits.stream(m, w) and b[b[B_NUMBER] + e] > waits.number(m, w)
+    ):
         return
-    gate = m[w + GATE]
+    gate = waits.gate(m, w)
     if t[gate + G_GATHERS] != 0:
         _show_gathering(t, m, f, b, numbers, codes, e, key, w)
         return
-    if (m[w + BARRED] >> stream) & 1:
+    if (waits.barred(m, w) >> stream) & 1:
         return
     bars = t[gate + G_OPERATOR] == STRICT
     for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
@@ -189,7 +183,7 @@ def _visit_heap(
 ) -> None:
     """The waits of a heap whose bound the event passes; if that is not plain, the heap becomes a list."""
     root = m[bucket + ROOT]
-    gate = m[root + GATE]
+    gate = waits.gate(m, root)
     c = t[gate + G_CANDIDATES]
     g = t[c + C_GPM]
     most = -np.inf
@@ -213,13 +207,13 @@ def _visit_heap(
     while i < m[DECIDED] and i < m[MOST_DECISIONS]:
         at = m[DECISIONS] + i * DECISION_SIZE
         w = m[at]
-        child = m[w + CHILD]
+        child = waits.child(m, w)
         while child != 0:
             x = bound(t, m, child, numbers)
             if x < most or (closed and x == most):
                 note(m, child, c, -1)
-            child = m[child + LINK]
-        if b[b[B_AXIS] + e] - m[w + FIRST] > t[LIMIT]:
+            child = waits.link(m, child)
+        if b[b[B_AXIS] + e] - waits.first(m, w) > t[LIMIT]:
             m[at + 1] = SKIP
         else:
             m[at + 2] = judge(t, m, f, b, numbers, codes, e, key, w, c)[1]
@@ -241,7 +235,7 @@ def _visit(
     w = m[bucket + HEAD]
     while w != 0:
         _show(t, m, f, b, numbers, codes, e, key, w)
-        w = m[w + LINK]
+        w = waits.link(m, w)
 
 
 @part
@@ -298,7 +292,7 @@ def decide(
     w = m[p]
     while w != 0:
         _show(t, m, f, b, numbers, codes, e, key, w)
-        w = m[w + LINK]
+        w = waits.link(m, w)
     for g in range(t[N_GPMS]):
         if row_of(b, g, e) == row_of(b, g, e + 1):
             continue

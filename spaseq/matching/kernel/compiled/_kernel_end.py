@@ -37,25 +37,19 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     X_NUMBER,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    DUE,
-    FIRST,
     FOUND,
     FOUND_COUNT,
-    GATE,
     NEWEST,
-    NODE,
     NOW,
     PARKED,
     PARKED_COUNT,
-    PARTITION,
-    POSITION,
-    USES,
     forget,
 )
 from spaseq.matching.kernel.compiled._kernel_places import (
     park,
     unpark,
 )
+from spaseq.matching.kernel.records import nodes, waits
 
 
 @part
@@ -64,11 +58,11 @@ def _found(m: Ints, w: int, e: int, accept: int, unsure: int) -> int:
     at = m[FOUND] + m[FOUND_COUNT] * FOUND_SIZE
     m[FOUND_COUNT] += 1
     m[at + FOUND_EVENT] = e
-    m[at + FOUND_PARTITION] = m[w + PARTITION]
-    m[at + FOUND_NODE] = m[w + NODE]
+    m[at + FOUND_PARTITION] = waits.partition(m, w)
+    m[at + FOUND_NODE] = waits.node(m, w)
     m[at + FOUND_ACCEPT] = accept
     m[at + FOUND_UNSURE] = unsure
-    m[m[w + NODE] + USES] += 1
+    nodes.set_uses(m, waits.node(m, w), nodes.uses(m, waits.node(m, w)) + 1)
     return int(at)
 
 
@@ -91,9 +85,9 @@ def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
             return False
         unsure = m[w + t[GAPS] + UNSURE]
         if t[HOLDS] != 0 or _is_open(t, m, w):
-            m[w + GATE] = accept
-            m[w + DUE] = m[NOW] if t[HOLDS] != 0 else m[w + FIRST]
-            m[m[w + NODE] + USES] += 1
+            waits.set_gate(m, w, accept)
+            waits.set_due(m, w, m[NOW] if t[HOLDS] != 0 else waits.first(m, w))
+            nodes.set_uses(m, waits.node(m, w), nodes.uses(m, waits.node(m, w)) + 1)
             park(m, w)
             return True
     at = _found(m, w, e, t[accept + X_NUMBER], unsure)
@@ -106,7 +100,7 @@ def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
 @part
 def is_due(t: Ints, m: Ints, axis: int) -> bool:
     """Whether some match has waited long enough, at a place on the window's axis."""
-    return bool(t[TRAILS] != 0 and m[PARKED_COUNT] != 0 and axis - m[m[m[PARKED]] + DUE] > t[LIMIT])
+    return bool(t[TRAILS] != 0 and m[PARKED_COUNT] != 0 and axis - waits.due(m, m[m[PARKED]]) > t[LIMIT])
 
 
 @part
@@ -129,8 +123,10 @@ def end_due(
                 if verdict == UNKNOWN:
                     unsure = 1
         if verdict != TRUE:
-            at = _found(m, w, m[m[w + NODE] + POSITION] - start, t[m[w + GATE] + X_NUMBER], unsure)
+            at = _found(
+                m, w, nodes.position(m, waits.node(m, w)) - start, t[waits.gate(m, w) + X_NUMBER], unsure
+            )
             m[at + FOUND_TURN] = e
-            m[at + FOUND_RANK] = m[m[w + PARTITION] + NEWEST]
+            m[at + FOUND_RANK] = m[waits.partition(m, w) + NEWEST]
             m[at + FOUND_WAITED] = waited
         forget(m, w)

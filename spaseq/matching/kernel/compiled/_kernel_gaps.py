@@ -76,18 +76,14 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     E_TIME,
     E_VALUES,
     ENTRY_WIDTH,
-    FIRST,
     HEAD,
     LIVE_ENTRIES,
     NEXT_ENTRY,
     NOW,
-    NUMBER,
-    PARTITION,
-    STREAM,
-    TIME,
     find_bucket,
     move_partition,
 )
+from spaseq.matching.kernel.records import waits
 
 # --- what is remembered ---------------------------------------------------------------------------
 
@@ -205,7 +201,7 @@ def look_back(
         ):
             k0, k1, k2, k3 = 0, 0, 0, 0
             chain = t[check + H_EVERY]
-        bucket = find_bucket(m, chain, m[w + PARTITION], k0, k1, k2, k3, False)
+        bucket = find_bucket(m, chain, waits.partition(m, w), k0, k1, k2, k3, False)
         x = m[bucket + HEAD] if bucket != 0 else 0
         while x != 0:
             time, stream, number = m[x + E_TIME], m[x + E_STREAM], m[x + E_NUMBER]
@@ -215,7 +211,7 @@ def look_back(
                 m[gap + AFTER_TIME], m[gap + AFTER_STREAM], m[gap + AFTER_NUMBER], time, stream, number
             )
             if end:
-                inside = inside and m[x + E_AXIS] <= m[w + FIRST] + t[LIMIT]
+                inside = inside and m[x + E_AXIS] <= waits.first(m, w) + t[LIMIT]
             else:
                 inside = inside and _precedes(
                     time, stream, number, m[gap + BEFORE_TIME], m[gap + BEFORE_STREAM], m[gap + BEFORE_NUMBER]
@@ -245,9 +241,9 @@ def gap_action(
             if forbidden == 0:
                 m[gap + GAP_FORBIDDEN] = about
                 m[gap + GAP_OWNER] = 0
-                m[gap + AFTER_TIME] = m[w + TIME]
-                m[gap + AFTER_STREAM] = m[w + STREAM]
-                m[gap + AFTER_NUMBER] = m[w + NUMBER]
+                m[gap + AFTER_TIME] = waits.time(m, w)
+                m[gap + AFTER_STREAM] = waits.stream(m, w)
+                m[gap + AFTER_NUMBER] = waits.number(m, w)
                 m[gap + BEFORE_STREAM] = NOWHERE
                 return True
         elif forbidden == 0:

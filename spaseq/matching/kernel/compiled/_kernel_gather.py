@@ -44,7 +44,6 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     ANSWERED,
     ANSWERS,
     ASKED,
-    BARRED,
     DECIDED,
     DECISIONS,
     DROPPED,
@@ -58,28 +57,24 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     HEAD,
     KINDS,
     MOST_DECISIONS,
-    NODE,
     NOW,
-    NUMBER,
     QUESTIONS,
-    STREAM,
-    SUMS,
-    TIME,
     TRIAL,
     TRIED,
     WIDTH,
     find_bucket,
 )
+from spaseq.matching.kernel.records import waits
 
 
 @part
 def _reach(m: Ints, w: int, x: int, time: int) -> int:
     """From an entry back, the first of this time that comes after a run; 0 if there is none."""
     while x != 0 and m[x + E_TIME] == time:
-        follows = m[w + TIME] != time or (
-            m[x + E_STREAM] == m[w + STREAM] and m[x + E_NUMBER] > m[w + NUMBER]
+        follows = waits.time(m, w) != time or (
+            m[x + E_STREAM] == waits.stream(m, w) and m[x + E_NUMBER] > waits.number(m, w)
         )
-        if m[w + NODE] == 0 or follows:
+        if waits.node(m, w) == 0 or follows:
             return x
         x = m[x + E_LINK]
     return 0
@@ -107,7 +102,7 @@ def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: 
     for j in range(SLOTS, m[WIDTH]):
         m[trial + j] = m[w + j]
     for j in range(int(f[0])):
-        f[m[trial + SUMS] + j] = f[m[w + SUMS] + j]
+        f[waits.sums(m, trial) + j] = f[waits.sums(m, w) + j]
     unknown = False
     for i in range((t[c + C_PARTS_END] - t[c + C_PARTS]) // J_SIZE):
         unit, y = t[t[c + C_PARTS] + i * J_SIZE + J_UNIT], m[rows + i]
@@ -128,7 +123,18 @@ def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: 
             m[slot] = identifier
     if t[c + C_CODE] < t[c + C_CODE_END]:
         verdict = holds(
-            t, t[c + C_CODE], t[c + C_CODE_END], m, m[KINDS], f, trial, m[trial + SUMS], m, 0, numbers, codes
+            t,
+            t[c + C_CODE],
+            t[c + C_CODE_END],
+            m,
+            m[KINDS],
+            f,
+            trial,
+            waits.sums(m, trial),
+            m,
+            0,
+            numbers,
+            codes,
         )
         if verdict != TRUE:
             return max(verdict, FALSE)
@@ -195,7 +201,7 @@ def _is_barred(t: Ints, m: Ints, w: int, size: int) -> bool:
         if m[m[events + i] + E_STREAM] != stream:
             return False
         least = min(least, m[m[events + i] + E_NUMBER])
-    return bool((m[w + BARRED] >> stream) & 1 and least > m[w + t[BARS] + stream])
+    return bool((waits.barred(m, w) >> stream) & 1 and least > m[w + t[BARS] + stream])
 
 
 @part
@@ -240,7 +246,7 @@ def gather(
             if m[x + E_STREAM] != stream:
                 stream = SEVERAL
         begins = m[NOW] - first <= t[LIMIT] and oldest > m[p + DROPPED]
-        if has_it and (m[w + NODE] != 0 or begins):
+        if has_it and (waits.node(m, w) != 0 or begins):
             into = m[GATHERED] + min(m[DECIDED], m[MOST_DECISIONS]) * GATHERED_SIZE
             if _judge_events(t, m, f, numbers, codes, w, c, into) == TRUE:
                 bars = max(bars, 1 if stream == SEVERAL else 2)

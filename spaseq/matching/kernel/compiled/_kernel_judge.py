@@ -9,7 +9,6 @@ from spaseq.matching.conditions._kernel_values import (
     MANY,
     N_KEYS,
     PARTITION_COLUMNS,
-    SLOTS,
     TRUE,
     UNKNOWN,
     Codes,
@@ -35,8 +34,8 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     KINDS,
     MOST_DECISIONS,
     QUESTIONS,
-    SUMS,
 )
+from spaseq.matching.kernel.records import waits
 
 
 @part
@@ -64,7 +63,7 @@ def judge_row(
     """Whether a row joins with a run and the conditions hold."""
     unknown = False
     for i in range(t[unit + U_BINDS], t[unit + U_BINDS_END], 2):
-        known = m[w + SLOTS + t[i]]
+        known = waits.slot(m, w, t[i])
         if known != 0:
             identifier = value(b, t[i + 1], r)
             if identifier != 0 and identifier != known:
@@ -73,7 +72,7 @@ def judge_row(
                 unknown = True
     start, end = t[unit + U_CODE], t[unit + U_CODE_END]
     if start < end:
-        verdict = holds(t, start, end, m, m[KINDS], f, w, m[w + SUMS], b, r, numbers, codes)
+        verdict = holds(t, start, end, m, m[KINDS], f, w, waits.sums(m, w), b, r, numbers, codes)
         if verdict != TRUE:
             return verdict
     return UNKNOWN if unknown else TRUE

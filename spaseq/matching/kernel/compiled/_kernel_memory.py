@@ -3,10 +3,10 @@
 References are places in the array, 0 is none. It begins with counters and with where the sections are;
 then come
 
-- *waits*, runs in front of a gate: the columns below, then the term ids of the slots (variables that
-  conditions and joins read: 0 unbound, ``MANY`` if solutions differ), per Kleene the iterations begun and
-  those completed, and the aggregates of completed iterations. The first wait is the empty run.
-- *nodes*, the events of runs, as trees from the newest back; used by waits and by later nodes.
+- *waits*, runs in front of a gate: the fields of ``records.waits`` with the slots, per Kleene the iterations
+  begun and those completed, and the aggregates of completed iterations. The first wait is the empty run.
+- *nodes* (``records.nodes``), the events of runs, as trees from the newest back; used by waits and by later
+  nodes.
 - *buckets*, an open hash table: the waits at a gate of ``;`` or ``:`` by partition and join key, as a list or
   (at a gate with one ordering filter) as a pairing heap. Waits at gates of ``,`` hang on their partition.
   Also the chains of entries, by partition and key.
@@ -23,38 +23,9 @@ from spaseq._jit import inlined, part
 from spaseq.matching.conditions._kernel_values import (
     B_COLUMNS,
     N_KEYS,
-    SLOTS,
     Ints,
 )
-
-# Columns of waits. Of an unused one, the gate is 0 and LINK the next unused one.
-GATE: Final = 0
-PARTITION: Final = 1
-NODE: Final = 2
-FIRST: Final = 3  # of its first event, the place on the window's axis
-TIME: Final = 4
-STREAM: Final = 5
-NUMBER: Final = 6
-BAR_TIME: Final = 7
-BARRED: Final = 8  # streams, as bits, whose further events at BAR_TIME come too late
-LINK: Final = 9
-BACK: Final = 10
-BUCKET: Final = 11  # 0: hangs on its partition; IS_PARKED: a match, at an accept instead of a gate
-CHILD: Final = 12
-SUMS: Final = 13  # where its floats are
-assert SUMS < SLOTS
-
-IS_PARKED: Final = -1
-DUE: Final = BAR_TIME  # of a parked one, from where on the window's axis the end of its window counts
-
-# Columns of nodes. PREVIOUS links unused ones.
-POSITION: Final = 0
-PREVIOUS: Final = 1
-WAY: Final = 2
-USES: Final = 3
-DEPTH: Final = 4
-ROW: Final = 5  # of the event's solutions the one that joins; -1 if there are several
-NODE_SIZE: Final = 6
+from spaseq.matching.kernel.records import nodes, waits
 
 # Columns of buckets: what they are of, then what they hold.
 KEY_LIMIT: Final = 4
@@ -192,11 +163,11 @@ def new_wait(m: Ints) -> int:
     m[LIVE_WAITS] += 1
     w = m[FREE_WAIT]
     if w != 0:
-        m[FREE_WAIT] = m[w + LINK]
+        m[FREE_WAIT] = waits.link(m, w)
     else:
         w = m[NEXT_WAIT]
         m[NEXT_WAIT] += m[WIDTH]
-    m[w + NODE] = 0
+    waits.set_node(m, w, 0)
     return int(w)
 
 
@@ -205,10 +176,10 @@ def new_node(m: Ints) -> int:
     m[LIVE_NODES] += 1
     node = m[FREE_NODE]
     if node != 0:
-        m[FREE_NODE] = m[node + PREVIOUS]
+        m[FREE_NODE] = nodes.previous(m, node)
         return int(node)
     node = m[NEXT_NODE]
-    m[NEXT_NODE] += NODE_SIZE
+    m[NEXT_NODE] += nodes.SIZE
     return int(node)
 
 
@@ -216,11 +187,11 @@ def new_node(m: Ints) -> int:
 def release(m: Ints, node: int) -> None:
     """One use of a node less; nodes without uses are free."""
     while node != 0:
-        m[node + USES] -= 1
-        if m[node + USES] > 0:
+        nodes.set_uses(m, node, nodes.uses(m, node) - 1)
+        if nodes.uses(m, node) > 0:
             return
-        before = m[node + PREVIOUS]
-        m[node + PREVIOUS] = m[FREE_NODE]
+        before = nodes.previous(m, node)
+        nodes.set_previous(m, node, m[FREE_NODE])
         m[FREE_NODE] = node
         m[LIVE_NODES] -= 1
         node = before
@@ -229,9 +200,9 @@ def release(m: Ints, node: int) -> None:
 @part
 def forget(m: Ints, w: int) -> None:
     """A wait that hangs nowhere is free."""
-    release(m, m[w + NODE])
-    m[w + GATE] = 0
-    m[w + LINK] = m[FREE_WAIT]
+    release(m, waits.node(m, w))
+    waits.set_gate(m, w, 0)
+    waits.set_link(m, w, m[FREE_WAIT])
     m[FREE_WAIT] = w
     m[LIVE_WAITS] -= 1
 
@@ -239,15 +210,15 @@ def forget(m: Ints, w: int) -> None:
 @part
 def remove(m: Ints, w: int) -> None:
     """Takes a wait out of its list and frees it."""
-    back, link = m[w + BACK], m[w + LINK]
+    back, link = waits.back(m, w), waits.link(m, w)
     if link != 0:
-        m[link + BACK] = back
+        waits.set_back(m, link, back)
     if back != 0:
-        m[back + LINK] = link
-    elif m[w + BUCKET] == 0:
-        m[m[w + PARTITION]] = link
+        waits.set_link(m, back, link)
+    elif waits.bucket(m, w) == 0:
+        m[waits.partition(m, w)] = link
     else:
-        m[m[w + BUCKET] + HEAD] = link
+        m[waits.bucket(m, w) + HEAD] = link
     forget(m, w)
 
 

@@ -13,28 +13,12 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     STRICT,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    BACK,
-    BAR_TIME,
-    BARRED,
-    BUCKET,
-    CHILD,
     DROPPED,
-    DUE,
-    FIRST,
-    GATE,
     HEAD,
-    IS_PARKED,
-    LINK,
     NEXT_WAIT,
-    NODE,
-    NODE_SIZE,
     PARKED,
     PARKED_COUNT,
-    PARTITION,
-    PREVIOUS,
     ROOT,
-    SUMS,
-    USES,
     WAITS,
     WIDTH,
     find_bucket,
@@ -43,26 +27,27 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     new_node,
     new_wait,
 )
+from spaseq.matching.kernel.records import nodes, waits
 
 
 @inlined
 def _hang(m: Ints, w: int, head: int) -> None:
     """Puts a wait in front of the list whose first one stands at ``head``."""
     first = m[head]
-    m[w + BACK] = 0
-    m[w + LINK] = first
+    waits.set_back(m, w, 0)
+    waits.set_link(m, w, first)
     if first != 0:
-        m[first + BACK] = w
+        waits.set_back(m, first, w)
     m[head] = w
 
 
 @part
 def place(t: Ints, m: Ints, w: int, numbers: Floats, codes: Codes) -> None:
     """Puts a wait where it is found."""
-    gate = m[w + GATE]
+    gate = waits.gate(m, w)
     if t[gate + G_OPERATOR] == STRICT:
-        m[w + BUCKET] = 0
-        _hang(m, w, m[w + PARTITION])
+        waits.set_bucket(m, w, 0)
+        _hang(m, w, waits.partition(m, w))
         return
     start = t[gate + G_KEYS]
     size = t[gate + G_KEYS_END] - start
@@ -73,13 +58,13 @@ def place(t: Ints, m: Ints, w: int, numbers: Floats, codes: Codes) -> None:
     k3 = m[slots + t[start + 3]] if size > 3 else 0
     if (size > 0 and k0 <= 0) or (size > 1 and k1 <= 0) or (size > 2 and k2 <= 0) or (size > 3 and k3 <= 0):
         k0, k1, k2, k3 = -1, -1, -1, -1
-    bucket = find_bucket(m, gate, m[w + PARTITION], k0, k1, k2, k3, True)
-    m[w + BUCKET] = bucket
+    bucket = find_bucket(m, gate, waits.partition(m, w), k0, k1, k2, k3, True)
+    waits.set_bucket(m, w, bucket)
     if t[gate + G_SIGN] != 0 and k0 >= 0:
         identifier = m[slots + t[gate + G_SLOT]]
         if identifier > 0 and is_orderly(codes[identifier]):
-            m[w + CHILD] = 0
-            m[w + LINK] = 0
+            waits.set_child(m, w, 0)
+            waits.set_link(m, w, 0)
             m[bucket + ROOT] = _meld(t, m, m[bucket + ROOT], w, numbers)
             return
     _hang(m, w, bucket + HEAD)
@@ -94,8 +79,8 @@ def is_orderly(code: int) -> bool:
 @inlined
 def bound(t: Ints, m: Ints, w: int, numbers: Floats) -> float:
     """What orders a wait in its heap: the least leave first."""
-    gate = m[w + GATE]
-    return float(numbers[m[w + SLOTS + t[gate + G_SLOT]]] * t[gate + G_SIGN])
+    gate = waits.gate(m, w)
+    return float(numbers[waits.slot(m, w, t[gate + G_SLOT])] * t[gate + G_SIGN])
 
 
 @part
@@ -107,8 +92,8 @@ def _meld(t: Ints, m: Ints, a: int, b: int, numbers: Floats) -> int:
         return a
     if bound(t, m, b, numbers) < bound(t, m, a, numbers):
         a, b = b, a
-    m[b + LINK] = m[a + CHILD]
-    m[a + CHILD] = b
+    waits.set_link(m, b, waits.child(m, a))
+    waits.set_child(m, a, b)
     return a
 
 
@@ -117,22 +102,22 @@ def pop(t: Ints, m: Ints, bucket: int, numbers: Floats) -> int:
     """Takes the least wait out of a heap."""
     least = m[bucket + ROOT]
     pairs = 0
-    child = m[least + CHILD]
+    child = waits.child(m, least)
     while child != 0:
-        second = m[child + LINK]
+        second = waits.link(m, child)
         after = 0
         if second != 0:
-            after = m[second + LINK]
-            m[second + LINK] = 0
-        m[child + LINK] = 0
+            after = waits.link(m, second)
+            waits.set_link(m, second, 0)
+        waits.set_link(m, child, 0)
         pair = _meld(t, m, child, second, numbers)
-        m[pair + LINK] = pairs
+        waits.set_link(m, pair, pairs)
         pairs = pair
         child = after
     root = 0
     while pairs != 0:
-        after = m[pairs + LINK]
-        m[pairs + LINK] = 0
+        after = waits.link(m, pairs)
+        waits.set_link(m, pairs, 0)
         root = _meld(t, m, root, pairs, numbers)
         pairs = after
     m[bucket + ROOT] = root
@@ -146,11 +131,11 @@ def dissolve(m: Ints, bucket: int) -> None:
     m[bucket + ROOT] = 0
     while stack != 0:
         w = stack
-        stack = m[w + LINK]
-        child = m[w + CHILD]
+        stack = waits.link(m, w)
+        child = waits.child(m, w)
         while child != 0:
-            after = m[child + LINK]
-            m[child + LINK] = stack
+            after = waits.link(m, child)
+            waits.set_link(m, child, stack)
             stack = child
             child = after
         _hang(m, w, bucket + HEAD)
@@ -159,12 +144,12 @@ def dissolve(m: Ints, bucket: int) -> None:
 @part
 def park(m: Ints, w: int) -> None:
     """Lets a match wait, in the order of ``DUE``."""
-    m[w + BUCKET] = IS_PARKED
+    waits.set_bucket(m, w, waits.IS_PARKED)
     heap, i = m[PARKED], m[PARKED_COUNT]
     m[PARKED_COUNT] += 1
     while i > 0:
         up = (i - 1) // 2
-        if m[m[heap + up] + DUE] <= m[w + DUE]:
+        if waits.due(m, m[heap + up]) <= waits.due(m, w):
             break
         m[heap + i] = m[heap + up]
         i = up
@@ -182,9 +167,9 @@ def unpark(m: Ints) -> int:
     i = 0
     while 2 * i + 1 < count:
         down = 2 * i + 1
-        if down + 1 < count and m[m[heap + down + 1] + DUE] < m[m[heap + down] + DUE]:
+        if down + 1 < count and waits.due(m, m[heap + down + 1]) < waits.due(m, m[heap + down]):
             down += 1
-        if m[w + DUE] <= m[m[heap + down] + DUE]:
+        if waits.due(m, w) <= waits.due(m, m[heap + down]):
             break
         m[heap + i] = m[heap + down]
         i = down
@@ -195,9 +180,9 @@ def unpark(m: Ints) -> int:
 @inlined
 def is_over(m: Ints, w: int, limit: int, axis: int, time: int) -> bool:
     """Whether a wait is none, or can never go on at a place on the window's axis and a time."""
-    if m[w + GATE] == 0 or axis - m[w + FIRST] > limit:
+    if waits.gate(m, w) == 0 or axis - waits.first(m, w) > limit:
         return True
-    return bool(m[w + BARRED] != 0 and time > m[w + BAR_TIME])
+    return bool(waits.barred(m, w) != 0 and time > waits.bar_time(m, w))
 
 
 @part
@@ -205,28 +190,28 @@ def carry(old: Ints, old_f: Floats, w: int, new: Ints, new_f: Floats) -> int:
     """Copies a wait into another memory. In ``old``, USES of a moved node says where it is (negated)."""
     to = new_wait(new)
     for j in range(old[WIDTH]):
-        if j != SUMS:
+        if j != waits.SUMS:
             new[to + j] = old[w + j]
     for j in range(int(old_f[0])):
-        new_f[new[to + SUMS] + j] = old_f[old[w + SUMS] + j]
-    new[to + NODE] = 0
-    node = old[w + NODE]
-    child = to + NODE
+        new_f[waits.sums(new, to) + j] = old_f[waits.sums(old, w) + j]
+    waits.set_node(new, to, 0)
+    node = waits.node(old, w)
+    child = to + waits.NODE
     while node != 0:
-        known = old[node + USES] < 0
-        copy = -old[node + USES] if known else new_node(new)
+        known = nodes.uses(old, node) < 0
+        copy = -nodes.uses(old, node) if known else new_node(new)
         if not known:
-            old[node + USES] = -copy
-            for j in range(NODE_SIZE):
+            nodes.set_uses(old, node, -copy)
+            for j in range(nodes.SIZE):
                 new[copy + j] = old[node + j]
-            new[copy + PREVIOUS] = 0
-            new[copy + USES] = 0
-        new[copy + USES] += 1
+            nodes.set_previous(new, copy, 0)
+            nodes.set_uses(new, copy, 0)
+        nodes.set_uses(new, copy, nodes.uses(new, copy) + 1)
         new[child] = copy
         if known:
             break
-        child = copy + PREVIOUS
-        node = old[node + PREVIOUS]
+        child = copy + nodes.PREVIOUS
+        node = nodes.previous(old, node)
     return to
 
 
@@ -236,8 +221,8 @@ def move(
 ) -> None:
     """Moves a wait into another memory, where it waits as before."""
     to = carry(old, old_f, w, new, new_f)
-    new[to + PARTITION] = move_partition(t, old, old[w + PARTITION], new)
-    if old[w + BUCKET] == IS_PARKED:
+    waits.set_partition(new, to, move_partition(t, old, waits.partition(old, w), new))
+    if waits.bucket(old, w) == waits.IS_PARKED:
         park(new, to)
     else:
         place(t, new, to, numbers, codes)
@@ -249,8 +234,8 @@ def drop(m: Ints, p: int, position: int) -> None:
     m[p] = 0
     m[p + DROPPED] = position
     for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
-        if m[w + GATE] != 0 and m[w + PARTITION] == p:
-            if m[w + BUCKET] != 0:
-                m[m[w + BUCKET] + HEAD] = 0
-                m[m[w + BUCKET] + ROOT] = 0
+        if waits.gate(m, w) != 0 and waits.partition(m, w) == p:
+            if waits.bucket(m, w) != 0:
+                m[waits.bucket(m, w) + HEAD] = 0
+                m[waits.bucket(m, w) + ROOT] = 0
             forget(m, w)

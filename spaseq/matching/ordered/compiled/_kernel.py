@@ -36,31 +36,24 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     ANSWERED,
     ASKED,
     DECIDED,
-    DEPTH,
     EVENT,
     EVENT_KEY,
-    GATE,
     KEYS,
     KINDS,
-    LINK,
     LIVE_NODES,
     LIVE_WAITS,
     MOST_DECISIONS,
     MOST_NODES,
     MOST_WAITS,
     NEWEST,
-    NODE,
     NOW,
-    POSITION,
-    PREVIOUS,
-    ROW,
     SERIAL,
-    WAY,
     find_partition,
     forget,
     move_partition,
 )
 from spaseq.matching.kernel.compiled._kernel_places import carry
+from spaseq.matching.kernel.records import nodes, waits
 from spaseq.matching.ordered.compiled._kernel_apply import apply
 from spaseq.matching.ordered.compiled._kernel_decide import decide
 from spaseq.matching.ordered.compiled._kernel_families import (
@@ -194,33 +187,33 @@ def found(ints: Ints, families: Ints, rows: Ints) -> None:
     family, at = a[A_FOUND], 0
     while at < a[A_COUNT] * FOUND_SIZE:
         best = a[family + F_BEST]
-        node = m[best + NODE]
+        node = waits.node(m, best)
         rows[at + FOUND_TURN] = a[family + F_TURN]
         rows[at + FOUND_RANK] = a[family + F_RANK]
-        rows[at + FOUND_LAST] = m[node + POSITION]
+        rows[at + FOUND_LAST] = nodes.position(m, node)
         rows[at + FOUND_FIRST] = a[family + F_POSITION]
         rows[at + FOUND_NODE] = node
-        rows[at + FOUND_ACCEPT] = m[best + GATE]
+        rows[at + FOUND_ACCEPT] = waits.gate(m, best)
         rows[at + FOUND_PARTITION] = a[family + F_PARTITION]
         family = a[family + F_LATER]
         at += FOUND_SIZE
 
 
 @kernel
-def unroll(ints: Ints, nodes: Ints, paths: Ints) -> None:
+def unroll(ints: Ints, newest: Ints, paths: Ints) -> None:
     """Position, candidate and row of the events of some runs, one run after the other."""
     m: Ints = pointer(ints)
     at = 0
-    for i in range(len(nodes)):
-        node = nodes[i]
-        at += 3 * m[node + DEPTH]
+    for i in range(len(newest)):
+        node = newest[i]
+        at += 3 * nodes.depth(m, node)
         j = at
         while node != 0:
             j -= 3
-            paths[j] = m[node + POSITION]
-            paths[j + 1] = m[node + WAY]
-            paths[j + 2] = m[node + ROW]
-            node = m[node + PREVIOUS]
+            paths[j] = nodes.position(m, node)
+            paths[j + 1] = nodes.way(m, node)
+            paths[j + 2] = nodes.row(m, node)
+            node = nodes.previous(m, node)
 
 
 @kernel
@@ -265,7 +258,7 @@ def sweep(
         last, w = 0, a[family + F_HEAD]
         a[family + F_HEAD] = 0
         while w != 0:
-            following = old[w + LINK]
+            following = waits.link(old, w)
             last = append(new, a, family, last, carry(old, old_f, w, new, new_f))
             w = following
         family = a[family + F_LATER]

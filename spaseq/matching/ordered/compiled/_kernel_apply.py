@@ -34,19 +34,13 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     X_CODE_END,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    BAR_TIME,
-    BARRED,
     DECIDED,
     DECISIONS,
     DROPPED,
-    FIRST,
-    GATE,
-    LINK,
-    NODE,
     NOW,
-    USES,
     forget,
 )
+from spaseq.matching.kernel.records import nodes, waits
 from spaseq.matching.ordered.compiled._kernel_decide import follows, takes
 from spaseq.matching.ordered.compiled._kernel_families import (
     append,
@@ -78,11 +72,11 @@ def _take(
     time, stream, number = b[b[B_TIME] + e], b[b[B_STREAM] + e], b[b[B_NUMBER] + e]
     taken = copy(m, f, w, family, time, stream, number)
     takes(t, m, f, b, numbers, codes, e, key, taken, c, row)
-    before = m[w + NODE]
+    before = waits.node(m, w)
     if before != 0:
-        m[before + USES] += 1
+        nodes.set_uses(m, before, nodes.uses(m, before) + 1)
     node = follow(m, before, b[B_START] + e, t[c + C_NUMBER], row)
-    m[taken + NODE] = node
+    waits.set_node(m, taken, node)
     options = o[O_PLACES] + 2 * ((t[c + C_PLACE] - t[START]) // P_SIZE)
     complete = False
     for i in range(o[options], o[options + 1], OPTION_SIZE):
@@ -99,11 +93,11 @@ def _take(
         ):  # fmt: skip
             forget(m, new)
             continue
-        m[new + GATE] = at
-        m[new + NODE] = node
-        m[node + USES] += 1
-        m[new + FIRST] = a[family + F_FIRST]
-        m[new + BARRED] = 0
+        waits.set_gate(m, new, at)
+        waits.set_node(m, new, node)
+        nodes.set_uses(m, node, nodes.uses(m, node) + 1)
+        waits.set_first(m, new, a[family + F_FIRST])
+        waits.set_barred(m, new, 0)
         if not is_gate:
             if a[family + F_BEST] != 0:
                 forget(m, a[family + F_BEST])
@@ -137,9 +131,9 @@ def _extend(
     complete = False
     time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
     while w != 0:
-        following = m[w + LINK]
+        following = waits.link(m, w)
         over = is_past(t, o, m, w, time)
-        bars = t[m[w + GATE] + G_OPERATOR] == STRICT and follows(t, m, w, time, stream)
+        bars = t[waits.gate(m, w) + G_OPERATOR] == STRICT and follows(t, m, w, time, stream)
         while decision < m[DECIDED]:
             at = m[DECISIONS] + decision * DECISION_SIZE
             if m[at] != w:
@@ -154,8 +148,8 @@ def _extend(
                 )  # fmt: skip
         if bars and t[SINGLE] == 0:
             bars = False
-            m[w + BARRED] |= 1 << stream
-            m[w + BAR_TIME] = time
+            waits.set_barred(m, w, waits.barred(m, w) | (1 << stream))
+            waits.set_bar_time(m, w, time)
             call_soon(a, family)
         if complete or over or bars or is_known(t, o, m, f, a, s, size, w):
             forget(m, w)

@@ -52,22 +52,17 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     ANSWERED,
     ANSWERS,
     ASKED,
-    BARRED,
     DECIDED,
     DROPPED,
-    GATE,
     KINDS,
-    LINK,
     MOST_DECISIONS,
     QUESTIONS,
     SERIAL,
-    STREAM,
-    SUMS,
-    TIME,
     TRIAL,
     WAITS,
     WIDTH,
 )
+from spaseq.matching.kernel.records import waits
 from spaseq.matching.ordered.compiled._kernel_families import (
     is_past,
 )
@@ -87,7 +82,9 @@ def follows(t: Ints, m: Ints, w: int, time: int, stream: int) -> bool:
     """Whether an event comes after a run, and not too late."""
     if t[SINGLE] != 0:
         return True
-    return bool((time != m[w + TIME] or stream == m[w + STREAM]) and (m[w + BARRED] >> stream) & 1 == 0)
+    return bool(
+        (time != waits.time(m, w) or stream == waits.stream(m, w)) and (waits.barred(m, w) >> stream) & 1 == 0
+    )
 
 
 @part
@@ -119,11 +116,11 @@ def _refused(
         code, code_end = (at + G_CODE, at + G_CODE_END) if is_gate else (at + X_CODE, at + X_CODE_END)
         if t[code] == t[code_end]:
             continue
-        m[trial + TIME] = b[b[B_TIME] + e]
+        waits.set_time(m, trial, b[b[B_TIME] + e])
         for j in range(SLOTS, m[WIDTH]):
             m[trial + j] = m[w + j]
         for j in range(int(f[0])):
-            f[m[trial + SUMS] + j] = f[m[w + SUMS] + j]
+            f[waits.sums(m, trial) + j] = f[waits.sums(m, w) + j]
         takes(t, m, f, b, numbers, codes, e, key, trial, c, row)
         actions, actions_end = (
             (at + G_ACTIONS, at + G_ACTIONS_END) if is_gate else (at + X_ACTIONS, at + X_ACTIONS_END)
@@ -131,7 +128,7 @@ def _refused(
         if not act(t, m, f, numbers, codes, trial, t[actions], t[actions_end]):
             continue
         verdict = holds(
-            t, t[code], t[code_end], m, m[KINDS], f, trial, m[trial + SUMS], b, 0, numbers, codes
+            t, t[code], t[code_end], m, m[KINDS], f, trial, waits.sums(m, trial), b, 0, numbers, codes
         )  # fmt: skip
         number = (i - o[options]) // OPTION_SIZE
         if verdict == UNKNOWN:
@@ -168,7 +165,7 @@ def _show(
     time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
     if not follows(t, m, w, time, stream) or is_past(t, o, m, w, time):
         return
-    gate = m[w + GATE]
+    gate = waits.gate(m, w)
     bars = False
     for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
         g = t[c + C_GPM]
@@ -199,7 +196,7 @@ def decide(
         w = a[family + F_HEAD]
         while w != 0:
             _show(t, o, m, f, b, numbers, codes, e, key, w)
-            w = m[w + LINK]
+            w = waits.link(m, w)
         family = a[family + F_NEXT]
     if b[B_START] + e <= m[p + DROPPED]:
         return

@@ -6,18 +6,11 @@ from spaseq._jit import part
 from spaseq.matching.conditions._kernel_values import LIMIT, Ints
 from spaseq.matching.kernel.compiled._kernel_layout import G_NUMBER
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    BAR_TIME,
-    BARRED,
     DROPPED,
-    GATE,
-    LINK,
     NEWEST,
-    NODE,
-    POSITION,
-    PREVIOUS,
-    WAY,
     forget,
 )
+from spaseq.matching.kernel.records import nodes, waits
 from spaseq.matching.ordered.compiled._kernel_layout import (
     A_COUNT,
     A_DUE,
@@ -96,11 +89,11 @@ def new_family(m: Ints, a: Ints, p: int, first: int, position: int, time: int) -
 @part
 def append(m: Ints, a: Ints, family: int, last: int, w: int) -> int:
     """Puts a run behind the last one of a family; it is the last one now."""
-    m[w + LINK] = 0
+    waits.set_link(m, w, 0)
     if last == 0:
         a[family + F_HEAD] = w
     else:
-        m[last + LINK] = w
+        waits.set_link(m, last, w)
     return w
 
 
@@ -110,7 +103,7 @@ def end_runs(m: Ints, a: Ints, family: int) -> None:
     w = a[family + F_HEAD]
     a[family + F_HEAD] = 0
     while w != 0:
-        following = m[w + LINK]
+        following = waits.link(m, w)
         forget(m, w)
         w = following
 
@@ -175,16 +168,16 @@ def _deliver(m: Ints, a: Ints, family: int, turn: int, rank: int) -> None:
 @part
 def _resumed(o: Ints, m: Ints, a: Ints, family: int) -> int:
     """The position from which on the next match may begin after that of a family."""
-    node, first = m[a[family + F_BEST] + NODE], a[family + F_POSITION]
+    node, first = waits.node(m, a[family + F_BEST]), a[family + F_POSITION]
     if o[O_MODE] == PAST_LAST:
-        return int(m[node + POSITION] + 1)
+        return int(nodes.position(m, node) + 1)
     target = -1
     while node != 0:
-        if o[o[O_GPMS] + m[node + WAY]] == o[O_GPM]:
-            target = m[node + POSITION]
+        if o[o[O_GPMS] + nodes.way(m, node)] == o[O_GPM]:
+            target = nodes.position(m, node)
             if o[O_MODE] != TO_FIRST:
                 break
-        node = m[node + PREVIOUS]
+        node = nodes.previous(m, node)
     # Where nothing is skipped, the next event is meant.
     return int(max(target, first + 1))
 
@@ -195,7 +188,7 @@ def pass_over(o: Ints, m: Ints, a: Ints, p: int) -> None:
     head = m[p]
     if o[O_MODE] != PAST_LAST or head == 0 or a[head + F_BEST] == 0:
         return
-    m[p + DROPPED] = m[m[a[head + F_BEST] + NODE] + POSITION]
+    m[p + DROPPED] = nodes.position(m, waits.node(m, a[head + F_BEST]))
     family = a[head + F_NEXT]
     while family != 0 and a[family + F_POSITION] <= m[p + DROPPED]:
         following = a[family + F_NEXT]
@@ -246,10 +239,10 @@ def expire(t: Ints, o: Ints, m: Ints, a: Ints, now: int, turn: int) -> None:
 @part
 def is_past(t: Ints, o: Ints, m: Ints, w: int, time: int) -> bool:
     """Whether no event at a time or later can take a run on: one came before, or a bound of time is over."""
-    if m[w + BARRED] != 0 and time > m[w + BAR_TIME]:
+    if waits.barred(m, w) != 0 and time > waits.bar_time(m, w):
         return True
     if o[O_BOUNDED] != 0:
-        bounds = o[O_BOUNDS] + 2 * t[m[w + GATE] + G_NUMBER]
+        bounds = o[O_BOUNDS] + 2 * t[waits.gate(m, w) + G_NUMBER]
         for i in range(o[bounds], o[bounds + 1], BOUND_SIZE):
             if time - m[w + o[i]] > t[o[i + 1]]:
                 return True
@@ -262,7 +255,7 @@ def _prune(t: Ints, o: Ints, m: Ints, a: Ints, family: int, time: int) -> None:
     w, last = a[family + F_HEAD], 0
     a[family + F_HEAD] = 0
     while w != 0:
-        following = m[w + LINK]
+        following = waits.link(m, w)
         if is_past(t, o, m, w, time):
             forget(m, w)
         else:
@@ -281,10 +274,10 @@ def look_out(t: Ints, o: Ints, m: Ints, a: Ints, p: int) -> None:
     while family != 0:
         w = a[family + F_HEAD]
         while w != 0:
-            bounds = o[O_BOUNDS] + 2 * t[m[w + GATE] + G_NUMBER]
+            bounds = o[O_BOUNDS] + 2 * t[waits.gate(m, w) + G_NUMBER]
             for i in range(o[bounds], o[bounds + 1], BOUND_SIZE):
                 a[A_DUE] = min(a[A_DUE], m[w + o[i]] + t[o[i + 1]])
-            w = m[w + LINK]
+            w = waits.link(m, w)
         family = a[family + F_NEXT]
 
 

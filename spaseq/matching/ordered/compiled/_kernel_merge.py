@@ -14,15 +14,10 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     G_NUMBER,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    BARRED,
-    GATE,
-    PARTITION,
     SERIAL,
-    STREAM,
-    SUMS,
-    TIME,
     mix,
 )
+from spaseq.matching.kernel.records import waits
 from spaseq.matching.ordered.compiled._kernel_layout import (
     A_TIME,
     ALIKE_SIZE,
@@ -41,7 +36,7 @@ def _agree(o: Ints, m: Ints, f: Floats, w: int, x: int, start: int, end: int) ->
     for i in range(start, end, ALIKE_SIZE):
         at, limit = o[i], o[i + 1]
         if limit == AS_SUM:
-            p, q = m[w + SUMS] + at, m[x + SUMS] + at
+            p, q = waits.sums(m, w) + at, waits.sums(m, x) + at
             if f[p] != f[q] or f[p + 1] != f[q + 1] or f[p + 2] != f[q + 2] or f[p + 2] == BEYOND:
                 return False
             continue
@@ -60,7 +55,7 @@ def _agree(o: Ints, m: Ints, f: Floats, w: int, x: int, start: int, end: int) ->
 @part
 def _busy(m: Ints, a: Ints, w: int) -> int:
     """The stream whose event a run has taken right now: it takes no simultaneous ones of others; -1: none."""
-    return int(m[w + STREAM] if m[w + TIME] == a[A_TIME] else -1)
+    return int(waits.stream(m, w) if waits.time(m, w) == a[A_TIME] else -1)
 
 
 @part
@@ -70,13 +65,13 @@ def is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, 
     One of another family will do where that family's match, if this leads to one, passes over this one's
     first event; and where none before it has a match to be left with that ends before that.
     """
-    gate = m[w + GATE]
+    gate = waits.gate(m, w)
     live = o[O_GATES] + 2 * t[gate + G_NUMBER]
     start, end = o[live], o[live + 1]
     several = t[SINGLE] == 0
     code = mix(1, gate)
     if several:
-        code = mix(mix(code, _busy(m, a, w)), m[w + BARRED])
+        code = mix(mix(code, _busy(m, a, w)), waits.barred(m, w))
     for i in range(start, end, ALIKE_SIZE):
         at, limit = o[i], o[i + 1]
         if limit != AS_SUM:
@@ -87,11 +82,13 @@ def is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, 
     while s[2 * at] == m[SERIAL]:
         x = s[2 * at + 1]
         if (
-            m[x + GATE] == gate
-            and (not several or (_busy(m, a, x) == _busy(m, a, w) and m[x + BARRED] == m[w + BARRED]))
+            waits.gate(m, x) == gate
             and (
-                m[x + PARTITION] == m[w + PARTITION]
-                or (o[O_ACROSS] != 0 and a[m[x + PARTITION] + F_FOREMOST] != 0)
+                not several or (_busy(m, a, x) == _busy(m, a, w) and waits.barred(m, x) == waits.barred(m, w))
+            )
+            and (
+                waits.partition(m, x) == waits.partition(m, w)
+                or (o[O_ACROSS] != 0 and a[waits.partition(m, x) + F_FOREMOST] != 0)
             )
             and _agree(o, m, f, w, x, start, end)
         ):

@@ -7,7 +7,7 @@ from typing import Final
 from spaseq._jit import kernel
 from spaseq.matching.conditions._kernel_values import Ints, pointer
 from spaseq.matching.kernel.compiled._kernel_layout import G_NUMBER
-from spaseq.matching.kernel.compiled._kernel_memory import DEPTH, GATE, LINK, NODE
+from spaseq.matching.kernel.records import nodes, waits
 from spaseq.matching.ordered.compiled._kernel_families import drop
 from spaseq.matching.ordered.compiled._kernel_layout import (
     A_OLDEST,
@@ -44,10 +44,10 @@ def listed(tables: Ints, ints: Ints, families: Ints, rows: Ints) -> int:
             w = a[family + F_HEAD]
             while w != 0:
                 runs += 1
-                depth = m[m[w + NODE] + DEPTH]
+                depth = nodes.depth(m, waits.node(m, w))
                 if depth > deepest:
-                    deepest, gate = depth, t[m[w + GATE] + G_NUMBER]
-                w = m[w + LINK]
+                    deepest, gate = depth, t[waits.gate(m, w) + G_NUMBER]
+                w = waits.link(m, w)
             rows[at + L_FAMILY] = family
             rows[at + L_FIRST] = a[family + F_FIRST]
             rows[at + L_POSITION] = a[family + F_POSITION]
