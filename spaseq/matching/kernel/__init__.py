@@ -11,7 +11,7 @@ automaton (an operator and what comes next), the *candidates* at a gate (a GPM, 
 must meet), the actions of Kleenes and negations, conditions as programs. What there is of runs stands
 in ``m``, one array of integers, in which references are places, and 0 is none; ``f`` are floats, for
 sums. The batch is ``b``: columns of events and, for each GPM, columns of its rows, which ``gpm`` has
-found before. Where in these what stands is written in ``compiled/_kernel_layout`` and
+found before. Where in these what stands is written in ``records``, ``compiled/_kernel_layout`` and
 ``compiled/_kernel_memory``. Before the B, there are in ``m``, behind counters and the places of its
 sections::
 
