@@ -21,6 +21,7 @@ from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match, view
 from spaseq.terms.dictionary import Term
 from spaseq.why.diagnosis import Diagnosis, GpmStats
+from spaseq.why.evidence import Evidence
 
 if TYPE_CHECKING:
     from spaseq.engine.pipelines.seats import Seat
@@ -213,8 +214,14 @@ class Handle:
 
         self._turn.check()
         with self._turn.lock:
+            return diagnose(self.evidence(), seconds)
+
+    def evidence(self) -> Evidence:
+        """What ``why`` looks at, as it is now: the query, its counts, and its first events."""
+        self._turn.check()
+        with self._turn.lock:
             self._turn.catch_up()
-            return diagnose(replace(self._pipeline.evidence(), contexts=self._contexts), seconds)
+            return replace(self._pipeline.evidence(), contexts=self._contexts)
 
     def matches(self) -> Iterator[Match]:
         """The matches found since they were last asked for, each once, in the order of delivery.

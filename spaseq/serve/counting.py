@@ -1,8 +1,8 @@
-"""The newest events of a query run once more, for the counts on its automaton."""
+"""The first and the newest events of a query looked at beside the engine: why no match, and counts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -60,6 +60,16 @@ def count(
         kb=kb,
     )
     return trace_newest(evidence, seconds)
+
+
+def apart(evidence: Evidence, kb: KnowledgeBase) -> Evidence:
+    """The same for another thread: with a dictionary of its own, and ``kb`` for its background graphs."""
+    sample, term, dictionary = evidence.sample, evidence.dictionary.term, Dictionary()
+    events: list[Kept] = []
+    if sample is not None:
+        streams = {stream: term(stream).value for stream in np.unique(sample.stream).tolist()}
+        events = [Kept(streams[stream], sample, i) for i, stream in enumerate(sample.stream.tolist())]
+    return replace(evidence, sample=_copied(dictionary, events), dictionary=dictionary, kb=kb)
 
 
 def _copied(dictionary: Dictionary, events: list[Kept]) -> EventBatch | None:

@@ -18,8 +18,7 @@ class ServeLimits:
     ``matches``: of each query, for who comes later; ``letters``: dead letters, of each so many
     ``letter_characters``. ``window_events``: of each stream, for SPARQL over a query's window.
     ``sparql_characters``: of a query of SPARQL, which is parsed by recursion. ``rows``: of an answer of
-    SPARQL or paths. ``why_seconds``: of the processor, to find out why there is no match, while the engine
-    waits.
+    SPARQL or paths. ``why_seconds``: of the processor, to find out why there is no match.
     """
 
     body_bytes: int = 64 << 20

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
+from spaseq.serve.routes import queries
 from tests.serve.running import limited, running
 from tests.streams import NS, query
 
@@ -137,6 +141,30 @@ def test_explain_has_the_automaton_with_its_counts() -> None:
         assert (first["from"], first["to"], first["gpm"], first["count"]) == (0, 1, "A", 2)
         assert (second["from"], second["to"], second["gpm"], second["matched"]) == (1, 2, "B", 1)
         assert told["counted"]["events"] == 3
+
+
+def test_why_is_found_out_beside_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events are taken, and their matches found, while somebody is told why there were none."""
+    begun, may_end = threading.Event(), threading.Event()
+    diagnose = queries.diagnose
+
+    def slowly(*given: Any) -> Any:
+        begun.set()
+        assert may_end.wait(60)
+        return diagnose(*given)
+
+    monkeypatch.setattr(queries, "diagnose", slowly)
+    with running() as server, ThreadPoolExecutor() as pool:
+        key = server.register(query("A ; B"))
+        server.send("a1 c2")
+        asked = pool.submit(server.http.get, f"/queries/{key}/why")
+        assert begun.wait(60)
+        try:
+            server.send("b3")
+            assert len(server.matches(key)) == 1
+        finally:
+            may_end.set()
+        assert "GPM B matched none" in asked.result().json()["cause"]
 
 
 def test_stats_and_why() -> None:

@@ -178,8 +178,8 @@ def test_what_is_refused() -> None:
         assert error["hint"] == "did you mean <urn:x-spaseq:falls>?"
         assert rows(server, "SELECT * { SERVICE SILENT <urn:x-spaseq:fall> { ?x ?y ?z } }") == [{}]
         assert refused(server, "ASK {}", window="fall")[0] == 404
-        status, error = refused(server, "SELECT * { SERVICE <urn:x-spaseq:falls> { ?a } }")
-        assert (status, error["kind"]) == (400, "syntax")
+        status, error = refused(server, "SELECT *\n{ SERVICE SILENT <urn:x-spaseq:falls> { ?a } }")
+        assert (status, error["kind"], error["line"], error["column"]) == (400, "syntax", 2, 47)
         many = " ".join(f"SERVICE <urn:x-spaseq:{name}> {{ }}" for name in _registered(server, 9))
         assert refused(server, f"SELECT * {{ {many} }}")[0] == 413
 

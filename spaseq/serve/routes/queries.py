@@ -16,12 +16,13 @@ from spaseq.events import EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language import prepare
 from spaseq.matching.plan import explain as plan
-from spaseq.serve.counting import Counted, count
+from spaseq.serve.counting import Counted, apart, count
 from spaseq.serve.errors import told
 from spaseq.serve.recent import now
 from spaseq.serve.routes.depends import Given, text_of
 from spaseq.serve.service import Registered, Service, described
 from spaseq.why import Diagnosis
+from spaseq.why.diagnose import diagnose
 from spaseq.why.diagnosis import became, taken
 from spaseq.why.replay import Traced
 
@@ -153,11 +154,18 @@ def _automaton(explained: dict[str, Any], traced: Traced, counts: dict[str, Any]
 
 
 async def _diagnosis(service: Service, found: Registered) -> Diagnosis:
-    """What the first events of a query say. While it is asked for, the others wait, and then have it, too."""
+    """What the first events of a query say, found out beside the engine.
+
+    While it is asked for, others who ask wait, and then have it, too.
+    """
     async with found.lock:
-        events = min((await found.handle.stats()).events, _SAMPLED)
+        evidence, kb = await service.engine.call(
+            lambda engine: (found.handle.handle.evidence(), engine.kb.unshared())
+        )
+        events = min(evidence.events, _SAMPLED)
         if found.diagnosed is None or found.diagnosed[0] != events:
-            found.diagnosed = events, await found.handle.why(service.settings.limits.why_seconds)
+            seconds = service.settings.limits.why_seconds
+            found.diagnosed = events, await asyncio.to_thread(lambda: diagnose(apart(evidence, kb), seconds))
         diagnosed: Diagnosis = found.diagnosed[1]
         return diagnosed
 

@@ -6,6 +6,7 @@ Oxigraph answers. What would reach the network is refused before; FROM names gra
 from __future__ import annotations
 
 import io
+import re
 import time
 from dataclasses import replace
 from functools import partial
@@ -40,6 +41,9 @@ _TRIPLES: Final = {
     "application/rdf+xml": ox.RdfFormat.RDF_XML,
     "application/ld+json": ox.RdfFormat.JSON_LD,
 }
+
+#: Where Oxigraph found an error.
+_PLACE: Final = re.compile(r"error at (\d+):(\d+)")
 
 _Query = Annotated[str | None, Query(description="SELECT, ASK, CONSTRUCT or DESCRIBE.")]
 _Graphs = Annotated[list[str] | None, Query(alias="default-graph-uri")]
@@ -156,9 +160,7 @@ def _evaluated(service: Service, question: Question, seen: Newest | None, accept
     try:
         found = dataset.store.query(question.text, **graphs)
     except SyntaxError as error:
-        raise ApiError(
-            400, "syntax", str(error.msg or error), line=error.lineno, column=error.offset
-        ) from None
+        raise _misread(question, error) from None
     except (ValueError, OSError):
         raise ApiError(400, "meaning", "the query cannot be answered") from None
     if isinstance(found, ox.QueryTriples):
@@ -171,6 +173,18 @@ def _evaluated(service: Service, question: Question, seen: Newest | None, accept
             found.serialize(cast("IO[bytes]", answer), format=_ROWS[kind])
             return Response(b"".join(answer.parts), media_type=kind, headers=headers)
     return Response(found.serialize(format=_ROWS[kind]), media_type=kind, headers=headers)
+
+
+def _misread(question: Question, error: SyntaxError) -> ApiError:
+    """What is told of a question that Oxigraph cannot read: where, in the question as it was asked."""
+    try:
+        ox.Store().query(question.plain)
+    except SyntaxError as as_asked:
+        error = as_asked
+    message = str(error.msg or error)
+    place = _PLACE.search(message)
+    line, column = (int(place[1]), int(place[2])) if place else (error.lineno, error.offset)
+    return ApiError(400, "syntax", message, line=line, column=column)
 
 
 def _graphs(

@@ -31,9 +31,13 @@ _ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 @dataclass(slots=True)
 class Question:
-    """A question without SERVICE. ``default`` and ``named``: what FROM says, None where nothing."""
+    """A question without SERVICE. ``default`` and ``named``: what FROM says, None where nothing.
+
+    ``plain`` is as long as the question, so that a place in it is one there, and has GRAPH for SERVICE.
+    """
 
     text: str
+    plain: str
     services: list[Matches] = field(default_factory=list)
     default: list[str] | None = None
     named: list[str] | None = None
@@ -48,7 +52,7 @@ def read(text: str, find: Callable[[str, bool], Matches | None]) -> Question:
     """
     tokens = list(_tokens(text))
     prefixes = dict(_prefixes(tokens))
-    question = Question(text)
+    question = Question(text, _plain(text, tokens))
     question.text = "".join(_answerable(text, tokens, prefixes, find, question.services))
     # Whether escapes stand for what they say before strings and IRIs are looked for, or after: both are read.
     for reading in dict.fromkeys((question.text, _ESCAPE.sub(_unescaped, question.text))):
@@ -82,6 +86,16 @@ def _tokens(text: str) -> Iterator[_Token]:
     for found in _TOKEN.finditer(text):
         if not found[0].isspace() and not found[0].startswith("#"):
             yield _Token(found.start(), found.end(), found[0], (found["word"] or "").lower(), found["iri"])
+
+
+def _plain(text: str, tokens: Sequence[_Token]) -> str:
+    plain = list(text)
+    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.word == "service":
+            plain[token.begin : token.end] = "GRAPH  "
+            if after is not None and after.word == "silent":
+                plain[after.begin : after.end] = "      "
+    return "".join(plain)
 
 
 def _prefixes(tokens: Sequence[_Token]) -> Iterator[tuple[str, str]]:
