@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pty
 import re
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -21,8 +23,10 @@ from typer.testing import CliRunner, Result
 import spaseq
 from spaseq.cli import app
 from spaseq.cli.running.cursor import Cursor, NotedWriter
+from spaseq.engine.rejects import DeadLetterFile
 from spaseq.results import Format, writer
 from spaseq.results.writers._json import line_of
+from spaseq.sources import BadEvent
 from tests.spark.running import without_n
 from tests.streams import letters, matches, query
 
@@ -182,6 +186,69 @@ def test_letters_count_as_rows(tmp_path: Path) -> None:
     cursor.passed()
     assert Cursor(tmp_path, None, Format.TABLE).begin(0) == 1
     assert Cursor(tmp_path, None, Format.TABLE).begin(1) == 0
+
+
+@contextmanager
+def letters_in(folder: Path, name: str = "letters") -> Iterator[DeadLetterFile]:
+    sink = DeadLetterFile(folder / name)
+    with closing(sink):
+        yield sink
+
+
+def refused(folder: Path, row: int, *, noted: bool = True) -> None:
+    """A run that writes a dead letter, and dies before or after that is noted."""
+    with letters_in(folder) as sink:
+        cursor = Cursor(folder / "cp", None, Format.TABLE, sink.file)
+        assert cursor.begin(0) == row
+        sink(BadEvent("s", str(row), "bad", ""))
+        if noted:
+            cursor.passed()
+
+
+def test_a_letter_is_written_once(tmp_path: Path) -> None:
+    """A run that dies before it is noted, as one under --strict does, writes it again in the same place."""
+    with letters_in(tmp_path) as sink:
+        sink(BadEvent("s", "before", "of another run", ""))
+    refused(tmp_path, 0)
+    for _ in range(2):
+        refused(tmp_path, 1, noted=False)
+    refused(tmp_path, 1)
+    lines = (tmp_path / "letters").read_text().splitlines()
+    assert [json.loads(line)["position"] for line in lines] == ["before", "0", "1"]
+
+
+def test_letters_elsewhere_are_left_alone(tmp_path: Path) -> None:
+    refused(tmp_path, 0)
+    other = tmp_path / "other"
+    other.write_text("something\n" * 100)
+    with letters_in(tmp_path, "other") as sink:
+        Cursor(tmp_path / "cp", None, Format.TABLE, sink.file)
+    assert other.read_text() == "something\n" * 100
+
+
+def test_a_match_that_becomes_a_letter_is_noted_with_it(tmp_path: Path) -> None:
+    letter = BadEvent("s", "match 1", "the format cannot hold it", "")
+    for is_noted in (False, True, True):
+        with letters_in(tmp_path) as sink:
+            cursor = Cursor(tmp_path / "cp", None, Format.TABLE, sink.file)
+            if not cursor.begin(0):
+                cursor.refused()
+                sink(letter)
+            if is_noted:
+                cursor.note()
+    assert (tmp_path / "letters").read_text().count("\n") == 1
+
+
+def test_a_cursor_from_before_letters_were_noted_is_read(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.write_bytes(b"12345torn")
+    (tmp_path / "output").write_bytes(struct.pack("<4q", 3, 2, 7, 5) + str(out).encode())
+    cursor = Cursor(tmp_path, out, Format.NDJSON)
+    assert (cursor.begin(3), cursor.matches) == (2, 7)
+    cursor.open(out).close()
+    assert out.read_bytes() == b"12345"
+    with pytest.raises(spaseq.SpaseqError, match="wrote to"):
+        Cursor(tmp_path, tmp_path / "other", Format.NDJSON)
 
 
 # --- broken off -----------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """Where a run that goes on has come to: which rows of which micro-batch its output has.
 
 A micro-batch that comes again after a crash is written from there on, and a line that was torn is taken away.
+So are the dead letters of rows that were not noted: they come again.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import struct
 from pathlib import Path
 from typing import IO, Final
@@ -15,8 +17,12 @@ from spaseq.errors import FormatError
 from spaseq.results import Format, ResultWriter
 from spaseq.results.match import Match
 
-#: The micro-batch, how many of its rows and of all matches are written, and how large the output is by them.
-_LAYOUT: Final = struct.Struct("<4q")
+#: A mark; the micro-batch, how many of its rows and of all matches are written, how large the output and the
+#: file of dead letters are by them. Then come the paths of these two, with a 0 between them.
+_LAYOUT: Final = struct.Struct("<6q")
+_MARK: Final = -2
+#: What it was before dead letters were noted: no mark, and the path of the output alone.
+_BEFORE: Final = struct.Struct("<4q")
 
 #: What is one document: it cannot be gone on with once it is closed.
 DOCUMENTS: Final = (Format.TABLE, Format.JSON, Format.XML, Format.COUNT)
@@ -25,10 +31,13 @@ DOCUMENTS: Final = (Format.TABLE, Format.JSON, Format.XML, Format.COUNT)
 class Cursor:
     """The cursor of a checkpoint, in a file there, and the output that it is about: a file, or a pipe.
 
-    It is moved by one small write after each row; so a crash between the two may repeat one row of a pipe.
+    ``letters`` is the file of dead letters, open to be written to at its end. The cursor is moved by one
+    small write after each row; so a crash between the two may repeat one row of a pipe.
     """
 
-    def __init__(self, checkpoint: Path, out: Path | None, form: Format) -> None:
+    def __init__(
+        self, checkpoint: Path, out: Path | None, form: Format, letters: IO[str] | None = None
+    ) -> None:
         """Raises UsageError for a document as the output file, and for another output than last time's."""
         if out is not None and form in DOCUMENTS:
             lines = ", ".join(f for f in Format if f not in DOCUMENTS)
@@ -41,10 +50,20 @@ class Cursor:
         self._checkpoint = checkpoint
         path = checkpoint / "output"
         name = str(out.resolve() if out is not None else "-").encode()
+        is_file = letters is not None and stat.S_ISREG(os.fstat(letters.fileno()).st_mode)
+        self._letters = letters if is_file else None
+        beside = b"" if self._letters is None else os.fsencode(Path(self._letters.name).resolve())
+        self._noted = self._letters_size
         if path.exists():
             data = path.read_bytes()
-            self.batch, self.rows, self.matches, self._size = _LAYOUT.unpack_from(data)
-            before = data[_LAYOUT.size :]
+            layout = _LAYOUT if _BEFORE.unpack_from(data)[0] == _MARK else _BEFORE
+            numbers = layout.unpack_from(data)
+            first = int(layout is _LAYOUT)
+            self.batch, self.rows, self.matches, self._size = numbers[first : first + 4]
+            before, _, known = data[layout.size :].partition(b"\0")
+            if self._letters is not None and known == beside:
+                self._noted = min(numbers[5], self._noted)
+                os.truncate(self._letters.fileno(), self._noted)
             if before != name and b"-" not in (before, name):
                 raise UsageError(
                     f"{checkpoint} is of a run that wrote to {before.decode()}: go on there, or begin anew"
@@ -52,7 +71,7 @@ class Cursor:
         checkpoint.mkdir(parents=True, exist_ok=True)
         # In place of what was there, since a run may die here, too.
         draft = path.with_name("output.draft")
-        draft.write_bytes(self._packed() + name)
+        draft.write_bytes(self._packed() + name + b"\0" + beside)
         draft.replace(path)
         self._file = os.open(path, os.O_RDWR)
 
@@ -74,7 +93,11 @@ class Cursor:
     def passed(self) -> None:
         """A row was written that is no match."""
         self.rows += 1
-        self._save()
+        self.note()
+
+    def refused(self) -> None:
+        """A match becomes a dead letter, noted with the next row or at the end of the micro-batch."""
+        self.rows += 1
 
     def wrote(self, out: IO[bytes]) -> None:
         """A match was written to the output."""
@@ -82,7 +105,7 @@ class Cursor:
         self.matches += 1
         if self.is_file:
             self._size = out.tell()
-        self._save()
+        self.note()
 
     def require(self, query: str) -> None:
         """Raises UsageError if micro-batches of another query were begun with this checkpoint.
@@ -101,11 +124,20 @@ class Cursor:
         """Whether the output is a file, and not a pipe."""
         return self._out is not None
 
+    def note(self) -> None:
+        """Notes all rows so far, and their dead letters."""
+        self._noted = self._letters_size
+        self._save()
+
+    @property
+    def _letters_size(self) -> int:
+        return 0 if self._letters is None else os.fstat(self._letters.fileno()).st_size
+
     def _save(self) -> None:
         os.pwrite(self._file, self._packed(), 0)
 
     def _packed(self) -> bytes:
-        return _LAYOUT.pack(self.batch, self.rows, self.matches, self._size)
+        return _LAYOUT.pack(_MARK, self.batch, self.rows, self.matches, self._size, self._noted)
 
 
 class NotedWriter(ResultWriter):
@@ -123,7 +155,7 @@ class NotedWriter(ResultWriter):
         try:
             self._writer.match(match)
         except FormatError:
-            self._cursor.passed()
+            self._cursor.refused()
             raise
         self._cursor.wrote(self._out)
 

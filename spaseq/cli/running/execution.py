@@ -135,8 +135,9 @@ def _run_on_spark(asked: Asked, report: Report) -> None:
             f"--engine spark needs PySpark ({error.name} is missing): pip install 'spaseq[spark]'"
         ) from None
     query = asked.queries[asked.first]
-    cursor = None if asked.checkpoint is None else Cursor(asked.checkpoint, asked.file, asked.format)
-    if cursor is not None:
+    cursor = None
+    if asked.checkpoint is not None:
+        cursor = Cursor(asked.checkpoint, asked.file, asked.format, report.letters)
         cursor.require(str(query))
     matches = start(
         query,

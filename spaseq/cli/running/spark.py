@@ -269,6 +269,7 @@ def _stream(
             break
         number, rows = batch
         yield from rows[cursor.begin(number) :]
+        cursor.note()  # before Spark, which gives these rows no more
         written.release()
     report.look(running)
     running.stop()
