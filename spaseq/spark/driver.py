@@ -26,7 +26,7 @@ from spaseq.spark._checkpoints import committing
 from spaseq.spark._jobs import milliseconds_of
 from spaseq.spark.queries import Prepared
 from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
-from spaseq.spark.sinks._lines import BAD, LATE, MATCH, letter_line
+from spaseq.spark.sinks._lines import BAD, LATE, MATCH, SHED, letter_line
 from spaseq.spark.sinks._outputs import LETTERS, MATCHES, Outputs
 from spaseq.spark.source._files import delete, info, join, normal, opened, write
 from spaseq.spark.stages._bucket import Bucket, State
@@ -87,7 +87,8 @@ class FolderSink:
 
     def __call__(self, number: int, answers: Sequence[tuple[str, str]]) -> None:
         for what, form in ((MATCHES, self.form), (LETTERS, Form.NDJSON)):
-            lines = [line for kind, line in answers if (kind == MATCH) is (what == MATCHES)]
+            kinds = (MATCH,) if what == MATCHES else (LATE, BAD)
+            lines = [line for kind, line in answers if kind in kinds]
             if lines:
                 out = io.BytesIO()
                 write_lines(lines, form, self.query, out)
@@ -157,7 +158,9 @@ class _Driver:
                 newest = self._newest.get(row["source"], _NEVER)
                 self._newest[row["source"]] = max(newest, at // 1000)
         found = self._bucket.close() if self._is_over else self._moved(ended)
-        return answers + [(MATCH, line) for line in found]
+        answers += [(MATCH, line) for line in found]
+        given_up = self._bucket.given_up()
+        return answers if given_up is None else [*answers, (SHED, given_up)]
 
     def _moved(self, ended: set[int]) -> Iterable[str]:
         """Moves to the watermark: that of the stream that lags, of those that have not ended."""

@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import reduce
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-import pyarrow as pa
 from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
@@ -20,10 +17,9 @@ from spaseq.connect import LiveSource
 from spaseq.engine.given import stream_iri
 from spaseq.engine.running import StreamSource, _sources
 from spaseq.errors import EngineError, SourceError, warn
-from spaseq.events import EARLIEST, LATEST, Clock
+from spaseq.events import Clock
 from spaseq.language import prepare
 from spaseq.language.syntax import UNITS, Query, WindowKind
-from spaseq.sources import SourceOptions
 from spaseq.spark._jobs import Graphs, KbChanged, job_of, milliseconds_of
 from spaseq.spark.background._filed import filed
 from spaseq.spark.background._placing import between, stage_schema
@@ -31,16 +27,15 @@ from spaseq.spark.sinks._lines import MATCH
 from spaseq.spark.sinks._typed import require_columns, typed
 from spaseq.spark.sinks.feedback import require_read
 from spaseq.spark.sinks.files import counted
-from spaseq.spark.source._blocks import ARROW, read_row
 from spaseq.spark.source._files import normal
-from spaseq.spark.source._pieces import Cutter, Place
+from spaseq.spark.source._reading import first_of, pieces_of
 from spaseq.spark.source._told import Told, check_streams, clock_of, hearing, telling_letters
 from spaseq.spark.source.datasource import PIECE, streams_text
 from spaseq.spark.source.kafka import messages_behind, topics_of
+from spaseq.spark.stages._bounds import Bound, bound_of
 from spaseq.spark.stages._job import Job, query_of
 from spaseq.spark.stages._processor import BucketProcessor
 from spaseq.spark.stages.arrow import ANSWERS, all_at_once, from_blocks, from_rows
-from spaseq.terms.dictionary import Dictionary
 
 _TERM: Final = "STRUCT<type: STRING, value: STRING, datatype: STRING, `xml:lang`: STRING>"
 _EVENT: Final = "STRUCT<stream: STRING, graph: STRING, time: STRING, n: BIGINT>"
@@ -58,6 +53,11 @@ STREAM_BUCKETS: Final = 16
 _LEFT_OUT: Final = (
     "{count} malformed events or more are left out of matches, and would be dead letters among answers; "
     "the first: {first}"
+)
+
+_GIVEN_UP: Final = (
+    "a bucket sheds partial matches to keep its bound, {count} or more of them: matches may be missing "
+    "(the observed metrics 'answers' of a stream count them, and rows of the kind 'shed' tell of each bucket)"
 )
 
 
@@ -86,10 +86,12 @@ def answers(
     buckets: int | None = None,
     evaluator: str | None = None,
     kb_changed: KbChanged = "error",
+    latency: timedelta | None = None,
+    memory: int | None = None,
 ) -> DataFrame:
     """What a query says about a DataFrame of events: matches and dead letters.
 
-    Columns: ``kind`` (``match``, ``late``, ``bad``) and ``json``: a match as a line of NDJSON (see
+    Columns: ``kind`` (``match``, ``late``, ``bad``, ``shed``) and ``json``: a match as a line of NDJSON (see
     ``spaseq.results``), or a letter. An event of a stream is late if the micro-batches before its own have
     moved the watermark beyond its time, so that events may be in any order within one; what is late is told
     once, with its graph, or with what GPMs asked of it, or with its stamp alone if none did.
@@ -107,10 +109,15 @@ def answers(
     begun with ``"replay"``. Then the events of the last windows are asked anew: what was told stays told, and
     matches that end from now on are those on the new graphs. For this the state has all events of the window,
     and the query runs as one group.
+
+    ``latency`` and ``memory`` bound what each bucket takes: the former for an event, on average over some,
+    the latter for its partial matches, in bytes. What would break them is shed, as by ``Engine``; what a
+    bucket gave up in a micro-batch is a row of the kind ``shed``, and the first time a warning.
     """
     prepared = prepare(query) if isinstance(query, str) else query
     clock = clock_of(events, clock)
-    return _found(events, prepared, kb, clock, start, lateness, buckets, evaluator, kb_changed, None)
+    bound = bound_of(str(prepared), latency, memory, evaluator)
+    return _found(events, prepared, kb, clock, start, lateness, buckets, evaluator, kb_changed, bound, None)
 
 
 def _found(
@@ -123,6 +130,7 @@ def _found(
     buckets: int | None,
     evaluator: str | None,
     kb_changed: KbChanged,
+    bound: Bound | None,
     told: Accumulator[Told] | None,
 ) -> DataFrame:
     """The answers; ``told`` hears of malformed events."""
@@ -137,18 +145,11 @@ def _found(
             )
         start = events.agg(F.min("time")).first()[0]  # type: ignore[index]  # an aggregate has one row
     buckets = STREAM_BUCKETS if buckets is None and events.isStreaming else buckets
+    is_stream = events.isStreaming
     job, background = job_of(
-        spark,
-        query,
-        kb,
-        clock,
-        start,
-        buckets,
-        evaluator,
-        is_stream=events.isStreaming,
-        kb_changed=kb_changed,
+        spark, query, kb, clock, start, buckets, evaluator, is_stream=is_stream, kb_changed=kb_changed
     )
-    job = replace(job, topics=topics_of(events))
+    job = replace(job, topics=topics_of(events), bound=bound)
     messages = messages_behind(events)
     stage = from_rows(job) if messages is None else from_rows(job, messages.reading.read)
     stage = stage if told is None else telling_letters(stage, told)
@@ -184,6 +185,8 @@ def matches(
     buckets: int | None = None,
     evaluator: str | None = None,
     kb_changed: KbChanged = "error",
+    latency: timedelta | None = None,
+    memory: int | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The matches of a query over a DataFrame of events; the other parameters are those of ``answers``.
@@ -200,7 +203,8 @@ def matches(
         require_columns(prepared, columns, _EXPANDED)
     clock = clock_of(events, clock)
     told = hearing(events, _LEFT_OUT)
-    found = _found(events, prepared, kb, clock, start, lateness, buckets, evaluator, kb_changed, told)
+    bound = bound_of(str(prepared), latency, memory, evaluator)
+    found = _found(events, prepared, kb, clock, start, lateness, buckets, evaluator, kb_changed, bound, told)
     found = expanded(counted(found) if events.isStreaming else found, clock)
     return found if columns is None else typed(found, columns)
 
@@ -235,6 +239,8 @@ def run(
     buckets: int | None = None,
     evaluator: str | None = None,
     kb_changed: KbChanged = "error",
+    latency: timedelta | None = None,
+    memory: int | None = None,
 ) -> DataFrame:
     """The answers of a query over files, folders or patterns, see ``answers`` and ``spaseq.run``.
 
@@ -249,7 +255,7 @@ def run(
     plan = planned(
         spark, prepared, streams, kb, checkpoint=checkpoint, clock=clock, lateness=lateness, follow=follow,
         most_bytes=most_bytes, piece_bytes=piece_bytes, buckets=buckets, evaluator=evaluator,
-        kb_changed=kb_changed,
+        kb_changed=kb_changed, latency=latency, memory=memory,
     )  # fmt: skip
     return answers_of(plan)
 
@@ -275,6 +281,8 @@ def planned(
     buckets: int | None = None,
     evaluator: str | None = None,
     kb_changed: KbChanged = "error",
+    latency: timedelta | None = None,
+    memory: int | None = None,
 ) -> Prepared:
     """The first half of ``run``, with its parameters: the query and, of each stream, what is asked of events.
 
@@ -286,7 +294,7 @@ def planned(
             normal(stream)  # raises for schemes, before they are looked for among those of live sources
     given = {stream_iri(s.stream).value: (s.location, s.options) for s in _sources(query, streams)}
     located = {iri: (in_files(iri, location), options) for iri, (location, options) in given.items()}
-    firsts = [_first(iri, *source, piece_bytes, lateness) for iri, source in located.items()]
+    firsts = [first_of(iri, *source, piece_bytes, lateness) for iri, source in located.items()]
     known = [first for first in firsts if first is not None]
     if not known and clock is None:
         warn("no stream has an event yet: times are taken for instants, unless clock= says otherwise")
@@ -298,9 +306,10 @@ def planned(
     job, background = job_of(
         spark, query, kb, clock, start, buckets, evaluator, is_stream=is_stream, kb_changed=kb_changed
     )
+    job = replace(job, bound=bound_of(str(query), latency, memory, evaluator))
     stage = from_blocks(job, milliseconds_of(lateness, clock))
     if checkpoint is None:
-        read = [_blocks(spark, iri, *source, piece_bytes) for iri, source in located.items()]
+        read = [pieces_of(spark, iri, *source, piece_bytes) for iri, source in located.items()]
     else:
         # One source for all streams, which knows when all have ended; it gives but the places of bytes.
         said: dict[str, str | int] = {
@@ -336,15 +345,6 @@ def in_files(stream: str, location: object) -> str:
     return str(location)
 
 
-def _blocks(spark: SparkSession, stream: str, location: str, options: SourceOptions, size: int) -> DataFrame:
-    """All pieces of a stream's files, as many for each core.
-
-    Not by ``format("spaseq")``: that asks Python processes for the plan, and others to read it.
-    """
-    rows = [piece.row(stream) for piece, _ in Cutter(location, options, size).after(Place())]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=ARROW))
-
-
 def _between(job: Job, background: DataFrame | None, read: DataFrame) -> DataFrame:
     """What comes from the stateless stage, given what its first or only part has read."""
     return read if background is None else between(job, read, background)
@@ -357,18 +357,19 @@ def _answers(job: Job, between: DataFrame) -> DataFrame:
     asks = job.kb is not None and job.needs.triples
     if not asks:
         job = replace(job, kb=None)
+    told = None if job.bound is None else hearing(between, _GIVEN_UP)
     if between.isStreaming:
         if job.kb is not None:
             job = replace(job, kb=filed(between.sparkSession, job.kb.value))
         found = between.groupBy("bucket").transformWithStateInPandas(
-            BucketProcessor(job), ANSWERS, "append", "eventTime"
+            BucketProcessor(job, told), ANSWERS, "append", "eventTime"
         )
     else:
         partitions = len(job.buckets)
         found = (
             between.repartition(partitions, "bucket")
             .sortWithinPartitions("bucket", "begin")
-            .mapInArrow(all_at_once(job), ANSWERS)
+            .mapInArrow(all_at_once(job, told), ANSWERS)
         )
     return found.withColumnRenamed("line", "json")
 
@@ -384,17 +385,3 @@ def _marked(rows: DataFrame, lateness: timedelta, clock: Clock) -> DataFrame:
 def _tumbles(query: Query) -> bool:
     """Whether the query has windows of time that begin somewhere."""
     return query.window.kind is not WindowKind.SLIDING and UNITS[query.window.unit] is not None
-
-
-def _first(
-    stream: str, location: str, options: SourceOptions, size: int, lateness: timedelta
-) -> tuple[Clock, int] | None:
-    """The clock of a stream, and the time of the first event by time, read from its beginning."""
-    for piece, _ in Cutter(location, options, min(size, 1 << 20)).after(Place()):
-        row = piece.row(stream)
-        for batch in islice((b for b in read_row(row, Dictionary(), []) if len(b)), 1):
-            allowed = min(lateness // batch.clock.unit, LATEST)
-            newest = np.maximum(np.maximum.accumulate(batch.time), EARLIEST + allowed) - allowed
-            on_time = np.append(True, batch.time[1:] >= newest[:-1])
-            return batch.clock, int(batch.time[on_time].min())
-    return None

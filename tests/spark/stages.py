@@ -73,7 +73,7 @@ class Cluster:
     ) -> list[str]:
         """The matches of the letters. What is late goes to ``late``; every state stored to ``states``."""
         rng = random.Random(self.seed)
-        job, stage = self._made(text, letters, kb)
+        job, stage = self.made(text, letters, kb)
         buckets = {number: Bucket(job) for number in job.buckets}
         stored: dict[int, State] = {}
         found: list[str] = []
@@ -100,7 +100,7 @@ class Cluster:
                         if late is not None:
                             late += refused
                 found += bucket.release(watermark)
-                stored[number] = _changed(stored.get(number), bucket.changes())
+                stored[number] = changed(stored.get(number), bucket.changes())
                 if states is not None:
                     states.append(stored[number].packed())
             for letter in part:
@@ -115,7 +115,7 @@ class Cluster:
     def gone_on(self, text: str, first: Sequence[Letter], more: Sequence[Letter]) -> list[str]:
         """The matches of streams that ended, and of what came some day later."""
         rng = random.Random(self.seed)
-        job, stage = self._made(text, [*first, *more], None)
+        job, stage = self.made(text, [*first, *more], None)
         counts: dict[str, int] = {}
         found: list[str] = []
         stored: dict[int, State] = {}
@@ -126,19 +126,20 @@ class Cluster:
                 for piece in (piece for one in passed for piece in one.pieces if piece.bucket == number):
                     assert not bucket.add(piece.data, BEGINNING)
                 found += bucket.close()
-                stored[number] = _changed(stored.get(number), bucket.changes())
+                stored[number] = changed(stored.get(number), bucket.changes())
         return found
 
     def pieces(self, text: str, letters: Sequence[Letter]) -> list[Piece]:
         """What comes to the stateful stage."""
-        _, stage = self._made(text, letters, None)
+        _, stage = self.made(text, letters, None)
         rng = random.Random(self.seed)
         batches = _batches(stage, letters, {}, rng)
         return [piece for batch in batches for passed in _through(stage, batch) for piece in passed.pieces]
 
-    def _made(
-        self, text: str, letters: Sequence[Letter], kb: Mapping[str, str] | None
+    def made(
+        self, text: str, letters: Sequence[Letter], kb: Mapping[str, str] | None = None
     ) -> tuple[Job, Stateless]:
+        """The job, and its stateless stage."""
         shipped = Local(ship(KnowledgeBase(kb or {}), pattern_of(text)))
         alone = needs(pattern_of(text)).one_group is not None
         numbers = tuple(range(1 if alone else self.buckets))
@@ -154,7 +155,7 @@ class Cluster:
         yield letters[at:]
 
 
-def _changed(state: State | None, changes: Changes) -> State:
+def changed(state: State | None, changes: Changes) -> State:
     """What is stored after a step, as Spark's state store has it."""
     chunks = dict(state.chunks) if state is not None else {}
     for number in changes.dropped:

@@ -87,6 +87,12 @@ def test_a_mistake_in_the_query_has_its_place() -> None:
         (["-s", "S=-"], 1, "not an open file or a pipe"),
         (["-s", "S=in.nq?formt=nq"], 2, "unknown option 'formt'"),
         (["-s", "S=in.nq", "--idle", "5s"], 1, "--idle is for --engine local"),
+        (
+            ["-s", "S=in.nq", "--latency", "1ms", "--checkpoint", "cp", "-o", "out"],
+            1,
+            "may find other matches",
+        ),
+        (["-s", "S=in.nq", "--policy", "selective"], 2, "--policy is for --engine local"),
         (["-s", "S=in.nq", "--follow"], 1, "--follow reads bit by bit: say --checkpoint"),
         (["-s", "S=in.nq", "--checkpoint", "cp", "-f", "json", "-o", "out"], 2, "json is one document"),
     ],

@@ -122,8 +122,8 @@ def _check_output(asked: Asked) -> None:
 def _run_on_spark(asked: Asked, report: Report) -> None:
     if asked.state is not None:
         raise UsageError("--state is for --engine local: --checkpoint DIR is for --engine spark")
-    if asked.latency is not None or asked.memory is not None:
-        raise UsageError("--latency and --memory are for --engine local: on Spark no query sheds yet")
+    if asked.policy is not Policy.SHARP:
+        raise UsageError("--policy is for --engine local, to compare with: on Spark, sharp sheds")
     if asked.has_several:
         raise UsageError("--engine spark runs one query: start it for each")
     if asked.url or any(isinstance(source.location, LiveSource) for source in asked.sources.values()):
@@ -149,6 +149,8 @@ def _run_on_spark(asked: Asked, report: Report) -> None:
         lateness=asked.lateness,
         idle=asked.idle,
         strict=asked.strict,
+        latency=asked.latency,
+        memory=asked.memory,
         dead_letters=report.refuse,
         progress=report.progress,
     )

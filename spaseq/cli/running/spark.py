@@ -32,7 +32,7 @@ from spaseq.results.match import Match
 from spaseq.spark._quiet import without_noise
 from spaseq.spark.queries import Prepared, answers_of, in_files, planned
 from spaseq.spark.sessions import session
-from spaseq.spark.sinks._lines import LATE, MATCH, letter_of_line, match_of
+from spaseq.spark.sinks._lines import LATE, MATCH, SHED, letter_of_line, match_of
 from spaseq.spark.source._files import listed
 from spaseq.spark.stages._job import reached
 
@@ -62,6 +62,8 @@ def start(
     lateness: timedelta,
     idle: timedelta | None,
     strict: bool,
+    latency: timedelta | None,
+    memory: int | None,
     dead_letters: DeadLetters | Path,
     progress: Callable[[Progress], None],
 ) -> Generator[Match, None, None]:
@@ -73,6 +75,11 @@ def start(
     """
     if follow and checkpoint is None:
         raise EngineError("--follow reads bit by bit: say --checkpoint DIR, too")
+    if checkpoint is not None and (latency is not None or memory is not None):
+        raise EngineError(
+            "under --latency and --memory a micro-batch that is repeated may find other matches, so that "
+            "what is written of it cannot be gone on with: leave out --checkpoint, or use spaseq.spark.save"
+        )
     if idle is not None:
         raise EngineError("--idle is for --engine local: Spark's watermark waits for every stream")
     for iri, source in streams.items():
@@ -84,8 +91,9 @@ def start(
     spark.sparkContext.setLogLevel("OFF")
     logging.getLogger().addFilter(_is_not_of_py4j)
     plan = planned(
-        spark, query, streams, kb, checkpoint=checkpoint, lateness=lateness, follow=follow, most_bytes=_MOST
-    )
+        spark, query, streams, kb, checkpoint=checkpoint, lateness=lateness, follow=follow, most_bytes=_MOST,
+        latency=latency, memory=memory,
+    )  # fmt: skip
     report = _Report(plan.job.clock, strict, dead_letters, progress)
     if checkpoint is None or cursor is None:
         return _matches(query, _in_order(plan, report), report, None)
@@ -113,6 +121,12 @@ class _Report:
     watermark: datetime | int | None = None
     more: tuple[str, ...] = ()
     seen: int = field(default=-1)
+    shed: int = 0
+
+    def give_up(self, line: str) -> None:
+        """What a bucket gave up, for the status line."""
+        self.shed += json.loads(line)["partial_matches"]
+        self.more = (f"{self.shed:,} partial matches shed",)
 
     def show(self) -> None:
         """Tells how far it is."""
@@ -183,6 +197,8 @@ def _matches(
                 report.matches += 1
                 report.rows += len(match.bindings)
                 yield match
+            elif row.kind == SHED:
+                report.give_up(row.json)
             else:
                 report.refuse(row.kind, row.json)
                 if cursor is not None:

@@ -20,10 +20,12 @@ from spaseq.spark.source._topics import Topics, addressed
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.interop import RdflibTerm
 
-#: What a line is: a match, an event that came too late, or one that is malformed.
+#: What a line is: a match, an event that came too late, one that is malformed, or what a bucket gave up under
+#: a bound (``_bounds``).
 MATCH: Final = "match"
 LATE: Final = "late"
 BAD: Final = "bad"
+SHED: Final = "shed"
 
 
 def letter_line(letter: BadEvent, topics: Topics = ()) -> str:

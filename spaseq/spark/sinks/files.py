@@ -27,7 +27,7 @@ from spaseq.language import checked, prepare
 from spaseq.language.syntax import Query
 from spaseq.spark._checkpoints import committing
 from spaseq.spark.sinks._formats import EXTENSIONS, Form, form_of, write_lines
-from spaseq.spark.sinks._lines import BAD, LATE, MATCH
+from spaseq.spark.sinks._lines import BAD, LATE, MATCH, SHED
 from spaseq.spark.sinks._outputs import LETTERS, MATCHES, Outputs
 from spaseq.spark.source._files import DRAFT, delete, drafted, join, move, normal
 
@@ -62,8 +62,8 @@ def save(
     QUERY being a hash of the query, so that several may share a folder; those of parquet are Spark's own.
 
     Of a stream, gives the started query, with this ``checkpoint`` and Spark's ``trigger``. Its files come and
-    stay once, whatever crashes; ``lastProgress.observedMetrics["answers"]`` counts ``matches``, ``late`` and
-    ``bad``. The same query with another checkpoint must go to another folder: EngineError.
+    stay once, whatever crashes; ``lastProgress.observedMetrics["answers"]`` counts ``matches``, ``late``,
+    ``bad`` and ``shed``. The same query with another checkpoint must go to another folder: EngineError.
 
     What is no stream is written at once. ``mode``: if there are files of this query already, that is an
     EngineError (``error``), they stay (``append``), or give way to the new ones (``overwrite``). Raises
@@ -82,7 +82,8 @@ def save(
     if found.isStreaming and mode != "error":
         raise EngineError("mode= is for what is written at once: a stream goes on where its checkpoint is")
     frame = counted(found) if found.isStreaming else found
-    frame = frame.select("kind", "json")
+    # What was shed is counted, and no letter.
+    frame = frame.where(F.col("kind") != SHED).select("kind", "json")
     if parquet:
         with committing(found.sparkSession, checkpoint or ""):
             return _as_parquet(frame, str(folder), checkpoint, mode, trigger)
@@ -113,10 +114,15 @@ def _as_parquet(
 
 
 def counted(found: DataFrame) -> DataFrame:
-    """Answers whose matches, late and bad events are counted, as the observed metrics ``answers``."""
+    """Answers whose matches, late and bad events are counted, as the observed metrics ``answers``.
+
+    So are, as ``shed``, the partial matches that buckets gave up to keep a bound.
+    """
     kinds = {"matches": MATCH, "late": LATE, "bad": BAD}
     counts = [F.count_if(F.col("kind") == kind).alias(name) for name, kind in kinds.items()]
-    return found.observe("answers", *counts)
+    gone = F.get_json_object("json", "$.partial_matches").cast("bigint")
+    shed = F.coalesce(F.sum(F.when(F.col("kind") == SHED, gone)), F.lit(0)).alias("shed")
+    return found.observe("answers", *counts, shed)
 
 
 class _Answers(DataSource):

@@ -7,6 +7,7 @@ accumulator, and said in the driver as a warning, at the line that planned the q
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import warnings
@@ -22,6 +23,7 @@ from pyspark.sql import DataFrame
 from spaseq.errors import EngineError, SourceError, SpaseqWarning
 from spaseq.events import Clock
 from spaseq.language.syntax import Query
+from spaseq.spark.sinks._lines import SHED
 from spaseq.spark.stages._job import undeclared
 
 _CLOCK: Final = "spaseq.clock"
@@ -135,6 +137,13 @@ def telling_letters(stage: Stage, told: Accumulator[Told]) -> Stage:
             yield batch
 
     return run
+
+
+def telling_shed(answers: Iterable[tuple[str, str]], told: Accumulator[Told] | None) -> None:
+    """Tells of what buckets gave up, among answers (kind and line)."""
+    if told is not None:
+        for line in [line for kind, line in answers if kind == SHED]:
+            told.add((json.loads(line)["partial_matches"], ""))
 
 
 def telling_ties(rows: pa.RecordBatch, told: Accumulator[Told]) -> None:

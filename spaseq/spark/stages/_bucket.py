@@ -26,6 +26,7 @@ from spaseq.results.batch import MatchBatch
 from spaseq.results.writers._base import Cache
 from spaseq.results.writers._json import lines_of
 from spaseq.sources import BadEvent
+from spaseq.spark.stages._bounds import GivenUp
 from spaseq.spark.stages._job import Job, looks_back, pattern_of, query_of
 from spaseq.spark.stages._late import late_letters
 from spaseq.spark.stages._remote import Progress, RemotePipeline
@@ -100,7 +101,9 @@ class Bucket:
         self._streams = {self._dictionary.pin(iri): rank for rank, iri in enumerate(iris)}
         kb = background_of(job, self._dictionary) if self._needs.triples else KnowledgeBase({})
         self._kb = kb
-        self._pipeline = RemotePipeline(self._query, self._dictionary, kb, job.evaluator, job.start)
+        effort = None if job.bound is None else job.bound.effort()
+        self._pipeline = RemotePipeline(self._query, self._dictionary, kb, job.evaluator, job.start, effort)
+        self._given_up = GivenUp()
         self._kept: list[_Kept] = []
         self._count = 0
         # The chunks that are stored, by their numbers.
@@ -174,6 +177,10 @@ class Bucket:
         self._told = self.reached
         self._is_closed = True
         self._forget()
+
+    def given_up(self) -> str | None:
+        """What was shed since the last call, as a line (see ``GivenUp``); None if nothing was."""
+        return self._given_up.since(self._pipeline.stats.shed)
 
     def _lines(self, batches: Iterable[MatchBatch]) -> Iterator[str]:
         for batch in batches:
@@ -298,6 +305,7 @@ class Bucket:
             past = self._between(self._horizon(), self.reached)
         told = None if self._told == -_END else self._told
         self._pipeline.replay(past, progress, self.reached, told)
+        self.given_up()  # of events whose micro-batches have told of it
 
     def _ask_anew(self) -> None:
         """Asks the events of all chunks on the graphs as they are now: other chunks in their place."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom, Both, Chain, Either, Kleene, SequencePattern, walk
@@ -15,6 +15,9 @@ from spaseq.events import Clock
 from spaseq.gpm.expressions.walk import exists_in
 from spaseq.language import checked
 from spaseq.language.syntax import UNITS, Ask, Query, Strategy
+
+if TYPE_CHECKING:
+    from spaseq.spark.stages._bounds import Bound
 
 #: How far a stream has come that has ended while others go on, in milliseconds: beyond what events say, and
 #: still to be counted in microseconds.
@@ -55,6 +58,7 @@ class Job:
     background graphs is not in ``kb``; ``background``: a hash of ``kb``, by which processes know it.
     ``topics``: see ``_topics``. ``graphs``: a hash of what all background graphs say, see ``knowledges``.
     ``replays``: whether states have all events with their graphs, to be asked anew if ``graphs`` change.
+    ``bound``: what a bucket keeps by shedding; a checkpoint may go on with another one.
     """
 
     text: str
@@ -69,6 +73,7 @@ class Job:
     topics: tuple[tuple[str, str], ...] = ()
     graphs: str = ""
     replays: bool = False
+    bound: Bound | None = None
 
     @property
     def identity(self) -> str:

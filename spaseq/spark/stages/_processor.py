@@ -21,15 +21,18 @@ from spaseq.spark.stages._job import Job
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.accumulators import Accumulator
 
+    from spaseq.spark.source._told import Told
     from spaseq.spark.stages.arrow import Buckets
 
 
 class BucketProcessor(StatefulProcessor):
     """The stateful stage of a stream: one call for each bucket and micro-batch, see ``_stages.Buckets``."""
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    def __init__(self, job: Job, told: Accumulator[Told] | None = None) -> None:
+        """``told`` hears what is shed."""
+        self._job, self._told = job, told
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -60,4 +63,4 @@ class BucketProcessor(StatefulProcessor):
     def _buckets(self) -> Buckets:
         from spaseq.spark.stages.arrow import Buckets
 
-        return Buckets(self._job, self._handle, self._head, self._chunks)
+        return Buckets(self._job, self._handle, self._head, self._chunks, self._told)

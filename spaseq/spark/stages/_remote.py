@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from spaseq.chunks.chunk import Chunk
+from spaseq.effort import Effort
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.events import EventBatch, Stamp
 from spaseq.gpm.evaluator import GpmEvaluator
@@ -64,11 +65,12 @@ class RemotePipeline(Pipeline):
         kb: KnowledgeBase,
         evaluator: str | None,
         start: int | None,
+        effort: Effort | None = None,
     ) -> None:
         if query.consume is Consume.ANY and evaluator != "reference":
             # What CONSUME has dropped must be dropped again in ``replay``, and only a Matcher can be told so.
             evaluator = "runs"
-        super().__init__(query, dictionary, kb, evaluator, None, start)
+        super().__init__(query, dictionary, kb, evaluator, None, start, effort=effort)
         self._given = {
             name: _Given(part.gpm, part.stateless, dictionary, kb) for name, part in self.pattern.gpms.items()
         }

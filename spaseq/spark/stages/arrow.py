@@ -16,6 +16,7 @@ from typing import Any, Final
 import pandas as pd
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.accumulators import Accumulator
 from pyspark.sql.streaming.stateful_processor import (
     MapState,
     StatefulProcessorHandle,
@@ -29,9 +30,10 @@ from spaseq.spark._settle import settle
 from spaseq.spark.background import _asking
 from spaseq.spark.background._asking import asking_of
 from spaseq.spark.background._background import Local
-from spaseq.spark.sinks._lines import BAD, LATE, MATCH, letter_line
+from spaseq.spark.sinks._lines import BAD, LATE, MATCH, SHED, letter_line
 from spaseq.spark.source._blocks import ALL, read_row
 from spaseq.spark.source._rows import read_rows
+from spaseq.spark.source._told import Told, telling_shed
 from spaseq.spark.stages._bucket import Bucket, State
 from spaseq.spark.stages._job import END_MS, Job, looks_back, milliseconds, pattern_of, reached
 from spaseq.spark.stages._keeper import Answer, Done, Step, blocks
@@ -155,16 +157,21 @@ def record(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
 # --- the stateful stage -----------------------------------------------------------------------
 
 
-def all_at_once(job: Job) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def all_at_once(
+    job: Job, told: Accumulator[Told] | None = None
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """The stateful stage where everything is there: rows ordered by bucket and ``begin``.
 
-    The ``begin`` of each row is a watermark, so only what overlaps in time is held.
+    The ``begin`` of each row is a watermark, so only what overlaps in time is held. ``told`` hears what is
+    shed.
     """
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
         for _, members in groupby(rows, key=lambda row: row["bucket"]):
-            yield from map(_answers, blocks(_all_of(Bucket(job), members)))
+            for found in blocks(_all_of(Bucket(job), members)):
+                telling_shed(found, told)
+                yield _answers(found)
         settle()
 
     return stage
@@ -181,6 +188,8 @@ def _all_of(bucket: Bucket, rows: Iterable[dict[str, Any]]) -> Iterator[Answer]:
             bucket.add(row["chunk"], bucket.reached)
     for line in bucket.close():
         yield MATCH, line
+    if (given_up := bucket.given_up()) is not None:
+        yield SHED, given_up
 
 
 def _answers(found: list[Answer]) -> pa.RecordBatch:
@@ -199,8 +208,16 @@ class Buckets:
     know it (``_keeper``) and the time for which a timer is set, ``_NO_TIMER`` if none is.
     """
 
-    def __init__(self, job: Job, handle: StatefulProcessorHandle, head: ValueState, chunks: MapState) -> None:
-        self._job = job
+    def __init__(
+        self,
+        job: Job,
+        handle: StatefulProcessorHandle,
+        head: ValueState,
+        chunks: MapState,
+        told: Accumulator[Told] | None,
+    ) -> None:
+        """``told`` hears what is shed."""
+        self._job, self._told = job, told
         self._handle = handle
         self._head = head
         self._chunks = chunks
@@ -245,6 +262,7 @@ class Buckets:
             if isinstance(said, Done):
                 self._store(said, timers.getCurrentWatermarkInMs())
             else:
+                telling_shed(said, self._told)
                 yield _frame(said)
 
     def _watermark(self, timers: TimerValues) -> int:

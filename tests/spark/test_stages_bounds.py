@@ -1,0 +1,127 @@
+"""A bucket under a bound, without Spark: what is found is found without, and what was shed is told."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import pytest
+
+from spaseq.effort import WorkClock
+from spaseq.errors import EngineError, SpaseqWarning
+from spaseq.spark.sinks._lines import MATCH, SHED
+from spaseq.spark.stages._bounds import Bound, bound_of
+from spaseq.spark.stages._bucket import State
+from spaseq.spark.stages._job import Job
+from spaseq.spark.stages._keeper import Done, Keeper, Step
+from tests.spark.stages import Cluster, changed, comparable, pushed
+from tests.streams import Letter, letters, query
+
+pytestmark = pytest.mark.filterwarnings("ignore:SEQ.* sheds:spaseq.errors.SpaseqWarning")
+
+TEXT = query(
+    "A : B : C",
+    "60 SECONDS SLIDING",
+    {"A": "?a :k ?k .", "B": "?b :k ?k . FILTER(?bv > ?av)", "C": "?c :k ?k . FILTER(?cv < ?bv)"},
+    partition="?k",
+)
+
+
+def stream(count: int = 300) -> list[Letter]:
+    rng = random.Random(3)
+    some = letters(" ".join(f"{rng.choice('abc')}{time}" for time in range(1, count)))
+    return [replace(letter, value=rng.randint(0, 100)) for letter in some]
+
+
+@dataclass
+class Asker:
+    """What a keeper may lack."""
+
+    of: Job
+    stored: State | None = None
+
+    def job(self) -> Job:
+        return self.of
+
+    def state(self) -> State:
+        assert self.stored is not None
+        return self.stored
+
+
+def run(bound: Bound, events: Sequence[Letter], *, cold: bool) -> list[tuple[str, str]]:
+    """The answers of one bucket in micro-batches of 50 events; ``cold``: brought back for each."""
+    cluster = Cluster(buckets=1)
+    job, _ = cluster.made(TEXT, events)
+    asker, keeper, token = Asker(replace(job, bound=bound)), Keeper(), None
+    answers: list[tuple[str, str]] = []
+    for begin in range(0, len(events), 50):
+        part = events[begin : begin + 50]
+        pieces = tuple(piece.data for piece in cluster.pieces(TEXT, part))
+        step = Step("q", 0, token, pieces, part[0].time, is_over=part[-1] is events[-1])
+        for said in (Keeper() if cold else keeper).take(step, asker):
+            if isinstance(said, Done):
+                token, asker.stored = said.token, changed(asker.stored, said.changes)
+            else:
+                answers += said
+    return answers
+
+
+def without_n(lines: Sequence[str]) -> list[str]:
+    """Lines to compare; arrival numbers begin anew with each micro-batch here."""
+    return comparable([re.sub(r'"n":\d+', '"n":0', line) for line in lines])
+
+
+def lines(answers: Sequence[tuple[str, str]], kind: str) -> list[str]:
+    return [line for of, line in answers if of == kind]
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_a_bucket_keeps_its_bound(cold: bool) -> None:
+    """``cold``: also when it is brought back from its state for every micro-batch."""
+    events = stream()
+    every = Counter(without_n(pushed(TEXT, events)))
+    answers = run(Bound(latency=1e-4, clock=WorkClock()), events, cold=cold)
+    some = Counter(without_n(lines(answers, MATCH)))
+    assert 0 < some.total() < every.total()
+    assert not some - every  # no false match, and none twice
+    told = [json.loads(line) for line in lines(answers, SHED)]
+    assert told
+    assert all(said["partial_matches"] > 0 and said["doubtful"] == 0 for said in told)
+    assert answers == run(Bound(latency=1e-4, clock=WorkClock()), events, cold=cold)
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_a_wide_bound_changes_nothing(cold: bool) -> None:
+    events = stream()
+    answers = run(Bound(1.0, 1 << 30, WorkClock()), events, cold=cold)
+    assert without_n(lines(answers, MATCH)) == without_n(pushed(TEXT, events))
+    assert not lines(answers, SHED)
+
+
+def test_memory_is_of_each_bucket() -> None:
+    bound = Bound(memory=1 << 20)
+    assert bound.effort().pool is not bound.effort().pool
+
+
+def test_who_cannot_shed_runs_without_a_bound() -> None:
+    ms = timedelta(milliseconds=1)
+    assert bound_of(TEXT, None, None, None) is None
+    assert bound_of(TEXT, ms, None, None) == Bound(latency=1e-3)
+    for text, why in [
+        (query("A : B", "9 SECONDS", tail="CONSUME ANY"), "CONSUME ANY runs without a bound"),
+        (query("ALL(A, B)", "9 SECONDS"), "runs without a bound"),
+    ]:
+        with pytest.warns(SpaseqWarning, match=why):
+            assert bound_of(text, ms, None, None) is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert bound_of(query("A : B", "9 SECONDS"), ms, None, "enumeration") is None  # it need not
+    for latency, memory in [(-ms, None), (None, 0)]:
+        with pytest.raises(EngineError, match="a bound is a"):
+            bound_of(TEXT, latency, memory, None)
