@@ -89,7 +89,7 @@ def test_a_mistake_in_the_query_has_its_place() -> None:
         (["-s", "S=in.nq", "--idle", "5s"], 1, "--idle is for --engine local"),
         (
             ["-s", "S=in.nq", "--latency", "1ms", "--checkpoint", "cp", "-o", "out"],
-            1,
+            2,
             "may find other matches",
         ),
         (["-s", "S=in.nq", "--policy", "selective"], 2, "--policy is for --engine local"),

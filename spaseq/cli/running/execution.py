@@ -40,7 +40,7 @@ class Asked:
     """What the command line asks for: its options, with queries and sources read.
 
     ``queries`` by the paths of their files, ``sources`` by the IRIs of their streams; ``out`` a path or a
-    URL; ``checkpoint`` and ``follow`` are Spark's, ``state`` and bounds this process's.
+    URL; ``checkpoint`` and ``follow`` are Spark's, ``state`` and ``policy`` this process's.
     """
 
     queries: Mapping[str, Query]
@@ -122,6 +122,11 @@ def _check_output(asked: Asked) -> None:
 def _run_on_spark(asked: Asked, report: Report) -> None:
     if asked.state is not None:
         raise UsageError("--state is for --engine local: --checkpoint DIR is for --engine spark")
+    if asked.checkpoint is not None and (asked.latency is not None or asked.memory is not None):
+        raise UsageError(
+            "under --latency and --memory a micro-batch that is repeated may find other matches, so that "
+            "what is written of it cannot be gone on with: leave out --checkpoint, or use spaseq.spark.save"
+        )
     if asked.policy is not Policy.SHARP:
         raise UsageError("--policy is for --engine local, to compare with: on Spark, sharp sheds")
     if asked.has_several:

@@ -75,11 +75,6 @@ def start(
     """
     if follow and checkpoint is None:
         raise EngineError("--follow reads bit by bit: say --checkpoint DIR, too")
-    if checkpoint is not None and (latency is not None or memory is not None):
-        raise EngineError(
-            "under --latency and --memory a micro-batch that is repeated may find other matches, so that "
-            "what is written of it cannot be gone on with: leave out --checkpoint, or use spaseq.spark.save"
-        )
     if idle is not None:
         raise EngineError("--idle is for --engine local: Spark's watermark waits for every stream")
     for iri, source in streams.items():
