@@ -81,8 +81,18 @@ def lines(answers: Sequence[tuple[str, str]], kind: str) -> list[str]:
     return [line for of, line in answers if of == kind]
 
 
+def test_a_bucket_keeps_its_bound() -> None:
+    """An event takes so long on average, where without a bound it takes longer."""
+    events = stream()
+    free, kept = WorkClock(), WorkClock()
+    run(Bound(1.0, clock=free), events, cold=False)
+    found = run(Bound(5e-5, clock=kept), events, cold=False)
+    assert kept() / len(events) <= 5e-5 < free() / len(events)
+    assert lines(found, MATCH)
+
+
 @pytest.mark.parametrize("cold", [False, True])
-def test_a_bucket_keeps_its_bound(cold: bool) -> None:
+def test_what_is_found_under_a_bound_is_found_without(cold: bool) -> None:
     """``cold``: also when it is brought back from its state for every micro-batch."""
     events = stream()
     every = Counter(without_n(pushed(TEXT, events)))
