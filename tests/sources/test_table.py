@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
+import pandas
 import polars
 import pyarrow as pa
 import pyoxigraph as ox
@@ -198,6 +199,13 @@ def test_mistakes_are_told_when_the_source_is_opened(change: dict[str, Any], rea
 def test_what_is_no_table() -> None:
     with pytest.raises(SourceError, match="not a list"):
         spaseq.run(FALLS, {"S": spaseq.table([1], template=TEMPLATE)})
+
+
+def test_a_column_that_arrow_has_no_type_for() -> None:
+    data = pandas.DataFrame({"at": [1, 2], "price": [1, object()]})
+    source = spaseq.table(data, time="at", template="<urn:x> <urn:price> ?price .")
+    with pytest.raises(SourceError, match=r"cannot be read: Could not convert .*; .* column price"):
+        spaseq.run(FALLS, {"S": source})
 
 
 def test_many_rows_come_in_batches() -> None:

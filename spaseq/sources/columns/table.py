@@ -85,7 +85,8 @@ def read_table(source: Table, sink: EventSink) -> Iterator[None]:
     try:
         reader = pa.RecordBatchReader.from_stream(source.data)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise SourceError(f"the table cannot be read: {error}") from error
+        # pandas says which column it is in a second argument.
+        raise SourceError(f"the table cannot be read: {'; '.join(map(str, error.args))}") from error
     names = reader.schema.names
     template = Template(source.template, names, source.graph)
     check_types(template, reader.schema)
