@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from spaseq.connect.address import Address
 from spaseq.connect.clients._extra import required
@@ -13,6 +13,8 @@ from spaseq.connect.clients.kafka import configuration
 from spaseq.connect.live import CONNECT
 from spaseq.connect.sinks import PATIENCE, Record, failed, key_and_headers
 from spaseq.errors import SinkError, SourceError
+
+T = TypeVar("T")
 
 #: Seconds between two tries of what a broker could not do just then.
 _AGAIN: Final = 0.2
@@ -95,7 +97,7 @@ class Transactions:
                 raise failed(self._address, 0, problem.str())
             deadline = time.monotonic() + seconds
             self._tried(lambda: self._producer.init_transactions(_left(deadline)), deadline)
-            (at,) = self._group.committed([place], timeout=seconds)
+            (at,) = self._tried(lambda: self._group.committed([place], timeout=_left(deadline)), deadline)
         except self._kafka.KafkaException as error:
             why = f"no broker answers within {seconds:g} s ({error.args[0].str()})"
             raise failed(self._address, 0, why) from None
@@ -119,16 +121,24 @@ class Transactions:
         self._tried(lambda: producer.send_offsets_to_transaction([at], group, _left(deadline)), deadline)
         self._tried(lambda: producer.commit_transaction(_left(deadline)), deadline)
 
-    def _tried(self, call: Callable[[], Any], deadline: float) -> None:
-        """Does what may be done again when the broker could not just then."""
+    def _tried(self, call: Callable[[], T], deadline: float) -> T:
+        """What a call gives that may be made again when the broker could not answer just then."""
         while True:
             try:
-                call()
-                return
+                return call()
             except self._kafka.KafkaException as error:
-                if not error.args[0].retriable() or time.monotonic() > deadline:
+                if not self._passes(error.args[0]) or time.monotonic() > deadline:
                     raise
                 time.sleep(_AGAIN)
+
+    def _passes(self, error: Any) -> bool:
+        """Whether an error is of the moment, as when a broker has just started and nobody coordinates."""
+        kinds = self._kafka.KafkaError
+        return error.retriable() or error.code() in (
+            kinds.NOT_COORDINATOR,
+            kinds.COORDINATOR_NOT_AVAILABLE,
+            kinds.COORDINATOR_LOAD_IN_PROGRESS,
+        )
 
     def _failed(self, error: Any) -> SinkError:
         why = error.str()

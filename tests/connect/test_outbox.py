@@ -9,7 +9,9 @@ import sqlite3
 import subprocess
 from pathlib import Path
 
+import confluent_kafka
 import pytest
+from confluent_kafka import KafkaError, TopicPartition
 
 import spaseq
 from spaseq.connect.sinks import Record
@@ -99,6 +101,26 @@ def test_what_was_sent_and_not_taken_out_is_not_sent_again(
             sending.send(1, 2)
     sending.send(3)
     assert sent(sending, 3) == [1, 2, 3]
+
+
+def test_a_broker_that_has_just_started_is_asked_again(
+    mock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While nobody coordinates its groups yet, it says so at once, and in a moment it answers."""
+    produce(mock, "young", b"before")
+    asked = []
+
+    class Young(confluent_kafka.Consumer):
+        def committed(self, partitions: list[TopicPartition], timeout: float = -1) -> list[TopicPartition]:
+            asked.append(partitions)
+            if len(asked) < 3:
+                code = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)[len(asked) - 1]
+                raise confluent_kafka.KafkaException(KafkaError(code))
+            return super().committed(partitions, timeout=timeout)
+
+    monkeypatch.setattr(confluent_kafka, "Consumer", Young)
+    Sending(tmp_path / "s", f"kafka://{mock}/young?connect=60s").send(1)
+    assert len(asked) == 3
 
 
 def test_records_that_wait_in_the_file_without_a_commit_are_not_sent(
