@@ -127,3 +127,20 @@ def test_what_is_no_event_is_said_and_those_before_have_arrived(event: object) -
         engine.push_many(NS + "S", [(graph, 1), event, (graph, 3)])  # type: ignore[list-item]
     engine.push_many(NS + "S", [(graph, 4)])
     assert [match.start for match in handle.matches()] == [1, 4]
+
+
+@pytest.mark.filterwarnings("ignore:.*clock:spaseq.errors.SpaseqWarning")
+def test_no_event_is_lost_where_a_callback_raises_and_clocks_are_mixed() -> None:
+    """What came after the first change of clocks was neither taken nor rejected."""
+    engine = spaseq.Engine()
+
+    def fail(_: spaseq.Match) -> None:
+        raise KeyError("mine")
+
+    engine.register(query("A"), fail)
+    other = engine.register(query("A"))
+    a = letters("a1")[0].turtle
+    with pytest.raises(KeyError, match="mine"):
+        engine.push_many(NS + "S", [(a, 1), (a, datetime(2020, 1, 1, tzinfo=UTC)), (a, 3)])
+    assert (engine.events, engine.bad) == (3, 1)
+    assert [match.start for match in other.matches()] == [1, 3]

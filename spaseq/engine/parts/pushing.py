@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from functools import partial
 from itertools import chain
 
@@ -95,9 +96,14 @@ class Pushing:
                         position = f"event {before + count + 1}"
                         self._rejects.malformed(BadEvent(iri.value, position, str(error), str(graph)))
             finally:
-                for _, builder in builders:
-                    core.do(partial(self._flow.arrive, identity, builder.build()))
+                # All arrive, whatever the callbacks of one part raise.
+                with ExitStack() as arriving:
+                    for _, builder in reversed(builders):
+                        arriving.callback(self._arrive_built, identity, builder)
             core.commit_if_due()
+
+    def _arrive_built(self, stream: int, builder: BatchBuilder) -> None:
+        self._core.do(partial(self._flow.arrive, stream, builder.build()))
 
     def _id(self, to: StreamName) -> int:
         """That of a stream."""

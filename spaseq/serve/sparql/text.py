@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from spaseq.serve.errors import ApiError
 from spaseq.serve.sparql.dataset import OF_MATCH, SCHEME, Matches, column
@@ -26,6 +26,13 @@ _TOKEN: Final = re.compile(
     "",
     re.DOTALL,
 )
+#: A block with one of these has a triple pattern.
+_SURE: Final = ("a",)
+_BOOLEANS: Final = ("true", "false")
+
+#: So many SERVICE blocks of a question are answered: each is read to its end, and becomes longer.
+_BLOCKS: Final = 32
+
 _ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 
@@ -56,9 +63,9 @@ def read(text: str, find: Callable[[str, bool], Matches | None]) -> Question:
     question.text = "".join(_answerable(text, tokens, prefixes, find, question.services))
     # Whether escapes stand for what they say before strings and IRIs are looked for, or after: both are read.
     for reading in dict.fromkeys((question.text, _ESCAPE.sub(_unescaped, question.text))):
-        for token in _tokens(reading):
+        for word in _words(reading):
             # A keyword may follow a number without a space, and a name without a prefix may follow it.
-            if not token.word.startswith(("?", "$")) and "service" in token.word.partition(":")[0]:
+            if "service" in word and not word.startswith(("?", "$")) and "service" in word.partition(":")[0]:
                 raise _refused()
     before = ""
     for token in tokens:
@@ -71,8 +78,7 @@ def read(text: str, find: Callable[[str, bool], Matches | None]) -> Question:
     return question
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     """A token that means something; ``word`` in lower case, ``iri`` without its brackets."""
 
     begin: int
@@ -81,11 +87,29 @@ class _Token:
     word: str
     iri: str | None
 
+    @property
+    def is_variable(self) -> bool:
+        """Whether it is a variable."""
+        return self.word[:1] in ("?", "$")
+
+    @property
+    def is_term(self) -> bool:
+        """Whether it is a variable, a literal, or begins a node in brackets."""
+        if self.is_variable or self.word in _BOOLEANS:
+            return True
+        return (
+            self.text[0] in "\"'[(+" or self.text[0].isdigit() or (self.text[0] == "-" and self.text != "-")
+        )
+
 
 def _tokens(text: str) -> Iterator[_Token]:
     for found in _TOKEN.finditer(text):
         if not found[0].isspace() and not found[0].startswith("#"):
             yield _Token(found.start(), found.end(), found[0], (found["word"] or "").lower(), found["iri"])
+
+
+def _words(text: str) -> Iterator[str]:
+    return (found["word"].lower() for found in _TOKEN.finditer(text) if found["word"] is not None)
 
 
 def _plain(text: str, tokens: Sequence[_Token]) -> str:
@@ -124,7 +148,7 @@ def _answerable(
     services: list[Matches],
 ) -> Iterator[str]:
     """The text in parts, each SERVICE of ours as what it stands for; these are added to ``services``."""
-    done = 0
+    done = blocks = 0
     closing: list[int] = []  # where blocks end that had to be put into braces
     for i, token in enumerate(tokens):
         if token.begin < done:
@@ -134,6 +158,9 @@ def _answerable(
             done = closing.pop()
         if token.word != "service":
             continue
+        blocks += 1
+        if blocks > _BLOCKS:
+            raise ApiError(413, "limit", f"a question has {_BLOCKS} SERVICE blocks at most")
         silent = i + 1 < len(tokens) and tokens[i + 1].word == "silent"
         at = i + 1 + silent
         iri = _iri(tokens[at], prefixes) if at < len(tokens) else None
@@ -168,11 +195,12 @@ def _note(services: list[Matches], service: Matches, described: bool) -> None:
 def _asks_more(inside: Sequence[_Token]) -> bool:
     """Whether a block may ask how matches are described; False where it has no triple pattern.
 
-    Such a pattern has a predicate with a name, or variables one after the other.
+    Such a pattern has a predicate with a name, or one that is a variable, and then its object: where there is
+    no pattern, an operator or a comma stands between the two, but in lists of variables.
     """
-    if any(token.iri is not None or ":" in token.word or token.word == "a" for token in inside):
+    if any(token.iri is not None or ":" in token.word or token.word in _SURE for token in inside):
         return True
-    return any(one.word[:1] in ("?", "$") and other.word[:1] in ("?", "$") for one, other in pairwise(inside))
+    return any(one.is_variable and other.is_term for one, other in pairwise(inside))
 
 
 def _closing(tokens: Sequence[_Token], begin: int) -> int | None:
