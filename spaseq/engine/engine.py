@@ -16,6 +16,7 @@ import pyoxigraph as ox
 from spaseq.effort import Policy
 from spaseq.engine.given import (
     EventGraph,
+    GivenEvent,
     GivenTime,
     GraphName,
     StreamName,
@@ -220,16 +221,14 @@ class Engine:
         clock, value = time_given(time)
         self._pushing.push(stream, graph, clock, value, name)
 
-    def push_many(
-        self,
-        stream: StreamName,
-        events: Iterable[tuple[EventGraph, GivenTime] | tuple[EventGraph, GivenTime, GraphName]],
-    ) -> None:
+    def push_many(self, stream: StreamName, events: Iterable[GivenEvent]) -> None:
         """Adds the events of a stream, each a graph, a time and perhaps a name, as if each were pushed.
 
         What they complete is delivered before the call returns, when the last of them is there, which costs
-        several times less than one by one. If an error ends it (``EngineError`` for what is no event or
-        no time, what ``events`` raises, ``strict``), those before have arrived.
+        several times less than one by one; or before that, where there is a malformed one (as what is no
+        graph, time and perhaps name), or ``events`` itself uses the engine. If an error ends it
+        (``EngineError`` for what is no time, or where ``events`` has closed the engine; what ``events``
+        raises; ``strict``), those before have arrived.
         """
         self._pushing.push_many(stream_iri(stream), events)
 
@@ -375,11 +374,9 @@ class Engine:
         """
         self.turn.settle()
         with self.turn.lock:
-            counts = {self._dictionary.term(s).value: n for s, n in self._flow.arrivals.items() if n}
-            for (stream, kind), count in self._rejects.counts.items():
-                if kind == "bad":
-                    counts[stream] = counts.get(stream, 0) + count
-            return counts
+            counts = self._rejects.unnumbered()
+            counts.update({self._dictionary.term(s).value: n for s, n in self._flow.arrivals.items()})
+            return dict(+counts)
 
     def close(self) -> None:
         """Says that no event will come: ends every window, delivers the rest, closes the dead letters.
@@ -424,7 +421,7 @@ class Engine:
     @property
     def events(self) -> int:
         """How many events arrived, late ones included."""
-        return self._flow.events + self._core.inbox.size
+        return self._flow.events + self._core.waiting
 
     def check_read(self) -> None:
         """Raises ``SourceError`` if there is a stream of which all events were malformed."""

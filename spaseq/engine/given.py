@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from datetime import datetime, timedelta
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 import numpy as np
 import pyoxigraph as ox
@@ -28,6 +29,26 @@ GraphName = rdflib.URIRef | rdflib.BNode | str | None
 
 #: A point in time: a datetime (pandas.Timestamp is one), or a tick.
 GivenTime = datetime | int | np.integer[Any]
+
+#: An event of several: its graph, its time and perhaps the graph's name.
+GivenEvent = tuple[EventGraph, GivenTime] | tuple[EventGraph, GivenTime, GraphName]
+
+#: What can be iterated over, and yet has no parts in an order.
+_NO_PARTS: Final = (str, bytes, bytearray, Mapping, Set, rdflib.Graph)
+
+
+def event_given(event: GivenEvent) -> tuple[EventGraph, GivenTime, GraphName]:
+    """The parts of an event; TypeError for what is none."""
+    parts: tuple[Any, ...] = ()
+    if isinstance(event, tuple):
+        parts = event
+    elif isinstance(event, Iterable) and not isinstance(event, _NO_PARTS):
+        parts = tuple(islice(event, 4))
+    if len(parts) == 2:
+        return (*parts, None)
+    if len(parts) != 3:
+        raise TypeError("no event, which is a graph, its time and perhaps its name")
+    return parts
 
 
 def time_given(time: GivenTime) -> tuple[Clock, int]:
@@ -69,8 +90,12 @@ def graph_name(name: GraphName, graph: EventGraph) -> ox.NamedNode | ox.BlankNod
         name = graph.identifier
     if name is None:
         return None
+    if not isinstance(name, str | Node):
+        raise TypeError(f"the name of a graph is an IRI, not {name!r:.60}")
     term = from_rdflib(name) if isinstance(name, Node) else ox.NamedNode(name)
-    return None if isinstance(term, ox.Literal) else term
+    if isinstance(term, ox.Literal):
+        raise TypeError(f"the name of a graph is an IRI, not {name!r:.60}")
+    return term
 
 
 def triples_given(graph: EventGraph, limits: Limits) -> Iterable[ox.Triple]:
@@ -82,4 +107,12 @@ def triples_given(graph: EventGraph, limits: Limits) -> Iterable[ox.Triple]:
         text = graph.encode()
         check_triple_terms(text, limits)
         return [quad.triple for quad in ox.parse(text, format=ox.RdfFormat.TURTLE)]
-    return [triple if isinstance(triple, ox.Triple) else to_triple(triple) for triple in graph]
+    if isinstance(graph, bytes | bytearray) or not isinstance(graph, Iterable):
+        raise TypeError(f"a graph is an rdflib.Graph, triples, Turtle or N-Triples text, not {graph!r:.60}")
+    return [triple if isinstance(triple, ox.Triple) else to_triple(_three(triple)) for triple in graph]
+
+
+def _three(triple: tuple[Node, Node, Node]) -> tuple[Node, Node, Node]:
+    if not isinstance(triple, tuple | list) or len(triple) != 3:
+        raise TypeError(f"not an RDF triple: {triple!r:.60}")
+    return triple

@@ -7,13 +7,14 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from spaseq.engine.turn import Turn
 from spaseq.errors import BadEventError, LateEventError, warn
-from spaseq.events import EventBatch
+from spaseq.events import Clock, EventBatch
 from spaseq.sources import BadEvent
 from spaseq.terms.dictionary import UNBOUND
 
@@ -22,6 +23,24 @@ DeadLetters = Callable[[BadEvent], None]
 
 #: How many bad and late events are kept when there is no sink for them.
 KEPT: Final = 1_000
+
+
+class Kind(StrEnum):
+    """Why an event is no part of its stream; a state counts each on its own."""
+
+    #: What a source could not read. It has no number among the events of its stream.
+    UNREAD = "bad"
+    #: What was pushed and is no event. It has none either.
+    PUSHED = "pushed"
+    #: An event on another clock than those before it. It has a number.
+    CLOCK = "clock"
+    #: An event before the watermark. It has a number.
+    LATE = "late"
+
+    @property
+    def told(self) -> str:
+        """What people and callers hear: ``bad`` or ``late``."""
+        return "late" if self is Kind.LATE else "bad"
 
 
 class DeadLetterFile:
@@ -53,7 +72,7 @@ class Rejects:
         self._strict = strict
         self._turn = turn
         self._lock = threading.RLock()
-        self._counts: Counter[tuple[str, str]] = Counter()
+        self._counts: Counter[tuple[str, Kind]] = Counter()
         self._first: dict[str, BadEvent] = {}
         # By thread, who hears of what that thread rejects.
         self._hearers: dict[int, Callable[[str, BadEvent], None]] = {}
@@ -70,12 +89,14 @@ class Rejects:
     @property
     def bad(self) -> int:
         """How many malformed events there were."""
-        return self._count("bad")
+        with self._lock:
+            return sum(count for (_, kind), count in self._counts.items() if kind.told == "bad")
 
     @property
     def late(self) -> int:
         """How many events came too late."""
-        return self._count("late")
+        with self._lock:
+            return sum(count for (_, kind), count in self._counts.items() if kind is Kind.LATE)
 
     @property
     def newest(self) -> Sequence[BadEvent]:
@@ -95,34 +116,51 @@ class Rejects:
     def of(self, stream: str) -> tuple[int, int]:
         """How many malformed and how many late events there were of a stream."""
         with self._lock:
-            return self._counts[stream, "bad"], self._counts[stream, "late"]
+            counts = self._counts
+            bad = sum(counts[stream, kind] for kind in Kind if kind.told == "bad")
+            return bad, counts[stream, Kind.LATE]
 
-    def malformed(self, letter: BadEvent) -> None:
+    def pushed(self, stream: str) -> int:
+        """How many events of a stream were pushed and are none: so many more places the next one has."""
+        return self._counts[stream, Kind.PUSHED]
+
+    def unnumbered(self) -> Counter[str]:
+        """How many events of each stream there were that have no number."""
+        found: Counter[str] = Counter()
+        with self._lock:
+            for (stream, kind), count in self._counts.items():
+                found[stream] += count if kind in (Kind.UNREAD, Kind.PUSHED) else 0
+        return found
+
+    def malformed(self, letter: BadEvent, kind: Kind = Kind.UNREAD) -> None:
         """An event that is none; raises ``BadEventError`` when strict."""
-        self._reject("bad", letter)
+        self._reject(kind, letter)
         if self._strict:
             raise BadEventError(letter.reason, stream=letter.stream, position=letter.position)
 
+    def misfit(self, batch: EventBatch, index: int, clock: Clock | None) -> None:
+        """An event on another clock than this of its query; raises ``BadEventError`` when strict."""
+        reason = f"its time is in {batch.clock}, but the query's first event was in {clock}"
+        self.malformed(self._letter(batch, index, reason), Kind.CLOCK)
+
     def too_late(self, batch: EventBatch, index: int, watermark: int) -> None:
         """An event before the watermark; raises ``LateEventError`` when strict."""
-        show = batch.clock.show
-        time = int(batch.time[index])
-        limit = f"the watermark, {show(watermark)}" if watermark > time else "the newest event"
-        letter = letter_of(batch, index, f"late: its time {show(time)} is before {limit}")
-        self._reject("late", letter)
+        reason = late_reason(batch.clock, int(batch.time[index]), watermark)
+        letter = self._letter(batch, index, reason)
+        self._reject(Kind.LATE, letter)
         if self._strict:
             raise LateEventError(letter.reason, stream=letter.stream, position=letter.position)
 
     @property
     def counts(self) -> Mapping[tuple[str, str], int]:
-        """How many there were of each stream and kind (``bad``, ``late``)."""
+        """How many there were of each stream and kind."""
         with self._lock:
-            return dict(self._counts)
+            return {(stream, kind.value): count for (stream, kind), count in self._counts.items()}
 
     def resume(self, counts: Mapping[tuple[str, str], int]) -> None:
         """So many there were before."""
         with self._lock:
-            self._counts.update(counts)
+            self._counts.update({(stream, Kind(kind)): count for (stream, kind), count in counts.items()})
 
     @contextmanager
     def still(self) -> Iterator[None]:
@@ -133,7 +171,7 @@ class Rejects:
     def first_bad(self) -> dict[str, tuple[int, BadEvent]]:
         """Of each stream that had malformed events, how many, and the first one."""
         with self._lock:
-            return {stream: (self._counts[stream, "bad"], letter) for stream, letter in self._first.items()}
+            return {stream: (self.of(stream)[0], letter) for stream, letter in self._first.items()}
 
     def close(self) -> None:
         """Closes the file of dead letters, if there is one."""
@@ -143,30 +181,41 @@ class Rejects:
     def summarise(self) -> None:
         """Warns of how many there were, if nobody has heard of each."""
         with self._lock:
-            counts = sorted(self._counts.items())
-        if counts and not self._strict and not self._is_heard:
+            told = Counter[tuple[str, str]]()
+            for (stream, kind), count in self._counts.items():
+                told[stream, kind.told] += count
+        if told and not self._strict and not self._is_heard:
+            counts = sorted(told.items())
             listed = ", ".join(f"{count} {kind} in <{stream}>" for (stream, kind), count in counts)
             warn(f"{self.bad} bad and {self.late} late events were left out ({self._where}): {listed}")
 
-    def _count(self, kind: str) -> int:
-        with self._lock:
-            return sum(count for (_, of), count in self._counts.items() if of == kind)
+    def _letter(self, batch: EventBatch, index: int, reason: str) -> BadEvent:
+        """That of an event that arrived: its place is behind those that were pushed and are none, too."""
+        letter = letter_of(batch, index, reason)
+        before = self.pushed(letter.stream)
+        return replace(letter, position=f"event {batch.n[index] + before + 1}") if before else letter
 
-    def _reject(self, kind: str, letter: BadEvent) -> None:
+    def _reject(self, kind: Kind, letter: BadEvent) -> None:
         with self._lock:
             self._counts[letter.stream, kind] += 1
-            is_first = self._counts[letter.stream, kind] == 1
-            if is_first and kind == "bad":
+            bad, late = self.of(letter.stream)
+            is_first = (late if kind is Kind.LATE else bad) == 1
+            if is_first and kind is not Kind.LATE:
                 self._first[letter.stream] = letter
             with self._turn.aside():
                 self._pass_on(letter)
         if (hear := self._hearers.get(threading.get_ident())) is not None:
-            hear(kind, letter)
+            hear(kind.told, letter)
         if is_first and not self._strict and not self._is_heard:
             warn(
-                f"<{letter.stream}>, {letter.position}: a {kind} event is left out: {letter.reason} "
+                f"<{letter.stream}>, {letter.position}: a {kind.told} event is left out: {letter.reason} "
                 f"({self._where}; further ones are counted)"
             )
+
+
+def late_reason(clock: Clock, time: int, watermark: int) -> str:
+    """Why an event of this time is a dead letter: what it is told wherever it comes."""
+    return f"late: its time {clock.show(time)} is before the watermark, {clock.show(watermark)}"
 
 
 def letter_of(batch: EventBatch, index: int, reason: str) -> BadEvent:

@@ -60,7 +60,7 @@ def test_one_by_one_is_as_in_batches(given_: list[tuple[int, list[int]]], latene
                 batch = make(dictionary, streams[stream], chunk, arrived[stream])
                 arrived[stream] += len(chunk)
                 assert order.fits(batch.clock)
-                late += [batch.stamp(event) for event in order.add(batch).tolist()]
+                late += [batch.stamp(event) for event in order.add(batch)]
                 taken += stamps(order.release())
         taken += stamps(order.drain())
         results.append((late, taken))

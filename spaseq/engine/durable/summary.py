@@ -67,7 +67,7 @@ def summary(path: str | Path) -> Summary:
             # Of a name the newest query counts: those before it were replaced.
             queries = {name: (text, given) for name, text, given in rows}
             sources = list(connection.execute("SELECT stream, position FROM source ORDER BY stream"))
-            rejects = dict(connection.execute("SELECT kind, sum(count) FROM reject GROUP BY kind"))
+            rejects = dict(connection.execute("SELECT kind = 'late', sum(count) FROM reject GROUP BY 1"))
             ((kept, log_bytes),) = connection.execute(
                 "SELECT ifnull(sum(events), 0), ifnull(sum(length(data)), 0) FROM entry"
             )
@@ -83,8 +83,8 @@ def summary(path: str | Path) -> Summary:
         events=int(meta.get("events", 0)),
         kept=kept,
         log_bytes=log_bytes,
-        bad=rejects.get("bad", 0),
-        late=rejects.get("late", 0),
+        bad=rejects.get(0, 0),
+        late=rejects.get(1, 0),
         arrived=json.loads(meta.get("arrivals", "{}")),
         queries=tuple(
             QuerySummary(name, text, given, None if (q := prepared[name]) is None else keeps(q, known))

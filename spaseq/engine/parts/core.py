@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
+
+import pyoxigraph as ox
 
 from spaseq.engine.inbox import Inbox
 from spaseq.engine.pipelines.flow import Flow
 from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, warn
+from spaseq.events import BatchBuilder, Clock
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
 from spaseq.terms.dictionary import Dictionary, Term
@@ -46,6 +50,9 @@ class Core:
         self.tasks: deque[Callable[[], None]] = deque()
         #: What comes before them.
         self.inbox = Inbox(self.dictionary)
+        #: Behind it, what a call has been given that still takes events, and what their callbacks raised.
+        self.built: list[tuple[int, Clock, BatchBuilder]] = []
+        self.raised: Exception | None = None
         self.turn.catch_up = self.catch_up
         self.state: State | None = None
         self.is_working = self.is_closed = False
@@ -55,6 +62,8 @@ class Core:
 
     def do(self, task: Callable[[], None]) -> None:
         """Does something now or, inside a callback, as soon as what is in hand is done with."""
+        if self.built:
+            self.arrive_built()
         self.catch_up()
         self.turn.used = True
         most = self.limits.held_events
@@ -84,6 +93,8 @@ class Core:
     def catch_up(self, *, is_asked: bool = True) -> None:
         """What has waited arrives, unless something is in hand; all of it if somebody asks."""
         inbox, flow = self.inbox, self.flow
+        if self.built and not self.is_working:
+            self.arrive_built()
         if self.is_working or not (inbox.events or flow.is_behind):
             return
         batches = [*flow.arriving, *inbox.batches(flow.arrived)]
@@ -97,6 +108,34 @@ class Core:
             self.is_working, flow.is_asked = False, True
             self.turn.is_behind = flow.is_behind
         self._tell()
+
+    @property
+    def waiting(self) -> int:
+        """How many events have not arrived yet, since nobody has asked for them."""
+        return self.inbox.size + sum(len(builder) for _, _, builder in self.built)
+
+    def builder(self, stream: int, iri: ox.NamedNode, clock: Clock) -> BatchBuilder:
+        """Where the next event of a call that takes several goes to."""
+        if not self.built or self.built[-1][:2] != (stream, clock):
+            self.built.append((stream, clock, BatchBuilder(self.dictionary, iri, clock)))
+            self.turn.is_behind = True
+        return self.built[-1][2]
+
+    def arrive_built(self) -> None:
+        """What such a call has been given so far arrives; ``raised`` is what it is to raise in the end."""
+        built, self.built = self.built, []
+        self.turn.is_behind = bool(self.inbox.events or self.flow.is_behind)
+        with ExitStack() as arriving:  # whatever ends one of them, the others arrive
+            for stream, _, builder in reversed(built):
+                arriving.callback(self._arrive, stream, builder)
+
+    def _arrive(self, stream: int, builder: BatchBuilder) -> None:
+        if self.is_closed:
+            return
+        try:
+            self.do(partial(self.flow.arrive, stream, builder.build()))
+        except Exception as error:
+            self.raised = self.raised or error
 
     def forget(self) -> None:
         """Forgets the terms of events that are gone, whenever there are twice as many as were needed."""

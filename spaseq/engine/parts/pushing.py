@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack
 from functools import partial
 from itertools import chain
+from typing import Final, NamedTuple
 
 import pyoxigraph as ox
 
 from spaseq.alone import Single
 from spaseq.engine.given import (
     EventGraph,
-    GivenTime,
+    GivenEvent,
     GraphName,
     StreamName,
+    event_given,
     graph_name,
     stream_iri,
     time_given,
@@ -22,10 +23,22 @@ from spaseq.engine.given import (
 )
 from spaseq.engine.inbox import row
 from spaseq.engine.parts.core import Core
+from spaseq.engine.rejects import Kind
 from spaseq.errors import EngineError
-from spaseq.events import BatchBuilder, Clock, Stamp, identified
+from spaseq.events import Clock, Stamp, identified
 from spaseq.sources import BadEvent
 from spaseq.sources.assembly.sink import check_term, check_terms
+
+#: What an event that is none raises.
+_MALFORMED: Final = (ValueError, SyntaxError, TypeError)
+
+
+class _Bad(NamedTuple):
+    """What was pushed and is no event: its stream, why, and what it is."""
+
+    stream: int
+    reason: str
+    payload: str
 
 
 class Pushing:
@@ -52,58 +65,63 @@ class Pushing:
         self._turn.check()
         with self._turn.lock:
             core.check_open()
+            if core.built:
+                core.arrive_built()
             event = self._event(self._id(to), graph, clock, value, name)
-            if event is not None:
-                core.do(partial(self._arrive, event))
+            if isinstance(event, _Bad):
+                self._refuse(event)
+            elif event is not None:
+                core.do(partial(self._flow.arrive, event.at.stream, event))
             elif self._inbox.is_full:
                 core.catch_up(is_asked=False)
             core.commit_if_due()
 
-    def push_many(
-        self,
-        iri: ox.NamedNode,
-        events: Iterable[tuple[EventGraph, GivenTime] | tuple[EventGraph, GivenTime, GraphName]],
-    ) -> None:
+    def push_many(self, iri: ox.NamedNode, events: Iterable[GivenEvent]) -> None:
         """See ``Engine.push_many``."""
         core = self._core
         self._turn.check()
+        if isinstance(events, str | bytes):
+            raise EngineError("push_many takes several events, each a graph, a time and perhaps a name")
         with self._turn.lock:
             core.check_open()
             core.catch_up()
-            identity = self._dictionary.pin(iri)
-            before = self._flow.arrived(identity)
-            builders: list[tuple[Clock, BatchBuilder]] = []
-            count = 0
+            stream = self._dictionary.pin(iri)
+            before, core.raised = core.raised, None
             try:
-                for event in events:
-                    try:
-                        graph, time, *name = event
-                    except (TypeError, ValueError):
-                        raise EngineError(
-                            f"event {before + count + 1} of push_many is no graph, time and perhaps name: "
-                            f"{event!r:.60}"
-                        ) from None
-                    clock, value = time_given(time)
-                    if not builders or builders[-1][0] is not clock:
-                        builders.append((clock, BatchBuilder(self._dictionary, iri, clock)))
-                    try:
-                        triples = triples_given(graph, self._limits)
-                        check_terms(triples, self._limits)
-                        named = graph_name(name[0] if name else None, graph)
-                        builders[-1][1].add(value, 0, triples, named)
-                        count += 1
-                    except (ValueError, SyntaxError, TypeError) as error:
-                        position = f"event {before + count + 1}"
-                        self._rejects.malformed(BadEvent(iri.value, position, str(error), str(graph)))
+                try:
+                    for event in events:
+                        if core.is_closed:  # by what gives the events
+                            core.check_open()
+                        self._build(stream, iri, event)
+                    if core.is_closed and core.built:
+                        core.check_open()
+                finally:
+                    core.arrive_built()
             finally:
-                # All arrive, whatever the callbacks of one part raise.
-                with ExitStack() as arriving:
-                    for _, builder in reversed(builders):
-                        arriving.callback(self._arrive_built, identity, builder)
-            core.commit_if_due()
+                raised, core.raised = core.raised, before
+                if raised is not None:
+                    raise raised
+            if not core.is_closed:
+                core.commit_if_due()
 
-    def _arrive_built(self, stream: int, builder: BatchBuilder) -> None:
-        self._core.do(partial(self._flow.arrive, stream, builder.build()))
+    def _build(self, stream: int, iri: ox.NamedNode, event: GivenEvent) -> None:
+        """One event of several, which arrives with the others, or before anything else is done."""
+        core = self._core
+        try:
+            graph, time, name = event_given(event)
+        except TypeError as error:
+            core.arrive_built()
+            self._refuse(_Bad(stream, str(error), str(event)))
+            return
+        clock, value = time_given(time)
+        builder = core.builder(stream, iri, clock)
+        try:
+            triples = triples_given(graph, self._limits)
+            check_terms(triples, self._limits)
+            builder.add(value, 0, triples, graph_name(name, graph))
+        except _MALFORMED as error:
+            core.arrive_built()
+            self._refuse(_Bad(stream, str(error), str(graph)))
 
     def _id(self, to: StreamName) -> int:
         """That of a stream."""
@@ -114,8 +132,8 @@ class Pushing:
 
     def _event(
         self, stream: int, graph: EventGraph, clock: Clock, time: int, name: GraphName
-    ) -> Single | None:
-        """The event that was pushed, if it is to arrive now; None if it waits, or is none and is rejected."""
+    ) -> Single | _Bad | None:
+        """The event that was pushed, if it is to arrive now; None if it waits."""
         terms, inbox, limits = self._dictionary, self._inbox, self._limits
         try:
             triples, named = triples_given(graph, limits), graph_name(name, graph)
@@ -129,15 +147,28 @@ class Pushing:
                 inbox.newest, inbox.last, inbox.size = time, stream, inbox.size + 1
                 self._turn.is_behind = self._turn.used = True
                 inbox.events.extend(event)
-        except (ValueError, SyntaxError, TypeError) as error:
-            position = self._flow.arrived(stream) + inbox.count(stream) + 1
-            iri = terms.term(stream).value
-            self._rejects.malformed(BadEvent(iri, f"event {position}", str(error), str(graph)))
+        except _MALFORMED as error:
+            return _Bad(stream, str(error), str(graph))
         return None
 
-    def _arrive(self, event: Single | None) -> None:
-        if event is not None:
+    def _arrive(self, event: Single | _Bad | None) -> None:
+        if isinstance(event, _Bad):
+            self._reject(event)
+        elif event is not None:
             self._flow.arrive(event.at.stream, event)
+
+    def _refuse(self, bad: _Bad) -> None:
+        """Rejects what is no event, now or when those before it have arrived."""
+        if self._core.is_working or self._core.tasks:
+            self._core.do(partial(self._reject, bad))
+        else:
+            self._reject(bad)
+
+    def _reject(self, bad: _Bad) -> None:
+        iri = self._dictionary.term(bad.stream).value
+        before = self._flow.arrived(bad.stream) + self._inbox.count(bad.stream) + self._rejects.pushed(iri)
+        letter = BadEvent(iri, f"event {before + 1}", bad.reason, bad.payload)
+        self._rejects.malformed(letter, Kind.PUSHED)
 
     def _may_wait(self, stream: int, clock: Clock, time: int) -> bool:
         """Whether nobody can tell if an event arrives now, or when somebody asks."""

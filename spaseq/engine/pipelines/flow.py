@@ -207,7 +207,7 @@ class Flow(Places):
         readers = [intake for intake in self._readers.get(stream, ()) if intake.is_live]
         if not readers:
             self._warn_unread(stream)
-        late: set[int] = set()
+        late: dict[int, int] = {}
         misfit: Intake | None = None
         interrupt: BaseException | None = None
         for intake in readers:
@@ -217,20 +217,21 @@ class Flow(Places):
                 continue
             self._stirred[intake] = None
             try:
-                indices = intake.order.add(numbered).tolist()
+                found = intake.order.add(numbered)
             except BaseException as error:
                 # The others still get the event, and are moved on by the next one.
                 self._fail(intake.live, error)
                 interrupt = interrupt if isinstance(error, Exception) else error
                 continue
-            intake.late += len(indices)
-            late.update(indices)
+            intake.late += len(found)
+            for index, watermark in found.items():
+                late[index] = max(watermark, late.get(index, watermark))
         if interrupt is not None:
             raise interrupt
         if misfit is not None:
             self._reject_clock(numbered, misfit)
         for index in sorted(late) if not self.is_replayed else ():
-            self._rejects.too_late(numbered, index, max(i.order.watermark for i in readers))
+            self._rejects.too_late(numbered, index, late[index])
 
     @property
     def is_behind(self) -> bool:

@@ -20,7 +20,7 @@ from spaseq.events import EARLIEST, LATEST, Clock, EventBatch, Ids, concatenate
 BEGINNING: Final = -(1 << 80)
 END: Final = 1 << 80
 
-_NONE: Final[Ids] = np.zeros(0, dtype=np.int64)
+_NONE: Final[Mapping[int, int]] = {}
 
 
 @dataclass(slots=True)
@@ -115,8 +115,12 @@ class Reorder:
             self._promises.clear()
         return clock is self.clock
 
-    def add(self, batch: EventBatch) -> Ids:
-        """Takes events of one stream in arrival order; returns the indices of those that are late."""
+    def add(self, batch: EventBatch) -> Mapping[int, int]:
+        """Takes events of one stream in arrival order.
+
+        Returns the indices of those that are late, each with the watermark when it came: what is told of it
+        must not depend on what came with it.
+        """
         clock = self.clocks[int(batch.stream[0])]
         if len(batch) == 1:
             return self._add_one(batch, int(batch.time[0]), clock)
@@ -126,11 +130,17 @@ class Reorder:
         # As unsigned numbers: the distance of two times may have 64 bits.
         behind = seen[:-1].view(np.uint64) - time.view(np.uint64)
         late = (seen[:-1] > time) & (behind > self._lateness) | (time < clock.promised)
-        late = late & (time < self._others(clock)) | (time < self.watermark)
+        others = self._others(clock)
+        late = late & (time < others) | (time < self.watermark)
         kept = batch.take(np.flatnonzero(~late)) if late.any() else batch
         clock.newest = max(clock.newest, int(seen[-1]))
         self._hold(kept)
-        return np.flatnonzero(late)
+        indices = np.flatnonzero(late)
+        reached = (max(newest - self._lateness, clock.promised) for newest in seen[indices].tolist())
+        return {
+            index: max(min(own, others), self.watermark)
+            for index, own in zip(indices.tolist(), reached, strict=True)
+        }
 
     def is_next(self, clock: Clock, time: int) -> bool:
         """Whether an event of the only stream would be released at once: none is held, and it is not late."""
@@ -144,13 +154,12 @@ class Reorder:
         (of,) = self.clocks.values()
         of.newest = self.watermark = time
 
-    def _add_one(self, batch: EventBatch, time: int, clock: StreamClock) -> Ids:
+    def _add_one(self, batch: EventBatch, time: int, clock: StreamClock) -> Mapping[int, int]:
         """The same, without arrays: an event that is pushed comes alone."""
-        reached = min(self._reached(clock), self._others(clock))
-        late = time < max(reached, self.watermark)
+        watermark = max(min(self._reached(clock), self._others(clock)), self.watermark)
         clock.newest = max(clock.newest, time)
-        if late:
-            return np.zeros(1, dtype=np.int64)
+        if time < watermark:
+            return {0: watermark}
         self._hold(batch)
         return _NONE
 

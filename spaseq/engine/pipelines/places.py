@@ -13,7 +13,7 @@ from spaseq.engine.pipelines.intake import Intake
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.seats import Crowd
 from spaseq.engine.registered import Registered
-from spaseq.engine.rejects import Rejects, letter_of
+from spaseq.engine.rejects import Rejects
 from spaseq.errors import EngineError, warn
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.kb import KnowledgeBase
@@ -238,9 +238,8 @@ class Places:
     def _reject_clock(self, batch: EventBatch, intake: Intake) -> None:
         if self.is_replayed:
             return
-        reason = f"its time is in {batch.clock}, but the query's first event was in {intake.order.clock}"
         for index in range(len(batch)):
-            self._rejects.malformed(letter_of(batch, index, reason))
+            self._rejects.misfit(batch, index, intake.order.clock)
 
     def _warn_unread(self, stream: int) -> None:
         if stream in self._unread or stream in self._readers:

@@ -9,8 +9,8 @@ import numpy as np
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.chunks.chunk import Chunk, events_of
-from spaseq.engine.rejects import letter_of
-from spaseq.events import Clock, Ids
+from spaseq.engine.rejects import late_reason, letter_of
+from spaseq.events import Ids
 from spaseq.language.syntax import Triples, Var
 from spaseq.sources import BadEvent
 from spaseq.terms.dictionary import UNBOUND, Term
@@ -45,11 +45,6 @@ def _letter(pattern: SequencePattern, chunk: Chunk, rows: _Rows, index: int, wat
     name = f" {batch.dictionary.term(graph)}" if graph != UNBOUND else ""
     known = dict.fromkeys(_asked_for(pattern, chunk, rows, index))
     return replace(letter, payload="\n".join(f"{triple}{name} ." for triple in known))
-
-
-def late_reason(clock: Clock, time: int, watermark: int) -> str:
-    """Why an event of this time is a dead letter."""
-    return f"late: its time {clock.show(time)} is before the watermark, {clock.show(watermark)}"
 
 
 def _asked_for(pattern: SequencePattern, chunk: Chunk, rows: _Rows, index: int) -> Iterator[str]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from spaseq.chunks.pack import narrow, pack, unpack, unpack_header
+from spaseq.engine.rejects import late_reason
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.sources import BadEvent
-from spaseq.spark.stages._late import late_reason
 
 
 def stamps(batch: EventBatch, events: Ids) -> bytes:
