@@ -16,7 +16,7 @@ from typing import Final, Self, TypeVar
 from weakref import WeakSet, finalize
 
 from spaseq.engine.engine import Engine
-from spaseq.engine.given import EventGraph, GivenTime, GraphName, StreamName
+from spaseq.engine.given import EventGraph, GivenEvent, GivenTime, GraphName, StreamName
 from spaseq.engine.handle import Handle
 from spaseq.engine.parts.reading import Source
 from spaseq.engine.parts.worker import Worker, quietly, tell
@@ -102,7 +102,7 @@ class AsyncEngine:
     async def push_many(
         self,
         stream: StreamName,
-        events: Iterable[tuple[EventGraph, GivenTime] | tuple[EventGraph, GivenTime, GraphName]],
+        events: Iterable[GivenEvent],
     ) -> None:
         """Adds events of a stream, which costs less than one by one. See ``Engine.push_many``."""
         await self.call(lambda engine: engine.push_many(stream, events))

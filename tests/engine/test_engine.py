@@ -181,7 +181,7 @@ def test_bad_input_goes_to_the_dead_letters_and_the_query_goes_on(tmp_path: Path
     with pytest.warns(spaseq.SpaseqWarning, match="event 1: a bad event is left out") as bad_:
         engine.push(NS + "S", "this is not Turtle", 1)
     push(engine, letters("a2")[0])
-    with pytest.warns(spaseq.SpaseqWarning, match="event 2: a late event is left out") as late_:
+    with pytest.warns(spaseq.SpaseqWarning, match="event 3: a late event is left out") as late_:
         push(engine, letters("a1")[0])
     push(engine, letters("x0")[0])  # the second of its kind
     assert drained(handle) == ["a2"]
