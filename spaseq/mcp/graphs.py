@@ -17,7 +17,7 @@ from spaseq.paths import retrieve as retrieve_paths
 from spaseq.paths.explain import explain as explain_path
 from spaseq.paths.graph.linking.candidates import topics as find_topics
 from spaseq.paths.graph.snapshot import Snapshot
-from spaseq.paths.shown import path_text
+from spaseq.paths.rendering import path_text
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import from_rdflib
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class Explanation:
     """A path query's plan. ``str`` shows it to people, ``as_json`` to programs.
 
-    ``edges``: how many edges of the graph each step can take; ``first``: how many the first moves take from
-    either end, when neither is given. ``middle``: the steps that the search begins with then, if not at an
-    end, and how many edges they can take. All are empty without a graph.
+    ``edges``: how many edges of the graph each step can take; ``first``: how many the first transitions
+    take from either end, when neither is given. ``middle``: the steps that the search begins with then, if
+    not at an end, and how many edges they can take. All are empty without a graph.
     """
 
     path: str
@@ -127,8 +127,11 @@ def _middle(compiled: Compiled, path: str, graph: Snapshot) -> tuple[tuple[str, 
     cut = rare_cut(product, min(_first(path, graph)))
     if cut is None:
         return None
-    relations = {product.relations.row(move.relation): move.relation for move in product.automaton.moves}
-    steps = (show(relations[row].step, compiled.expression.prefixes) for _, row, _ in cut.moves)
+    relations = {
+        product.relations.row(transition.relation): transition.relation
+        for transition in product.automaton.transitions
+    }
+    steps = (show(relations[row].step, compiled.expression.prefixes) for _, row, _ in cut.transitions)
     return tuple(dict.fromkeys(steps)), cut.edges
 
 

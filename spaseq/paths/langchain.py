@@ -19,11 +19,11 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import PrivateAttr
 
 from spaseq.paths.graph.knowledge import KnowledgeGraph
+from spaseq.paths.rendering import path_json
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.planning import Planner
 from spaseq.paths.retrieval.ranking import CachedEmbed
 from spaseq.paths.retrieval.retrieved import Retrieval
-from spaseq.paths.shown import path_json
 
 
 class SpaseqRetriever(BaseRetriever):

@@ -20,11 +20,11 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from spaseq.paths.graph.knowledge import KnowledgeGraph
+from spaseq.paths.rendering import path_json
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.planning import Planner
 from spaseq.paths.retrieval.ranking import CachedEmbed
 from spaseq.paths.retrieval.retrieved import Ranked, Retrieval
-from spaseq.paths.shown import path_json
 
 #: A prompt is given to the model as it is, whatever braces it has.
 _AS_IT_IS: Final = PromptTemplate("{text}")

@@ -246,11 +246,11 @@ class MatchBatch(Sequence[Match]):
             self._near = i - inside, i - inside + len(block), known
             return known.of(inside)
         events: dict[str, list[Event]] = {name: [] for name in self._reader.gpms}
-        seen, shown = self._seen, self._reader.shown
+        seen, term = self._seen, self._reader.term
         for name, batch, index in block[inside].places:
             one = seen.get((id(batch), index))
             if one is None:
-                one = seen[id(batch), index] = event(batch, index, shown)
+                one = seen[id(batch), index] = event(batch, index, term)
             events[name].append(one)
         return events
 
@@ -282,8 +282,8 @@ class MatchBatch(Sequence[Match]):
         return RowViews(self.bindings, self._reader)
 
     def _times(self, times: Ids) -> Times:
-        shown: Times = times.view(_CLOCKS[self.clock])
-        return shown
+        seen: Times = times.view(_CLOCKS[self.clock])
+        return seen
 
     @cached_property
     def spans(self) -> tuple[Ids, Ids]:

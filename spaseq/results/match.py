@@ -29,7 +29,7 @@ Rows = list[dict[str, RdflibTerm]]
 _KEPT: Final = 1 << 14
 
 
-class Shown:
+class TermView:
     """Terms as users see them, by id. Those that matches share are made once."""
 
     def __init__(self, dictionary: Dictionary) -> None:
@@ -85,14 +85,14 @@ class Event:
         return _event_again, (str(self.stream), graph, self.time, self.n, terms)
 
 
-def event(batch: EventBatch, index: int, shown: Callable[[int], RdflibTerm]) -> Event:
+def event(batch: EventBatch, index: int, term: Callable[[int], RdflibTerm]) -> Event:
     """Event ``index`` of a batch, as users see it."""
     graph = batch.graph.item(index)
-    stream = shown(batch.stream.item(index))
+    stream = term(batch.stream.item(index))
     assert isinstance(stream, rdflib.URIRef)
     return Event(
         stream=stream,
-        graph=None if graph == UNBOUND else shown(graph),
+        graph=None if graph == UNBOUND else term(graph),
         time=batch.clock.show(batch.time.item(index)),
         n=batch.n.item(index),
         _batch=batch,

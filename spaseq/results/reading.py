@@ -15,7 +15,7 @@ from spaseq.matching.columns.found import Block
 from spaseq.matching.host import Key
 from spaseq.matching.model import Solution
 from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Shown
+from spaseq.results.match import TermView
 from spaseq.results.select import Projector
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.interop import RdflibTerm
@@ -33,7 +33,7 @@ class Reader:
         self.dictionary = dictionary
         self.keys = tuple(variable.name for variable in pattern.query.partition)
         self.gpms = pattern.positive
-        self.shown = Shown(dictionary)
+        self.term = TermView(dictionary)
 
     def of(self, query: Query) -> Reader:
         """The same for another query, that asks for the same with other constants."""
@@ -78,9 +78,11 @@ class Reader:
 
     def rows(self, solutions: Sequence[Solution]) -> list[dict[str, RdflibTerm]]:
         """Solutions as users see them."""
-        shown = self.shown
-        return [{name: shown(term) for name, term in solution.items()} for solution in solutions]
+        to_term = self.term
+        return [
+            {name: to_term(identifier) for name, identifier in solution.items()} for solution in solutions
+        ]
 
     def partition(self, key: Key) -> dict[str, RdflibTerm]:
         """The values of the PARTITION BY variables."""
-        return {name: self.shown(term) for name, term in zip(self.keys, key, strict=True)}
+        return {name: self.term(number) for name, number in zip(self.keys, key, strict=True)}

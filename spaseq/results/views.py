@@ -22,9 +22,9 @@ class EventViews:
         used, numbers = np.unique(block.places, return_inverse=True)
         which = block.stretch.where(used)
         index = used - block.stretch.begins[which]
-        chunks, shown = block.stretch.chunks, reader.shown
+        chunks, term = block.stretch.chunks, reader.term
         events = [
-            event(chunks[c].batch, i, shown) for c, i in zip(which.tolist(), index.tolist(), strict=True)
+            event(chunks[c].batch, i, term) for c, i in zip(which.tolist(), index.tolist(), strict=True)
         ]
         self._names = reader.gpms
         form, gpms = block.form, [site.gpm for site in block.sites.all]
@@ -67,7 +67,7 @@ class RowViews:
         self._is_single = bool((np.diff(offsets) == 1).all())
         self._offsets = offsets.tolist()
         self._columns = [(name, numbers.tolist()) for name, numbers in bindings.columns.items()]
-        self._shown: list[RdflibTerm | None] = [None] * len(bindings.terms)
+        self._made: list[RdflibTerm | None] = [None] * len(bindings.terms)
 
     def of(self, i: int) -> list[dict[str, RdflibTerm]]:
         """Those of match i."""
@@ -76,14 +76,14 @@ class RowViews:
         return [self._row(row) for row in range(self._offsets[i], self._offsets[i + 1])]
 
     def _row(self, row: int) -> dict[str, RdflibTerm]:
-        shown, found = self._shown, {}
+        made, found = self._made, {}
         for name, numbers in self._columns:
             number = numbers[row]
             if number >= 0:
-                term = shown[number]  # which may be an empty literal, or 0
+                term = made[number]  # which may be an empty literal, or 0
                 found[name] = self._show(number) if term is None else term
         return found
 
     def _show(self, number: int) -> RdflibTerm:
-        shown = self._shown[number] = self._reader.shown(int(self._ids[number]))
-        return shown
+        term = self._made[number] = self._reader.term(int(self._ids[number]))
+        return term

@@ -11,7 +11,7 @@ from contextlib import redirect_stdout
 
 from pyspark import daemon
 
-from spaseq.spark._settle import settle
+from spaseq.spark._workers import freeze_worker
 from spaseq.spark.stages import _keepers
 
 _QUERY = """SELECT ?a ?b WITHIN 5 SECONDS SLIDING PARTITION BY ?k
@@ -26,7 +26,7 @@ def main() -> None:
     # PySpark's daemon says on standard output where it listens.
     with redirect_stdout(sys.stderr):
         exercise()
-    settle()
+    freeze_worker()
     _keepers.start()
     daemon.manager()  # type: ignore[no-untyped-call]  # PySpark's
 

@@ -104,7 +104,7 @@ class Replays:
                     pass
                 return Traced(*traced.trace.counts(), sum(map(len, self._steps[:count])))
             except _SpentError:
-                return Traced(*traced.trace.counts(), traced.shown)
+                return Traced(*traced.trace.counts(), traced.events)
             except SpaseqError:
                 count = done  # as far as it went well
         return Traced()
@@ -169,13 +169,13 @@ def plain(query: Query) -> Query:
 class _Watched(Pipeline):
     """A pipeline that counts what its filters say, event by event, until some time of the processor's.
 
-    ``shown``: so many events were processed. Raises ``_SpentError`` before the next one.
+    ``events``: so many events were processed. Raises ``_SpentError`` before the next one.
     """
 
     def __init__(self, query: Query, evidence: Evidence, begin: int | None, until: float) -> None:
         self._tallies: dict[tuple[object, Filter], Tally] = {}
         self._until = until
-        self.shown = 0
+        self.events = 0
         super().__init__(query, evidence.dictionary, evidence.kb, "runs", start=begin, limits=LIMITS)
         self._sample = None
 
@@ -183,7 +183,7 @@ class _Watched(Pipeline):
         if time.thread_time() > self._until:
             raise _SpentError("no time is left")
         yield from super()._matches(found)
-        self.shown += 1
+        self.events += 1
 
     def _make_context(self, limits: Limits) -> Context:
         return _Counting(self.pattern, self._dictionary, self._exists, limits, self._tallies)

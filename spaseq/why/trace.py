@@ -138,7 +138,7 @@ class TracedRuns(Runs):
 class _Traced(Machine):
     """The machine, told on.
 
-    ``_here`` is the visit that is just beginning, ``_shown`` the one whose run sees an event, ``_hindrance``
+    ``_here`` is the visit that is just beginning, ``_seeing`` the one whose run sees an event, ``_hindrance``
     what keeps this event from being taken, ``_home`` the ALL that a match of an operand may just complete.
     """
 
@@ -146,7 +146,7 @@ class _Traced(Machine):
         self._trace = trace
         self._visit_of: dict[int, _Visit] = {}
         self._here: _Visit | None = None
-        self._shown: _Visit | None = None
+        self._seeing: _Visit | None = None
         self._hindrance: str | None = None
         self._home: Gathering | None = None
         super().__init__(trace.program, context, bounds, single)
@@ -200,10 +200,10 @@ class _Traced(Machine):
         super().remember(number, run, member)
 
     def _show(self, wait: Wait, event: Occurrence) -> None:
-        outer, self._shown = self._shown, self._visit_of.get(wait.number)
+        outer, self._seeing = self._seeing, self._visit_of.get(wait.number)
         self._hindrance = None
         super()._show(wait, event)
-        self._shown = outer
+        self._seeing = outer
 
     def _relevant(
         self,
@@ -215,7 +215,7 @@ class _Traced(Machine):
         loose: bool,
     ) -> list[tuple[tuple[Choice, ...], Rows, Path]]:
         found = super()._relevant(unit, rows, inside, after, event, loose)
-        if not found and self._shown is not None and isinstance(unit, Atom):
+        if not found and self._seeing is not None and isinstance(unit, Atom):
             solutions = event.solutions.get(unit.gpm, ())
             if solutions:
                 agree = any(
@@ -224,7 +224,7 @@ class _Traced(Machine):
                     for solution in solutions
                 )
                 self._hindrance = FILTER if agree else JOIN
-                self._shown.fate = self._hindrance
+                self._seeing.fate = self._hindrance
         return found
 
     def _bar(self, wait: Wait, blocker: tuple[Stamp, ...]) -> None:
@@ -238,8 +238,8 @@ class _Traced(Machine):
         within = run.first is None or self.bounds.together(run.first, last)
         if edge is not None and within:
             self._trace.taken[edge] += 1
-            if self._shown is not None:
-                self._shown.on = True
-        elif self._shown is not None and not within:
-            self._shown.fate = self._hindrance = WINDOW
+            if self._seeing is not None:
+                self._seeing.on = True
+        elif self._seeing is not None and not within:
+            self._seeing.fate = self._hindrance = WINDOW
         super()._step(way, run, rows, last)

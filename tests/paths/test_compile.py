@@ -15,7 +15,7 @@ from spaseq.paths.explain import explain
 from spaseq.paths.language.compile import Compiled, compile_path
 from spaseq.paths.language.expression import Expression, Path, Step
 from spaseq.paths.language.parser import parse
-from spaseq.paths.language.transitions import moves
+from spaseq.paths.language.transitions import automaton_of
 from tests.paths.strategies import paths
 
 PREFIXES = {"": "http://example.org/"}
@@ -44,7 +44,7 @@ def test_automata_are_small(text: str, sequence: str, states: int, edges: int, m
     found = compiled(text)
     assert isinstance(found.nfa, NFA)
     assert (show(found.nfa.root), found.nfa.size, len(found.nfa.edges)) == (sequence, states, edges)
-    assert moves(found).size == moved
+    assert automaton_of(found).size == moved
 
 
 def test_steps_are_gpms_of_one_triple() -> None:
@@ -66,9 +66,9 @@ def test_every_automaton_is_drawn_and_turned(path: Path) -> None:
     units = [edge.predicate.unit for edge in found.nfa.edges]
     read = [found.symbols[unit.gpm] for unit in units if isinstance(unit, Atom)]
     assert read == [found.states.symbols[number] for _, number, _ in found.states.edges]
-    ahead = moves(found)
+    ahead = automaton_of(found)
     assert ahead.reversed().reversed() == ahead
-    for move in ahead.moves:
+    for move in ahead.transitions:
         assert isinstance(move.relation.step, Step)
         assert max(move.source, move.target) < ahead.size
 

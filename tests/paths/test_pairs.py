@@ -146,12 +146,12 @@ def test_every_path_takes_one_edge_of_the_cut(triples: frozenset[Triple], path: 
     product = graph.now.product(Expression(path, {}, parse("<urn:x>").source))
     if (cut := product.cut) is None:
         return
-    assert cut.edges == sum(product.relations.size(row) for _, row, _ in cut.moves)
+    assert cut.edges == sum(product.relations.size(row) for _, row, _ in cut.transitions)
     ends = product.automaton.accepting
     assert cut.edges <= product.first_edges(None) + sum(
         product.relations.size(row)
         for state in range(product.size)
-        for row, reached in product.moves[product.leaving[state] : product.leaving[state + 1]].tolist()
+        for row, reached in product.transitions[product.leaving[state] : product.leaving[state + 1]].tolist()
         if reached in ends
     )
     # How often each state may be reached across the cut: never, and once, but not twice.
@@ -159,8 +159,8 @@ def test_every_path_takes_one_edge_of_the_cut(triples: frozenset[Triple], path: 
     waiting = list(crossings)
     while waiting:
         state, crossed = waiting.pop()
-        for row, reached in product.moves[product.leaving[state] : product.leaving[state + 1]].tolist():
-            after = (reached, crossed + ((state, row, reached) in cut.moves))
+        for row, reached in product.transitions[product.leaving[state] : product.leaving[state + 1]].tolist():
+            after = (reached, crossed + ((state, row, reached) in cut.transitions))
             assert after[1] <= 1
             if after not in crossings:
                 crossings.add(after)

@@ -12,7 +12,7 @@ from rdflib.term import URIRef
 from spaseq.events import BatchBuilder, Clock, microseconds
 from spaseq.language import syntax as s
 from spaseq.results import writer
-from spaseq.results.match import Event, Match, Shown, event
+from spaseq.results.match import Event, Match, TermView, event
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.interop import RdflibTerm, from_rdflib
 
@@ -45,7 +45,7 @@ def events(*times: datetime | int, graph: ox.NamedNode | ox.BlankNode | None = N
         triple = (ox.NamedNode(EX + f"e{n}"), ox.NamedNode(EX + "p"), ox.Literal(n))
         builder.add(time if isinstance(time, int) else microseconds(time), n, [triple], graph)
     batch = builder.build()
-    return [event(batch, index, Shown(batch.dictionary)) for index in range(len(times))]
+    return [event(batch, index, TermView(batch.dictionary)) for index in range(len(times))]
 
 
 def match(

@@ -12,7 +12,7 @@ import pytest
 from rdflib.term import Literal, URIRef
 
 import spaseq
-from spaseq.results.match import Match, Shown
+from spaseq.results.match import Match, TermView
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.interop import from_rdflib, to_rdflib
 from tests.results.making import EX, match, query, select
@@ -141,7 +141,7 @@ def test_batches_go_with_the_matches() -> None:
 
 def test_shown_terms_follow_the_dictionary() -> None:
     dictionary = Dictionary()
-    shown = Shown(dictionary)
+    shown = TermView(dictionary)
     letters_ = [URIRef(f"urn:{i}") for i in range(20)]
     for letter in letters_:
         identifier = dictionary.intern(from_rdflib(letter))

@@ -95,19 +95,19 @@ def test_tasks_leave_no_importers_of_archives(tmp_path: Path) -> None:
     script = """
 import gc, sys, zipfile
 from zipimport import zipimporter
-from spaseq.spark._settle import settle
+from spaseq.spark._workers import freeze_worker
 with zipfile.ZipFile("a.zip", "w") as archive:
     archive.writestr("first.py", "")
     archive.writestr("second.py", "")
 sys.path.append("a.zip")
 import first
 assert any(isinstance(i, zipimporter) for i in sys.path_importer_cache.values())
-settle()
+freeze_worker()
 assert not any(isinstance(i, zipimporter) for i in sys.path_importer_cache.values())
 frozen = gc.get_freeze_count()
 assert frozen > 1000
 import second
-settle()
+freeze_worker()
 assert gc.get_freeze_count() == frozen
 """
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=60)

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from spaseq.matching.sharing.cohort import Cohort
     from spaseq.matching.sharing.member import Enumerated, Member
 
-#: Evaluators that may be told of the events alone in which some GPM has a solution.
-_PASSED_OVER: Final = frozenset(
+#: Evaluators to which events in which no GPM has a solution need not be told.
+_SKIPS_EMPTY_EVENTS: Final = frozenset(
     {"kernel", "runs", "reference", "enumeration", "lazy", "tree", "parameterized"}
 )
 
@@ -134,7 +134,7 @@ class Pipeline(Delivering):
         strict = not query.partition and any(map(is_strict, walk(pattern.root)))
         # Matches that wait are due when the count, or the next event, says so.
         due = may_trail(pattern.root) and (counted or strict)
-        return due or query.skip is not None or self._chosen not in _PASSED_OVER, strict
+        return due or query.skip is not None or self._chosen not in _SKIPS_EMPTY_EVENTS, strict
 
     @property
     def attends(self) -> bool:

@@ -35,7 +35,7 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Transition:
     """A step of a run: what it does to Ω, and where it leads."""
 
     gate: Gate
@@ -65,7 +65,7 @@ class Automaton:
     def __len__(self) -> int:
         return len(self._states)
 
-    def moves(self, configuration: Configuration) -> Iterator[Move]:
+    def transitions(self, configuration: Configuration) -> Iterator[Transition]:
         """The steps that are possible."""
         for gate in configuration.place.gates:
             ended = self._act(configuration.counts, gate.ends)
@@ -74,7 +74,7 @@ class Automaton:
                 assert ended is not None
                 counts = self._act(ended, way.begins)
                 if counts is not None:
-                    yield Move(gate, way, way.unit, Configuration(way.target, counts))
+                    yield Transition(gate, way, way.unit, Configuration(way.target, counts))
 
     def endings(self, configuration: Configuration) -> Iterator[tuple[Action, ...]]:
         """The ways to end a match there."""
@@ -84,8 +84,14 @@ class Automaton:
 
     def find(self, state: int, label: int) -> None:
         """Makes one step of the deterministic automaton known."""
-        moves = (move for configuration in self._states[state] for move in self.moves(configuration))
-        reached = frozenset(move.to for move in moves if self._labels[move.unit.gpm] == label)
+        transitions = (
+            transition
+            for configuration in self._states[state]
+            for transition in self.transitions(configuration)
+        )
+        reached = frozenset(
+            transition.to for transition in transitions if self._labels[transition.unit.gpm] == label
+        )
         self.target[state, label] = self._number(reached)
         self.unknown -= 1
 
@@ -94,7 +100,7 @@ class Automaton:
         return self._states[state]
 
     def describe(self) -> None:
-        """Writes anew what states do, since some of the moves or endings are no more."""
+        """Writes anew what states do, since some of the transitions or endings are no more."""
         for number, state in enumerate(self._states):
             self._describe(number, state)
         labels = 1 << np.arange(self.target.shape[1])
@@ -118,7 +124,7 @@ class Automaton:
     def _describe(self, number: int, state: frozenset[Configuration]) -> None:
         """Writes whether matches end in a state, and by which labels runs leave it."""
         self.accepting[number] = any(True for c in state for _ in self.endings(c))
-        gpms = {move.unit.gpm for c in state for move in self.moves(c)}
+        gpms = {transition.unit.gpm for c in state for transition in self.transitions(c)}
         self.outgoing[number] = sum(1 << self._labels[gpm] for gpm in gpms)
 
     def _act(self, counts: Counts, actions: tuple[Action, ...]) -> Counts | None:

@@ -40,16 +40,18 @@ class Replay:
         runs = [(self._automaton.start, self._context.start)]
         for gpm, event in events:
             runs = [
-                (move.to, rows)
+                (transition.to, rows)
                 for configuration, before in runs
-                for move in self._automaton.moves(configuration)
-                if move.unit.gpm == gpm
+                for transition in self._automaton.transitions(configuration)
+                if transition.unit.gpm == gpm
                 if (
                     rows := self._context.extend(
-                        self._context.act(self._context.act(before, move.gate.ends), move.way.begins),
-                        move.unit,
+                        self._context.act(
+                            self._context.act(before, transition.gate.ends), transition.way.begins
+                        ),
+                        transition.unit,
                         event,
-                        move.way.inside,
+                        transition.way.inside,
                     )
                 )
             ]

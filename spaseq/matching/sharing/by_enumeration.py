@@ -17,7 +17,7 @@ from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.found import Block
-from spaseq.matching.enumeration.automaton import Automaton, Configuration, Move
+from spaseq.matching.enumeration.automaton import Automaton, Configuration, Transition
 from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import New, Share, least_of
 from spaseq.matching.enumeration.reading import Reading
@@ -174,10 +174,10 @@ class _Trie(Automaton):
         self._live = live
         super().__init__(merged.start, tuple(merged.pattern.gpms))
 
-    def moves(self, configuration: Configuration) -> Iterator[Move]:
-        for move in super().moves(configuration):
-            if self._merged.wanted[move.to.place] & self._live:
-                yield move
+    def transitions(self, configuration: Configuration) -> Iterator[Transition]:
+        for transition in super().transitions(configuration):
+            if self._merged.wanted[transition.to.place] & self._live:
+                yield transition
 
     def endings(self, configuration: Configuration) -> Iterator[tuple[Action, ...]]:
         for ends in super().endings(configuration):

@@ -198,10 +198,10 @@ class TableGpm:
         parameters = {name for name, _ in template.parameters}
         core: list[Pattern] = []
         asked: list[Expression] = []
-        self._shown: tuple[str, ...] = ()
+        self._members: tuple[str, ...] = ()
         for element in part.stateless.elements:
             if isinstance(element, Values) and element.variables[:1] == (Var(template.member),):
-                self._shown = tuple(variable.name for variable in element.variables)
+                self._members = tuple(variable.name for variable in element.variables)
             elif isinstance(element, Filter) and parameters & mentioned(element.condition):
                 parts = list(conjuncts(element.condition))
                 asked += [c for c in parts if parameters & mentioned(c)]
@@ -254,13 +254,13 @@ class TableGpm:
         chosen = index.order[places]
         joined = found.take(rows)
         asked = (name for test in self._left for name in test.names if name in table.names)
-        needed = {*self._shown, *asked}
+        needed = {*self._members, *asked}
         columns = {**joined.columns, **{name: table.column(name)[chosen] for name in needed}}
         joined = Solutions(len(rows), joined.event, columns)
         if self._left and len(rows):
             kept = np.flatnonzero(np.logical_and.reduce([test(joined, {}) for test in self._left]))
             joined, chosen = joined.take(kept), chosen[kept]
-        hidden = [n for n in joined.columns if n in table.names and n not in self._shown]
+        hidden = [n for n in joined.columns if n in table.names and n not in self._members]
         return joined.drop(hidden), table.numbers[chosen]
 
 

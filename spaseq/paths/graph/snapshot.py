@@ -26,7 +26,7 @@ from spaseq.paths.graph.updates.merging import Edge, merged
 from spaseq.paths.language.compile import Compiled, compile_path
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.parser import parse
-from spaseq.paths.language.transitions import Moves, moves
+from spaseq.paths.language.transitions import Automaton, automaton_of
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
 from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.product import Product
@@ -158,11 +158,11 @@ class Snapshot(Questions):
         return most is not None and relations.added > most
 
     def product(self, expression: str | Expression, *, backwards: bool = False) -> Product:
-        """The moves of an expression's automaton bound to this graph's CSR arrays. Kept."""
+        """The transitions of an expression's automaton bound to this graph's CSR arrays. Kept."""
         return self._product(expression, backwards)
 
     def _bind(self, expression: str | Expression, backwards: bool) -> Product:
-        found: Moves = moves(self.compile(expression))
+        found: Automaton = automaton_of(self.compile(expression))
         found = found.reversed() if backwards else found
         return Product(self.relations, found, self.nodes, self.memory(expression))
 

@@ -1,4 +1,4 @@
-"""Automaton → moves: the automaton without its node tests, which become part of the edges beside them.
+"""Automaton → transitions: the automaton without its node tests, which become part of the edges beside them.
 
 What every backend runs. It can be read from either end.
 """
@@ -35,7 +35,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Transition:
     """One step of a run: from a state, along an edge of the relation, to a state."""
 
     source: int
@@ -44,8 +44,8 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
-    """A path begins in ``initial``, makes moves, and may end whenever a move has led to ``accepting``.
+class Automaton:
+    """A path begins in ``initial`` and may end whenever a transition has led to ``accepting``.
 
     ``empty``: a path of no edges is an answer at the nodes that pass one of these sets of tests. States are
     0 … ``size`` - 1; each lies on some way from ``initial`` to ``accepting``.
@@ -53,59 +53,68 @@ class Moves:
 
     size: int
     initial: tuple[int, ...]
-    moves: tuple[Move, ...]
+    transitions: tuple[Transition, ...]
     accepting: frozenset[int]
     empty: tuple[Tests, ...]
 
-    def reversed(self) -> Moves:
+    def reversed(self) -> Automaton:
         """What reads the same paths from their end."""
-        moves = (Move(move.target, move.relation.inverse(), move.source) for move in self.moves)
+        transitions = (
+            Transition(transition.target, transition.relation.inverse(), transition.source)
+            for transition in self.transitions
+        )
         return replace(
             self,
             initial=tuple(sorted(self.accepting)),
-            moves=tuple(moves),
+            transitions=tuple(transitions),
             accepting=frozenset(self.initial),
         )
 
-    def only(self, useful: Iterable[Move]) -> Moves:
-        """With these moves alone, and the states that are still of use."""
-        moves = tuple(useful)
-        forward = _reached(self.initial, ((move.source, move.target) for move in moves))
-        backward = _reached(self.accepting, ((move.target, move.source) for move in moves))
+    def only(self, useful: Iterable[Transition]) -> Automaton:
+        """With these transitions alone, and the states that are still of use."""
+        transitions = tuple(useful)
+        forward = _reached(
+            self.initial, ((transition.source, transition.target) for transition in transitions)
+        )
+        backward = _reached(
+            self.accepting, ((transition.target, transition.source) for transition in transitions)
+        )
         number = {state: i for i, state in enumerate(sorted(forward & backward))}
-        return Moves(
+        return Automaton(
             len(number),
             tuple(number[state] for state in self.initial if state in number),
             tuple(
-                Move(number[move.source], move.relation, number[move.target])
-                for move in moves
-                if move.source in number and move.target in number
+                Transition(number[transition.source], transition.relation, number[transition.target])
+                for transition in transitions
+                if transition.source in number and transition.target in number
             ),
             frozenset(number[state] for state in self.accepting if state in number),
             self.empty,
         )
 
 
-def moves(compiled: Compiled) -> Moves:
-    """The moves of an expression's automaton.
+def automaton_of(compiled: Compiled) -> Automaton:
+    """The automaton of an expression, without node tests.
 
     >>> from spaseq.paths.language.compile import compile_path
     >>> from spaseq.paths.language.parser import parse
-    >>> found = moves(compile_path(parse("[a :F]/:a+", {"": "http://e.org/"})))
-    >>> found.size, len(found.moves), [len(move.relation.before) for move in found.moves]
+    >>> found = automaton_of(compile_path(parse("[a :F]/:a+", {"": "http://e.org/"})))
+    >>> found.size, len(found.transitions), [len(some.relation.before) for some in found.transitions]
     (2, 2, [1, 0])
     """
     states = compiled.states
     tested = any(isinstance(symbol, NodeTest) for symbol in states.symbols)
     found = _with_tests(compiled.expression, states) if tested else _without_tests(states)
     start = _shared_start(found)
-    made = tuple([Move(source, found.relations[number], target) for source, number, target in found.edges])
-    whole = Moves(found.size, (start,), made, found.accepting, found.empty)
+    made = tuple(
+        [Transition(source, found.relations[number], target) for source, number, target in found.edges]
+    )
+    whole = Automaton(found.size, (start,), made, found.accepting, found.empty)
     return whole.only(made) if tested or start else whole
 
 
 class _Numbered(NamedTuple):
-    """Moves as numbers: edges are (source, number of a relation, target), state 0 is the initial one."""
+    """An automaton as numbers: edges are (source, number of a relation, target), state 0 is initial."""
 
     size: int
     relations: Sequence[Relation]
@@ -121,7 +130,7 @@ def _without_tests(states: States) -> _Numbered:
 
 
 def _with_tests(expression: Expression, states: States) -> _Numbered:
-    """Tests become part of the moves before and behind them."""
+    """Tests become part of the transitions before and behind them."""
     leaving: list[list[tuple[Symbol, int]]] = [[] for _ in range(states.size)]
     for source, number, target in states.edges:
         leaving[source].append((states.symbols[number], target))
@@ -150,7 +159,7 @@ def _with_tests(expression: Expression, states: States) -> _Numbered:
 def _shared_start(found: _Numbered) -> int:
     """The state to begin in: one that is left as state 0 is, if there is one: ``:a+`` needs one state only.
 
-    Whether state 0 accepts does not matter where no move leads to it: ``empty`` says it.
+    Whether state 0 accepts does not matter where no transition leads to it: ``empty`` says it.
     """
     leaving: list[set[tuple[int, int]]] = [set() for _ in range(found.size)]
     for source, number, target in found.edges:

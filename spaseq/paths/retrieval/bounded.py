@@ -18,12 +18,12 @@ import numpy.typing as npt
 from spaseq.effort import Policy, Shed, WorkClock
 from spaseq.paths.language.modes import Mode
 from spaseq.paths.path import Path
+from spaseq.paths.rendering import one_line, path_text
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.prefixes import PATH_BYTES, Prefixes, walk
 from spaseq.paths.retrieval.ranking import Embed, cosine, embedded
 from spaseq.paths.retrieval.together import Plan, Walked
 from spaseq.paths.search._kernel import Ids, Nodes
-from spaseq.paths.shown import one_line, path_text
 
 if TYPE_CHECKING:
     from spaseq.paths.graph.snapshot import Snapshot

@@ -22,8 +22,8 @@ import numpy as np
 
 from spaseq.paths.graph.linking.candidates import Candidate, topics
 from spaseq.paths.graph.names import LABELS
+from spaseq.paths.rendering import one_line
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
-from spaseq.paths.shown import one_line
 from spaseq.results.writers._json import json_term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
 

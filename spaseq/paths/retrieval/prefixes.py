@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Mode
-from spaseq.paths.language.transitions import Move, Tests
+from spaseq.paths.language.transitions import Tests, Transition
 from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Ids, Nodes
 from spaseq.paths.search.memory import Memory
@@ -58,10 +58,10 @@ class Prefixes:
         self.graph = graph
         automata = [graph.product(expression).automaton for expression in expressions]
         self._accepting = {(i, q) for i, automaton in enumerate(automata) for q in automaton.accepting}
-        self._moves: dict[tuple[int, int], list[Move]] = {}
+        self._transitions: dict[tuple[int, int], list[Transition]] = {}
         for i, automaton in enumerate(automata):
-            for move in automaton.moves:
-                self._moves.setdefault((i, move.source), []).append(move)
+            for transition in automaton.transitions:
+                self._transitions.setdefault((i, transition.source), []).append(transition)
         first = frozenset((i, q) for i, automaton in enumerate(automata) for q in automaton.initial)
         self._sets: list[_States] = [first]
         self._numbers: dict[_States, int] = {first: 0}
@@ -88,8 +88,13 @@ class Prefixes:
 
     def predicates(self, number: int) -> list[int]:
         """The predicates that an expression names, each once."""
-        moves = [move for (i, _), moves in self._moves.items() if i == number for move in moves]
-        steps = (move.relation.step for move in moves)
+        transitions = [
+            transition
+            for (i, _), transitions in self._transitions.items()
+            if i == number
+            for transition in transitions
+        ]
+        steps = (transition.relation.step for transition in transitions)
         found = (
             self.graph.predicate_number(p) for step in steps if not step.negated for p in step.predicates
         )
@@ -98,9 +103,9 @@ class Prefixes:
     def _make(self, state: int) -> Iterator[tuple[Reading, int]]:
         reached: dict[Reading, set[tuple[int, int]]] = {}
         for i, q in self._sets[state]:
-            for move in self._moves.get((i, q), ()):
-                for reading in self._readings(move):
-                    reached.setdefault(reading, set()).add((i, move.target))
+            for transition in self._transitions.get((i, q), ()):
+                for reading in self._readings(transition):
+                    reached.setdefault(reading, set()).add((i, transition.target))
         for reading in sorted(reached, key=_order):
             states = frozenset(reached[reading])
             number = self._numbers.get(states)
@@ -110,12 +115,12 @@ class Prefixes:
                 self._numbers[states] = number
             yield reading, number
 
-    def _readings(self, move: Move) -> Iterator[Reading]:
-        step = move.relation.step
+    def _readings(self, transition: Transition) -> Iterator[Reading]:
+        step = transition.relation.step
         numbers = {n for p in step.predicates if (n := self.graph.predicate_number(p)) is not None}
         taken = set(range(self.graph.predicates)) - numbers if step.negated else numbers
         for predicate in taken:
-            yield Reading(predicate, step.inverse, move.relation.before, move.relation.after)
+            yield Reading(predicate, step.inverse, transition.relation.before, transition.relation.after)
 
 
 def _order(reading: Reading) -> tuple[int, bool, list[str], list[str]]:

@@ -41,13 +41,13 @@ from spaseq.paths.graph.linking.candidates import topics
 from spaseq.paths.graph.names import Names
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Choice, Mode, read_mode
+from spaseq.paths.rendering import Numbers, triple_text
 from spaseq.paths.retrieval.bounded import best_effort
 from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.retrieval.ranking import Embed, cosine, embedded, hashed_words
 from spaseq.paths.retrieval.retrieved import Ranked, Retrieval
 from spaseq.paths.retrieval.together import Plan, Together, Walked
 from spaseq.paths.retrieval.wanted import Weighted, read_expressions
-from spaseq.paths.shown import Numbers, triple_text
 from spaseq.terms.interop import to_rdflib
 
 if TYPE_CHECKING:

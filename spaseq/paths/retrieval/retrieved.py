@@ -11,7 +11,7 @@ import rdflib
 from spaseq.effort import Shed
 from spaseq.paths.graph.linking.candidates import Candidate
 from spaseq.paths.path import Path
-from spaseq.paths.shown import Numbers, path_json, rdf, triple, triple_text
+from spaseq.paths.rendering import Numbers, path_json, rdf, triple, triple_text
 from spaseq.results.writers._json import json_term
 from spaseq.terms.interop import RdflibTerm
 

@@ -13,11 +13,11 @@ from spaseq.paths.graph.linking.candidates import Candidate
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.modes import Mode
 from spaseq.paths.path import Path
+from spaseq.paths.rendering import path_text
 from spaseq.paths.retrieval.prefixes import Prefixes, Walks, walk
 from spaseq.paths.retrieval.retrieved import Rejected
 from spaseq.paths.retrieval.wanted import Usable
 from spaseq.paths.search._kernel import Ids
-from spaseq.paths.shown import path_text
 from spaseq.terms.dictionary import Term
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 A *place* of the product is a state and a node, as one number: ``state * nodes + node``. The graph is CSR
 arrays, one row of ``pointers``, ``(relations, nodes + 1)``, for each relation: the nodes that ``node`` leads
-to are ``targets[pointers[row, node]:pointers[row, node + 1]]``. The automaton is ``moves``, ``(moves, 2)``:
-(row, state reached), those that leave ``state`` from ``leaving[state]`` to ``leaving[state + 1]``; an
-automaton has ``ends[state]`` 1 where it accepts.
+to are ``targets[pointers[row, node]:pointers[row, node + 1]]``. The automaton is ``transitions``,
+``(transitions, 2)``: (row, state reached), those that leave ``state`` from ``leaving[state]`` to
+``leaving[state + 1]``; an automaton has ``ends[state]`` 1 where it accepts.
 
 No path of the search marks the place where it begins as seen: a path that comes back to it is found anew.
 """
@@ -112,7 +112,7 @@ def one_by_one(
     pointers: npt.NDArray[np.int64],
     targets: Nodes,
     leaving: Nodes,
-    moves: npt.NDArray[np.int32],
+    transitions: npt.NDArray[np.int32],
     ends: npt.NDArray[np.uint8],
     initial: Nodes,
     empty: Flags,
@@ -158,7 +158,7 @@ def one_by_one(
             node = queue[head] - state * nodes
             head += 1
             for k in range(leaving[state], leaving[state + 1]):
-                row, reached = moves[k, 0], moves[k, 1]
+                row, reached = transitions[k, 0], transitions[k, 1]
                 base = np.int64(reached) * nodes
                 accepts = ends[reached] != 0
                 goes_on = leaving[reached] < leaving[reached + 1]
@@ -185,7 +185,7 @@ def together(
     pointers: npt.NDArray[np.int64],
     targets: Nodes,
     leaving: Nodes,
-    moves: npt.NDArray[np.int32],
+    transitions: npt.NDArray[np.int32],
     ends: npt.NDArray[np.uint8],
     initial: Nodes,
     empty: Flags,
@@ -245,7 +245,7 @@ def together(
         state = place // nodes
         node = place - state * nodes
         for k in range(leaving[state], leaving[state + 1]):
-            row, after = moves[k, 0], moves[k, 1]
+            row, after = transitions[k, 0], transitions[k, 1]
             base = np.int64(after) * nodes
             accepts = ends[after] != 0
             goes_on = leaving[after] < leaving[after + 1]
@@ -346,7 +346,7 @@ def distances(
     pointers: npt.NDArray[np.int64],
     targets: Nodes,
     leaving: Nodes,
-    moves: npt.NDArray[np.int32],
+    transitions: npt.NDArray[np.int32],
     sources: Ids,
     inside: Nodes,
     distance: Nodes,
@@ -373,7 +373,7 @@ def distances(
         state = place // nodes
         node = place - state * nodes
         for k in range(leaving[state], leaving[state + 1]):
-            row, base = moves[k, 0], np.int64(moves[k, 1]) * nodes
+            row, base = transitions[k, 0], np.int64(transitions[k, 1]) * nodes
             for e in range(pointers[row, node], pointers[row, node + 1]):
                 after = base + targets[e]
                 if distance[after] < 0 and (everywhere or inside[after] >= 0):

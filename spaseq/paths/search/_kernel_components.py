@@ -23,7 +23,7 @@ def components(
     pointers: npt.NDArray[np.int64],
     targets: Nodes,
     leaving: Nodes,
-    moves: npt.NDArray[np.int32],
+    transitions: npt.NDArray[np.int32],
     initial: Nodes,
     sources: Nodes,
     index: Nodes,
@@ -31,7 +31,7 @@ def components(
     component: Nodes,
     stack: Ids,
     path: Ids,
-    move: Nodes,
+    transition: Nodes,
     edge: Ids,
     members: Ids,
     begins: Ids,
@@ -39,8 +39,8 @@ def components(
     """Tarjan's algorithm from the places where searches from the sources begin; returns how many there are.
 
     Component ``c`` has the places ``members[begins[c]:begins[c + 1]]``; edges lead to components with smaller
-    numbers only. ``index`` is all 0 before. ``path``, ``move``, ``edge`` are the places in progress, and how
-    far each of them has come.
+    numbers only. ``index`` is all 0 before. ``path``, ``transition``, ``edge`` are the places in progress,
+    and how far each of them has come.
     """
     nodes = pointers.shape[1] - 1
     count = tail = waiting = time = 0
@@ -52,7 +52,7 @@ def components(
                 continue
             depth = 0
             path[0] = root
-            move[0] = leaving[initial[k]] - 1
+            transition[0] = leaving[initial[k]] - 1
             edge[0] = 0
             time += 1
             index[root] = low[root] = time
@@ -64,16 +64,16 @@ def components(
                 state = place // nodes
                 node = place - state * nodes
                 deeper = False
-                # The first move has no edges, so that all begin alike.
+                # The first transition has no edges, so that all begin alike.
                 while True:
-                    m = move[depth]
-                    if m < leaving[state] or edge[depth] == pointers[moves[m, 0], node + 1]:
+                    m = transition[depth]
+                    if m < leaving[state] or edge[depth] == pointers[transitions[m, 0], node + 1]:
                         if m + 1 >= leaving[state + 1]:
                             break
-                        move[depth] = m + 1
-                        edge[depth] = pointers[moves[m + 1, 0], node]
+                        transition[depth] = m + 1
+                        edge[depth] = pointers[transitions[m + 1, 0], node]
                         continue
-                    after = np.int64(moves[m, 1]) * nodes + targets[edge[depth]]
+                    after = np.int64(transitions[m, 1]) * nodes + targets[edge[depth]]
                     edge[depth] += 1
                     if index[after] == 0:
                         time += 1
@@ -83,7 +83,7 @@ def components(
                         waiting += 1
                         depth += 1
                         path[depth] = after
-                        move[depth] = leaving[after // nodes] - 1
+                        transition[depth] = leaving[after // nodes] - 1
                         edge[depth] = 0
                         deeper = True
                         break
@@ -113,7 +113,7 @@ def sweep(
     pointers: npt.NDArray[np.int64],
     targets: Nodes,
     leaving: Nodes,
-    moves: npt.NDArray[np.int32],
+    transitions: npt.NDArray[np.int32],
     ends: npt.NDArray[np.uint8],
     initial: Nodes,
     empty: Flags,
@@ -162,7 +162,7 @@ def sweep(
             state = members[k] // nodes
             node = members[k] - state * nodes
             for m in range(leaving[state], leaving[state + 1]):
-                row, base = moves[m, 0], np.int64(moves[m, 1]) * nodes
+                row, base = transitions[m, 0], np.int64(transitions[m, 1]) * nodes
                 for e in range(pointers[row, node], pointers[row, node + 1]):
                     other = component[base + targets[e]]
                     if other == c:

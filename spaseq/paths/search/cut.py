@@ -1,7 +1,7 @@
-"""Where a path must pass: the moves of an automaton that every path makes exactly one of.
+"""Where a path must pass: the transitions of an automaton that every path makes exactly one of.
 
-A *cut* parts the states so that no move leads back. The cheapest is a minimum cut, each move weighing as many
-edges as the graph has for it.
+A *cut* parts the states so that no transition leads back. The cheapest is a minimum cut, each transition
+weighing as many edges as the graph has for it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-#: In larger automata no cut is looked for: it takes states × moves, some times.
+#: In larger automata no cut is looked for: it takes states × transitions, some times.
 _MOST_STATES: Final = 64
 
 #: From a state, along an edge of a row, to a state.
-Move = tuple[int, int, int]
+Transition = tuple[int, int, int]
 
 #: From state to state.
 _Arc = tuple[int, int]
@@ -26,15 +26,15 @@ _Ways = dict[int, tuple[_Arc, bool] | None]
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Moves of which every path makes exactly one; ``edges``: how many they can take."""
+    """Transitions of which every path makes exactly one; ``edges``: how many they can take."""
 
-    moves: tuple[Move, ...]
+    transitions: tuple[Transition, ...]
     edges: int
 
 
 def cheapest_cut(
     states: int,
-    moves: Sequence[Move],
+    transitions: Sequence[Transition],
     size: Callable[[int], int],
     starts: Collection[int],
     ends: frozenset[int],
@@ -44,12 +44,12 @@ def cheapest_cut(
     ``size`` says of a row how many edges it has.
 
     >>> cheapest_cut(4, [(0, 7, 1), (1, 8, 1), (1, 9, 2), (2, 8, 3)], {7: 9, 8: 99, 9: 2}.get, [0], {3})
-    Cut(moves=((1, 9, 2),), edges=2)
+    Cut(transitions=((1, 9, 2),), edges=2)
     """
     if states > _MOST_STATES or not starts or ends.intersection(starts):
         return None
     room: dict[_Arc, int] = {}
-    for state, row, reached in moves:
+    for state, row, reached in transitions:
         if state != reached:
             room[state, reached] = room.get((state, reached), 0) + size(row)
     while True:
@@ -63,7 +63,9 @@ def cheapest_cut(
             return None  # an end leads to a start
         for (state, reached), ahead in arcs:
             room[state, reached] += -min(narrow) if ahead else min(narrow)
-    across = tuple(move for move in moves if move[0] in before and move[2] not in before)
+    across = tuple(
+        transition for transition in transitions if transition[0] in before and transition[2] not in before
+    )
     return Cut(across, sum(size(row) for _, row, _ in across))
 
 

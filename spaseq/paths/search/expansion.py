@@ -14,11 +14,11 @@ import numpy as np
 
 from spaseq.paths.language.expression import Step
 from spaseq.paths.language.modes import Mode
-from spaseq.paths.language.transitions import Move, Tests
+from spaseq.paths.language.transitions import Tests, Transition
 from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Flags, Ids, Nodes, distances
 from spaseq.paths.search.memory import Memory
-from spaseq.paths.search.middle import EVERYWHERE
+from spaseq.paths.search.rare_labels import EVERYWHERE
 from spaseq.paths.search.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ Taken = tuple[int, bool, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Guarded:
-    """A move between nodes that pass tests."""
+    """A transition between nodes that pass tests."""
 
     before: Flags | None
     after: Flags | None
@@ -62,7 +62,7 @@ class _Reader:
 
 
 class Expansion:
-    """Takes edges by the moves of an automaton; it can end from the places with a ``distance``."""
+    """Takes edges by the transitions of an automaton; it can end from the places with a ``distance``."""
 
     def __init__(
         self, graph: Snapshot, product: Product, distance: Nodes, memory: Memory, kept: int | None = None
@@ -145,19 +145,24 @@ class Expansion:
         return readers
 
     def _make(self, states: int) -> Iterator[_Reader]:
-        moves: dict[tuple[int, bool], list[Move]] = {}
-        for move in self._product.automaton.moves:
-            if states >> move.source & 1:
-                for predicate in self._predicates(move.relation.step):
-                    moves.setdefault((predicate, move.relation.step.inverse), []).append(move)
-        for (predicate, inverse), found in moves.items():
+        transitions: dict[tuple[int, bool], list[Transition]] = {}
+        for transition in self._product.automaton.transitions:
+            if states >> transition.source & 1:
+                for predicate in self._predicates(transition.relation.step):
+                    transitions.setdefault((predicate, transition.relation.step.inverse), []).append(
+                        transition
+                    )
+        for (predicate, inverse), found in transitions.items():
             free, guarded = 0, []
-            for move in found:
-                before, after = self._flags(move.relation.before), self._flags(move.relation.after)
+            for transition in found:
+                before, after = (
+                    self._flags(transition.relation.before),
+                    self._flags(transition.relation.after),
+                )
                 if before is None and after is None:
-                    free |= 1 << move.target
+                    free |= 1 << transition.target
                 else:
-                    guarded.append(_Guarded(before, after, 1 << move.target))
+                    guarded.append(_Guarded(before, after, 1 << transition.target))
             step = Step((self._graph.ox_predicate(predicate),), inverse=inverse)
             row = self._product.relations.step(step, self._memory)
             yield _Reader(row, predicate, inverse, free, tuple(guarded))
@@ -244,7 +249,7 @@ class Distances:
         product = self._product
         places = (product.initial.astype(np.int64)[:, None] * self._graph.nodes + begins[None, :]).ravel()
         self.found = distances(
-            product.pointers, product.targets, product.leaving, product.moves,
+            product.pointers, product.targets, product.leaving, product.transitions,
             places, inside, self.distance, self._queue,
         )  # fmt: skip
         self._workspace.mark(self.found)

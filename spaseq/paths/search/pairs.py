@@ -5,8 +5,8 @@ for ``/`` and ``|``). Where nothing repeats but ``?``, ``*`` and bounds from 0, 
 joins a given source or target with itself, also one that is no node of the graph, and where neither is
 given, every node (SPARQL 1.1, section 9.3).
 
-The search begins at the end that is given; if both or none are, at the one whose first moves look at fewer
-edges; and in the middle, if every path takes one of a few edges there.
+The search begins at the end that is given; if both or none are, at the one whose first transitions look at
+fewer edges; and in the middle, if every path takes one of a few edges there.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from spaseq.paths.language.expression import Expression
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
 from spaseq.paths.search.asked import Asked
 from spaseq.paths.search.cut import Cut
-from spaseq.paths.search.middle import EVERYWHERE, Marks, mark
 from spaseq.paths.search.product import Given, Product
+from spaseq.paths.search.rare_labels import EVERYWHERE, Marks, mark
 from spaseq.paths.search.reach import Search
 from spaseq.paths.search.workspace import Workspace
 from spaseq.terms.dictionary import Term
@@ -231,7 +231,7 @@ def _plan(graph: Snapshot, expression: str | Expression, asked: _Asked, workspac
 def cheaper_end(
     graph: Snapshot, expression: str | Expression, starts: Ids | None, ends: Ids | None
 ) -> tuple[int, bool]:
-    """How many edges the first moves look at from the better end, and whether that is the far one.
+    """How many edges the first transitions look at from the better end, and whether that is the far one.
 
     One that is given is better than one that is not.
     """

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.paths.graph.relations import Pointers, Relations
-from spaseq.paths.language.transitions import Moves
+from spaseq.paths.language.transitions import Automaton
 from spaseq.paths.search._kernel import Flags, Ids, Nodes, count_edges
 from spaseq.paths.search.cut import Cut, cheapest_cut
 from spaseq.paths.search.memory import Memory
@@ -34,61 +34,65 @@ class Arrays:
     pointers: Pointers
     targets: Nodes
     leaving: Nodes
-    moves: Nodes
+    transitions: Nodes
     ends: npt.NDArray[np.uint8]
     initial: Nodes
     empty: Flags
 
 
 class Product:
-    """The product of a graph with an automaton's moves; those without an edge in the graph are left out.
+    """The product of a graph with an automaton; transitions without an edge in the graph are left out.
 
-    ``leaving``, ``moves``, ``ends``, ``initial`` are as in ``_kernel``. ``empty`` flags the nodes at which
-    a path of no edges is an answer; of length 0 where none is. ``anywhere``: it is one at any node.
+    ``leaving``, ``transitions``, ``ends``, ``initial`` are as in ``_kernel``. ``empty`` flags the nodes at
+    which a path of no edges is an answer; of length 0 where none is. ``anywhere``: it is one at any node.
     """
 
-    def __init__(self, relations: Relations, found: Moves, nodes: int, memory: Memory) -> None:
+    def __init__(self, relations: Relations, found: Automaton, nodes: int, memory: Memory) -> None:
         self.relations = relations
-        rows = [relations.row(move.relation, memory) for move in found.moves]
+        rows = [relations.row(transition.relation, memory) for transition in found.transitions]
         if not all(map(relations.size, rows)):
             found = found.only(
-                move for move, row in zip(found.moves, rows, strict=True) if relations.size(row)
+                transition
+                for transition, row in zip(found.transitions, rows, strict=True)
+                if relations.size(row)
             )
-            rows = [relations.row(move.relation) for move in found.moves]
+            rows = [relations.row(transition.relation) for transition in found.transitions]
         self.automaton = found
         self.size = max(1, found.size)
         by_source: list[list[tuple[int, int]]] = [[] for _ in range(self.size)]
-        for move, row in zip(found.moves, rows, strict=True):
-            by_source[move.source].append((row, move.target))
+        for transition, row in zip(found.transitions, rows, strict=True):
+            by_source[transition.source].append((row, transition.target))
         self.leaving = np.array([0, *accumulate(map(len, by_source))], dtype=np.int32)
-        self.moves = np.array([*chain.from_iterable(by_source)], dtype=np.int32).reshape(-1, 2)
+        self.transitions = np.array([*chain.from_iterable(by_source)], dtype=np.int32).reshape(-1, 2)
         self.ends = np.array([state in found.accepting for state in range(self.size)], dtype=np.uint8)
         self.initial = np.array(found.initial, dtype=np.int32)
         self.anywhere = frozenset() in found.empty
         self.empty: Flags = np.zeros(nodes if found.empty else 0, dtype=np.bool_)
         for tests in found.empty:
             self.empty |= relations.passing(tests)
-        self._arrays = self._bundle(relations.pointers, relations.targets, self.moves)
+        self._arrays = self._bundle(relations.pointers, relations.targets, self.transitions)
 
     def arrays(self, *, alone: bool = False) -> Arrays:
         """The arrays; ``alone``: copies, with the rows of this product and no others."""
         if alone:
             return self._copied()
         if self._arrays.pointers is not self.pointers or self._arrays.targets is not self.targets:
-            self._arrays = self._bundle(self.pointers, self.targets, self.moves)
+            self._arrays = self._bundle(self.pointers, self.targets, self.transitions)
         return self._arrays
 
     def _copied(self) -> Arrays:
-        pointers, targets, moves = self.pointers, self.targets, self.moves.copy()
-        rows = np.unique(moves[:, 0])
-        moves[:, 0] = np.searchsorted(rows, moves[:, 0])
+        pointers, targets, transitions = self.pointers, self.targets, self.transitions.copy()
+        rows = np.unique(transitions[:, 0])
+        transitions[:, 0] = np.searchsorted(rows, transitions[:, 0])
         parts = [targets[pointers[row, 0] : pointers[row, -1]] for row in rows]
         begins = np.cumsum([0, *map(len, parts)])[:-1]
         pointers = pointers[rows] - pointers[rows, :1] + begins[:, None]
-        return self._bundle(pointers, np.concatenate([*parts, np.zeros(0, dtype=np.int32)]), moves)
+        return self._bundle(pointers, np.concatenate([*parts, np.zeros(0, dtype=np.int32)]), transitions)
 
-    def _bundle(self, pointers: Pointers, targets: Nodes, moves: Nodes) -> Arrays:
-        return Arrays(self.size, pointers, targets, self.leaving, moves, self.ends, self.initial, self.empty)
+    def _bundle(self, pointers: Pointers, targets: Nodes, transitions: Nodes) -> Arrays:
+        return Arrays(
+            self.size, pointers, targets, self.leaving, transitions, self.ends, self.initial, self.empty
+        )
 
     @property
     def pointers(self) -> Pointers:
@@ -102,24 +106,27 @@ class Product:
 
     @cached_property
     def starting(self) -> Ids:
-        """The rows of the first moves."""
-        rows = [self.moves[self.leaving[q] : self.leaving[q + 1], 0].tolist() for q in self.initial.tolist()]
+        """The rows of the first transitions."""
+        rows = [
+            self.transitions[self.leaving[q] : self.leaving[q + 1], 0].tolist() for q in self.initial.tolist()
+        ]
         return np.array(list(dict.fromkeys(row for found in rows for row in found)), dtype=np.int64)
 
     @cached_property
     def all_first_edges(self) -> int:
-        """How many edges the first moves look at, from all nodes."""
+        """How many edges the first transitions look at, from all nodes."""
         return sum(map(self.relations.size, self.starting.tolist()))
 
     @cached_property
     def cut(self) -> Cut | None:
-        """The moves with fewest edges of which every path with edges makes exactly one."""
+        """The transitions with fewest edges of which every path with edges makes exactly one."""
         states = np.repeat(np.arange(self.size), np.diff(self.leaving)).tolist()
-        moves = [
-            (state, row, reached) for state, (row, reached) in zip(states, self.moves.tolist(), strict=True)
+        transitions = [
+            (state, row, reached)
+            for state, (row, reached) in zip(states, self.transitions.tolist(), strict=True)
         ]
         starts, ends = self.automaton.initial, self.automaton.accepting
-        return cheapest_cut(self.size, moves, self.relations.size, starts, ends)
+        return cheapest_cut(self.size, transitions, self.relations.size, starts, ends)
 
     @cached_property
     def _few_candidates(self) -> Ids:
@@ -146,7 +153,7 @@ class Product:
         return tuple(term for term in given[1] if term in wanted[1])
 
     def first_edges(self, nodes: Ids | None) -> int:
-        """How many edges the first moves have to look at: from these nodes, or from all."""
+        """How many edges the first transitions have to look at: from these nodes, or from all."""
         if nodes is None:
             return self.all_first_edges
         return count_edges(self.pointers, self.starting, nodes)

@@ -24,8 +24,8 @@ from spaseq.paths.search._kernel import (
     unpack,
 )
 from spaseq.paths.search._kernel_components import components, sweep
-from spaseq.paths.search.middle import EVERYWHERE
 from spaseq.paths.search.product import Arrays
+from spaseq.paths.search.rare_labels import EVERYWHERE
 from spaseq.paths.search.workspace import Workspace
 
 _WIDTH: Final = 64
@@ -165,7 +165,7 @@ class Search:
         product = self._product
         if work[SHARED] == 0 or self._component_bytes() > self._workspace.memory.left:
             return False
-        rows = product.moves[:, 0]
+        rows = product.transitions[:, 0]
         edges = int((product.pointers[rows, -1] - product.pointers[rows, 0]).sum())
         batches = -(-(len(self._begins) - self._done) // (_BITS * max(1, self._words())))
         return batches * int(work[SHARED]) > _COMPONENT_COST * edges
@@ -187,7 +187,7 @@ class Search:
         self._reserve(len(workspace.found))
         stamp = workspace.stamps(product.size, len(begins))
         self._done += one_by_one(
-            product.pointers, product.targets, product.leaving, product.moves, product.ends,
+            product.pointers, product.targets, product.leaving, product.transitions, product.ends,
             product.initial, product.empty, begins, self._wanted, self._inside, budget, stamp,
             workspace.seen, workspace.found, workspace.queue, offsets, self._room,
         )  # fmt: skip
@@ -199,7 +199,7 @@ class Search:
         found = np.empty(len(workspace.known), dtype=np.int32)
         workspace.settled = False
         count = together(
-            product.pointers, product.targets, product.leaving, product.moves, product.ends,
+            product.pointers, product.targets, product.leaving, product.transitions, product.ends,
             product.initial, product.empty, self._begins, self._done, end, words, self._inside,
             workspace.visited, workspace.pending, np.zeros(words, dtype=np.uint64), workspace.waiting,
             workspace.queue, workspace.touched, workspace.reached, workspace.known, found, work,
@@ -212,18 +212,18 @@ class Search:
         workspace.memory.take(self._component_bytes(), "the components of the graph")
         workspace.masks(product.size, words)
         places = product.size * len(workspace.known)
-        component, low, index, move = np.zeros((4, places), dtype=np.int32)
+        component, low, index, transition = np.zeros((4, places), dtype=np.int32)
         stack, path, edge, members, begins = np.empty((5, places + 1), dtype=np.int64)
         count = components(
-            product.pointers, product.targets, product.leaving, product.moves, product.initial,
-            self._begins[self._done :], index, low, component, stack, path, move, edge, members, begins,
+            product.pointers, product.targets, product.leaving, product.transitions, product.initial,
+            self._begins[self._done :], index, low, component, stack, path, transition, edge, members, begins,
         )  # fmt: skip
         total, found = np.zeros(words, dtype=np.uint64), np.empty(len(workspace.known), dtype=np.int32)
         while self._more():
             end = min(self._done + _BITS * words, len(self._begins))
             workspace.settled = False
             filled = sweep(
-                product.pointers, product.targets, product.leaving, product.moves, product.ends,
+                product.pointers, product.targets, product.leaving, product.transitions, product.ends,
                 product.initial, product.empty, self._begins, self._done, end, words,
                 component, members, begins, count, workspace.visited, workspace.pending, total,
                 workspace.reached, workspace.known, found,

@@ -75,7 +75,7 @@ class Matches:
         return tuple(columns(self.query)) if isinstance(self.query.form, Select) else ()
 
 
-class _Shown:
+class _Described:
     """Quads in a store that come and go with what they are said of; one said of several is there for each."""
 
     def __init__(self, store: ox.Store) -> None:
@@ -83,7 +83,7 @@ class _Shown:
         self._of: dict[object, list[ox.Quad]] = {}
         self._count: Counter[ox.Quad] = Counter()
 
-    def show(
+    def replace(
         self, wanted: Iterable[tuple[object, Any]], quads: Callable[[Any], list[ox.Quad]], end: float
     ) -> None:
         """Exactly what is wanted, by key, from now on. Raises ``TimeoutError`` at the end of time."""
@@ -116,31 +116,31 @@ class Dataset:
     version: int
     background: list[ox.NamedNode]
     store: ox.Store = field(default_factory=ox.Store)
-    events: _Shown = field(init=False)
-    services: OrderedDict[str, tuple[str, _Shown, _Shown]] = field(default_factory=OrderedDict)
+    events: _Described = field(init=False)
+    services: OrderedDict[str, tuple[str, _Described, _Described]] = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
-        self.events = _Shown(self.store)
+        self.events = _Described(self.store)
 
     def show_matches(self, matches: Matches, end: float) -> list[ox.NamedNode]:
         """Has exactly these matches of a query from now on; the graphs that they are in."""
         key, of_rows, of_graph = self.services.pop(matches.graph, ("", None, None))
         if of_rows is not None and of_graph is not None and key != matches.id:  # another query had the name
-            of_rows.show([], _nothing, end)
-            of_graph.show([], _nothing, end)
-        of_rows, of_graph = of_rows or _Shown(self.store), of_graph or _Shown(self.store)
+            of_rows.replace([], _nothing, end)
+            of_graph.replace([], _nothing, end)
+        of_rows, of_graph = of_rows or _Described(self.store), of_graph or _Described(self.store)
         self.services[matches.graph] = matches.id, of_rows, of_graph
         while len(self.services) > SERVICES:
             graph, (_, *oldest) = self.services.popitem(last=False)
-            for shown, name in zip(oldest, (f"{graph}#rows", graph), strict=True):
-                shown.show([], _nothing, end)
+            for described, name in zip(oldest, (f"{graph}#rows", graph), strict=True):
+                described.replace([], _nothing, end)
                 self.store.remove_graph(ox.NamedNode(name))
         for one_of_two in matches.graphs:
             self.store.add_graph(one_of_two)  # a graph that there is has a solution of {}
         kept = [(one.number, one) for one in matches.kept]
-        of_rows.show(kept, partial(_rows, matches), end)
+        of_rows.replace(kept, partial(_rows, matches), end)
         if matches.described:
-            of_graph.show([(0, None), *kept], partial(_description, matches), end)
+            of_graph.replace([(0, None), *kept], partial(_description, matches), end)
         return matches.graphs
 
 
@@ -172,7 +172,7 @@ class Datasets:
             try:
                 names: list[Any] = list(found.background)
                 if window is not None:
-                    found.events.show(
+                    found.events.replace(
                         ((_key(kept), kept) for kept in window[1]), partial(_event, found.background), end
                     )
                     names += found.events.graphs() - {ox.DefaultGraph()}

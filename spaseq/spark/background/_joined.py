@@ -21,7 +21,7 @@ from spaseq.language.scope import variables
 from spaseq.language.syntax import Graph
 from spaseq.limits import Limits
 from spaseq.sources.scan.fast import Quads
-from spaseq.spark._settle import settle
+from spaseq.spark._workers import freeze_worker
 from spaseq.spark.background._asking import NO_GRAPH
 from spaseq.spark.background._background import asked_once
 from spaseq.spark.background._lookups import lookups
@@ -121,7 +121,7 @@ def on_found(job: Job, *, is_sorted: bool) -> Callable[[Batches], Iterator[pa.Re
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
         for rows in _chunks(batches, is_sorted):
             yield from _passed(job, joined, rows)
-        settle()
+        freeze_worker()
 
     return stage
 

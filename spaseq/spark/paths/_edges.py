@@ -12,32 +12,32 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from spaseq.paths.graph.user_terms import read_term
 from spaseq.paths.language.expression import Condition, Step
-from spaseq.paths.language.transitions import Moves, Relation, Tests
+from spaseq.paths.language.transitions import Automaton, Relation, Tests
 
 #: Pairs that a path joins, terms as N-Triples.
 PAIRS: Final = "source string, target string"
 
 
-def steps(edges: DataFrame, nodes: DataFrame, automaton: Moves) -> DataFrame:
-    """Every way to make a move: distinct (``src``, ``dst``, ``state``, ``next``).
+def steps(edges: DataFrame, nodes: DataFrame, automaton: Automaton) -> DataFrame:
+    """Every way to make a transition: distinct (``src``, ``dst``, ``state``, ``next``).
 
-    ``nodes`` has the one column ``node``. Without moves, an empty DataFrame.
+    ``nodes`` has the one column ``node``. Without transitions, an empty DataFrame.
     """
     none = edges.sparkSession.createDataFrame([], "src string, dst string, state int, next int")
     rows = [
-        _relation(edges, nodes, move.relation).select(
+        _relation(edges, nodes, transition.relation).select(
             F.col("a").alias("src"),
             F.col("b").alias("dst"),
-            F.lit(move.source).alias("state"),
-            F.lit(move.target).alias("next"),
+            F.lit(transition.source).alias("state"),
+            F.lit(transition.target).alias("next"),
         )
-        for move in automaton.moves
+        for transition in automaton.transitions
     ]
     return reduce(DataFrame.union, rows).distinct() if rows else none
 
 
 def without_edges(
-    edges: DataFrame, nodes: DataFrame, automaton: Moves, begins: list[str] | None
+    edges: DataFrame, nodes: DataFrame, automaton: Automaton, begins: list[str] | None
 ) -> DataFrame:
     """What paths without an edge join: nodes with themselves."""
     spark = edges.sparkSession

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 from spaseq.paths.language.compile import compile_path
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.parser import parse
-from spaseq.paths.language.transitions import Moves, moves
+from spaseq.paths.language.transitions import Automaton, automaton_of
 from spaseq.spark.paths._edges import PAIRS, directed, steps, texts, without_edges
 
 #: What a run has reached: from where, where it is, and in which state.
@@ -36,7 +36,7 @@ def path_pairs_of_edges(
         expression = parse(expression, dict(prefixes or {}))
     plain = edges.toDF("s", "p", "o").distinct().cache()
     nodes = plain.select(F.col("s").alias("node")).union(plain.select(F.col("o").alias("node"))).distinct()
-    found = moves(compile_path(expression))
+    found = automaton_of(compile_path(expression))
     backwards = sources is None and targets is not None
     given = [texts(side, prefixes or {}) for side in (sources, targets)]
     begins, ends = reversed(given) if backwards else given
@@ -45,10 +45,10 @@ def path_pairs_of_edges(
     return directed(pairs, ends, backwards=backwards)
 
 
-def _reached(edges: DataFrame, nodes: DataFrame, automaton: Moves, begins: list[str] | None) -> DataFrame:
+def _reached(edges: DataFrame, nodes: DataFrame, automaton: Automaton, begins: list[str] | None) -> DataFrame:
     """What paths with an edge lead to."""
     spark = edges.sparkSession
-    if not automaton.moves:
+    if not automaton.transitions:
         return spark.createDataFrame([], PAIRS)
     ways = steps(edges, nodes, automaton).cache()
     initial = list(automaton.initial)

@@ -1,8 +1,8 @@
 """Path queries over GraphFrames: by Pregel, or short ones by motifs.
 
-A *step graph* is made of the GraphFrame: its edges are the ways to make a move of the automaton, each with
-the states that it leads from and to, and always in the direction of the search. A search is then the same
-for every query:
+A *step graph* is made of the GraphFrame: its edges are the ways to make a transition of the automaton, each
+with the states that it leads from and to, and always in the direction of the search. A search is then the
+same for every query:
 
 - *Pregel*, 512 sources at a time, a bit each: a vertex has one mask per state of the automaton, of as many
   words of 64 bits as the sources take. It sends the bits that are new, along the edges of their state,
@@ -38,7 +38,7 @@ from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.compile import compile_path
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.parser import parse
-from spaseq.paths.language.transitions import Moves, moves
+from spaseq.paths.language.transitions import Automaton, automaton_of
 from spaseq.spark.paths._edges import PAIRS, directed, steps, texts, without_edges
 
 #: graphframes.GraphFrame: the package has no types of use here.
@@ -169,7 +169,7 @@ def path_pairs_of_graphframe(
     """
     if isinstance(expression, str):
         expression = parse(expression, dict(prefixes or {}))
-    found = moves(compile_path(expression))
+    found = automaton_of(compile_path(expression))
     begins, ends = (texts(side, prefixes or {}) for side in (sources, targets))
     backwards = ends is not None and (begins is None or len(ends) < len(begins))
     if backwards:
@@ -195,9 +195,9 @@ def path_pairs_of_graphframe(
 
 
 class _StepGraph:
-    """The ways to make the moves of an automaton, as a graph: edges have a ``state`` and the ``next`` one."""
+    """An automaton's transitions in the data, as a graph: edges have a ``state`` and the ``next`` one."""
 
-    def __init__(self, frame: type[GraphFrame], automaton: Moves, ways: DataFrame) -> None:
+    def __init__(self, frame: type[GraphFrame], automaton: Automaton, ways: DataFrame) -> None:
         self._frame = frame
         self._automaton = automaton
         self._spark = ways.sparkSession
@@ -327,10 +327,10 @@ def _any_bit(mask: Column) -> Column:
     return mask != 0
 
 
-def _longest(automaton: Moves) -> int | None:
+def _longest(automaton: Automaton) -> int | None:
     """How many edges the longest path has; None if there is no longest."""
     here, length = set(automaton.initial), 0
-    while here := {move.target for move in automaton.moves if move.source in here}:
+    while here := {transition.target for transition in automaton.transitions if transition.source in here}:
         length += 1
         if length > automaton.size:
             return None

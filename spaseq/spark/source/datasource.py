@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from spaseq.errors import SourceError
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import read_option
-from spaseq.spark._settle import settle
+from spaseq.spark._workers import freeze_worker
 from spaseq.spark.source._blocks import ALL, ARROW, BLOCKS, STREAM, read_row
 from spaseq.spark.source._pieces import Cutter, Place
 from spaseq.spark.source._triggers import listen, takes_all
@@ -172,7 +172,7 @@ def _read(given: _Input, task: InputPartition) -> Iterator[pa.RecordBatch]:
     assert isinstance(task, _Task)
     if given.blocks:
         yield pa.RecordBatch.from_pylist(list(task.rows), schema=ARROW)
-        settle()
+        freeze_worker()
         return
     from spaseq.spark.source._rows import ARROW as ROWS
     from spaseq.spark.source._rows import bad_row, rows_of
@@ -187,7 +187,7 @@ def _read(given: _Input, task: InputPartition) -> Iterator[pa.RecordBatch]:
             bad = [bad_row(letter, row["first"]) for letter in letters]
             yield pa.RecordBatch.from_pylist(bad, schema=ROWS)
             letters.clear()
-    settle()
+    freeze_worker()
 
 
 class _BatchReader(DataSourceReader):

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from spaseq.spark._settle import settle
+from spaseq.spark._workers import freeze_worker
 from spaseq.spark.stages._job import Job
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class BucketProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """What there is to keep is stored."""
-        settle()
+        freeze_worker()
 
     @cached_property
     def _buckets(self) -> Buckets:

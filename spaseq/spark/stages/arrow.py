@@ -26,7 +26,7 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from spaseq.events import EARLIEST, EventBatch
 from spaseq.sources import BadEvent
-from spaseq.spark._settle import settle
+from spaseq.spark._workers import freeze_worker
 from spaseq.spark.background import _asking
 from spaseq.spark.background._asking import asking_of
 from spaseq.spark.background._background import Local
@@ -88,7 +88,7 @@ def from_blocks(job: Job, lateness_ms: int) -> Callable[[Batches], Iterator[pa.R
         yield from _staged(job, read)
         for what in ended:
             yield _end(job, None if what == ALL else (END_MS + lateness_ms) * 1000)
-        settle()
+        freeze_worker()
 
     return stage
 
@@ -102,7 +102,7 @@ def from_rows(job: Job, reading: Reading = read_rows) -> Callable[[Batches], Ite
                 yield from reading(batch, _dictionary(job), letters)
 
         yield from _staged(job, read)
-        settle()
+        freeze_worker()
 
     return stage
 
@@ -172,7 +172,7 @@ def all_at_once(
             for found in blocks(_all_of(Bucket(job), members)):
                 telling_shed(found, told)
                 yield _answers(found)
-        settle()
+        freeze_worker()
 
     return stage
 

@@ -1,4 +1,4 @@
-"""Which pairs of nodes a path joins, kept up as edges come: an automaton's moves over edges with times.
+"""Which pairs of nodes a path joins, kept up as edges come: an automaton's transitions over edges with times.
 
 A path is as old as its oldest edge, and a pair as young as the youngest path that joins it: a pair counts
 until that time leaves the window, so that nothing needs to be done when an edge does. This is the widest path
@@ -16,7 +16,7 @@ from typing import Final
 
 from spaseq.paths.graph.updates.merging import Edge
 from spaseq.paths.language.expression import Condition, Step
-from spaseq.paths.language.transitions import Move, Moves, Tests
+from spaseq.paths.language.transitions import Automaton, Tests, Transition
 
 #: Two nodes, by the ids of their terms.
 Pair = tuple[int, int]
@@ -31,9 +31,9 @@ _Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked for: moves, with ids for predicates and terms, and the ends if any are given."""
+    """What is asked for: an automaton, with ids for predicates and terms, and the ends if any are given."""
 
-    moves: Moves
+    automaton: Automaton
     ids: Mapping[object, int]
     sources: frozenset[int] | None
     targets: frozenset[int] | None
@@ -49,24 +49,24 @@ class Reached:
         self._asked = asked
         self._on_pair = on_pair
         self._take = take
-        steps: dict[Step, list[Move]] = defaultdict(list)
-        self._leaving: dict[int, list[Move]] = defaultdict(list)
-        for move in asked.moves.moves:
-            steps[move.relation.step].append(move)
-            self._leaving[move.source].append(move)
+        steps: dict[Step, list[Transition]] = defaultdict(list)
+        self._leaving: dict[int, list[Transition]] = defaultdict(list)
+        for transition in asked.automaton.transitions:
+            steps[transition.relation.step].append(transition)
+            self._leaving[transition.source].append(transition)
         self._steps = [
             (step, frozenset(asked.ids[p] for p in step.predicates), found) for step, found in steps.items()
         ]
         self._conditions = [
             (c, asked.ids[c.predicate], None if c.value is None else asked.ids[c.value])
-            for c in _conditions(asked.moves)
+            for c in _conditions(asked.automaton)
         ]
         self._links: dict[Step, dict[int, dict[int, float]]] = {step: defaultdict(dict) for step in steps}
         self._passing: dict[Condition, dict[int, float]] = {c: {} for c, _, _ in self._conditions}
         self._at: dict[_Place, dict[int, float]] = defaultdict(dict)
         self.pairs: dict[Pair, float] = {}
         for node in asked.sources or ():
-            for state in asked.moves.initial:
+            for state in asked.automaton.initial:
                 self._at[node, state][node] = ALWAYS
         for node in self._always_joined():
             self._join((node, node), ALWAYS)
@@ -74,7 +74,7 @@ class Reached:
     def wants(self, edge: Edge) -> bool:
         """Whether the edge can make a difference."""
         return (
-            bool(self._asked.moves.empty)
+            bool(self._asked.automaton.empty)
             or any((edge[1] in ids) is not step.negated for step, ids, _ in self._steps)
             or any(predicate == edge[1] for _, predicate, _ in self._conditions)
         )
@@ -93,11 +93,11 @@ class Reached:
             if time <= followers.get(end, NEVER):
                 continue
             followers[end] = time
-            for move in found:
-                if self._asked.sources is None and move.source in self._asked.moves.initial:
-                    self._at[begin, move.source].setdefault(begin, ALWAYS)
-                for source, age in [*self._at.get((begin, move.source), {}).items()]:
-                    self._go_on(move, begin, end, source, min(age, time))
+            for transition in found:
+                if self._asked.sources is None and transition.source in self._asked.automaton.initial:
+                    self._at[begin, transition.source].setdefault(begin, ALWAYS)
+                for source, age in [*self._at.get((begin, transition.source), {}).items()]:
+                    self._go_on(transition, begin, end, source, min(age, time))
         return True
 
     def enter_all(self, edges: Collection[tuple[Edge, float]]) -> None:
@@ -109,18 +109,20 @@ class Reached:
 
     # --- what leads on
 
-    def _go_on(self, move: Move, begin: int, end: int, source: int, time: float) -> None:
-        """A run of this source and age takes a move along an edge, and all that follow."""
-        waiting = [(move, begin, end, source, time)]
-        accepting, fresh = self._asked.moves.accepting, 0
+    def _go_on(self, transition: Transition, begin: int, end: int, source: int, time: float) -> None:
+        """A run of this source and age takes a transition along an edge, and all that follow."""
+        waiting = [(transition, begin, end, source, time)]
+        accepting, fresh = self._asked.automaton.accepting, 0
         while waiting:
-            move, begin, end, source, time = waiting.pop()
+            transition, begin, end, source, time = waiting.pop()
             time = min(
-                time, self._passed(begin, move.relation.before), self._passed(end, move.relation.after)
+                time,
+                self._passed(begin, transition.relation.before),
+                self._passed(end, transition.relation.after),
             )
             if time == NEVER:
                 continue
-            state = move.target
+            state = transition.target
             if state in accepting:
                 self._join((source, end), time)
             known = self._at[end, state]
@@ -146,11 +148,11 @@ class Reached:
     def _always_joined(self) -> Iterator[int]:
         """What is joined with itself whatever the edges."""
         given = [ends for ends in (self._asked.sources, self._asked.targets) if ends is not None]
-        if frozenset() in self._asked.moves.empty and given:
+        if frozenset() in self._asked.automaton.empty and given:
             yield from frozenset.intersection(*given)
 
     def _join_empty(self, nodes: tuple[int, int], time: float) -> None:
-        for tests in self._asked.moves.empty:
+        for tests in self._asked.automaton.empty:
             for node in nodes:
                 if self._asked.sources is None or node in self._asked.sources:
                     self._join((node, node), self._passed(node, tests) if tests else time)
@@ -176,7 +178,11 @@ class Reached:
         return min(times, default=ALWAYS)
 
 
-def _conditions(moves: Moves) -> set[Condition]:
-    tests = [test for move in moves.moves for test in move.relation.before | move.relation.after]
-    tests += [test for some in moves.empty for test in some]
+def _conditions(automaton: Automaton) -> set[Condition]:
+    tests = [
+        test
+        for transition in automaton.transitions
+        for test in transition.relation.before | transition.relation.after
+    ]
+    tests += [test for some in automaton.empty for test in some]
     return {condition for test in tests for condition in test.conditions}

@@ -16,7 +16,7 @@ from spaseq.errors import LimitError
 from spaseq.paths.graph.updates.merging import Edge
 from spaseq.paths.graph.updates.reached import ALWAYS, NEVER, Asked, Pair, Reached
 from spaseq.paths.language.expression import Expression
-from spaseq.paths.language.transitions import moves
+from spaseq.paths.language.transitions import automaton_of
 from spaseq.paths.search.memory import Memory
 from spaseq.terms.interop import RdflibTerm, to_rdflib
 
@@ -81,7 +81,7 @@ class Watch:
         self._window = window
         self._dictionary = graph.contents.dictionary
         compiled = graph.compile(expression)
-        found = moves(compiled)
+        found = automaton_of(compiled)
         intern = self._dictionary.intern
         terms = _terms_of(found)
         self._asked = Asked(
@@ -222,11 +222,15 @@ class Watch:
 
 
 def _terms_of(found: Any) -> set[Any]:
-    """The terms that moves speak of."""
-    tests = {test for move in found.moves for test in move.relation.before | move.relation.after}
+    """The terms that transitions speak of."""
+    tests = {
+        test
+        for transition in found.transitions
+        for test in transition.relation.before | transition.relation.after
+    }
     conditions = [c for test in tests.union(*found.empty) for c in test.conditions]
     return {
-        *(predicate for move in found.moves for predicate in move.relation.step.predicates),
+        *(predicate for transition in found.transitions for predicate in transition.relation.step.predicates),
         *(c.predicate for c in conditions),
         *(c.value for c in conditions if c.value is not None),
     }

@@ -9,7 +9,7 @@ from zipimport import zipimporter
 _is_frozen = False
 
 
-def settle() -> None:
+def freeze_worker() -> None:
     """To be called when a task is done, and what it needed is loaded.
 
     Before each task PySpark asks all importers to look again, and one of a zip archive then reads its whole

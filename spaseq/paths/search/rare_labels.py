@@ -1,4 +1,4 @@
-"""Beginning in the middle: at the rare steps of an expression, from which a search goes both ways.
+"""The rare labels of an expression: where a search begins in the middle and goes both ways.
 
 What leads to a cheap cut, and what it leads to, is marked first, each place once; the search then begins
 only where a path across the cut begins, and goes only through marked places. It is what lazy chain automata
@@ -41,8 +41,8 @@ def mark(forward: Product, backward: Product, cut: Cut, workspace: Workspace) ->
     """
     relations, nodes = forward.relations, forward.pointers.shape[1] - 1
     inside, marked = workspace.marks(forward.size)
-    heads = [state * nodes + relations.begins(row) for state, row, _ in cut.moves]
-    tails = [reached * nodes + relations.ends(row).astype(np.int64) for _, row, reached in cut.moves]
+    heads = [state * nodes + relations.begins(row) for state, row, _ in cut.transitions]
+    tails = [reached * nodes + relations.ends(row).astype(np.int64) for _, row, reached in cut.transitions]
     before = _mark(backward, np.concatenate(heads), inside, marked)
     behind = _mark(forward, np.concatenate(tails), inside, marked[before:])
     workspace.mark(before + behind)
@@ -55,7 +55,7 @@ def mark(forward: Product, backward: Product, cut: Cut, workspace: Workspace) ->
 
 def _mark(product: Product, places: Ids, inside: Nodes, marked: Ids) -> int:
     return distances(
-        product.pointers, product.targets, product.leaving, product.moves,
+        product.pointers, product.targets, product.leaving, product.transitions,
         places, EVERYWHERE, inside, marked,
     )  # fmt: skip
 
