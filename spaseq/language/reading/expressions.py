@@ -7,6 +7,7 @@ which are already built.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -18,6 +19,7 @@ from pyoxigraph import parse as parse_rdf
 from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.derivation import Extent
+from spaseq.language.reading import shared
 from spaseq.language.reading.hints import undeclared_prefix
 from spaseq.language.reading.source import Source
 from spaseq.terms.values import XSD
@@ -86,7 +88,7 @@ class ExpressionBuilder:
 
     def _absolute(self, iri: str, start: int) -> str:
         try:
-            return NamedNode(iri).value
+            return shared.named_node(iri).value
         except ValueError as problem:
             if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", iri):
                 raise self._error(f"<{iri}> is not an IRI: {problem}", start) from None
@@ -106,19 +108,19 @@ class ExpressionBuilder:
     def iri(self, _place: Extent, children: list[Token]) -> NamedNode:
         (token,) = children
         if token.type == "IRIREF":
-            return NamedNode(self._resolve(token))
+            return shared.named_node(self._resolve(token))
         name, local = token.split(":", 1)
         if name not in self._prefixes:
             hint = undeclared_prefix(name, self._prefixes)
             raise self._error(f"the prefix '{name}:' is not declared", _start(token), hint)
-        return NamedNode(self._absolute(self._prefixes[name] + re.sub(r"\\(.)", r"\1", local), _start(token)))
+        return shared.named_node(self._absolute(self._prefixes[name] + re.sub(r"\\(.)", r"\1", local), _start(token)))
 
     def var(self, _place: Extent, children: list[Token]) -> s.Var:
         return self._var(children[0])
 
     def _var(self, token: Token) -> s.Var:
         start = _start(token)
-        return s.Var(token[1:], span=self._source.span(start, start + len(token)))
+        return shared.variable(token[1:], self._source.span(start, start + len(token)))
 
     # --- literals
 
@@ -140,17 +142,17 @@ class ExpressionBuilder:
 
     def typed_literal(self, _place: Extent, children: list[Any]) -> Literal:
         value, datatype = children
-        return Literal(value, datatype=datatype)
+        return shared.literal(value, datatype)
 
     def number(self, _place: Extent, children: list[Token]) -> Literal:
         text = str(children[0])
         name = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
-        return Literal(text, datatype=NamedNode(XSD + name))
+        return shared.literal(text, shared.named_node(XSD + name))
 
     signed_number = number
 
     def boolean(self, _place: Extent, children: list[Token]) -> Literal:
-        return Literal(children[0].lower(), datatype=NamedNode(XSD + "boolean"))
+        return shared.literal(children[0].lower(), shared.named_node(XSD + "boolean"))
 
     # --- expressions
 
@@ -158,11 +160,11 @@ class ExpressionBuilder:
         return self._var(children[0])
 
     def constant(self, place: Extent, children: list[NamedNode | Literal]) -> s.Expression:
-        return s.Constant(children[0], span=self._span(place))
+        return shared.constant(children[0], self._span(place))
 
     def binary(self, place: Extent, children: list[Any]) -> s.Expression:
         left, operator, right = children
-        return s.Binary(str(operator), left, right, span=self._span(place))
+        return s.Binary(sys.intern(str(operator)), left, right, span=self._span(place))
 
     def unary(self, place: Extent, children: list[Any]) -> s.Expression:
         operator, operand = children

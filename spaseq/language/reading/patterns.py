@@ -16,6 +16,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.derivation import Extent
+from spaseq.language.reading import shared
 from spaseq.language.reading.expressions import ExpressionBuilder
 from spaseq.language.reading.source import Source
 from spaseq.terms.dictionary import Term
@@ -125,7 +126,8 @@ class PatternBuilder(ExpressionBuilder):
         triples = self._triples(subject, properties or ())
         if triples and triples[0].span is not None:
             whole = self._source.span(place.start_pos, place.end_pos)
-            triples[0] = replace(triples[0], span=replace(whole, end=triples[0].span.end))
+            said = shared.span(whole.start, triples[0].span.end, whole.line, whole.column)
+            triples[0] = replace(triples[0], span=said)
         return [*subject.triples, *triples]
 
     def triples(self, place: Extent, children: list[list[s.TriplePattern]]) -> s.Triples:

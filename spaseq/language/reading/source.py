@@ -7,6 +7,7 @@ from bisect import bisect_right
 from typing import TypeVar
 
 from spaseq.errors import QueryError, QuerySyntaxError
+from spaseq.language.reading import shared
 from spaseq.language.syntax import Span
 
 E = TypeVar("E", bound=QueryError)
@@ -59,7 +60,7 @@ class Source:
         """The span in ``text`` of ``expanded[start:end]``."""
         begin = self.origin(start)
         line, column = self.place(begin)
-        return Span(begin, self.origin(end - 1) + 1 if end > start else begin, line, column)
+        return shared.span(begin, self.origin(end - 1) + 1 if end > start else begin, line, column)
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column, from 1, of an offset in ``text``."""
