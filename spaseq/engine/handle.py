@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 1_000
 #: The counts of ``Stats``, apart from those by GPM.
 COUNTS: Final = ("events", "relevant", "matches", "rows", "unskipped", "late")
+#: What no handle has that has found nothing yet: an own one would be a third of what it takes.
+_NO_MATCHES: Final[deque[MatchBatch]] = deque(maxlen=0)
 #: What is left of matches that were looked for to the end.
 _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
@@ -39,6 +41,12 @@ class Handle:
 
     Several threads may use it, beside those that use the engine.
     """
+
+    __slots__ = (
+        "__weakref__", "_again", "_at", "_before", "_cancelled", "_coming", "_contexts", "_error", "_found",
+        "_limits", "_looking", "_on_match", "_pipeline", "_size", "_turn",
+        "given", "on_cancel", "on_found", "taken",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -63,7 +71,7 @@ class Handle:
         self._limits = limits
         self._contexts = contexts
         # What was found and nobody has, of the first batch from number ``_at`` on; ``_size`` matches in all.
-        self._found: deque[MatchBatch] = deque()
+        self._found = _NO_MATCHES
         self._at = self._size = 0
         # How many were taken, and how many of those to come were taken before; what was before the stats.
         self.given = self._again = 0
@@ -236,8 +244,9 @@ class Handle:
             with turn.lock:
                 if not found:
                     turn.catch_up()
-                    if not found and not self._look(_AT_ONCE):
+                    if not self._found and not self._look(_AT_ONCE):
                         break
+                    found = self._found
                 # As ``_next`` does, without a call for each of very many.
                 batch, at = found[0], self._at
                 self._size -= 1
@@ -449,6 +458,8 @@ class Handle:
             if before == len(batch):
                 return 0
             batch = batch.part(before, len(batch))
+        if self._found is _NO_MATCHES:
+            self._found = deque()
         self._found.append(batch)
         self._size += len(batch)
         self.on_found()

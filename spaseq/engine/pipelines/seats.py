@@ -48,7 +48,8 @@ class Seat:
         self.done = query.modifiers.limit == 0
         self._crowd = crowd
         self._left = query.modifiers.limit
-        self._stats = Stats(gpms={gpm.name: GpmStats() for gpm in query.gpms})
+        # Made when something is counted, or somebody asks.
+        self._stats: Stats | None = None
         self._seen: Callable[[EventBatch], None] | None = None
         self._sample: Sample | None = None
         self._group: Group | None = None
@@ -67,10 +68,16 @@ class Seat:
     @property
     def stats(self) -> Stats:
         """What the query has seen and done."""
+        stats = self._counts()
         if not self._over:
-            self._crowd.settle(self._stats)
+            self._crowd.settle(stats)
             if self._group is not None and self._row is not None:
-                self._group.counted(self._row, self._stats)
+                self._group.counted(self._row, stats)
+        return stats
+
+    def _counts(self) -> Stats:
+        if self._stats is None:
+            self._stats = Stats(gpms={gpm.name: GpmStats() for gpm in self.query.gpms})
         return self._stats
 
     @property
@@ -104,7 +111,7 @@ class Seat:
 
     def answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         """Its matches, of those of its row."""
-        group, stats, skip = self._group, self._stats, self.query.skip
+        group, stats, skip = self._group, self._counts(), self.query.skip
         assert group is not None
         if self._reader is None:
             self._reader = group.reader.of(self.query)

@@ -12,6 +12,7 @@ from pyoxigraph import NamedNode
 from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.derivation import Extent
+from spaseq.language.reading import shared
 from spaseq.language.reading.expressions import MOST
 from spaseq.language.reading.patterns import PatternBuilder
 
@@ -67,7 +68,7 @@ class QueryBuilder(PatternBuilder):
             skip=chosen.get(s.Skip),
             modifiers=modifiers,
             register=register,
-            prefixes=tuple(self._prefixes.items()),
+            prefixes=shared.prefixes(tuple(self._prefixes.items())),
             text=self._source.text,
             filename=self._source.filename,
         )
@@ -113,7 +114,7 @@ class QueryBuilder(PatternBuilder):
 
     def _length(self, size: Token, unit: Token) -> tuple[int | Fraction, str]:
         """A number and its unit, whose exact length in microseconds, or in events, has 64 bits."""
-        plural = unit.upper().removesuffix("S") + "S"
+        plural = shared.name(unit.upper().removesuffix("S") + "S")
         exact = Fraction(size)
         if exact * (s.UNITS[plural] or 1) > MOST:
             what = "events" if s.UNITS[plural] is None else "microseconds"
@@ -128,7 +129,7 @@ class QueryBuilder(PatternBuilder):
 
     def from_stream(self, place: Extent, children: list[Any]) -> s.StreamDeclaration:
         name, iri = children
-        return s.StreamDeclaration(str(name), iri, span=self._span(place))
+        return shared.declaration(str(name), iri, self._span(place))
 
     def from_named(self, _place: Extent, children: list[NamedNode]) -> NamedNode:
         return children[0]
@@ -182,7 +183,7 @@ class QueryBuilder(PatternBuilder):
     def gpm(self, place: Extent, children: list[Any]) -> s.Gpm:
         name, streams, time, graph, pattern = children
         return s.Gpm(
-            str(name),
+            shared.name(name),
             streams,
             pattern,
             time=None if time is None else self._var(time),
@@ -191,7 +192,7 @@ class QueryBuilder(PatternBuilder):
         )
 
     def gpm_streams(self, _place: Extent, children: list[Token]) -> tuple[str, ...]:
-        return tuple(str(name) for name in children)
+        return shared.names(tuple(map(str, children)))
 
     # --- sequences
 
@@ -254,7 +255,7 @@ class QueryBuilder(PatternBuilder):
         return least or 0, most, False
 
     def ref(self, place: Extent, children: list[Token]) -> s.Seq:
-        return s.Ref(str(children[0]), span=self._span(place))
+        return shared.ref(str(children[0]), self._span(place))
 
     # --- subqueries and solution modifiers
 

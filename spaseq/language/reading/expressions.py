@@ -7,7 +7,6 @@ which are already built.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -113,7 +112,9 @@ class ExpressionBuilder:
         if name not in self._prefixes:
             hint = undeclared_prefix(name, self._prefixes)
             raise self._error(f"the prefix '{name}:' is not declared", _start(token), hint)
-        return shared.named_node(self._absolute(self._prefixes[name] + re.sub(r"\\(.)", r"\1", local), _start(token)))
+        return shared.named_node(
+            self._absolute(self._prefixes[name] + re.sub(r"\\(.)", r"\1", local), _start(token))
+        )
 
     def var(self, _place: Extent, children: list[Token]) -> s.Var:
         return self._var(children[0])
@@ -164,7 +165,7 @@ class ExpressionBuilder:
 
     def binary(self, place: Extent, children: list[Any]) -> s.Expression:
         left, operator, right = children
-        return s.Binary(sys.intern(str(operator)), left, right, span=self._span(place))
+        return s.Binary(shared.name(operator), left, right, span=self._span(place))
 
     def unary(self, place: Extent, children: list[Any]) -> s.Expression:
         operator, operand = children

@@ -6,6 +6,7 @@ frozen, so that one may stand in any number of trees. Those that were seen latel
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from typing import Final
 
@@ -45,3 +46,32 @@ def named_node(iri: str) -> NamedNode:
 def literal(text: str, datatype: NamedNode) -> Literal:
     """A literal of a datatype."""
     return Literal(text, datatype=datatype)
+
+
+def name(token: str) -> str:
+    """A name, without the place that a token has."""
+    return sys.intern(str(token))
+
+
+@lru_cache(_MOST)
+def ref(of: str, place: s.Span) -> s.Ref:
+    """The name of a GPM at a place in SEQ."""
+    return s.Ref(name(of), span=place)
+
+
+@lru_cache(_MOST)
+def declaration(of: str, iri: NamedNode, place: s.Span) -> s.StreamDeclaration:
+    """A stream's declaration at a place."""
+    return s.StreamDeclaration(name(of), iri, span=place)
+
+
+@lru_cache(_MOST)
+def names(of: tuple[str, ...]) -> tuple[str, ...]:
+    """Several names."""
+    return of
+
+
+@lru_cache(_MOST)
+def prefixes(declared: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Prefixes, each with what it stands for."""
+    return declared
