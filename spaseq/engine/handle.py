@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,15 +11,16 @@ from typing import TYPE_CHECKING, Final
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import Stats
 from spaseq.engine.turn import Turn
+from spaseq.engine.undelivered import Undelivered
 from spaseq.errors import EngineError, LimitError, SpaseqError
 from spaseq.events import EventBatch
 from spaseq.language.syntax import Ask, Query
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.limits import Limits
 from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match, view
+from spaseq.results.match import Match
 from spaseq.terms.dictionary import Term
-from spaseq.why.diagnosis import Diagnosis, GpmStats
+from spaseq.why.diagnosis import Diagnosis
 from spaseq.why.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 #: So many matches are made before anybody asks for them, at least.
 _AT_ONCE: Final = 1_000
-#: The counts of ``Stats``, apart from those by GPM.
-COUNTS: Final = ("events", "relevant", "matches", "rows", "unskipped", "late")
-#: What no handle has that has found nothing yet: an own one would be a third of what it takes.
-_NO_MATCHES: Final[deque[MatchBatch]] = deque(maxlen=0)
 #: What is left of matches that were looked for to the end.
 _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
@@ -43,9 +39,8 @@ class Handle:
     """
 
     __slots__ = (
-        "__weakref__", "_again", "_at", "_before", "_cancelled", "_coming", "_contexts", "_error", "_found",
-        "_limits", "_looking", "_on_match", "_pipeline", "_size", "_turn",
-        "given", "on_cancel", "on_found", "taken",
+        "__weakref__", "_before", "_cancelled", "_coming", "_contexts", "_error", "_found", "_limits",
+        "_looking", "_on_match", "_pipeline", "_turn", "on_cancel", "on_found", "taken",
     )  # fmt: skip
 
     def __init__(
@@ -70,11 +65,8 @@ class Handle:
         self._turn = turn
         self._limits = limits
         self._contexts = contexts
-        # What was found and nobody has, of the first batch from number ``_at`` on; ``_size`` matches in all.
-        self._found = _NO_MATCHES
-        self._at = self._size = 0
-        # How many were taken, and how many of those to come were taken before; what was before the stats.
-        self.given = self._again = 0
+        self._found = Undelivered()
+        # What was counted before, by another process.
         self._before: Stats | None = None
         #: Called when the query is taken out.
         self.on_cancel: Callable[[], None] = _nothing
@@ -135,7 +127,7 @@ class Handle:
         """What the query has seen and found so far."""
         self._turn.settle()
         stats = self._pipeline.stats
-        return stats if self._before is None else _sum(stats, self._before)
+        return stats if self._before is None else stats.plus(self._before)
 
     @property
     def error(self) -> SpaseqError | None:
@@ -170,29 +162,34 @@ class Handle:
     @property
     def is_taken(self) -> bool:
         """Whether every match that there is was taken."""
-        return not self.is_behind and not self._size
+        return not self.is_behind and not self._found.size
 
     @property
     def pipeline(self) -> Pipeline | Seat:
         """What computes its matches."""
         return self._pipeline
 
-    def recount(self, given: int, again: int) -> None:
+    @property
+    def delivered(self) -> int:
+        """How many matches were taken, by somebody or a callback."""
+        return self._found.delivered
+
+    def recount(self, delivered: int, again: int) -> None:
         """So many matches were taken before, and the first of those to come are among them."""
-        self.given, self._again = given, again
+        self._found.delivered, self._found.again = delivered, again
 
     def resume(self, left: int | None, stats: Stats) -> None:
         """What was before is over, with these counts: matches from now on are its own."""
         while self._look(_AT_ONCE):
             pass
         self._before = None
-        self._before = _sum(stats, self.stats, -1)
+        self._before = stats.plus(self.stats, -1)
         self._pipeline.resume(left)
 
     def end(self, stats: Stats, reason: str | None) -> None:
         """It was over before, as its counts say; ``reason``: why, if that was an error."""
         self._pipeline.drop()
-        self._before = _sum(stats, self._pipeline.stats, -1)
+        self._before = stats.plus(self._pipeline.stats, -1)
         self._error = None if reason is None else EngineError(reason)
 
     def call(self, on_match: Callable[[Match], None] | None) -> None:
@@ -200,8 +197,7 @@ class Handle:
         self._on_match = on_match
         if on_match is not None:
             self._turn.prompts(lambda: self.is_over)
-            while self._found:
-                self._deliver(on_match)
+            self._deliver(on_match)
             self.deliver()
 
     def keep(self, events: int) -> None:
@@ -242,21 +238,12 @@ class Handle:
         while True:
             turn.check()
             with turn.lock:
-                if not found:
+                if not found.size:
                     turn.catch_up()
-                    if not self._found and not self._look(_AT_ONCE):
+                    if not found.size and not self._look(_AT_ONCE):
                         break
-                    found = self._found
-                # As ``_next`` does, without a call for each of very many.
-                batch, at = found[0], self._at
-                self._size -= 1
-                self.given += 1
-                if at + 1 < len(batch):
-                    self._at = at + 1
-                else:
-                    found.popleft()
-                    self._at = 0
-            yield view(batch, at)
+                match = found.next()
+            yield match
         if self._error is not None:
             raise self._error.with_traceback(None)
 
@@ -271,9 +258,9 @@ class Handle:
             self._turn.check()
             with self._turn.lock:
                 self._turn.catch_up()
-                if not self._found and not self._look(max_rows):
+                if not self._found.size and not self._look(max_rows):
                     break
-                batch = self._take(max_rows)
+                batch = self._found.take(max_rows)
             yield batch
         if self._error is not None:
             raise self._error.with_traceback(None)
@@ -286,11 +273,11 @@ class Handle:
         self._turn.check()
         with self._turn.lock:
             self._turn.catch_up()
-            self._forget()
+            self._found.drop()
             if self._pipeline.unread is not None:
                 self._pipeline.unread.drop()
             while self._look(_AT_ONCE):
-                self._forget()
+                self._found.drop()
 
     def cancel(self) -> None:
         """Takes the query out of the engine; what it has found can still be drained.
@@ -328,9 +315,9 @@ class Handle:
         self._coming = coming
         if all_at_once or self._on_match is not None:
             self._finish()
-        elif self._size < _AT_ONCE or self._pipeline.unread is not None:
+        elif self._found.size < _AT_ONCE or self._pipeline.unread is not None:
             # In the second case the events must be taken now, and most of what they complete is left.
-            self._look(_AT_ONCE - self._size)
+            self._look(_AT_ONCE - self._found.size)
 
     def take(
         self,
@@ -375,46 +362,10 @@ class Handle:
 
     def _deliver(self, on_match: Callable[[Match], None]) -> None:
         """Gives what was found to the callback; what that raises is the caller's, and spoils nothing."""
-        while self._found:
-            match = self._next()
+        while self._found.size:
+            match = self._found.next()
             if not self._cancelled:
                 on_match(match)
-
-    def _next(self) -> Match:
-        """The first match that nobody has."""
-        batch, at = self._found[0], self._at
-        self._size -= 1
-        self.given += 1
-        if at + 1 < len(batch):
-            self._at = at + 1
-        else:
-            self._found.popleft()
-            self._at = 0
-        return view(batch, at)
-
-    def _take(self, most: int) -> MatchBatch:
-        """The first matches that nobody has, as many as are there, up to ``most``."""
-        parts: list[MatchBatch] = []
-        count = 0
-        while self._found and count < most:
-            batch = self._found[0]
-            end = min(len(batch), self._at + most - count)
-            if parts and end < len(batch):
-                break
-            parts.append(batch.part(self._at, end))
-            count += end - self._at
-            self._at = end
-            if end == len(batch):
-                self._found.popleft()
-                self._at = 0
-        self._size -= count
-        self.given += count
-        return MatchBatch.joined(parts)
-
-    def _forget(self) -> None:
-        self._found.clear()
-        self.given += self._size
-        self._at = self._size = 0
 
     def _look(self, most: int) -> bool:
         """Finds so many matches, or some more; fewer where they were left, or where there are no more.
@@ -439,9 +390,9 @@ class Handle:
             pending = self._limits.pending_matches
             # Those of the last batch may have been asked for just now.
             waiting = 0 if unread is None else len(unread)
-            kept = self._size + waiting - (len(self._found[-1]) if self._found else 0)
-            if pending is not None and kept > pending:
-                raise self._limits.error("pending_matches", f"keeping {self._size + waiting} matches")
+            if pending is not None and self._found.before_last + waiting > pending:
+                what = f"keeping {self._found.size + waiting} matches"
+                raise self._limits.error("pending_matches", what)
         except BaseException as error:
             self.fail(error)
             if not isinstance(error, Exception):
@@ -452,18 +403,10 @@ class Handle:
 
     def _keep(self, batch: MatchBatch) -> int:
         """Keeps matches until somebody asks for them; how many they are."""
-        if self._again:
-            before = min(self._again, len(batch))
-            self._again -= before
-            if before == len(batch):
-                return 0
-            batch = batch.part(before, len(batch))
-        if self._found is _NO_MATCHES:
-            self._found = deque()
-        self._found.append(batch)
-        self._size += len(batch)
-        self.on_found()
-        return len(batch)
+        count = self._found.add(batch)
+        if count:
+            self.on_found()
+        return count
 
     @property
     def members(self) -> list[Handle]:
@@ -494,13 +437,3 @@ class Handle:
 
 def _nothing() -> None:
     """Where nobody is to be told."""
-
-
-def _sum(stats: Stats, others: Stats, sign: int = 1) -> Stats:
-    """The counts of both, or the difference; all else is of the first."""
-    gpms = {
-        name: GpmStats(*(getattr(of, f.name) + sign * getattr(others.gpms[name], f.name) for f in fields(of)))
-        for name, of in stats.gpms.items()
-    }
-    added = {name: getattr(stats, name) + sign * getattr(others, name) for name in COUNTS}
-    return replace(stats, gpms=gpms, **added)

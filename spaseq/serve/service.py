@@ -197,7 +197,7 @@ class Service:
         self.recent = Recent(self.settings.limits.window_events, forgot=had)
         await self.engine.call(lambda engine: engine.follow(self.recent.add))
         for name, handle in (await self.engine.queries()).items():
-            self._add(name, handle, handle.handle.given)
+            self._add(name, handle, handle.handle.delivered)
         if self.settings.wall_clock:
             self._tasks.append(asyncio.create_task(self._tick()))
         if self._is_durable:

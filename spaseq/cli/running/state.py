@@ -117,8 +117,8 @@ class Kept:
         """A writer follows on what was written of the query of this name, or of all."""
         handles = self._engine.queries
         names = handles if name is None else [name]
-        if sum(handles[each].given for each in names):
-            writer.go_on(sum(handles[each].given for each in names))
+        if sum(handles[each].delivered for each in names):
+            writer.go_on(sum(handles[each].delivered for each in names))
 
     def settled(self, is_last: bool) -> None:
         """All that was found is written: commits, if it is time, or the last time."""

@@ -22,10 +22,11 @@ from spaseq.engine.durable.outbox import Outbox
 from spaseq.engine.durable.replay import Add, Replay, Settings
 from spaseq.engine.durable.resume import Position
 from spaseq.engine.durable.store import Commit, Query, Store, changed
-from spaseq.engine.handle import COUNTS, Handle
+from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.flow import Flow
 from spaseq.engine.pipelines.order import BEGINNING
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.stats import COUNTS
 from spaseq.engine.rejects import Rejects
 from spaseq.errors import EngineError
 from spaseq.language import syntax
@@ -194,7 +195,7 @@ class State:
             sizes = {path: _size(file) for path, file in outputs.items()}
         if self._outbox is not None:
             sizes[self._outbox.name] = self._outbox.count
-        given = {number: handle.given for number, handle in self._of.items()}
+        given = {number: handle.delivered for number, handle in self._of.items()}
         mark = self._mark()
         commit.first = first = 0 if not mark else mark[0]
         commit.entries = journal.unwritten(first)
@@ -288,11 +289,11 @@ class State:
             "left": handle.pipeline.left,
             "over": handle.is_over,
             "error": None if handle.error is None else str(handle.error),
-            "found": handle.given,
+            "found": handle.delivered,
             "of": place if counts else None,
             "cuts": [] if cuts is None or place is None else cuts.state(since.get(place[0], BEGINNING)),
         }
-        query.base, query.given = json.dumps(base), handle.given
+        query.base, query.given = json.dumps(base), handle.delivered
         return query
 
     def _orders(self) -> Orders:

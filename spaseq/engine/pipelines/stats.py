@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, field, fields, replace
+from typing import Final, Protocol, runtime_checkable
 
 from spaseq.effort import Shed
 from spaseq.events import EventBatch
@@ -12,6 +12,9 @@ from spaseq.gpm.sharing import ByEvent
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.why.diagnosis import GpmStats
 from spaseq.why.sample import Sample
+
+#: The counts of ``Stats``, apart from those by GPM.
+COUNTS: Final = ("events", "relevant", "matches", "rows", "unskipped", "late")
 
 
 @dataclass(slots=True)
@@ -39,6 +42,16 @@ class Stats:
     shared: tuple[int, ...] = ()
     gpms: dict[str, GpmStats] = field(default_factory=dict)
     shed: Shed | None = None
+
+    def plus(self, others: Stats, sign: int = 1) -> Stats:
+        """The counts of both; with a ``sign`` of -1 the difference. All else is of the first."""
+        gpms = {name: _added(of, others.gpms[name], sign) for name, of in self.gpms.items()}
+        added = {name: getattr(self, name) + sign * getattr(others, name) for name in COUNTS}
+        return replace(self, gpms=gpms, **added)
+
+
+def _added(counts: GpmStats, others: GpmStats, sign: int) -> GpmStats:
+    return GpmStats(*(getattr(counts, f.name) + sign * getattr(others, f.name) for f in fields(counts)))
 
 
 class Seat(Protocol):
