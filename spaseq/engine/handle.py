@@ -331,14 +331,15 @@ class Handle:
             # Whatever interrupts what comes now ends the query.
             self.taken = visit
             coming = take(event, position)
-            if coming is not None:
-                self._coming = coming
+            if coming is None:
+                return False
+            self._coming = coming
         except BaseException as error:
             self.fail(error)
             if not isinstance(error, Exception):
                 raise
             return False
-        return coming is not None
+        return True
 
     @property
     def is_behind(self) -> bool:

@@ -102,10 +102,6 @@ class Registered:
         """Takes events, the first of which is at a position of the intake's."""
         return self.pipeline.process(batch, position - self._start)
 
-    def take_one(self, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
-        """The same for one event; None if there is nothing to be looked for."""
-        return self.pipeline.take_one(batch, position - self._start)
-
     def advance(self) -> Iterator[MatchBatch]:
         """Goes on to the intake's time, whatever that is when the matches are looked for."""
         self.is_behind = True

@@ -11,6 +11,7 @@ Hanson's discrimination networks with intervals beside it.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final, Generic, TypeVar
 
 import numpy as np
@@ -45,6 +46,8 @@ Needs = tuple[tuple[Shape, ...], ...]
 _MOST_ALTERNATIVES: Final = 16
 #: So many predicates of a table are looked for in a batch one by one.
 _FEW_PREDICATES: Final = 32
+#: Of so many sets of predicates it is remembered who is concerned.
+_MOST_KNOWN: Final = 1_024
 
 #: The same, with the names of variables.
 _Place = int | str
@@ -147,9 +150,12 @@ class Discrimination(Generic[_Item]):
         self._by_predicate: dict[int, list[_Item]] = {}
         # By which places are constants; where others are, a key has UNBOUND.
         self._mixed: dict[Shape, dict[Shape, list[_Item]]] = {}
+        # What was found by the predicates of an event.
+        self._known: dict[tuple[int, ...], list[_Item]] = {}
 
     def add(self, item: _Item, needed: Needs) -> None:
         """One item more."""
+        self._known.clear()
         for shapes in needed:
             best = max(shapes, key=self._selects, default=(UNBOUND, UNBOUND, UNBOUND))
             self._bucket(best).append(item)
@@ -184,6 +190,21 @@ class Discrimination(Generic[_Item]):
                 bucket = table.get((s * with_s, p * with_p, o * with_o))
                 if bucket is not None:
                     found += bucket
+        return found
+
+    def of_single(self, terms: Sequence[int]) -> list[_Item]:
+        """The same, each once, of an event whose triples' terms follow each other."""
+        if self._mixed:
+            return list(dict.fromkeys(self.of_event(zip(terms[0::3], terms[1::3], terms[2::3], strict=True))))
+        # Most events have the predicates of others.
+        predicates = tuple(terms[1::3])
+        found = self._known.get(predicates)
+        if found is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            asked = (self._by_predicate.get(p, ()) for p in predicates)
+            found = list(dict.fromkeys([*self._any, *chain.from_iterable(asked)]))
+            self._known[predicates] = found
         return found
 
     def of_batch(self, batch: EventBatch) -> list[_Item]:

@@ -75,7 +75,8 @@ class GpmEvaluator:
         self._plan: Spectra | General
         self._rowwise: Rowwise | None = None
         bare = self._time is self._graph is None
-        self._joined = joined(stateless, self.names, dictionary) if bare else None
+        #: What it asks, if that is nothing but a join of an event's triples.
+        self.join = joined(stateless, self.names, dictionary) if bare else None
         if reason is None:
             self._plan = Spectra(stateless, dictionary, kb)
             with suppress(NotByRows):
@@ -117,12 +118,12 @@ class GpmEvaluator:
 
     def of_one(self, event: Single) -> Values | None:
         """The solutions of an event that came alone, in the order of ``names``; None for a large one."""
-        if self._joined is not None and len(event.terms) <= 3 * MOST_TRIPLES:
+        if self.join is not None and len(event.terms) <= 3 * MOST_TRIPLES:
             known = self._sharing.known(event)
             values = known.get(self.number)
             if values is None:
                 is_of = self._streams is None or event.at.stream in self._streams
-                values = known[self.number] = self._joined(event.terms) if is_of else ()
+                values = known[self.number] = self.join(event.terms) if is_of else ()
             return values
         shared = self._sharing.of(event)
         found = shared.values.get(self.number)

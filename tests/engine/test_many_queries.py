@@ -19,6 +19,7 @@ import spaseq
 from spaseq.engine import inbox
 from spaseq.engine.parts import reading
 from spaseq.engine.pipelines import intake, later
+from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.registered import Registered
 from spaseq.events import EventBatch
 from tests.conftest import examples
@@ -247,17 +248,18 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The queries that look at events, by the name of their sequence, each time that they do."""
     names: list[str] = []
 
-    def counted(name: str) -> None:
-        look = getattr(Registered, name)
+    def counted(of: type[Registered] | type[Pipeline], name: str) -> None:
+        look = getattr(of, name)
 
-        def counting(self: Registered, batch: EventBatch, position: int) -> object:
-            names.append(",".join(sorted(gpm.name for gpm in self.pipeline.query.gpms)))
+        def counting(self: Registered | Pipeline, batch: EventBatch, position: int) -> object:
+            pipeline = self if isinstance(self, Pipeline) else self.pipeline
+            names.append(",".join(sorted(gpm.name for gpm in pipeline.query.gpms)))
             return look(self, batch, position)
 
-        monkeypatch.setattr(Registered, name, counting)
+        monkeypatch.setattr(of, name, counting)
 
-    counted("process")
-    counted("take_one")
+    counted(Registered, "process")
+    counted(Pipeline, "take_one")
     return names
 
 

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import pyoxigraph as ox
 
+from spaseq.alone import Single
 from spaseq.engine.inbox import Inbox
 from spaseq.engine.pipelines.flow import Flow
 from spaseq.engine.rejects import DeadLetters, Rejects
@@ -72,6 +73,23 @@ class Core:
         self.tasks.append(task)
         if not self.is_working:
             self._work()
+
+    def step(self, event: Single) -> None:
+        """``do`` of the arrival of an event; most come while nothing waits and nothing is in hand."""
+        flow = self.flow
+        if self.is_working or self.tasks or self.inbox.events or self.built or flow.is_behind:
+            self.do(partial(flow.arrive, event.at.stream, event))
+            return
+        self.turn.used = self.is_working = True
+        try:
+            flow.arrive(event.at.stream, event)
+            while self.tasks:
+                self.tasks.popleft()()
+            self.forget()
+        finally:
+            self.is_working = False
+        if flow.has_failed:
+            self._tell()
 
     def _work(self) -> None:
         self.is_working = True

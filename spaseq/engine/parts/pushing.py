@@ -31,6 +31,8 @@ from spaseq.sources.assembly.sink import check_term, check_terms
 
 #: What an event that is none raises.
 _MALFORMED: Final = (ValueError, SyntaxError, TypeError)
+#: Graphs that say no name.
+_NAMELESS: Final = (str, list, tuple)
 
 
 class _Bad(NamedTuple):
@@ -48,6 +50,7 @@ class Pushing:
         self._core = core
         self._turn, self._inbox, self._flow = core.turn, core.inbox, core.flow
         self._dictionary, self._rejects, self._limits = core.dictionary, core.rejects, core.limits
+        self._check = partial(check_term, limits=self._limits)
         # The ids of streams, which are pinned, by what they were called.
         self._streams: dict[StreamName, int] = {}
 
@@ -71,7 +74,7 @@ class Pushing:
             if isinstance(event, _Bad):
                 self._refuse(event)
             elif event is not None:
-                core.do(partial(self._flow.arrive, event.at.stream, event))
+                core.step(event)
             elif self._inbox.is_full:
                 core.catch_up(is_asked=False)
             core.commit_if_due()
@@ -134,11 +137,13 @@ class Pushing:
         self, stream: int, graph: EventGraph, clock: Clock, time: int, name: GraphName
     ) -> Single | _Bad | None:
         """The event that was pushed, if it is to arrive now; None if it waits."""
-        terms, inbox, limits = self._dictionary, self._inbox, self._limits
+        terms, inbox = self._dictionary, self._inbox
         try:
-            triples, named = triples_given(graph, limits), graph_name(name, graph)
+            triples = triples_given(graph, self._limits)
+            # What most give is text, or a list, and has no name.
+            named = None if name is None and type(graph) in _NAMELESS else graph_name(name, graph)
             with terms.lock:
-                rows, graph_id = identified(terms, triples, named, lambda term: check_term(term, limits))
+                rows, graph_id = identified(terms, triples, named, self._check)
                 if not self._may_wait(stream, clock, time):
                     stamp = Stamp(time, stream, self._flow.arrived(stream))
                     return Single(terms, clock, stamp, graph_id, tuple(chain.from_iterable(rows)))

@@ -18,7 +18,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing, Values
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Bind, Gpm, Group, Query, SubSelect
-from spaseq.matching.columns.evaluator import Quick
+from spaseq.matching.columns.evaluator import Asked, Quick
 from spaseq.matching.model import Occurrence, Solution
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import GpmStats
@@ -44,9 +44,9 @@ class Asking:
             name: self._make_gpm(part, dictionary, kb, sharing) for name, part in self.pattern.gpms.items()
         }
         self._computing = {name for name, part in self.pattern.gpms.items() if _computes(part.gpm)}
-        # For events that come alone: what is asked, and of each GPM which of that, and what is counted.
+        # For events that come alone: what is asked, and of each GPM which of that.
         self._asking: list[GpmEvaluator] = []
-        self._singly: list[tuple[int, GpmStats | None]] = []
+        self._singly: list[int] = []
 
     def _make_gpm(
         self, part: GpmPart, dictionary: Dictionary, kb: KnowledgeBase, sharing: Sharing
@@ -63,35 +63,38 @@ class Asking:
             yield streams, needs(part.stateless, self._dictionary)
 
     def _solved(self, event: Single) -> list[Values] | None:
-        """The solutions of each GPM in an event that came alone, which is counted; None for a large one."""
+        """The solutions of each GPM in an event that came alone; None for a large one."""
         known = [gpm.of_one(event) for gpm in self._asking]
-        solved = []
-        some = False
-        for question, counted in self._singly:
-            values = known[question]
-            if values is None:
-                return None
-            solved.append(values)
-            if values and counted is not None:
-                some = True
-                counted.matched += 1
-                counted.rows += len(values)
-        self._stats.relevant += some
-        return solved
+        solved = [values for question in self._singly if (values := known[question]) is not None]
+        return solved if len(solved) == len(self._singly) else None
 
     def _expect(self, matcher: Quick) -> None:
         """Sees whether the evaluator takes events that come alone, and how."""
         gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
         if gpms.keys() != set(matcher.gpms) or not all(gpm.is_for_one for gpm in gpms.values()):
             return
-        names = {name: gpm.names for name, gpm in gpms.items()}
-        if not matcher.expect(names, {name: gpm.number for name, gpm in gpms.items()}):
+        of_all = [gpms[g] for g in matcher.gpms]
+        witnesses = self.pattern.witnesses
+        asked = [
+            Asked(gpm.names, gpm.number, gpm.join, is_told=g not in witnesses)
+            for g, gpm in zip(matcher.gpms, of_all, strict=True)
+        ]
+        if not matcher.expect(asked):
             return
-        asking = {gpms[g].number: gpms[g] for g in matcher.gpms}
+        asking = {gpm.number: gpm for gpm in of_all}
         place = {number: i for i, number in enumerate(asking)}
         self._asking = list(asking.values())
-        stats = {g: None if g in self.pattern.witnesses else self._stats.gpms[g] for g in matcher.gpms}
-        self._singly = [(place[gpms[g].number], counted) for g, counted in stats.items()]
+        self._singly = [place[gpm.number] for gpm in of_all]
+
+    def _count_singles(self, matcher: Quick) -> None:
+        """Counts what ``matcher`` had of events that came alone."""
+        counts = matcher.counts()
+        if counts is not None:
+            self._stats.relevant += counts.relevant
+            for g, matched, rows in zip(matcher.gpms, counts.matched, counts.rows, strict=True):
+                if g not in self.pattern.witnesses:
+                    self._stats.gpms[g].matched += int(matched)
+                    self._stats.gpms[g].rows += int(rows)
 
     def _judge(self, size: int, solutions: Mapping[str, Solutions]) -> None:
         """Counts for each GPM the events in which it has solutions."""

@@ -97,9 +97,10 @@ class Flow(Places):
             self._fail(intake.live, error)
             if not isinstance(error, Exception):
                 raise
-        raised = self._work()
-        if raised is not None:
-            raise raised
+        if self._due:
+            raised = self._work()
+            if raised is not None:
+                raise raised
         return True
 
     def enter(self, stream: int, batch: EventBatch) -> None:
@@ -363,7 +364,7 @@ class Flow(Places):
         """An event that came alone, which completes nothing, most of the time."""
         query, batch, position = visit
         assert batch is not None
-        if handle.take(visit, query.take_one, batch, position):
+        if handle.take(visit, query.pipeline.take_one, batch, position - query.start):
             self._find(query, iter(()))
         elif handle.is_over and handle.error is not None:
             self._failed.append(handle)

@@ -235,9 +235,11 @@ class Intake:
         if len(self._attending) == len(self.members):
             found = self.members
         else:
-            found = self._indexes[stream].of_event(event.triples(0))
-            if self._attending or len(found) > 1:
-                found = sorted({*self._attending, *found}, key=_rank)
+            found = self._indexes[stream].of_single(event.terms)
+            if self._attending:
+                found = [*{*self._attending, *found}]
+            if len(found) > 1:
+                found = sorted(found, key=_rank)
         visits = []
         for query in found:
             if not query.handle.is_over:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from spaseq.alone import Single
@@ -24,7 +25,7 @@ from spaseq.language.syntax import (
     Query,
 )
 from spaseq.limits import UNLIMITED, Limits
-from spaseq.matching.columns.evaluator import ByColumns, Enumerating, Quick
+from spaseq.matching.columns.evaluator import ByColumns, Enumerating, Quick, UnsolvedError
 from spaseq.matching.columns.found import Block, blocks
 from spaseq.matching.evaluators import by_columns, by_events, check, chosen, load, under_bound
 from spaseq.matching.host import Key, Matcher, emitted
@@ -86,7 +87,8 @@ class Pipeline(Delivering):
                 if effort.pool is not None:
                     effort.pool.join(effort)
         self._matcher: Matcher | ByColumns | None = None
-        self._is_quick = False
+        # The same, if it says at once that an event completes nothing.
+        self._quick: Quick | None = None
         self._member: Member | None = None
         self._begin = start
         self._position = 0
@@ -114,6 +116,8 @@ class Pipeline(Delivering):
     @property
     def stats(self) -> Stats:
         """What it has seen and done."""
+        if self._quick is not None:
+            self._count_singles(self._quick)
         if self._seat is not None:
             self._seat.settle(self._stats)
             if self._member is not None:
@@ -233,22 +237,28 @@ class Pipeline(Delivering):
 
     def take_one(self, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
         """As ``process``, of one event; None if there is nothing to be looked for."""
-        matcher = self._matcher
         if self._member is not None and not self._member.is_alone:
             return self._of_group(self._member, batch, position)
-        if not self._is_quick or self._seat is None or len(batch) > 1 or self.cuts is not None:
+        quick = self._quick
+        if quick is None or self._seat is None or len(batch) > 1 or self.cuts is not None:
             return self.process(batch, position)
         if self._seen is not None:
             self._seen(batch)
-        quick = cast("Quick", matcher)
-        if self._singly and isinstance(batch, Single) and (solved := self._solved(batch)) is not None:
-            found = quick.take_single(batch, position, solved)
+        if self._singly and isinstance(batch, Single):
+            try:
+                found = quick.take_single(batch, position, partial(self._solved, batch))
+            except UnsolvedError:
+                found = self._take_large(quick, batch, position)
         else:
-            solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
-            self._judge(1, solutions)
-            found = quick.take_one(batch, position, solutions)
+            found = self._take_large(quick, batch, position)
         self._position = position + 1
         return None if found is None else self._matches(found)
+
+    def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Iterable[Block] | None:
+        """Takes one event by columns."""
+        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
+        self._judge(1, solutions)
+        return quick.take_one(batch, position, solutions)
 
     def _of_group(self, member: Member, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
         """As ``take_one``, of an event that is taken with other queries: they have looked at it together."""
@@ -318,7 +328,7 @@ class Pipeline(Delivering):
             assert isinstance(self._matcher, Enumerating)
             cast("Enumerated", member).instead_of(self._matcher)
             self.unread.move(member)
-        self._matcher = member
+        self._matcher, self._quick = member, None
         return member
 
     def _by_columns(self, evaluator: ByColumns, batch: EventBatch) -> Iterator[MatchBatch]:
@@ -388,7 +398,7 @@ class Pipeline(Delivering):
         self.leave()
         if isinstance(self._member, Enumerating):
             self._member.drop()
-        self._matcher = self._derived = self._sample = self.unread = None
+        self._matcher = self._quick = self._derived = self._sample = self.unread = None
         self._gpms = {}
         self.done = True
 
@@ -410,9 +420,9 @@ class Pipeline(Delivering):
             context = self._context
             self._matcher = Matcher(self.pattern, window, make, context.budget, context.order, context.texts)
             self._matcher.watcher = self.cuts
-        self._is_quick = isinstance(self._matcher, Quick) and self._seat is not None
-        if self._is_quick:
-            self._expect(cast("Quick", self._matcher))
+        if isinstance(self._matcher, Quick) and self._seat is not None:
+            self._quick = self._matcher
+            self._expect(self._quick)
         # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.
         bounded = self._left is not None or self._only_first or emitted(self.pattern) is not Emit.ALL
         if self.may_leave and not bounded and isinstance(self._matcher, Enumerating):

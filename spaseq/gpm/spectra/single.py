@@ -5,8 +5,8 @@ What ``rowwise`` says by dicts of names, tuples say here: the names are the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import itemgetter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pyoxigraph import BlankNode, NamedNode
@@ -18,11 +18,12 @@ from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 #: Up to so many triples all of them are looked at for each of a pattern's.
 MOST_TRIPLES: Final = 16
 
-_NEW: Final = -1
-_CONSTANT: Final = -2
+#: What a place of a step is that binds a new variable, and one that is a term.
+NEW: Final = -1
+CONSTANT: Final = -2
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """A triple of a pattern. A place is a term, or where in a row it was bound before, or binds a new one."""
 
     predicate: int
@@ -34,10 +35,32 @@ class _Step(NamedTuple):
     is_loop: bool
 
 
-def joined(
-    pattern: Group, names: Sequence[str], dictionary: Dictionary
-) -> Callable[[Sequence[int]], Values] | None:
-    """What gives a pattern's solutions in the terms of an event's triples; None if it is more than a join.
+@dataclass(frozen=True, slots=True)
+class Join:
+    """What gives a pattern's solutions in an event: triple by triple, each joined with those before.
+
+    ``order``: where in a row the value of each variable that is given is; ``width``: how many values a row
+    has in the end. Called with the terms of the event's triples, one after the other.
+    """
+
+    steps: tuple[Step, ...]
+    order: tuple[int, ...]
+    width: int
+    is_ordered: bool
+
+    def __call__(self, terms: Sequence[int]) -> Values:
+        rows: list[tuple[int, ...]] = [()]
+        for step in self.steps:
+            rows = _extended(rows, terms, step)
+            if not rows:
+                return ()
+        if self.is_ordered:
+            return tuple(rows)
+        return tuple([tuple([row[i] for i in self.order]) for row in rows])
+
+
+def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary) -> Join | None:
+    """What gives a pattern's solutions; None if it is more than a join.
 
     ``names``: its variables, in the order in which they are given.
     """
@@ -50,40 +73,20 @@ def joined(
         if not isinstance(triple.predicate, NamedNode):
             return None
         s, subject = _place(triple.subject, known, dictionary)
-        is_loop = s == _NEW and _name(triple.subject) == _name(triple.object)
-        if s == _NEW:
+        is_loop = s == NEW and _name(triple.subject) == _name(triple.object)
+        if s == NEW:
             known[_name(triple.subject)] = len(known)
-        o, object_ = (_NEW, UNBOUND) if is_loop else _place(triple.object, known, dictionary)
-        if o == _NEW and not is_loop:
+        o, object_ = (NEW, UNBOUND) if is_loop else _place(triple.object, known, dictionary)
+        if o == NEW and not is_loop:
             known[_name(triple.object)] = len(known)
-        steps.append(_Step(dictionary.pin(triple.predicate), subject, s, object_, o, is_loop))
+        steps.append(Step(dictionary.pin(triple.predicate), subject, s, object_, o, is_loop))
     if set(names) != {name for name in known if not name.startswith("_:")}:
         return None
-    order = [known[name] for name in names]
-    return _walk(steps, order, order == list(range(len(known))))
+    order = tuple(known[name] for name in names)
+    return Join(tuple(steps), order, len(known), order == tuple(range(len(known))))
 
 
-def _walk(
-    steps: Sequence[_Step], order: Sequence[int], is_ordered: bool
-) -> Callable[[Sequence[int]], Values]:
-    pick = itemgetter(*order) if len(order) > 1 else None
-
-    def solutions(terms: Sequence[int]) -> Values:
-        rows: list[tuple[int, ...]] = [()]
-        for step in steps:
-            rows = _extended(rows, terms, step)
-            if not rows:
-                return ()
-        if is_ordered:
-            return tuple(rows)
-        if pick is not None:
-            return tuple(map(pick, rows))
-        return tuple([tuple([row[i] for i in order]) for row in rows])
-
-    return solutions
-
-
-def _extended(rows: list[tuple[int, ...]], terms: Sequence[int], step: _Step) -> list[tuple[int, ...]]:
+def _extended(rows: list[tuple[int, ...]], terms: Sequence[int], step: Step) -> list[tuple[int, ...]]:
     """The rows joined with the event's triples of a predicate."""
     predicate, subject, s, object_, o, is_loop = step
     found = []
@@ -92,15 +95,15 @@ def _extended(rows: list[tuple[int, ...]], terms: Sequence[int], step: _Step) ->
             if terms[at] != predicate:
                 continue
             first, second = terms[at - 1], terms[at + 1]
-            if s != _NEW and first != (subject if s == _CONSTANT else row[s]):
+            if s != NEW and first != (subject if s == CONSTANT else row[s]):
                 continue
             if is_loop:
                 if first == second:
                     found.append((*row, first))
-            elif o == _NEW:
-                found.append((*row, second) if s != _NEW else (*row, first, second))
-            elif second == (object_ if o == _CONSTANT else row[o]):
-                found.append(row if s != _NEW else (*row, first))
+            elif o == NEW:
+                found.append((*row, second) if s != NEW else (*row, first, second))
+            elif second == (object_ if o == CONSTANT else row[o]):
+                found.append(row if s != NEW else (*row, first))
     return found
 
 
@@ -119,8 +122,8 @@ def _place(term: Term | Var, known: dict[str, int], dictionary: Dictionary) -> t
     name = _name(term)
     if not name:
         assert not isinstance(term, Var)
-        return _CONSTANT, dictionary.pin(term)
-    return known.get(name, _NEW), UNBOUND
+        return CONSTANT, dictionary.pin(term)
+    return known.get(name, NEW), UNBOUND
 
 
 def _name(term: Term | Var) -> str:

@@ -5,7 +5,7 @@ GPMs that ask the same share their columns (``gpm.sharing``), and what is done t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -18,9 +18,12 @@ from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
 from spaseq.language.scope import mentioned
 from spaseq.limits import Budget
+from spaseq.matching.columns._kernel_alone import LARGE
 from spaseq.matching.columns.chunk import Chunk
+from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.columns.history import History
-from spaseq.matching.columns.singles import Singles
+from spaseq.matching.columns.joins import Joins
+from spaseq.matching.columns.singles import Counts, Singles
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.numbers import Numbers
@@ -64,6 +67,10 @@ class Columns:
         self._constants = np.array(constants, dtype=np.int64)
         self.numbers.cover(self._constants)
         self._stale = False
+        # Events that came alone, and what is asked of them.
+        self._singles: Singles | None = None
+        self._joins: Joins | None = None
+        self._placed: list[tuple[int, int]] = []
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ints]:
@@ -125,31 +132,70 @@ class Columns:
             dtype=np.int64,
         )
 
-    def expect(self, names: Sequence[Sequence[str]], questions: Sequence[int]) -> bool:
-        """Whether events may come alone, by ``single``: then with the solutions of ``Singles``."""
+    def expect(self, asked: Sequence[Asked]) -> bool:
+        """Whether events may come alone, by ``single``, with these GPMs."""
         if self._derived or not self._single:
             return False
-        self._singles = Singles(names, questions)
-        self._places = [(g, names[g].index(name) if name in names[g] else -1) for g, name in self._read]
+        numbers = [*dict.fromkeys(of.number for of in asked)]
+        questions = [numbers.index(of.number) for of in asked]
+        names = [of.names for of in asked]
+        self._singles = Singles(names, questions, [of.is_told for of in asked])
+        self._placed = [(g, names[g].index(name) if name in names[g] else -1) for g, name in self._read]
+        joins = [next(of.join for of in asked if of.number == number) for number in numbers]
+        known = [join for join in joins if join is not None]
+        self._joins = Joins(known, questions, self._placed) if len(known) == len(joins) else None
         return True
 
-    def single(self, event: Single, start: int, solved: Sequence[Values], axis: int, oldest: int) -> Ints:
-        """Takes an event that came alone, and gives it to the kernel: in ``axis`` it lies there."""
-        self.history.add_one(self._singles, (start, event, solved, axis), oldest)
+    def single(
+        self, event: Single, start: int, solve: Callable[[], Sequence[Values] | None], axis: int, oldest: int
+    ) -> Ints | None:
+        """Takes an event that came alone, and gives it to the kernel: in ``axis`` it lies there.
+
+        ``solve`` gives the solutions of each GPM, where that is more than a join of few triples. None if it
+        knows none. What this gives holds until the next event.
+        """
+        singles, joins, numbers = self._singles, self._joins, self.numbers
+        assert singles is not None
+        self.history.make_room(singles, start)
+        if joins is not None and not self._stale:
+            size = joins.take(singles, event, start, axis, numbers.codes)
+            if size != LARGE:
+                self.history.add_one(singles, start, event, axis, oldest)
+                if size < 0:
+                    numbers.cover_few(joins.batch[joins.values : -size].tolist())
+                return joins.batch
+        solved = solve()
+        if solved is None:
+            return None
+        if not singles.solved(solved):
+            self.history.make_room(singles, None)
+            singles.widen(solved)
+            singles.solved(solved)
+        self.history.add_one(singles, start, event, axis, oldest)
+        return self._one(event, start, solved, axis)
+
+    def _one(self, event: Single, start: int, solved: Sequence[Values], axis: int) -> Ints:
+        """The last event that came alone for the kernel, of these solutions."""
+        singles = self._singles
+        assert singles is not None
+        begins, ends = singles.firsts[len(singles.events) - 1 : len(singles.events) + 1].tolist()
+        at = v.B_HEADER + len(self._placed)
         columns: list[int] = []
-        at = v.B_HEADER + len(self._places)
-        begins = at + 4 + 2 * len(solved)
-        head = [1, start, at, at + 1, at + 2, at + 3, at + 4, v.B_HEADER]
-        # The kernel knows a row by its number in the batch that this event will be a part of.
-        firsts = self._singles.begins
-        for g, place in self._places:
-            head.append(begins + len(columns) - firsts[g])
+        read = [1, start, at, at + 1, at + 2, at + 3, at + 4, v.B_HEADER]
+        begin = at + 4 + 2 * len(solved)
+        for g, place in self._placed:
+            # The kernel knows a row by its number in the batch that this event will be a part of.
+            read.append(begin + len(columns) - begins[singles.asked[g]])
             columns += [row[place] if place >= 0 else UNBOUND for row in solved[g]]
         self.numbers.cover_few(columns)
-        head += [event.at.time, 0, event.at.n, axis]
-        for first, values in zip(firsts, solved, strict=True):
-            head += (first, first + len(values))
-        return np.array(head + columns, dtype=np.int64)
+        read += (event.at.time, 0, event.at.n, axis)
+        for question in singles.asked:
+            read += (begins[question], ends[question])
+        return np.array(read + columns, dtype=np.int64)
+
+    def counts(self) -> Counts | None:
+        """What was counted of events that came alone, since the last call."""
+        return None if self._singles is None else self._singles.counts()
 
     def _parts(self, chunk: Chunk) -> list[Ints]:
         return [

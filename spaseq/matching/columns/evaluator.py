@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from spaseq.alone import Single
 from spaseq.events import EventBatch
 from spaseq.gpm.sharing import Values
+from spaseq.gpm.spectra.single import Join
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.singles import Counts
+
+#: Gives the solutions of each GPM in the event at hand; None for a large event.
+Solve = Callable[[], Sequence[Values] | None]
+
+
+class UnsolvedError(Exception):
+    """An event is too large to be taken as one that came alone."""
+
+
+class Asked(NamedTuple):
+    """What a GPM asks of events that come alone.
+
+    ``names``: its variables; those with the same ``number`` ask the same, but for the names. ``join``: what
+    that is, if it is nothing else; ``is_told``: whether it counts that it has solutions.
+    """
+
+    names: Sequence[str]
+    number: int
+    join: Join | None
+    is_told: bool
 
 
 class ByColumns(Protocol):
@@ -77,15 +99,19 @@ class Quick(ByColumns, Protocol):
 
     @property
     def gpms(self) -> Sequence[str]:
-        """The GPMs in the order of ``take_single``'s solutions."""
+        """The GPMs in the order of what ``take_single`` asks for."""
         ...
 
-    def expect(self, names: Mapping[str, Sequence[str]], questions: Mapping[str, int]) -> bool:
-        """Whether ``take_single`` can be used; the variables of each GPM are said, and what it asks."""
+    def expect(self, asked: Sequence[Asked]) -> bool:
+        """Whether ``take_single`` can be used; what its GPMs ask is said."""
         ...
 
-    def take_single(self, event: Single, start: int, solved: Sequence[Values]) -> Iterable[Block] | None:
-        """As ``take_one``; ``solved`` has the solutions of each GPM, in the order of ``names``."""
+    def take_single(self, event: Single, start: int, solve: Solve) -> Iterable[Block] | None:
+        """As ``take_one``, and counts. Raises ``UnsolvedError``, and does nothing, if it is large."""
+        ...
+
+    def counts(self) -> Counts | None:
+        """In how many of the events of ``take_single`` there were solutions, since the last call."""
         ...
 
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.events import EventBatch, Stamp
-from spaseq.gpm.sharing import Values
 from spaseq.limits import Budget
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.singles import Singles
@@ -203,16 +202,17 @@ class History:
         """Those that no batch keeps."""
         return () if self._singles is None else self._singles.live_ids()
 
-    def add_one(self, made: Singles, single: tuple[int, Single, Sequence[Values], int], oldest: int) -> None:
-        """An event more that came alone: its position, solutions, and place on the axis.
-
-        ``made``: where those go that follow each other.
-        """
-        if made.is_full or made.end not in (None, single[0]):
+    def make_room(self, made: Singles, position: int | None) -> None:
+        """Ends the events that came alone, unless there is room in ``made`` for one at this position."""
+        if made.is_full or made.end not in (None, position):
             self._end_singles()
-        made.add(*single, oldest)
+
+    def add_one(self, made: Singles, position: int, event: Single, axis: int, oldest: int) -> None:
+        """An event more that came alone, whose solutions are kept in ``made``, and its place on the axis."""
+        made.add(position, event, axis, oldest)
         self._singles = made
-        self._seen.clear()
+        if self._seen:
+            self._seen.clear()
 
     def _end_singles(self) -> None:
         """Makes a batch of the events that came alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from typing import Final
 
@@ -75,11 +75,11 @@ class Numbers:
         for identifier in np.unique(self._usual(new)).tolist():
             self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
 
-    def cover_few(self, ids: Iterable[int]) -> None:
+    def cover_few(self, ids: Collection[int]) -> None:
         """The same without arrays, as for an event that comes alone."""
-        new = set(ids) - self._seen
-        if not new:
+        if self._seen.issuperset(ids):
             return
+        new = set(ids) - self._seen
         self._make_room()
         code, dictionary = self.codes.item, self._dictionary
         for identifier in new:

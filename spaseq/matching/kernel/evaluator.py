@@ -16,11 +16,13 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
-from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
+from spaseq.matching.columns._kernel_alone import alone
 from spaseq.matching.columns.batches import Columns
+from spaseq.matching.columns.evaluator import Asked, Solve, UnsolvedError
 from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.singles import Counts
 from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.lookups import Lookups
@@ -61,6 +63,7 @@ def load() -> None:
     k.run(nothing, m, floats, nothing, floats, codes)
     k.unroll(m, nothing)
     k.sweep(nothing, m, floats, nothing[:0], floats, 0, 0, floats, codes)
+    alone(nothing, nothing, nothing, nothing, codes, nothing.copy())
 
 
 class Kernel:
@@ -122,22 +125,26 @@ class Kernel:
             return None
         return self._go_on(start, columns, status)
 
-    def expect(self, names: Mapping[str, Sequence[str]], questions: Mapping[str, int]) -> bool:
+    def expect(self, asked: Sequence[Asked]) -> bool:
         """See ``Quick.expect``."""
-        gpms = self._compiled.gpms
-        of_all = [names[gpm] for gpm in gpms], [questions[gpm] for gpm in gpms]
-        return not self._trails and self._columns.expect(*of_all)
+        return not self._trails and self._columns.expect(asked)
+
+    def counts(self) -> Counts | None:
+        """See ``Quick.counts``."""
+        return self._columns.counts()
 
     @property
     def gpms(self) -> Sequence[str]:
         """See ``Quick.gpms``."""
         return self._compiled.gpms
 
-    def take_single(self, event: Single, start: int, solved: Sequence[Values]) -> Iterable[Block] | None:
+    def take_single(self, event: Single, start: int, solve: Solve) -> Iterable[Block] | None:
         """See ``Quick.take_single``."""
         axis = self._bounds.place(event.at.time, start)
+        columns = self._columns.single(event, start, solve, axis, self._oldest(axis))
+        if columns is None:
+            raise UnsolvedError
         self._start = start
-        columns = self._columns.single(event, start, solved, axis, self._oldest(axis))
         if self._columns.renew():
             self._memory.forget_answers()
             self._sweep(axis, event.at.time, 0)

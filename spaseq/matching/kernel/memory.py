@@ -55,8 +55,8 @@ class Memory:
 
     def begin(self) -> None:
         """A new batch begins."""
-        for place in (mem.EVENT, mem.EVENT_KEY, mem.ANSWERED, mem.RANKS):
-            self.ints[place] = 0
+        m = self.ints
+        m[mem.EVENT] = m[mem.EVENT_KEY] = m[mem.ANSWERED] = m[mem.RANKS] = 0
         if self.answers > _ANSWERS:
             self.forget_answers()
 

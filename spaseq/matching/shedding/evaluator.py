@@ -15,6 +15,7 @@ from spaseq.errors import warn
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax.printing import print_sequence
+from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.columns.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as whole
@@ -167,9 +168,9 @@ class Shedding(whole.Kernel):
         """See ``Quick.take_one``: there is always something left to do."""
         return self.process(batch, start, solutions)
 
-    def expect(self, names: Mapping[str, Sequence[str]], questions: Mapping[str, int]) -> bool:
+    def expect(self, asked: Sequence[Asked]) -> bool:
         """See ``Quick.expect``."""
-        del names, questions
+        del asked
         return False
 
     def _pace(self) -> None:

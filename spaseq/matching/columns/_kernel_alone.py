@@ -1,0 +1,172 @@
+"""An event that came alone: its triples in, the solutions of its graph patterns and a batch of one event out.
+
+What is asked (``asked``) is the same for all events, and stands in tables:
+
+    header      how many questions, GPMs and columns there are; where what follows stands
+    of each     steps, variables, picks; where its solutions are kept, how many there is room for, and
+    question    how many values each has; of each value its place in a row; of each column that is
+                picked the value it has; the steps, see ``gpm.spectra.single``
+    of a GPM    its question
+    of a column its GPM, and which pick it is
+
+An event (``given``) is its position, time, number, and place on the window's axis; how many events were kept
+before it, how many terms there are, how many triples it has, and these. ``firsts`` has, for each event that
+is kept, where its solutions of each question begin.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq._jit import kernel
+from spaseq.gpm.spectra.single import CONSTANT, NEW
+from spaseq.matching.conditions._kernel_values import (
+    B_AXIS,
+    B_COLUMNS,
+    B_HEADER,
+    B_NUMBER,
+    B_ROWS,
+    B_SIZE,
+    B_START,
+    B_STREAM,
+    B_TIME,
+)
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int8]
+
+#: Where what is asked says how many there are, where they stand, and where each question does.
+QUESTIONS: Final = 0
+GPMS: Final = 1
+COLUMNS: Final = 2
+AT_GPMS: Final = 3
+AT_COLUMNS: Final = 4
+WIDTH: Final = 5
+PICKS: Final = 6
+FIRST_QUESTION: Final = 7
+
+#: A question.
+STEPS: Final = 0
+NAMES: Final = 1
+PICKED: Final = 2
+KEPT: Final = 3
+ROOM: Final = 4
+QUESTION_HEADER: Final = 5
+
+#: A step.
+PREDICATE: Final = 0
+SUBJECT: Final = 1
+S: Final = 2
+OBJECT: Final = 3
+O: Final = 4  # noqa: E741
+IS_LOOP: Final = 5
+STEP_SIZE: Final = 6
+
+#: An event.
+POSITION: Final = 0
+TIME: Final = 1
+NUMBER: Final = 2
+AXIS: Final = 3
+BEFORE: Final = 4
+TERMS: Final = 5
+TRIPLES: Final = 6
+EVENT_HEADER: Final = 7
+
+#: So many solutions of a question an event may have here.
+MOST_ROWS: Final = 32
+
+#: What stands for a size: there are too many solutions, or terms whose values nobody has looked at.
+LARGE: Final = -1
+UNKNOWN: Final = -1
+
+
+@kernel
+def alone(asked: Ints, given: Ints, firsts: Ints, kept: Ints, codes: Codes, batch: Ints) -> int:
+    """Writes the batch, and keeps the solutions; returns its size, ``LARGE``, or the size below zero.
+
+    The last says that some term in the columns, which stand at its end, is not known to ``codes``. If it
+    is ``LARGE``, nothing has happened.
+    """
+    questions, gpms, columns = asked[QUESTIONS], asked[GPMS], asked[COLUMNS]
+    width, before, triples = asked[WIDTH], given[BEFORE], given[TRIPLES]
+    begin, end = before * questions, (before + 1) * questions
+    at = B_HEADER + columns
+    write = at + 4 + 2 * gpms
+    scratch = write + asked[PICKS] * MOST_ROWS
+    place = scratch + 2 * MOST_ROWS * width  # of each pick, where its column begins
+    picks = 0
+    is_known = True
+    for q in range(questions):
+        a = asked[FIRST_QUESTION + q]
+        rows, spare, count, bound = scratch, scratch + MOST_ROWS * width, 1, 0
+        names, picked = asked[a + NAMES], asked[a + PICKED]
+        order = a + QUESTION_HEADER
+        step = order + names + picked
+        for _ in range(asked[a + STEPS]):
+            s, o, is_loop = asked[step + S], asked[step + O], asked[step + IS_LOOP] != 0
+            found = 0
+            for r in range(count):
+                row = rows + r * width
+                for i in range(triples):
+                    triple = EVENT_HEADER + 3 * i
+                    if given[triple + 1] != asked[step + PREDICATE]:
+                        continue
+                    first, second = given[triple], given[triple + 2]
+                    if s != NEW and first != (asked[step + SUBJECT] if s == CONSTANT else batch[row + s]):
+                        continue
+                    if is_loop:
+                        if first != second:
+                            continue
+                    elif o != NEW and second != (asked[step + OBJECT] if o == CONSTANT else batch[row + o]):
+                        continue
+                    if found == MOST_ROWS:
+                        return LARGE
+                    new = spare + found * width
+                    for j in range(bound):
+                        batch[new + j] = batch[row + j]
+                    new += bound
+                    if s == NEW:
+                        batch[new] = first
+                        new += 1
+                    if o == NEW and not is_loop:
+                        batch[new] = second
+                    found += 1
+            bound += (1 if s == NEW else 0) + (1 if o == NEW and not is_loop else 0)
+            rows, spare, count = spare, rows, found
+            step += STEP_SIZE
+            if not count:
+                break
+        first_row = firsts[begin + q]
+        if first_row + count > asked[a + ROOM]:
+            return LARGE
+        firsts[end + q] = first_row + count
+        for r in range(count):
+            for j in range(names):
+                to = asked[a + KEPT] + (first_row + r) * names + j
+                kept[to] = batch[rows + r * width + asked[order + j]]
+        for i in range(picked):
+            batch[place + picks] = write
+            picks += 1
+            value = asked[order + names + i]
+            for r in range(count):
+                term = 0 if value < 0 else batch[rows + r * width + asked[order + value]]
+                batch[write] = term
+                write += 1
+                if term >= given[TERMS] or codes[term] == UNKNOWN:
+                    is_known = False
+    # The kernel knows a row by its number among those that are kept.
+    for c in range(columns):
+        column = asked[AT_COLUMNS] + 2 * c
+        q = asked[asked[AT_GPMS] + asked[column]]
+        batch[B_HEADER + c] = batch[place + asked[column + 1]] - firsts[begin + q]
+    batch[B_SIZE], batch[B_START], batch[B_COLUMNS] = 1, given[POSITION], B_HEADER
+    batch[B_TIME], batch[B_STREAM], batch[B_NUMBER], batch[B_AXIS] = at, at + 1, at + 2, at + 3
+    batch[B_ROWS] = at + 4
+    batch[at], batch[at + 1], batch[at + 2], batch[at + 3] = given[TIME], 0, given[NUMBER], given[AXIS]
+    for g in range(gpms):
+        q = asked[asked[AT_GPMS] + g]
+        batch[at + 4 + 2 * g], batch[at + 5 + 2 * g] = firsts[begin + q], firsts[end + q]
+    return int(write if is_known else -write)

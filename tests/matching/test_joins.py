@@ -1,0 +1,140 @@
+"""Joins in an event that came alone, by compiled code, are those of tuples; and what is kept of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyoxigraph import BlankNode, Literal, NamedNode, Triple
+
+import spaseq
+from spaseq.alone import Single
+from spaseq.events import Clock, Stamp
+from spaseq.gpm.spectra.single import Join, joined
+from spaseq.language.syntax import Group, TriplePattern, Triples, Var
+from spaseq.matching.columns import _kernel_alone as k
+from spaseq.matching.columns.joins import Joins
+from spaseq.matching.columns.singles import Singles
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.terms.dictionary import Dictionary, Term
+
+_NODES = [NamedNode(f"urn:{name}") for name in "abc"]
+_PREDICATES = [NamedNode(f"urn:p{i}") for i in range(2)]
+_PLACES: list[Term | Var] = [Var("x"), Var("y"), Var("z"), BlankNode("b"), *_NODES[:2]]
+
+_PATTERNS = st.lists(
+    st.lists(
+        st.builds(
+            TriplePattern, st.sampled_from(_PLACES), st.sampled_from(_PREDICATES), st.sampled_from(_PLACES)
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    min_size=1,
+    max_size=3,
+)
+_GRAPHS = st.lists(
+    st.lists(
+        st.tuples(st.sampled_from(_NODES), st.sampled_from(_PREDICATES), st.sampled_from(_NODES)),
+        max_size=10,
+        unique=True,
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def _column(batch: np.ndarray, column: int, rows: Sequence[int]) -> list[int]:  # type: ignore[type-arg]
+    """What the runs kernel reads: a column's values in the rows of an event."""
+    at = batch[batch[v.B_COLUMNS] + column]
+    return [int(batch[at + row]) for row in rows]
+
+
+@given(_PATTERNS, _GRAPHS, st.data())
+def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, data: st.DataObject) -> None:  # type: ignore[no-untyped-def]
+    dictionary = Dictionary()
+    joins: list[Join] = []
+    names: list[list[str]] = []
+    for triples in patterns:
+        names.append(sorted({t.name for p in triples for t in (p.subject, p.object) if isinstance(t, Var)}))
+        join = joined(Group((Triples(tuple(triples)),)), names[-1], dictionary)
+        assert join is not None
+        joins.append(join)
+    asked = [*range(len(joins)), *data.draw(st.lists(st.sampled_from(range(len(joins))), max_size=2))]
+    of_gpms = [names[question] for question in asked]
+    places = [(g, value) for g in range(len(asked)) for value in range(-1, len(of_gpms[g]))]
+    columns = data.draw(st.lists(st.sampled_from(places), max_size=6))
+    singles, compiled = Singles(of_gpms, asked, [True] * len(asked)), Joins(joins, asked, columns)
+    expected = [[join(_terms(dictionary, graph)) for join in joins] for graph in graphs]
+    codes = np.zeros(dictionary.limit, dtype=np.int8)
+    before = [0] * len(joins)
+    for n, graph in enumerate(graphs):
+        event = Single(dictionary, Clock.TICKS, Stamp(n + 5, 1, n), 0, _terms(dictionary, graph))
+        size = compiled.take(singles, event, n + 3, n + 7, codes)
+        if size == k.LARGE:
+            assert max(map(len, expected[n])) > k.MOST_ROWS or any(len(j.steps) > 1 for j in joins)
+            return
+        singles.add(n + 3, event, n + 7, 0)
+        batch = compiled.batch
+        assert batch[[v.B_SIZE, v.B_START]].tolist() == [1, n + 3]
+        assert [int(batch[batch[at]]) for at in (v.B_TIME, v.B_STREAM, v.B_NUMBER, v.B_AXIS)] == [
+            n + 5,
+            0,
+            n,
+            n + 7,
+        ]
+        spans = batch[batch[v.B_ROWS] :][: 2 * len(asked)].reshape(-1, 2).tolist()
+        after = [begin + len(rows) for begin, rows in zip(before, expected[n], strict=True)]
+        assert spans == [[before[q], after[q]] for q in asked]
+        for c, (g, value) in enumerate(columns):
+            rows = expected[n][asked[g]]
+            assert _column(batch, c, range(*spans[g])) == [row[value] if value >= 0 else 0 for row in rows]
+        before = after
+    counts = singles.counts()
+    assert counts.rows.tolist() == [sum(len(event[q]) for event in expected) for q in asked]
+    assert counts.matched.tolist() == [sum(bool(event[q]) for event in expected) for q in asked]
+    assert counts.relevant == sum(any(event) for event in expected)
+    assert not singles.counts().relevant
+    chunk, _ = singles.take()
+    for g, q in enumerate(asked):
+        rows = [row for event in expected for row in event[q]]
+        table = chunk.solutions[g]
+        assert list(zip(*(table.column(name).tolist() for name in of_gpms[g]), strict=True)) == (
+            rows if of_gpms[g] else []
+        )
+
+
+def _terms(dictionary: Dictionary, graph: Sequence[tuple[Term, Term, Term]]) -> tuple[int, ...]:
+    return tuple(dictionary.intern(term) for triple in graph for term in triple)
+
+
+_QUERY = """PREFIX : <urn:> SELECT * WITHIN 300 SECONDS SLIDING FROM STREAM S <urn:s>
+WHERE { SEQ(A ; B) DEFINE GPM A ON S { ?x :p ?a } DEFINE GPM B ON S { ?x :p ?b FILTER(?b > ?a) %s } }"""
+
+
+@pytest.mark.parametrize("further", ["", "FILTER(?b > 2)"])
+def test_many_solutions_and_many_triples(further: str) -> None:
+    """Events beyond what compiled code joins are taken among others, and all are counted."""
+    sizes = [1, 20, 1, 16, 40, 1, 0, 3, 17, 2] * 30
+    engines = [spaseq.Engine(), spaseq.Engine()]
+    found: list[spaseq.Match] = []
+    told = engines[0].register(_QUERY % further, found.append)
+    asked = engines[1].register(_QUERY % further)
+    x, p = NamedNode("urn:x"), NamedNode("urn:p")
+    events = [
+        [Triple(x, p, Literal((7 * n + i) % 11)) for i in range(min(size, 11))]
+        + [Triple(NamedNode(f"urn:{n}"), p, Literal(i)) for i in range(size)]
+        for n, size in enumerate(sizes[:90])
+    ]
+    for n, event in enumerate(events):
+        engines[0].push("urn:s", event, 40 * n)
+    engines[1].push_many("urn:s", [(event, 40 * n) for n, event in enumerate(events)])
+    others = list(asked.matches())
+    assert [match.bindings for match in found] == [match.bindings for match in others]
+    assert len(found) > 50
+    assert told.stats == asked.stats
+    told.cancel()
+    assert told.stats.gpms == asked.stats.gpms
