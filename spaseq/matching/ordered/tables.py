@@ -16,6 +16,7 @@ from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Site, Step, with_nearer
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
+from spaseq.matching.kernel.records.gates import SIZE as GATE_SIZE
 from spaseq.matching.kernel.tables.compiled import Compiled, compile_tables
 from spaseq.matching.obstacles import Obstacle, subsequences
 from spaseq.matching.ordered.compiled import _kernel_layout as out
@@ -157,7 +158,7 @@ def _choices(compiled: Compiled) -> Iterator[tuple[Option, ...]]:
     ending = 0
     for place in analysis.places:
         options = [
-            Option(gate.order, gates + lay.GATE_SIZE * numbers[gate], gate.ends, True) for gate in place.gates
+            Option(gate.order, gates + GATE_SIZE * numbers[gate], gate.ends, True) for gate in place.gates
         ]
         for order, ends in zip(place.orders, place.accepts, strict=True):
             options.append(Option(order, accepts + lay.X_SIZE * ending, ends, False))

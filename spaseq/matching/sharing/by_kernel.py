@@ -17,6 +17,7 @@ from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.matches import Ints, Matches, Runs, unrolled
+from spaseq.matching.kernel.records import gates as record
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables.compiled import compile_tables
 from spaseq.matching.model import Bounds
@@ -148,9 +149,9 @@ class _Together(Kernel):
         """Nothing goes on at the gates that are of other members alone."""
         t = self._tables
         begin = int(t[t[v.START] + lay.P_GATES])
-        rows = t[begin : begin + len(gates) * lay.GATE_SIZE].reshape(-1, lay.GATE_SIZE)
+        rows = t[begin : begin + len(gates) * record.SIZE].reshape(-1, record.SIZE)
         over = [number for number, of in enumerate(gates) if not of & members]
-        rows[over, lay.G_CANDIDATES_END] = rows[over, lay.G_CANDIDATES]
+        rows[over, record.CANDIDATES_END] = rows[over, record.CANDIDATES]
 
     def _found(self) -> Iterator[Block]:
         m = self._memory.ints

@@ -6,13 +6,12 @@ from typing import Final
 
 from spaseq._jit import kernel, part
 from spaseq.matching.conditions._kernel_values import Ints, pointer
-from spaseq.matching.kernel.compiled._kernel_layout import G_NUMBER
 from spaseq.matching.kernel.compiled._kernel_memory import (
     NEXT_WAIT,
     WAITS,
     WIDTH,
 )
-from spaseq.matching.kernel.records import nodes, waits
+from spaseq.matching.kernel.records import gates, nodes, waits
 from spaseq.matching.shedding._kernel_known import AGES, CODE, age, is_live, known_at
 
 # Columns of what is listed: a wait, its partition, its first event's position and place on the window's axis,
@@ -46,7 +45,7 @@ def listed(
         if not is_live(t, m, w, axis, time):
             continue
         node = waits.node(m, w)
-        number = bases[t[waits.gate(m, w) + G_NUMBER]] + known[known_at(m, known, node) + CODE]
+        number = bases[gates.number(t, waits.gate(m, w))] + known[known_at(m, known, node) + CODE]
         at = count * L_SIZE
         rows[at + L_WAIT] = w
         rows[at + L_PARTITION] = waits.partition(m, w)

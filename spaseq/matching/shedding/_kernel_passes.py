@@ -31,12 +31,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     C_SIZE,
     FOUND_NODE,
     FOUND_SIZE,
-    G_CANDIDATES,
-    G_CANDIDATES_END,
-    G_KEYS,
-    G_KEYS_END,
-    G_NUMBER,
-    G_SIGN,
     row_of,
     value,
 )
@@ -58,7 +52,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     release,
 )
 from spaseq.matching.kernel.compiled._kernel_places import is_over
-from spaseq.matching.kernel.records import nodes, waits
+from spaseq.matching.kernel.records import gates, nodes, waits
 from spaseq.matching.shedding._kernel_known import (
     AGES,
     CODE,
@@ -106,7 +100,7 @@ def observe(
             at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, counted)
         if nodes.position(m, node) >= since:
             lived = events / 2
-        number = bases[t[waits.gate(m, w) + G_NUMBER]] + known[at + CODE]
+        number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
         counts[number * COUNTS + LIVED] += lived
         alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
     return total
@@ -158,13 +152,13 @@ def welcome(
             at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, True)
         total += 1
         gate = waits.gate(m, w)
-        number = bases[t[gate + G_NUMBER]] + known[at + CODE]
+        number = bases[gates.number(t, gate)] + known[at + CODE]
         cell = number * AGES + age(t, axis, waits.first(m, w), now)
         if (
             load + loads[number] > room
-            and t[gate + G_SIGN] == 0
+            and gates.sign(t, gate) == 0
             and kept[cell] < 1.0
-            and lot(m, t[gate + G_NUMBER], node, draw) >= kept[cell]
+            and lot(m, gates.number(t, gate), node, draw) >= kept[cell]
         ):
             _leave(m, w)
             shed[cell] += 1
@@ -214,7 +208,7 @@ def mark(
         at = known_at(m, known, node)
         if at < 0:
             continue
-        gate = t[waits.gate(m, w) + G_NUMBER]
+        gate = gates.number(t, waits.gate(m, w))
         cell = (bases[gate] + known[at + CODE]) * AGES + age(t, axis, waits.first(m, w), now)
         if kept[cell] >= 1.0 or lot(m, gate, node, draw) < kept[cell]:
             continue
@@ -246,12 +240,12 @@ def _length(m: Ints, w: int) -> int:
 @part
 def _shown(t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int) -> int:
     """How many partial matches of a partition at a gate an event is shown to."""
-    size = t[gate + G_KEYS_END] - t[gate + G_KEYS]
+    size = gates.keys_end(t, gate) - gates.keys(t, gate)
     if size == 0:
         bucket = find_bucket(m, gate, p, 0, 0, 0, 0, False)
         return _length(m, m[bucket + HEAD]) + int(m[bucket + ROOT] != 0) if bucket != 0 else 0
     count = 0
-    for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
         if t[c + C_GPM] != g or t[c + C_PARTS] != t[c + C_PARTS_END]:
             continue
         at = t[c + C_KEYS]
@@ -267,11 +261,11 @@ def _shown(t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int) -> int:
 
 
 @kernel
-def shown(tables: Ints, ints: Ints, batch: Ints, gates_: Floats, weight: float) -> int:
-    """How many partial matches the first event of a batch will be shown to; ``gates``: at each, so often
+def shown(tables: Ints, ints: Ints, batch: Ints, at_gates: Floats, weight: float) -> int:
+    """How many partial matches the first event of a batch will be shown to; ``at_gates``: at each, so often
     ``weight``.
     """
-    t, m, b, gates = pointer(tables), pointer(ints), pointer(batch), pointer(gates_)
+    t, m, b, counts = pointer(tables), pointer(ints), pointer(batch), pointer(at_gates)
     total = 0
     if b[B_SIZE] == 0:
         return 0
@@ -281,14 +275,14 @@ def shown(tables: Ints, ints: Ints, batch: Ints, gates_: Floats, weight: float) 
             continue
         w = m[p]
         while w != 0:
-            gates[t[waits.gate(m, w) + G_NUMBER]] += weight
+            counts[gates.number(t, waits.gate(m, w))] += weight
             total += 1
             w = waits.link(m, w)
         for g in range(t[N_GPMS]):
             if row_of(b, g, 0) < row_of(b, g, 1):
                 for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
                     count = _shown(t, m, b, p, t[i], 0, g)
-                    gates[t[t[i] + G_NUMBER]] += weight * count
+                    counts[gates.number(t, t[i])] += weight * count
                     total += count
     return total
 

@@ -40,12 +40,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     DECISION_SIZE,
     DROP,
     FORGET,
-    G_ACTIONS,
-    G_ACTIONS_END,
-    G_CODE,
-    G_CODE_END,
-    G_GATHERS,
-    GATE_SIZE,
     J_SIZE,
     J_UNIT,
     NEVER,
@@ -88,7 +82,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     place,
     pop,
 )
-from spaseq.matching.kernel.records import nodes, waits
+from spaseq.matching.kernel.records import gates, nodes, waits
 
 #: What is of several streams bars only what comes later.
 _NO_STREAM: Final = 62
@@ -243,11 +237,11 @@ def _arrive(
                 waits.set_node(m, new, 0)
         if not stays:
             forget(m, new)
-    for gate in range(t[to + P_GATES], t[to + P_GATES_END], GATE_SIZE):
+    for gate in range(t[to + P_GATES], t[to + P_GATES_END], gates.SIZE):
         new = copy(m, f, taken, p, time, stream, number)
         if may(
             t, m, f, b, numbers, codes, new,
-            t[gate + G_ACTIONS], t[gate + G_ACTIONS_END], t[gate + G_CODE], t[gate + G_CODE_END],
+            gates.actions(t, gate), gates.actions_end(t, gate), gates.code(t, gate), gates.code_end(t, gate),
         ):  # fmt: skip
             waits.set_gate(m, new, gate)
             waits.set_node(m, new, node)
@@ -281,7 +275,7 @@ def apply(
         elif c == FORGET:
             for j in range(w, w + row):
                 forget(m, m[m[DECISIONS] + j * DECISION_SIZE])
-        elif c == BAR and t[waits.gate(m, w) + G_GATHERS] != 0:
+        elif c == BAR and gates.gathers(t, waits.gate(m, w)) != 0:
             stream = b[b[B_STREAM] + e]
             if row == 1:
                 stream = _NO_STREAM

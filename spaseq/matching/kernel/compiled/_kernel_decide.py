@@ -37,17 +37,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     DECISION_SIZE,
     DROP,
     FORGET,
-    G_CANDIDATES,
-    G_CANDIDATES_END,
-    G_CLOSED,
-    G_COLUMN,
-    G_GATHERS,
-    G_KEYS,
-    G_KEYS_END,
-    G_NUMBER,
-    G_OPERATOR,
-    G_SIGN,
-    GATE_SIZE,
     J_GPM,
     J_KEYS,
     J_SIZE,
@@ -55,7 +44,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     P_GATES_END,
     POP,
     SKIP,
-    STRICT,
     row_of,
     value,
 )
@@ -79,7 +67,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     is_orderly,
     is_over,
 )
-from spaseq.matching.kernel.records import waits
+from spaseq.matching.kernel.records import gates, waits
 
 
 @inlined
@@ -113,8 +101,8 @@ def _show_gathering(
     """The same at a gate where several events may be gathered."""
     gate = waits.gate(m, w)
     barred = (waits.barred(m, w) >> b[b[B_STREAM] + e]) & 1
-    bars = 2 if t[gate + G_OPERATOR] == STRICT else 0
-    for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+    bars = 2 if gates.operator(t, gate) == gates.STRICT else 0
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
         if t[c + C_PARTS] < t[c + C_PARTS_END]:
             found = _gather(t, m, f, b, numbers, codes, e, waits.partition(m, w), w, c)
             if t[c + C_RIVAL] != 0:
@@ -147,13 +135,13 @@ def _show(
     ):
         return
     gate = waits.gate(m, w)
-    if t[gate + G_GATHERS] != 0:
+    if gates.gathers(t, gate) != 0:
         _show_gathering(t, m, f, b, numbers, codes, e, key, w)
         return
     if (waits.barred(m, w) >> stream) & 1:
         return
-    bars = t[gate + G_OPERATOR] == STRICT
-    for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+    bars = gates.operator(t, gate) == gates.STRICT
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
         g = t[c + C_GPM]
         if row_of(b, g, e) == row_of(b, g, e + 1):
             continue
@@ -170,8 +158,8 @@ def _show(
 @part
 def _is_of_bucket(t: Ints, m: Ints, b: Ints, bucket: int, gate: int, r: int) -> bool:
     """Whether a row has the join key of a bucket at a gate with one candidate."""
-    at = t[t[gate + G_CANDIDATES] + C_KEYS]
-    for j in range(t[gate + G_KEYS_END] - t[gate + G_KEYS]):
+    at = t[gates.candidates(t, gate) + C_KEYS]
+    for j in range(gates.keys_end(t, gate) - gates.keys(t, gate)):
         if value(b, t[at + j], r) != m[bucket + 2 + j]:
             return False
     return True
@@ -184,20 +172,20 @@ def _visit_heap(
     """The waits of a heap whose bound the event passes; if that is not plain, the heap becomes a list."""
     root = m[bucket + ROOT]
     gate = waits.gate(m, root)
-    c = t[gate + G_CANDIDATES]
+    c = gates.candidates(t, gate)
     g = t[c + C_GPM]
     most = -np.inf
     for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
         if not belongs(t, m, b, g, r, key) or not _is_of_bucket(t, m, b, bucket, gate, r):
             continue
-        identifier = value(b, t[gate + G_COLUMN], r)
+        identifier = value(b, gates.column(t, gate), r)
         if identifier == 0 or codes[identifier] == IS_NODE or codes[identifier] == STRING:
             continue  # comparing it with a number is an error
         if not is_orderly(codes[identifier]):
             dissolve(m, bucket)
             return
-        most = max(most, t[gate + G_SIGN] * numbers[identifier])
-    closed = t[gate + G_CLOSED] != 0
+        most = max(most, gates.sign(t, gate) * numbers[identifier])
+    closed = gates.closed(t, gate) != 0
     x = bound(t, m, root, numbers)
     if not (x < most or (closed and x == most)):
         return
@@ -244,7 +232,7 @@ def _visit_keys(
     g: int, at: int,
 ) -> None:  # fmt: skip
     """The waits at a gate that have the key of a GPM's rows, whose columns stand at ``at``."""
-    size = t[gate + G_KEYS_END] - t[gate + G_KEYS]
+    size = gates.keys_end(t, gate) - gates.keys(t, gate)
     for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
         if not belongs(t, m, b, g, r, key):
             continue
@@ -260,11 +248,11 @@ def _visit_gate(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int, gate: int
 ) -> None:
     """The waits at a gate that the event may concern."""
-    size = t[gate + G_KEYS_END] - t[gate + G_KEYS]
+    size = gates.keys_end(t, gate) - gates.keys(t, gate)
     if size == 0:
         _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, 0, 0, 0, 0, False))
         return
-    for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
         if t[c + C_PARTS] == t[c + C_PARTS_END]:
             _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, t[c + C_GPM], t[c + C_KEYS])
         for j in range(t[c + C_PARTS], t[c + C_PARTS_END], J_SIZE):
@@ -280,8 +268,8 @@ def decide(
     m[ASKED] = 0
     m[m[KINDS] + WONDERS] = 0
     m[SERIAL] += 1
-    for gate in range(t[t[START] + P_GATES], t[t[START] + P_GATES_END], GATE_SIZE):
-        for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+    for gate in range(t[t[START] + P_GATES], t[t[START] + P_GATES_END], gates.SIZE):
+        for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
             g = t[c + C_GPM]
             if t[c + C_PARTS] < t[c + C_PARTS_END]:
                 _gather(t, m, f, b, numbers, codes, e, p, m[WAITS], c)
@@ -298,7 +286,7 @@ def decide(
             continue
         for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
             gate = t[i]
-            seen = m[GATES_SEEN] + t[gate + G_NUMBER]
+            seen = m[GATES_SEEN] + gates.number(t, gate)
             if m[seen] != m[SERIAL]:
                 m[seen] = m[SERIAL]
                 _visit_gate(t, m, f, b, numbers, codes, e, key, p, gate)

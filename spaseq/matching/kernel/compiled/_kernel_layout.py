@@ -32,27 +32,6 @@ SINCE: Final = 6
 UNTIL: Final = 7
 ACTION_SIZE: Final = 3
 
-# Columns of gates in the tables.
-G_OPERATOR: Final = 0
-G_CANDIDATES: Final = 1
-G_CANDIDATES_END: Final = 2
-G_ACTIONS: Final = 3
-G_ACTIONS_END: Final = 4
-G_CODE: Final = 5
-G_CODE_END: Final = 6
-G_KEYS: Final = 7
-G_KEYS_END: Final = 8
-G_SIGN: Final = 9
-G_SLOT: Final = 10
-G_COLUMN: Final = 11
-G_CLOSED: Final = 12
-G_NUMBER: Final = 13
-G_GATHERS: Final = 14  # some candidate gathers several events
-
-STRICT: Final = 0
-NEXT: Final = 1
-ANY: Final = 2
-
 # What a wait knows of negations, from GAPS on: the latest place on the window's axis of something that is
 # forbidden before the match, whether something is left to be asked exactly; then its gaps.
 LED: Final = 0
@@ -139,7 +118,6 @@ K_OWN: Final = 1
 K_OWN_END: Final = 2
 K_AGGREGATES: Final = 3
 K_AGGREGATES_END: Final = 4
-GATE_SIZE: Final = 15
 
 DECISION_SIZE: Final = 3
 # Columns of what is found: its last event, partition, newest node, and accept; what is left to be asked. If

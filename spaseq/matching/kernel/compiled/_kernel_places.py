@@ -4,14 +4,6 @@ from __future__ import annotations
 
 from spaseq._jit import inlined, part
 from spaseq.matching.conditions._kernel_values import DOUBLE, SHORT, SLOTS, Codes, Floats, Ints
-from spaseq.matching.kernel.compiled._kernel_layout import (
-    G_KEYS,
-    G_KEYS_END,
-    G_OPERATOR,
-    G_SIGN,
-    G_SLOT,
-    STRICT,
-)
 from spaseq.matching.kernel.compiled._kernel_memory import (
     DROPPED,
     HEAD,
@@ -27,7 +19,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     new_node,
     new_wait,
 )
-from spaseq.matching.kernel.records import nodes, waits
+from spaseq.matching.kernel.records import gates, nodes, waits
 
 
 @inlined
@@ -45,12 +37,12 @@ def _hang(m: Ints, w: int, head: int) -> None:
 def place(t: Ints, m: Ints, w: int, numbers: Floats, codes: Codes) -> None:
     """Puts a wait where it is found."""
     gate = waits.gate(m, w)
-    if t[gate + G_OPERATOR] == STRICT:
+    if gates.operator(t, gate) == gates.STRICT:
         waits.set_bucket(m, w, 0)
         _hang(m, w, waits.partition(m, w))
         return
-    start = t[gate + G_KEYS]
-    size = t[gate + G_KEYS_END] - start
+    start = gates.keys(t, gate)
+    size = gates.keys_end(t, gate) - start
     slots = w + SLOTS
     k0 = m[slots + t[start]] if size > 0 else 0
     k1 = m[slots + t[start + 1]] if size > 1 else 0
@@ -60,8 +52,8 @@ def place(t: Ints, m: Ints, w: int, numbers: Floats, codes: Codes) -> None:
         k0, k1, k2, k3 = -1, -1, -1, -1
     bucket = find_bucket(m, gate, waits.partition(m, w), k0, k1, k2, k3, True)
     waits.set_bucket(m, w, bucket)
-    if t[gate + G_SIGN] != 0 and k0 >= 0:
-        identifier = m[slots + t[gate + G_SLOT]]
+    if gates.sign(t, gate) != 0 and k0 >= 0:
+        identifier = m[slots + gates.slot(t, gate)]
         if identifier > 0 and is_orderly(codes[identifier]):
             waits.set_child(m, w, 0)
             waits.set_link(m, w, 0)
@@ -80,7 +72,7 @@ def is_orderly(code: int) -> bool:
 def bound(t: Ints, m: Ints, w: int, numbers: Floats) -> float:
     """What orders a wait in its heap: the least leave first."""
     gate = waits.gate(m, w)
-    return float(numbers[waits.slot(m, w, t[gate + G_SLOT])] * t[gate + G_SIGN])
+    return float(numbers[waits.slot(m, w, gates.slot(t, gate))] * gates.sign(t, gate))
 
 
 @part

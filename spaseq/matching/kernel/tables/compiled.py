@@ -20,8 +20,8 @@ from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Lookup
 from spaseq.matching.conditions.programs import Programs
 from spaseq.matching.conditions.sections import Reference, Sections
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.compiled._kernel_layout import ANY, NEXT, STRICT
 from spaseq.matching.kernel.compiled._kernel_memory import E_VALUES
+from spaseq.matching.kernel.records.gates import ANY, NEXT, STRICT
 from spaseq.matching.kernel.tables.absences import Absence
 from spaseq.matching.kernel.tables.analysis import Analysis, Candidate, Chain
 from spaseq.matching.obstacles import Obstacle, in_text, subsequences

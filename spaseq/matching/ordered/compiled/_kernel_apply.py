@@ -21,13 +21,7 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     C_NUMBER,
     C_PLACE,
     DECISION_SIZE,
-    G_ACTIONS,
-    G_ACTIONS_END,
-    G_CODE,
-    G_CODE_END,
-    G_OPERATOR,
     P_SIZE,
-    STRICT,
     X_ACTIONS,
     X_ACTIONS_END,
     X_CODE,
@@ -40,7 +34,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     NOW,
     forget,
 )
-from spaseq.matching.kernel.records import nodes, waits
+from spaseq.matching.kernel.records import gates, nodes, waits
 from spaseq.matching.ordered.compiled._kernel_decide import follows, takes
 from spaseq.matching.ordered.compiled._kernel_families import (
     append,
@@ -85,11 +79,15 @@ def _take(
             continue
         new = copy(m, f, taken, family, time, stream, number)
         actions, actions_end = (
-            (at + G_ACTIONS, at + G_ACTIONS_END) if is_gate else (at + X_ACTIONS, at + X_ACTIONS_END)
+            (gates.actions(t, at), gates.actions_end(t, at))
+            if is_gate
+            else (t[at + X_ACTIONS], t[at + X_ACTIONS_END])
         )
-        code, code_end = (at + G_CODE, at + G_CODE_END) if is_gate else (at + X_CODE, at + X_CODE_END)
+        code, code_end = (
+            (gates.code(t, at), gates.code_end(t, at)) if is_gate else (t[at + X_CODE], t[at + X_CODE_END])
+        )
         if not may(
-            t, m, f, b, numbers, codes, new, t[actions], t[actions_end], t[code], t[code_end]
+            t, m, f, b, numbers, codes, new, actions, actions_end, code, code_end
         ):  # fmt: skip
             forget(m, new)
             continue
@@ -133,7 +131,7 @@ def _extend(
     while w != 0:
         following = waits.link(m, w)
         over = is_past(t, o, m, w, time)
-        bars = t[waits.gate(m, w) + G_OPERATOR] == STRICT and follows(t, m, w, time, stream)
+        bars = gates.operator(t, waits.gate(m, w)) == gates.STRICT and follows(t, m, w, time, stream)
         while decision < m[DECIDED]:
             at = m[DECISIONS] + decision * DECISION_SIZE
             if m[at] != w:

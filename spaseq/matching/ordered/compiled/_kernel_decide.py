@@ -31,16 +31,8 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     C_RIVAL,
     C_SIZE,
     C_UNIT,
-    G_ACTIONS,
-    G_ACTIONS_END,
-    G_CANDIDATES,
-    G_CANDIDATES_END,
-    G_CODE,
-    G_CODE_END,
-    G_OPERATOR,
     P_SIZE,
     QUESTION_SIZE,
-    STRICT,
     U_COUNTING,
     X_ACTIONS,
     X_ACTIONS_END,
@@ -62,7 +54,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     WAITS,
     WIDTH,
 )
-from spaseq.matching.kernel.records import waits
+from spaseq.matching.kernel.records import gates, waits
 from spaseq.matching.ordered.compiled._kernel_families import (
     is_past,
 )
@@ -113,8 +105,10 @@ def _refused(
     trial, refused = m[TRIAL], 0
     for i in range(o[options], o[options + 1], OPTION_SIZE):
         at, is_gate = o[i], o[i + 1] != 0
-        code, code_end = (at + G_CODE, at + G_CODE_END) if is_gate else (at + X_CODE, at + X_CODE_END)
-        if t[code] == t[code_end]:
+        code, code_end = (
+            (gates.code(t, at), gates.code_end(t, at)) if is_gate else (t[at + X_CODE], t[at + X_CODE_END])
+        )
+        if code == code_end:
             continue
         waits.set_time(m, trial, b[b[B_TIME] + e])
         for j in range(SLOTS, m[WIDTH]):
@@ -123,12 +117,14 @@ def _refused(
             f[waits.sums(m, trial) + j] = f[waits.sums(m, w) + j]
         takes(t, m, f, b, numbers, codes, e, key, trial, c, row)
         actions, actions_end = (
-            (at + G_ACTIONS, at + G_ACTIONS_END) if is_gate else (at + X_ACTIONS, at + X_ACTIONS_END)
+            (gates.actions(t, at), gates.actions_end(t, at))
+            if is_gate
+            else (t[at + X_ACTIONS], t[at + X_ACTIONS_END])
         )
-        if not act(t, m, f, numbers, codes, trial, t[actions], t[actions_end]):
+        if not act(t, m, f, numbers, codes, trial, actions, actions_end):
             continue
         verdict = holds(
-            t, t[code], t[code_end], m, m[KINDS], f, trial, waits.sums(m, trial), b, 0, numbers, codes
+            t, code, code_end, m, m[KINDS], f, trial, waits.sums(m, trial), b, 0, numbers, codes
         )  # fmt: skip
         number = (i - o[options]) // OPTION_SIZE
         if verdict == UNKNOWN:
@@ -167,7 +163,7 @@ def _show(
         return
     gate = waits.gate(m, w)
     bars = False
-    for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
         g = t[c + C_GPM]
         if row_of(b, g, e) == row_of(b, g, e + 1):
             continue
@@ -179,7 +175,7 @@ def _show(
                 _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)
             if t[c + C_RIVAL] != 0:
                 bars = True
-    if bars and t[gate + G_OPERATOR] != STRICT:
+    if bars and gates.operator(t, gate) != gates.STRICT:
         note(m, w, BAR, 0)
 
 
@@ -203,7 +199,7 @@ def decide(
     w = m[WAITS]
     for i in range(o[o[O_PLACES]], o[o[O_PLACES] + 1], OPTION_SIZE):
         gate = o[i]
-        for c in range(t[gate + G_CANDIDATES], t[gate + G_CANDIDATES_END], C_SIZE):
+        for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
             g = t[c + C_GPM]
             if row_of(b, g, e) < row_of(b, g, e + 1):
                 if o[O_ASKS] != 0 and m[ASKED] > m[ANSWERED]:

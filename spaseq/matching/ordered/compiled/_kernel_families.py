@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from spaseq._jit import part
 from spaseq.matching.conditions._kernel_values import LIMIT, Ints
-from spaseq.matching.kernel.compiled._kernel_layout import G_NUMBER
 from spaseq.matching.kernel.compiled._kernel_memory import (
     DROPPED,
     NEWEST,
     forget,
 )
-from spaseq.matching.kernel.records import nodes, waits
+from spaseq.matching.kernel.records import gates, nodes, waits
 from spaseq.matching.ordered.compiled._kernel_layout import (
     A_COUNT,
     A_DUE,
@@ -242,7 +241,7 @@ def is_past(t: Ints, o: Ints, m: Ints, w: int, time: int) -> bool:
     if waits.barred(m, w) != 0 and time > waits.bar_time(m, w):
         return True
     if o[O_BOUNDED] != 0:
-        bounds = o[O_BOUNDS] + 2 * t[waits.gate(m, w) + G_NUMBER]
+        bounds = o[O_BOUNDS] + 2 * gates.number(t, waits.gate(m, w))
         for i in range(o[bounds], o[bounds + 1], BOUND_SIZE):
             if time - m[w + o[i]] > t[o[i + 1]]:
                 return True
@@ -274,7 +273,7 @@ def look_out(t: Ints, o: Ints, m: Ints, a: Ints, p: int) -> None:
     while family != 0:
         w = a[family + F_HEAD]
         while w != 0:
-            bounds = o[O_BOUNDS] + 2 * t[waits.gate(m, w) + G_NUMBER]
+            bounds = o[O_BOUNDS] + 2 * gates.number(t, waits.gate(m, w))
             for i in range(o[bounds], o[bounds + 1], BOUND_SIZE):
                 a[A_DUE] = min(a[A_DUE], m[w + o[i]] + t[o[i + 1]])
             w = waits.link(m, w)

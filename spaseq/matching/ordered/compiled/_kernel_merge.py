@@ -10,14 +10,11 @@ from spaseq.matching.conditions._kernel_values import (
     Floats,
     Ints,
 )
-from spaseq.matching.kernel.compiled._kernel_layout import (
-    G_NUMBER,
-)
 from spaseq.matching.kernel.compiled._kernel_memory import (
     SERIAL,
     mix,
 )
-from spaseq.matching.kernel.records import waits
+from spaseq.matching.kernel.records import gates, waits
 from spaseq.matching.ordered.compiled._kernel_layout import (
     A_TIME,
     ALIKE_SIZE,
@@ -66,7 +63,7 @@ def is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, 
     first event; and where none before it has a match to be left with that ends before that.
     """
     gate = waits.gate(m, w)
-    live = o[O_GATES] + 2 * t[gate + G_NUMBER]
+    live = o[O_GATES] + 2 * gates.number(t, gate)
     start, end = o[live], o[live + 1]
     several = t[SINGLE] == 0
     code = mix(1, gate)

@@ -6,8 +6,7 @@ from typing import Final
 
 from spaseq._jit import kernel
 from spaseq.matching.conditions._kernel_values import Ints, pointer
-from spaseq.matching.kernel.compiled._kernel_layout import G_NUMBER
-from spaseq.matching.kernel.records import nodes, waits
+from spaseq.matching.kernel.records import gates, nodes, waits
 from spaseq.matching.ordered.compiled._kernel_families import drop
 from spaseq.matching.ordered.compiled._kernel_layout import (
     A_OLDEST,
@@ -46,7 +45,7 @@ def listed(tables: Ints, ints: Ints, families: Ints, rows: Ints) -> int:
                 runs += 1
                 depth = nodes.depth(m, waits.node(m, w))
                 if depth > deepest:
-                    deepest, gate = depth, t[waits.gate(m, w) + G_NUMBER]
+                    deepest, gate = depth, gates.number(t, waits.gate(m, w))
                 w = waits.link(m, w)
             rows[at + L_FAMILY] = family
             rows[at + L_FIRST] = a[family + F_FIRST]
