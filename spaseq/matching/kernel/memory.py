@@ -14,6 +14,7 @@ from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.records.nodes import SIZE as NODE_SIZE
+from spaseq.matching.kernel.records.parts import LIMIT as PART_LIMIT
 from spaseq.matching.kernel.records.waits import STREAM, SUMS
 from spaseq.matching.kernel.tables.compiled import Compiled
 
@@ -211,7 +212,7 @@ def _sections(compiled: Compiled, room: Room) -> dict[int, int]:
         mem.FOUND: max(found, parked) * lay.FOUND_SIZE,
         mem.GATES_SEEN: compiled.gates,
         mem.KINDS: v.STACK,
-        mem.TRIED: 3 * lay.PART_LIMIT,
+        mem.TRIED: 3 * PART_LIMIT,
         mem.PARKED: parked,
         mem.ENTRIES: entries * compiled.entry,
         mem.OFFSETS: len(compiled.offsets),

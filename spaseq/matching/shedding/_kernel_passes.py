@@ -24,11 +24,6 @@ from spaseq.matching.conditions._kernel_values import (
 )
 from spaseq.matching.kernel.compiled._kernel import find_keys
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    C_GPM,
-    C_KEYS,
-    C_PARTS,
-    C_PARTS_END,
-    C_SIZE,
     FOUND_NODE,
     FOUND_SIZE,
     row_of,
@@ -52,7 +47,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     release,
 )
 from spaseq.matching.kernel.compiled._kernel_places import is_over
-from spaseq.matching.kernel.records import gates, nodes, waits
+from spaseq.matching.kernel.records import candidates, gates, nodes, waits
 from spaseq.matching.shedding._kernel_known import (
     AGES,
     CODE,
@@ -245,10 +240,10 @@ def _shown(t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int) -> int:
         bucket = find_bucket(m, gate, p, 0, 0, 0, 0, False)
         return _length(m, m[bucket + HEAD]) + int(m[bucket + ROOT] != 0) if bucket != 0 else 0
     count = 0
-    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
-        if t[c + C_GPM] != g or t[c + C_PARTS] != t[c + C_PARTS_END]:
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
+        if candidates.gpm(t, c) != g or candidates.parts(t, c) != candidates.parts_end(t, c):
             continue
-        at = t[c + C_KEYS]
+        at = candidates.keys(t, c)
         for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
             k0 = value(b, t[at], r)
             k1 = value(b, t[at + 1], r) if size > 1 else 0

@@ -29,31 +29,17 @@ from spaseq.matching.kernel.compiled._kernel_gather import bind_entries
 from spaseq.matching.kernel.compiled._kernel_judge import belongs
 from spaseq.matching.kernel.compiled._kernel_layout import (
     BAR,
-    C_ACTIONS,
-    C_ACTIONS_END,
-    C_GPM,
-    C_NUMBER,
-    C_PARTS,
-    C_PARTS_END,
-    C_PLACE,
-    C_UNIT,
     DECISION_SIZE,
     DROP,
     FORGET,
-    J_SIZE,
-    J_UNIT,
     NEVER,
     NOWHERE,
     P_ACCEPTS,
     P_ACCEPTS_END,
     P_GATES,
     P_GATES_END,
-    PART_LIMIT,
     POP,
     SEVERAL,
-    U_BINDS,
-    U_BINDS_END,
-    U_COUNTING,
     X_ACTIONS,
     X_ACTIONS_END,
     X_CODE,
@@ -82,7 +68,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     place,
     pop,
 )
-from spaseq.matching.kernel.records import gates, nodes, waits
+from spaseq.matching.kernel.records import candidates, gates, nodes, parts, units, waits
 
 #: What is of several streams bars only what comes later.
 _NO_STREAM: Final = 62
@@ -114,8 +100,8 @@ def copy(m: Ints, f: Floats, w: int, p: int, time: int, stream: int, number: int
 @part
 def bind(t: Ints, m: Ints, b: Ints, e: int, key: int, w: int, c: int, row: int) -> None:
     """The slots take what the event binds."""
-    unit, g = t[c + C_UNIT], t[c + C_GPM]
-    for i in range(t[unit + U_BINDS], t[unit + U_BINDS_END], 2):
+    unit, g = candidates.unit(t, c), candidates.gpm(t, c)
+    for i in range(units.binds(t, unit), units.binds_end(t, unit), 2):
         slot, column = w + SLOTS + t[i], t[i + 1]
         if row >= 0:
             identifier = value(b, column, row)
@@ -145,16 +131,18 @@ def _extend(
     time, stream, number = b[b[B_TIME] + e], b[b[B_STREAM] + e], b[b[B_NUMBER] + e]
     taken = copy(m, f, w, p, waits.time(m, w), waits.stream(m, w), waits.number(m, w))  # only for its slots
     bind(t, m, b, e, key, taken, c, row)
-    act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
+    act(t, m, f, numbers, codes, taken, candidates.actions(t, c), candidates.actions_end(t, c))
     begin_bounds(t, m, taken, time)
-    if row < 0 and t[t[c + C_UNIT] + U_COUNTING] != 0:
-        blur(t, m, f, taken, t[t[c + C_UNIT] + U_COUNTING])
+    if row < 0 and units.counting(t, candidates.unit(t, c)) != 0:
+        blur(t, m, f, taken, units.counting(t, candidates.unit(t, c)))
     if t[N_GAPS] != 0:
         begin(t, m, taken, time, stream, number)
     if before != 0:
         nodes.set_uses(m, before, nodes.uses(m, before) + 1)
-    node = follow(m, before, b[B_START] + e, t[c + C_NUMBER], row)
-    _arrive(t, m, f, b, numbers, codes, e, p, t[c + C_PLACE], taken, node, first, time, stream, number)
+    node = follow(m, before, b[B_START] + e, candidates.number(t, c), row)
+    _arrive(
+        t, m, f, b, numbers, codes, e, p, candidates.place(t, c), taken, node, first, time, stream, number
+    )
 
 
 @part
@@ -181,20 +169,21 @@ def _extend_all(
     several = m[gathered] != 0
     time, stream, least, most = b[b[B_TIME] + e], NOWHERE, 0, 0
     taken = copy(m, f, w, p, waits.time(m, w), waits.stream(m, w), waits.number(m, w))
-    parts, size = t[c + C_PARTS], (t[c + C_PARTS_END] - t[c + C_PARTS]) // J_SIZE
+    start = candidates.parts(t, c)
+    size = (candidates.parts_end(t, c) - start) // parts.SIZE
     for i in range(size):
         x = m[gathered + 1 + i]
-        bind_entries(t, m, taken, t[parts + i * J_SIZE + J_UNIT], x, several)
+        bind_entries(t, m, taken, parts.unit(t, start + i * parts.SIZE), x, several)
         number = m[x + E_NUMBER]
         least = number if stream == NOWHERE else min(least, number)
         most = number if stream == NOWHERE else max(most, number)
         stream = m[x + E_STREAM] if stream in (NOWHERE, m[x + E_STREAM]) else SEVERAL
         if before == 0:
             first = min(first, m[x + E_AXIS])
-    act(t, m, f, numbers, codes, taken, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
+    act(t, m, f, numbers, codes, taken, candidates.actions(t, c), candidates.actions_end(t, c))
     begin_bounds(t, m, taken, time)
     for i in range(size):
-        counting = t[t[parts + i * J_SIZE + J_UNIT] + U_COUNTING]
+        counting = units.counting(t, parts.unit(t, start + i * parts.SIZE))
         if several and counting != 0:
             blur(t, m, f, taken, counting)
     if t[N_GAPS] != 0:
@@ -207,14 +196,14 @@ def _extend_all(
     for _ in range(size):
         chosen = -1
         for i in range(size):
-            at = m[m[gathered + 1 + i] + E_POSITION] * PART_LIMIT + i
+            at = m[m[gathered + 1 + i] + E_POSITION] * parts.LIMIT + i
             if at > last and (chosen < 0 or at < chosen):
                 chosen = at
         last = chosen
-        i = chosen % PART_LIMIT
+        i = chosen % parts.LIMIT
         row = -1 if several else m[m[gathered + 1 + i] + E_ROW]
-        node = follow(m, node, chosen // PART_LIMIT, t[c + C_NUMBER] + i, row)
-    _arrive(t, m, f, b, numbers, codes, e, p, t[c + C_PLACE], taken, node, first, time, stream, most)
+        node = follow(m, node, chosen // parts.LIMIT, candidates.number(t, c) + i, row)
+    _arrive(t, m, f, b, numbers, codes, e, p, candidates.place(t, c), taken, node, first, time, stream, most)
 
 
 @part
@@ -268,7 +257,7 @@ def apply(
     for i in range(m[DECIDED]):
         at = m[DECISIONS] + i * DECISION_SIZE
         w, c, row = m[at], m[at + 1], m[at + 2]
-        if c > 0 and t[c + C_PARTS] < t[c + C_PARTS_END]:
+        if c > 0 and candidates.parts(t, c) < candidates.parts_end(t, c):
             _extend_all(t, m, f, b, numbers, codes, e, p, w, c, row)
         elif c > 0:
             _extend(t, m, f, b, numbers, codes, e, key, p, w, c, row)

@@ -27,19 +27,9 @@ from spaseq.matching.kernel.compiled._kernel_gather import gather
 from spaseq.matching.kernel.compiled._kernel_judge import belongs, judge
 from spaseq.matching.kernel.compiled._kernel_layout import (
     BAR,
-    C_GPM,
-    C_KEYS,
-    C_PARTS,
-    C_PARTS_END,
-    C_PLACE,
-    C_RIVAL,
-    C_SIZE,
     DECISION_SIZE,
     DROP,
     FORGET,
-    J_GPM,
-    J_KEYS,
-    J_SIZE,
     P_GATES,
     P_GATES_END,
     POP,
@@ -67,7 +57,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     is_orderly,
     is_over,
 )
-from spaseq.matching.kernel.records import gates, waits
+from spaseq.matching.kernel.records import candidates, gates, parts, waits
 
 
 @inlined
@@ -87,8 +77,8 @@ def _gather(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int, w: int, c: int
 ) -> int:
     """See ``gather``; 0 also if the event serves no part."""
-    for j in range(t[c + C_PARTS], t[c + C_PARTS_END], J_SIZE):
-        g = t[j + J_GPM]
+    for j in range(candidates.parts(t, c), candidates.parts_end(t, c), parts.SIZE):
+        g = parts.gpm(t, j)
         if row_of(b, g, e) < row_of(b, g, e + 1):
             return int(gather(t, m, f, numbers, codes, b[B_START] + e, b[b[B_TIME] + e], p, w, c))
     return 0
@@ -102,20 +92,20 @@ def _show_gathering(
     gate = waits.gate(m, w)
     barred = (waits.barred(m, w) >> b[b[B_STREAM] + e]) & 1
     bars = 2 if gates.operator(t, gate) == gates.STRICT else 0
-    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
-        if t[c + C_PARTS] < t[c + C_PARTS_END]:
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
+        if candidates.parts(t, c) < candidates.parts_end(t, c):
             found = _gather(t, m, f, b, numbers, codes, e, waits.partition(m, w), w, c)
-            if t[c + C_RIVAL] != 0:
+            if candidates.rival(t, c) != 0:
                 bars = max(bars, found)
             continue
-        g = t[c + C_GPM]
+        g = candidates.gpm(t, c)
         if barred or row_of(b, g, e) == row_of(b, g, e + 1):
             continue
         verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
         if verdict == TRUE:
-            if t[c + C_PLACE] != 0:
+            if candidates.place(t, c) != 0:
                 note(m, w, c, row)
-            if t[c + C_RIVAL] != 0:
+            if candidates.rival(t, c) != 0:
                 bars = 2
     if bars > 0:
         note(m, w, BAR, bars)
@@ -141,15 +131,15 @@ def _show(
     if (waits.barred(m, w) >> stream) & 1:
         return
     bars = gates.operator(t, gate) == gates.STRICT
-    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
-        g = t[c + C_GPM]
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
+        g = candidates.gpm(t, c)
         if row_of(b, g, e) == row_of(b, g, e + 1):
             continue
         verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
         if verdict == TRUE:
-            if t[c + C_PLACE] != 0:
+            if candidates.place(t, c) != 0:
                 note(m, w, c, row)
-            if t[c + C_RIVAL] != 0:
+            if candidates.rival(t, c) != 0:
                 bars = True
     if bars:
         note(m, w, BAR, 0)
@@ -158,7 +148,7 @@ def _show(
 @part
 def _is_of_bucket(t: Ints, m: Ints, b: Ints, bucket: int, gate: int, r: int) -> bool:
     """Whether a row has the join key of a bucket at a gate with one candidate."""
-    at = t[gates.candidates(t, gate) + C_KEYS]
+    at = candidates.keys(t, gates.candidates(t, gate))
     for j in range(gates.keys_end(t, gate) - gates.keys(t, gate)):
         if value(b, t[at + j], r) != m[bucket + 2 + j]:
             return False
@@ -173,7 +163,7 @@ def _visit_heap(
     root = m[bucket + ROOT]
     gate = waits.gate(m, root)
     c = gates.candidates(t, gate)
-    g = t[c + C_GPM]
+    g = candidates.gpm(t, c)
     most = -np.inf
     for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
         if not belongs(t, m, b, g, r, key) or not _is_of_bucket(t, m, b, bucket, gate, r):
@@ -252,11 +242,13 @@ def _visit_gate(
     if size == 0:
         _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, 0, 0, 0, 0, False))
         return
-    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
-        if t[c + C_PARTS] == t[c + C_PARTS_END]:
-            _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, t[c + C_GPM], t[c + C_KEYS])
-        for j in range(t[c + C_PARTS], t[c + C_PARTS_END], J_SIZE):
-            _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, t[j + J_GPM], t[j + J_KEYS])
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
+        if candidates.parts(t, c) == candidates.parts_end(t, c):
+            _visit_keys(
+                t, m, f, b, numbers, codes, e, key, p, gate, candidates.gpm(t, c), candidates.keys(t, c)
+            )
+        for j in range(candidates.parts(t, c), candidates.parts_end(t, c), parts.SIZE):
+            _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, parts.gpm(t, j), parts.keys(t, j))
     _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, -1, -1, -1, -1, False))
 
 
@@ -269,9 +261,9 @@ def decide(
     m[m[KINDS] + WONDERS] = 0
     m[SERIAL] += 1
     for gate in range(t[t[START] + P_GATES], t[t[START] + P_GATES_END], gates.SIZE):
-        for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
-            g = t[c + C_GPM]
-            if t[c + C_PARTS] < t[c + C_PARTS_END]:
+        for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
+            g = candidates.gpm(t, c)
+            if candidates.parts(t, c) < candidates.parts_end(t, c):
                 _gather(t, m, f, b, numbers, codes, e, p, m[WAITS], c)
             elif row_of(b, g, e) < row_of(b, g, e + 1):
                 verdict, row = judge(t, m, f, b, numbers, codes, e, key, m[WAITS], c)

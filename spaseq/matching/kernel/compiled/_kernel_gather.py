@@ -22,22 +22,10 @@ from spaseq.matching.conditions._kernel_values import (
 )
 from spaseq.matching.kernel.compiled._kernel_judge import judge_row
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    C_CODE,
-    C_CODE_END,
-    C_NUMBER,
-    C_PARTS,
-    C_PARTS_END,
-    C_PLACE,
     DECISION_SIZE,
     GATHERED_SIZE,
-    J_CHAIN,
-    J_SIZE,
-    J_UNIT,
-    PART_LIMIT,
     QUESTION_SIZE,
     SEVERAL,
-    U_BINDS,
-    U_BINDS_END,
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
@@ -64,7 +52,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     WIDTH,
     find_bucket,
 )
-from spaseq.matching.kernel.records import waits
+from spaseq.matching.kernel.records import candidates, parts, units, waits
 
 
 @part
@@ -98,21 +86,21 @@ def _next_row(m: Ints, y: int) -> int:
 @part
 def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: int) -> int:
     """Whether rows, one for each part, join with a run and each other, and the conditions hold."""
-    trial, rows = m[TRIAL], m[TRIED] + PART_LIMIT
+    trial, rows = m[TRIAL], m[TRIED] + parts.LIMIT
     for j in range(SLOTS, m[WIDTH]):
         m[trial + j] = m[w + j]
     for j in range(int(f[0])):
         f[waits.sums(m, trial) + j] = f[waits.sums(m, w) + j]
     unknown = False
-    for i in range((t[c + C_PARTS_END] - t[c + C_PARTS]) // J_SIZE):
-        unit, y = t[t[c + C_PARTS] + i * J_SIZE + J_UNIT], m[rows + i]
+    for i in range((candidates.parts_end(t, c) - candidates.parts(t, c)) // parts.SIZE):
+        unit, y = parts.unit(t, candidates.parts(t, c) + i * parts.SIZE), m[rows + i]
         # A part knows nothing of its siblings, but that it must join with them.
         verdict = judge_row(t, m, f, m, numbers, codes, w, unit, y)
         if verdict <= FALSE:
             return FALSE
         if verdict == UNKNOWN:
             unknown = True
-        for j in range(t[unit + U_BINDS], t[unit + U_BINDS_END], 2):
+        for j in range(units.binds(t, unit), units.binds_end(t, unit), 2):
             identifier, slot = value(m, t[j + 1], y), trial + SLOTS + t[j]
             if identifier == 0:
                 continue
@@ -121,11 +109,11 @@ def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: 
             elif m[slot] != 0 and m[slot] != identifier:
                 return FALSE
             m[slot] = identifier
-    if t[c + C_CODE] < t[c + C_CODE_END]:
+    if candidates.code(t, c) < candidates.code_end(t, c):
         verdict = holds(
             t,
-            t[c + C_CODE],
-            t[c + C_CODE_END],
+            candidates.code(t, c),
+            candidates.code_end(t, c),
             m,
             m[KINDS],
             f,
@@ -146,8 +134,8 @@ def _judge_events(
     t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: int, into: int
 ) -> int:
     """Whether events, one for each part, are a match of a candidate; ``into`` takes what was gathered."""
-    size = (t[c + C_PARTS_END] - t[c + C_PARTS]) // J_SIZE
-    events, rows = m[TRIED], m[TRIED] + PART_LIMIT
+    size = (candidates.parts_end(t, c) - candidates.parts(t, c)) // parts.SIZE
+    events, rows = m[TRIED], m[TRIED] + parts.LIMIT
     for i in range(size):
         m[rows + i] = m[events + i]
         m[into + 1 + i] = m[events + i]
@@ -186,7 +174,7 @@ def _judge_events(
     if asked < m[MOST_DECISIONS]:
         at = m[QUESTIONS] + asked * QUESTION_SIZE
         m[at] = w
-        m[at + 1] = t[c + C_NUMBER]
+        m[at + 1] = candidates.number(t, c)
         for i in range(size):
             m[at + 2 + i] = m[m[events + i] + E_POSITION]
     return UNKNOWN
@@ -221,12 +209,12 @@ def gather(
 
     0: there are none; 1: they are all of several streams; 2: some are of one stream.
     """
-    size = (t[c + C_PARTS_END] - t[c + C_PARTS]) // J_SIZE
+    size = (candidates.parts_end(t, c) - candidates.parts(t, c)) // parts.SIZE
     events = m[TRIED]
-    heads = events + 2 * PART_LIMIT
+    heads = events + 2 * parts.LIMIT
     bars = 0
     for i in range(size):
-        chain = t[t[c + C_PARTS] + i * J_SIZE + J_CHAIN]
+        chain = parts.chain(t, candidates.parts(t, c) + i * parts.SIZE)
         bucket = find_bucket(m, chain, p, 0, 0, 0, 0, False)
         if bucket == 0:
             return 0
@@ -250,7 +238,7 @@ def gather(
             into = m[GATHERED] + min(m[DECIDED], m[MOST_DECISIONS]) * GATHERED_SIZE
             if _judge_events(t, m, f, numbers, codes, w, c, into) == TRUE:
                 bars = max(bars, 1 if stream == SEVERAL else 2)
-                if t[c + C_PLACE] != 0 and not _is_barred(t, m, w, size):
+                if candidates.place(t, c) != 0 and not _is_barred(t, m, w, size):
                     if m[DECIDED] < m[MOST_DECISIONS]:
                         at = m[DECISIONS] + m[DECIDED] * DECISION_SIZE
                         m[at] = w
@@ -271,7 +259,7 @@ def gather(
 @part
 def bind_entries(t: Ints, m: Ints, w: int, unit: int, x: int, several: bool) -> None:
     """The slots take what a row binds, or what all rows of its event agree on."""
-    for i in range(t[unit + U_BINDS], t[unit + U_BINDS_END], 2):
+    for i in range(units.binds(t, unit), units.binds_end(t, unit), 2):
         slot, column = w + SLOTS + t[i], t[i + 1]
         identifier = value(m, column, x)
         if several and m[slot] > 0:

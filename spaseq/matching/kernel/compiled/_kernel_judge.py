@@ -16,14 +16,7 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
 )
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    C_GPM,
-    C_NUMBER,
-    C_UNIT,
     QUESTION_SIZE,
-    U_BINDS,
-    U_BINDS_END,
-    U_CODE,
-    U_CODE_END,
     row_of,
     value,
 )
@@ -35,7 +28,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     MOST_DECISIONS,
     QUESTIONS,
 )
-from spaseq.matching.kernel.records import waits
+from spaseq.matching.kernel.records import candidates, units, waits
 
 
 @part
@@ -62,7 +55,7 @@ def judge_row(
 ) -> int:
     """Whether a row joins with a run and the conditions hold."""
     unknown = False
-    for i in range(t[unit + U_BINDS], t[unit + U_BINDS_END], 2):
+    for i in range(units.binds(t, unit), units.binds_end(t, unit), 2):
         known = waits.slot(m, w, t[i])
         if known != 0:
             identifier = value(b, t[i + 1], r)
@@ -70,7 +63,7 @@ def judge_row(
                 if known != MANY:
                     return FALSE
                 unknown = True
-    start, end = t[unit + U_CODE], t[unit + U_CODE_END]
+    start, end = units.code(t, unit), units.code_end(t, unit)
     if start < end:
         verdict = holds(t, start, end, m, m[KINDS], f, w, waits.sums(m, w), b, r, numbers, codes)
         if verdict != TRUE:
@@ -83,7 +76,7 @@ def judge(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int, c: int
 ) -> tuple[int, int]:
     """Whether the event is relevant for a candidate of a wait; the one row that is, or -1 if several."""
-    unit, g = t[c + C_UNIT], t[c + C_GPM]
+    unit, g = candidates.unit(t, c), candidates.gpm(t, c)
     true, unknown, row = 0, 0, -1
     for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
         if not belongs(t, m, b, g, r, key):
@@ -107,5 +100,5 @@ def judge(
         return m[m[ANSWERS] + asked], row
     if asked < m[MOST_DECISIONS]:
         m[m[QUESTIONS] + asked * QUESTION_SIZE] = w
-        m[m[QUESTIONS] + asked * QUESTION_SIZE + 1] = t[c + C_NUMBER]
+        m[m[QUESTIONS] + asked * QUESTION_SIZE + 1] = candidates.number(t, c)
     return UNKNOWN, -1

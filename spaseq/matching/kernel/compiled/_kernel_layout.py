@@ -10,6 +10,7 @@ from typing import Final
 
 from spaseq._jit import inlined
 from spaseq.matching.conditions._kernel_values import B_COLUMNS, B_ROWS, B_SIZE, Ints
+from spaseq.matching.kernel.records import parts
 
 # What a call ends with.
 DONE: Final = 0
@@ -71,36 +72,6 @@ Q_COLUMNS: Final = 3
 Q_COLUMNS_END: Final = 4
 Q_SIZE: Final = 5
 
-# Columns of candidates.
-C_UNIT: Final = 0
-C_GPM: Final = 1
-C_PLACE: Final = 2  # 0: only a rival
-C_RIVAL: Final = 3
-C_NUMBER: Final = 4
-C_ACTIONS: Final = 5
-C_ACTIONS_END: Final = 6
-C_KEYS: Final = 7
-C_PARTS: Final = 8  # of one that gathers several events; its unit, GPM and key are those of the first
-C_PARTS_END: Final = 9
-C_CODE: Final = 10  # what all of them together must meet
-C_CODE_END: Final = 11
-C_SIZE: Final = 12
-
-# Columns of parts. There are at most so many in a candidate.
-J_UNIT: Final = 0
-J_GPM: Final = 1
-J_KEYS: Final = 2
-J_CHAIN: Final = 3
-J_SIZE: Final = 4
-PART_LIMIT: Final = 4
-
-# Columns of units.
-U_BINDS: Final = 0
-U_BINDS_END: Final = 1
-U_CODE: Final = 2
-U_CODE_END: Final = 3
-U_COUNTING: Final = 4
-
 # Columns of places, accepts, and Kleenes.
 P_ACCEPTS: Final = 0
 P_ACCEPTS_END: Final = 1
@@ -132,9 +103,9 @@ FOUND_RANK: Final = 6
 FOUND_WAITED: Final = 7
 FOUND_SIZE: Final = 8
 LAST_RANK: Final = (1 << 63) - 1
-QUESTION_SIZE: Final = 2 + PART_LIMIT
+QUESTION_SIZE: Final = 2 + parts.LIMIT
 # What is gathered: 1 if some of the events have several solutions, and an entry for each part.
-GATHERED_SIZE: Final = 1 + PART_LIMIT
+GATHERED_SIZE: Final = 1 + parts.LIMIT
 
 # What decisions say instead of a candidate.
 BAR: Final = 0

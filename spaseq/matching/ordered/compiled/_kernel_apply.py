@@ -18,8 +18,6 @@ from spaseq.matching.kernel.compiled._kernel_actions import may
 from spaseq.matching.kernel.compiled._kernel_apply import copy, follow
 from spaseq.matching.kernel.compiled._kernel_layout import (
     BAR,
-    C_NUMBER,
-    C_PLACE,
     DECISION_SIZE,
     P_SIZE,
     X_ACTIONS,
@@ -34,7 +32,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     NOW,
     forget,
 )
-from spaseq.matching.kernel.records import gates, nodes, waits
+from spaseq.matching.kernel.records import candidates, gates, nodes, waits
 from spaseq.matching.ordered.compiled._kernel_decide import follows, takes
 from spaseq.matching.ordered.compiled._kernel_families import (
     append,
@@ -69,9 +67,9 @@ def _take(
     before = waits.node(m, w)
     if before != 0:
         nodes.set_uses(m, before, nodes.uses(m, before) + 1)
-    node = follow(m, before, b[B_START] + e, t[c + C_NUMBER], row)
+    node = follow(m, before, b[B_START] + e, candidates.number(t, c), row)
     waits.set_node(m, taken, node)
-    options = o[O_PLACES] + 2 * ((t[c + C_PLACE] - t[START]) // P_SIZE)
+    options = o[O_PLACES] + 2 * ((candidates.place(t, c) - t[START]) // P_SIZE)
     complete = False
     for i in range(o[options], o[options + 1], OPTION_SIZE):
         at, is_gate = o[i], o[i + 1] != 0

@@ -23,17 +23,8 @@ from spaseq.matching.kernel.compiled._kernel_decide import note
 from spaseq.matching.kernel.compiled._kernel_judge import judge
 from spaseq.matching.kernel.compiled._kernel_layout import (
     BAR,
-    C_ACTIONS,
-    C_ACTIONS_END,
-    C_GPM,
-    C_NUMBER,
-    C_PLACE,
-    C_RIVAL,
-    C_SIZE,
-    C_UNIT,
     P_SIZE,
     QUESTION_SIZE,
-    U_COUNTING,
     X_ACTIONS,
     X_ACTIONS_END,
     X_CODE,
@@ -54,7 +45,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     WAITS,
     WIDTH,
 )
-from spaseq.matching.kernel.records import gates, waits
+from spaseq.matching.kernel.records import candidates, gates, units, waits
 from spaseq.matching.ordered.compiled._kernel_families import (
     is_past,
 )
@@ -86,10 +77,10 @@ def takes(
 ) -> None:  # fmt: skip
     """A run takes the event, before it is chosen how it goes on."""
     bind(t, m, b, e, key, w, c, row)
-    act(t, m, f, numbers, codes, w, t[c + C_ACTIONS], t[c + C_ACTIONS_END])
+    act(t, m, f, numbers, codes, w, candidates.actions(t, c), candidates.actions_end(t, c))
     begin_bounds(t, m, w, b[b[B_TIME] + e])
-    if row < 0 and t[t[c + C_UNIT] + U_COUNTING] != 0:
-        blur(t, m, f, w, t[t[c + C_UNIT] + U_COUNTING])
+    if row < 0 and units.counting(t, candidates.unit(t, c)) != 0:
+        blur(t, m, f, w, units.counting(t, candidates.unit(t, c)))
 
 
 @part
@@ -101,7 +92,7 @@ def _refused(
 
     Each is tried on a copy of the run, because the tables may not be able to tell.
     """
-    options = o[O_PLACES] + 2 * ((t[c + C_PLACE] - t[START]) // P_SIZE)
+    options = o[O_PLACES] + 2 * ((candidates.place(t, c) - t[START]) // P_SIZE)
     trial, refused = m[TRIAL], 0
     for i in range(o[options], o[options + 1], OPTION_SIZE):
         at, is_gate = o[i], o[i + 1] != 0
@@ -134,7 +125,9 @@ def _refused(
                 verdict = m[m[ANSWERS] + asked]
             elif asked < m[MOST_DECISIONS]:
                 m[m[QUESTIONS] + asked * QUESTION_SIZE] = w
-                m[m[QUESTIONS] + asked * QUESTION_SIZE + 1] = -1 - (t[c + C_NUMBER] * MOST_OPTIONS + number)
+                m[m[QUESTIONS] + asked * QUESTION_SIZE + 1] = -1 - (
+                    candidates.number(t, c) * MOST_OPTIONS + number
+                )
         if verdict != TRUE:
             refused |= 1 << number
     return refused
@@ -163,17 +156,17 @@ def _show(
         return
     gate = waits.gate(m, w)
     bars = False
-    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
-        g = t[c + C_GPM]
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
+        g = candidates.gpm(t, c)
         if row_of(b, g, e) == row_of(b, g, e + 1):
             continue
         if o[O_ASKS] != 0 and m[ASKED] > m[ANSWERED]:
             return  # what is asked next depends on the answer
         verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
         if verdict == TRUE:
-            if t[c + C_PLACE] != 0:
+            if candidates.place(t, c) != 0:
                 _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)
-            if t[c + C_RIVAL] != 0:
+            if candidates.rival(t, c) != 0:
                 bars = True
     if bars and gates.operator(t, gate) != gates.STRICT:
         note(m, w, BAR, 0)
@@ -199,8 +192,8 @@ def decide(
     w = m[WAITS]
     for i in range(o[o[O_PLACES]], o[o[O_PLACES] + 1], OPTION_SIZE):
         gate = o[i]
-        for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), C_SIZE):
-            g = t[c + C_GPM]
+        for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
+            g = candidates.gpm(t, c)
             if row_of(b, g, e) < row_of(b, g, e + 1):
                 if o[O_ASKS] != 0 and m[ASKED] > m[ANSWERED]:
                     return
