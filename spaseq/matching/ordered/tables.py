@@ -15,8 +15,7 @@ from spaseq.language.syntax import All, Conjunction, Not, SkipMode
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Site, Step, with_nearer
-from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.records.gates import SIZE as GATE_SIZE
+from spaseq.matching.kernel.records import accepts, gates, places
 from spaseq.matching.kernel.tables.compiled import Compiled, compile_tables
 from spaseq.matching.obstacles import Obstacle, subsequences
 from spaseq.matching.ordered.compiled import _kernel_layout as out
@@ -153,15 +152,16 @@ def _choices(compiled: Compiled) -> Iterator[tuple[Option, ...]]:
     """The options of each place."""
     t, analysis = compiled.tables, compiled.analysis
     start = int(t[v.START])
-    gates, accepts = int(t[start + lay.P_GATES]), int(t[start + lay.P_ACCEPTS])
+    first_gate, first_accept = int(t[start + places.GATES]), int(t[start + places.ACCEPTS])
     numbers = {gate: number for number, gate in enumerate(analysis.gates)}
     ending = 0
     for place in analysis.places:
         options = [
-            Option(gate.order, gates + GATE_SIZE * numbers[gate], gate.ends, True) for gate in place.gates
+            Option(gate.order, first_gate + gates.SIZE * numbers[gate], gate.ends, True)
+            for gate in place.gates
         ]
         for order, ends in zip(place.orders, place.accepts, strict=True):
-            options.append(Option(order, accepts + lay.X_SIZE * ending, ends, False))
+            options.append(Option(order, first_accept + accepts.SIZE * ending, ends, False))
             ending += 1
         yield tuple(sorted(options, key=lambda option: (option.order, option.at)))
 

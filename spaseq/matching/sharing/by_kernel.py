@@ -13,11 +13,10 @@ from spaseq.matching.columns.found import Block
 from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.host import Key
-from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.matches import Ints, Matches, Runs, unrolled
-from spaseq.matching.kernel.records import gates as record
+from spaseq.matching.kernel.records import gates, places
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables.compiled import compile_tables
 from spaseq.matching.model import Bounds
@@ -145,13 +144,13 @@ class _Together(Kernel):
         """Runs go on so far on the window's axis from their first event."""
         self._tables[v.LIMIT] = limit
 
-    def restrict(self, gates: Sequence[frozenset[int]], members: frozenset[int]) -> None:
-        """Nothing goes on at the gates that are of other members alone."""
+    def restrict(self, of_gates: Sequence[frozenset[int]], members: frozenset[int]) -> None:
+        """Nothing goes on at the gates that are of other members alone; ``of_gates``: whose each is."""
         t = self._tables
-        begin = int(t[t[v.START] + lay.P_GATES])
-        rows = t[begin : begin + len(gates) * record.SIZE].reshape(-1, record.SIZE)
-        over = [number for number, of in enumerate(gates) if not of & members]
-        rows[over, record.CANDIDATES_END] = rows[over, record.CANDIDATES]
+        begin = int(t[t[v.START] + places.GATES])
+        rows = t[begin : begin + len(of_gates) * gates.SIZE].reshape(-1, gates.SIZE)
+        over = [number for number, of in enumerate(of_gates) if not of & members]
+        rows[over, gates.CANDIDATES_END] = rows[over, gates.CANDIDATES]
 
     def _found(self) -> Iterator[Block]:
         m = self._memory.ints

@@ -31,11 +31,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     AGAIN,
     ENTER,
     FORBID,
-    K_AGGREGATES,
-    K_AGGREGATES_END,
-    K_NUMBER,
-    K_OWN,
-    K_OWN_END,
     LEAVE,
     NEVER,
     SINCE,
@@ -44,7 +39,7 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
 from spaseq.matching.kernel.compiled._kernel_memory import (
     KINDS,
 )
-from spaseq.matching.kernel.records import waits
+from spaseq.matching.kernel.records import kleenes, waits
 
 
 @part
@@ -66,11 +61,11 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
             if not gap_action(t, m, f, numbers, codes, w, action, kleene, most):
                 return False
             continue
-        number = t[kleene + K_NUMBER]
+        number = kleenes.number(t, kleene)
         if action == ENTER:
             m[begun + number] = 1
             m[completed + number] = 0
-            for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
+            for j in range(kleenes.aggregates(t, kleene), kleenes.aggregates_end(t, kleene)):
                 m[aggregates + j] = 0
                 if t[t[AGGREGATES] + j * A_SIZE + A_KIND] == ACC_SUM:
                     clear_sum(f, waits.sums(m, w) + t[t[AGGREGATES] + j * A_SIZE + A_SUM])
@@ -80,16 +75,16 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
             return False
         if action == LEAVE and iterations < most:
             return False
-        for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
+        for j in range(kleenes.aggregates(t, kleene), kleenes.aggregates_end(t, kleene)):
             fold(t, m, f, w, waits.sums(m, w), j, m[completed + number] == 0, numbers, codes)
         m[completed + number] += 1
-        own = t[kleene + K_OWN]
+        own = kleenes.own(t, kleene)
         if action == AGAIN:
             m[begun + number] += 1
-            for j in range(own, t[kleene + K_OWN_END]):
+            for j in range(own, kleenes.own_end(t, kleene)):
                 waits.set_slot(m, w, t[j], 0)
         elif m[completed + number] > 1:
-            for j in range(own, t[kleene + K_OWN_END]):
+            for j in range(own, kleenes.own_end(t, kleene)):
                 waits.set_slot(m, w, t[j], MANY)
     return True
 
@@ -111,7 +106,7 @@ def may(
 def blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
     """An iteration has several solutions: how many, and their sum, is beyond the tables."""
     start = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES]
-    for j in range(t[kleene + K_AGGREGATES], t[kleene + K_AGGREGATES_END]):
+    for j in range(kleenes.aggregates(t, kleene), kleenes.aggregates_end(t, kleene)):
         a = t[AGGREGATES] + j * A_SIZE
         kind = t[a + A_KIND]
         further = t[a + A_OFFSET] > 0 and (kind == ACC_LAST or (kind == ACC_FIRST and m[start + j] == 0))

@@ -34,17 +34,8 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     FORGET,
     NEVER,
     NOWHERE,
-    P_ACCEPTS,
-    P_ACCEPTS_END,
-    P_GATES,
-    P_GATES_END,
     POP,
     SEVERAL,
-    X_ACTIONS,
-    X_ACTIONS_END,
-    X_CODE,
-    X_CODE_END,
-    X_SIZE,
     row_of,
     value,
 )
@@ -68,7 +59,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     place,
     pop,
 )
-from spaseq.matching.kernel.records import candidates, gates, nodes, parts, units, waits
+from spaseq.matching.kernel.records import accepts, candidates, gates, nodes, parts, places, units, waits
 
 #: What is of several streams bars only what comes later.
 _NO_STREAM: Final = 62
@@ -212,12 +203,12 @@ def _arrive(
     to: int, taken: int, node: int, first: int, time: int, stream: int, number: int,
 ) -> None:  # fmt: skip
     """A run is in a place: it ends there if it may, and waits at the gates out of it."""
-    for a in range(t[to + P_ACCEPTS], t[to + P_ACCEPTS_END], X_SIZE):
+    for a in range(places.accepts(t, to), places.accepts_end(t, to), accepts.SIZE):
         new = copy(m, f, taken, p, time, stream, number)
         stays = False
         if may(
             t, m, f, b, numbers, codes, new,
-            t[a + X_ACTIONS], t[a + X_ACTIONS_END], t[a + X_CODE], t[a + X_CODE_END],
+            accepts.actions(t, a), accepts.actions_end(t, a), accepts.code(t, a), accepts.code_end(t, a),
         ):  # fmt: skip
             waits.set_node(m, new, node)
             waits.set_first(m, new, first)
@@ -226,7 +217,7 @@ def _arrive(
                 waits.set_node(m, new, 0)
         if not stays:
             forget(m, new)
-    for gate in range(t[to + P_GATES], t[to + P_GATES_END], gates.SIZE):
+    for gate in range(places.gates(t, to), places.gates_end(t, to), gates.SIZE):
         new = copy(m, f, taken, p, time, stream, number)
         if may(
             t, m, f, b, numbers, codes, new,

@@ -30,8 +30,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     DECISION_SIZE,
     DROP,
     FORGET,
-    P_GATES,
-    P_GATES_END,
     POP,
     SKIP,
     row_of,
@@ -57,7 +55,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     is_orderly,
     is_over,
 )
-from spaseq.matching.kernel.records import candidates, gates, parts, waits
+from spaseq.matching.kernel.records import candidates, gates, parts, places, waits
 
 
 @inlined
@@ -260,7 +258,7 @@ def decide(
     m[ASKED] = 0
     m[m[KINDS] + WONDERS] = 0
     m[SERIAL] += 1
-    for gate in range(t[t[START] + P_GATES], t[t[START] + P_GATES_END], gates.SIZE):
+    for gate in range(places.gates(t, t[START]), places.gates_end(t, t[START]), gates.SIZE):
         for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
             g = candidates.gpm(t, c)
             if candidates.parts(t, c) < candidates.parts_end(t, c):

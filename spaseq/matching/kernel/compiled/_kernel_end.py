@@ -34,7 +34,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     LAST_RANK,
     LED,
     UNSURE,
-    X_NUMBER,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
     FOUND,
@@ -49,7 +48,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     park,
     unpark,
 )
-from spaseq.matching.kernel.records import nodes, waits
+from spaseq.matching.kernel.records import accepts, nodes, waits
 
 
 @part
@@ -90,7 +89,7 @@ def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
             nodes.set_uses(m, waits.node(m, w), nodes.uses(m, waits.node(m, w)) + 1)
             park(m, w)
             return True
-    at = _found(m, w, e, t[accept + X_NUMBER], unsure)
+    at = _found(m, w, e, accepts.number(t, accept), unsure)
     m[at + FOUND_TURN] = e
     m[at + FOUND_RANK] = LAST_RANK
     m[at + FOUND_WAITED] = 0
@@ -124,7 +123,7 @@ def end_due(
                     unsure = 1
         if verdict != TRUE:
             at = _found(
-                m, w, nodes.position(m, waits.node(m, w)) - start, t[waits.gate(m, w) + X_NUMBER], unsure
+                m, w, nodes.position(m, waits.node(m, w)) - start, accepts.number(t, waits.gate(m, w)), unsure
             )
             m[at + FOUND_TURN] = e
             m[at + FOUND_RANK] = m[waits.partition(m, w) + NEWEST]

@@ -44,22 +44,9 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     GAP_FORBIDDEN,
     GAP_OWNER,
     GAP_SIZE,
-    H_CHAIN,
-    H_EVERY,
-    H_KEYS,
-    H_KEYS_END,
-    H_SIZE,
-    H_SURE,
-    H_UNIT,
     LED,
     NEVER,
     NOWHERE,
-    Q_COLUMNS,
-    Q_COLUMNS_END,
-    Q_GPM,
-    Q_KEYS,
-    Q_KEYS_END,
-    Q_SIZE,
     UNSURE,
     row_of,
     value,
@@ -83,7 +70,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     find_bucket,
     move_partition,
 )
-from spaseq.matching.kernel.records import waits
+from spaseq.matching.kernel.records import chains, checks, waits
 
 # --- what is remembered ---------------------------------------------------------------------------
 
@@ -92,8 +79,8 @@ from spaseq.matching.kernel.records import waits
 def wanted(t: Ints, b: Ints, e: int) -> int:
     """How many entries an event needs at most."""
     count = 0
-    for chain in range(t[CHAINS], t[CHAINS_END], Q_SIZE):
-        g = t[chain + Q_GPM]
+    for chain in range(t[CHAINS], t[CHAINS_END], chains.SIZE):
+        g = chains.gpm(t, chain)
         count += row_of(b, g, e + 1) - row_of(b, g, e)
     return count
 
@@ -103,8 +90,8 @@ def _enter(t: Ints, m: Ints, x: int, p: int) -> None:
     """Puts an entry in front of its chain."""
     m[x + E_PARTITION] = p
     chain = m[x + E_CHAIN]
-    at = t[chain + Q_KEYS]
-    size = t[chain + Q_KEYS_END] - at
+    at = chains.keys(t, chain)
+    size = chains.keys_end(t, chain) - at
     k0 = value(m, t[at], x) if size > 0 else 0
     k1 = value(m, t[at + 1], x) if size > 1 else 0
     k2 = value(m, t[at + 2], x) if size > 2 else 0
@@ -125,8 +112,8 @@ def _new_entry(m: Ints) -> int:
 @part
 def remember(t: Ints, m: Ints, b: Ints, e: int, key: int, p: int) -> None:
     """Enters the rows of an event in the chains of a partition."""
-    for chain in range(t[CHAINS], t[CHAINS_END], Q_SIZE):
-        g = t[chain + Q_GPM]
+    for chain in range(t[CHAINS], t[CHAINS_END], chains.SIZE):
+        g = chains.gpm(t, chain)
         for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
             if not belongs(t, m, b, g, r, key):
                 continue
@@ -138,8 +125,8 @@ def remember(t: Ints, m: Ints, b: Ints, e: int, key: int, p: int) -> None:
             m[x + E_AXIS] = b[b[B_AXIS] + e]
             m[x + E_POSITION] = b[B_START] + e
             m[x + E_ROW] = r
-            start = t[chain + Q_COLUMNS]
-            for j in range(t[chain + Q_COLUMNS_END] - start):
+            start = chains.columns(t, chain)
+            for j in range(chains.columns_end(t, chain) - start):
                 m[x + E_VALUES + j] = value(b, t[start + j], r)
             _enter(t, m, x, p)
 
@@ -184,15 +171,15 @@ def look_back(
     leads = m[gap + AFTER_STREAM] == NOWHERE
     oldest = m[NOW] - t[LIMIT]
     unknown, latest = False, NEVER
-    for check in range(t[forbidden], t[forbidden + 1], H_SIZE):
-        at = t[check + H_KEYS]
-        size = t[check + H_KEYS_END] - at
+    for check in range(t[forbidden], t[forbidden + 1], checks.SIZE):
+        at = checks.keys(t, check)
+        size = checks.keys_end(t, check) - at
         slots = w + SLOTS
         k0 = m[slots + t[at]] if size > 0 else 0
         k1 = m[slots + t[at + 1]] if size > 1 else 0
         k2 = m[slots + t[at + 2]] if size > 2 else 0
         k3 = m[slots + t[at + 3]] if size > 3 else 0
-        chain = t[check + H_CHAIN]
+        chain = checks.chain(t, check)
         if (
             (size > 0 and k0 <= 0)
             or (size > 1 and k1 <= 0)
@@ -200,7 +187,7 @@ def look_back(
             or (size > 3 and k3 <= 0)
         ):
             k0, k1, k2, k3 = 0, 0, 0, 0
-            chain = t[check + H_EVERY]
+            chain = checks.every(t, check)
         bucket = find_bucket(m, chain, waits.partition(m, w), k0, k1, k2, k3, False)
         x = m[bucket + HEAD] if bucket != 0 else 0
         while x != 0:
@@ -217,8 +204,8 @@ def look_back(
                     time, stream, number, m[gap + BEFORE_TIME], m[gap + BEFORE_STREAM], m[gap + BEFORE_NUMBER]
                 )
             if inside:
-                verdict = judge_row(t, m, f, m, numbers, codes, w, t[check + H_UNIT], x)
-                if verdict == TRUE and t[check + H_SURE] != 0:
+                verdict = judge_row(t, m, f, m, numbers, codes, w, checks.unit(t, check), x)
+                if verdict == TRUE and checks.sure(t, check) != 0:
                     if not leads:
                         return TRUE, NEVER
                     latest = max(latest, m[x + E_AXIS])

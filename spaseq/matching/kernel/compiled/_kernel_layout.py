@@ -55,41 +55,6 @@ SEVERAL: Final = -1
 # Of a negation: where its checks begin and end, for each view (the Kleenes in progress when it is decided).
 FORBIDDEN_SIZE: Final = 2
 
-# Columns of checks.
-H_UNIT: Final = 0
-H_SURE: Final = 1
-H_CHAIN: Final = 2
-H_EVERY: Final = 3  # the chain of all rows, where the key is not known
-H_KEYS: Final = 4
-H_KEYS_END: Final = 5
-H_SIZE: Final = 6
-
-# Columns of chains: rows of a GPM by the values of a key.
-Q_GPM: Final = 0
-Q_KEYS: Final = 1
-Q_KEYS_END: Final = 2
-Q_COLUMNS: Final = 3
-Q_COLUMNS_END: Final = 4
-Q_SIZE: Final = 5
-
-# Columns of places, accepts, and Kleenes.
-P_ACCEPTS: Final = 0
-P_ACCEPTS_END: Final = 1
-P_GATES: Final = 2
-P_GATES_END: Final = 3
-P_SIZE: Final = 4
-X_ACTIONS: Final = 0
-X_ACTIONS_END: Final = 1
-X_CODE: Final = 2
-X_CODE_END: Final = 3
-X_NUMBER: Final = 4
-X_SIZE: Final = 5
-K_NUMBER: Final = 0
-K_OWN: Final = 1
-K_OWN_END: Final = 2
-K_AGGREGATES: Final = 3
-K_AGGREGATES_END: Final = 4
-
 DECISION_SIZE: Final = 3
 # Columns of what is found: its last event, partition, newest node, and accept; what is left to be asked. If
 # matches may wait: the event that delivers it, its partition's place in the order of delivery, if it waited.

@@ -19,11 +19,6 @@ from spaseq.matching.kernel.compiled._kernel_apply import copy, follow
 from spaseq.matching.kernel.compiled._kernel_layout import (
     BAR,
     DECISION_SIZE,
-    P_SIZE,
-    X_ACTIONS,
-    X_ACTIONS_END,
-    X_CODE,
-    X_CODE_END,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
     DECIDED,
@@ -32,7 +27,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     NOW,
     forget,
 )
-from spaseq.matching.kernel.records import candidates, gates, nodes, waits
+from spaseq.matching.kernel.records import accepts, candidates, gates, nodes, places, waits
 from spaseq.matching.ordered.compiled._kernel_decide import follows, takes
 from spaseq.matching.ordered.compiled._kernel_families import (
     append,
@@ -69,7 +64,7 @@ def _take(
         nodes.set_uses(m, before, nodes.uses(m, before) + 1)
     node = follow(m, before, b[B_START] + e, candidates.number(t, c), row)
     waits.set_node(m, taken, node)
-    options = o[O_PLACES] + 2 * ((candidates.place(t, c) - t[START]) // P_SIZE)
+    options = o[O_PLACES] + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
     complete = False
     for i in range(o[options], o[options + 1], OPTION_SIZE):
         at, is_gate = o[i], o[i + 1] != 0
@@ -79,10 +74,12 @@ def _take(
         actions, actions_end = (
             (gates.actions(t, at), gates.actions_end(t, at))
             if is_gate
-            else (t[at + X_ACTIONS], t[at + X_ACTIONS_END])
+            else (accepts.actions(t, at), accepts.actions_end(t, at))
         )
         code, code_end = (
-            (gates.code(t, at), gates.code_end(t, at)) if is_gate else (t[at + X_CODE], t[at + X_CODE_END])
+            (gates.code(t, at), gates.code_end(t, at))
+            if is_gate
+            else (accepts.code(t, at), accepts.code_end(t, at))
         )
         if not may(
             t, m, f, b, numbers, codes, new, actions, actions_end, code, code_end

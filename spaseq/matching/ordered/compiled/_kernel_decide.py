@@ -23,12 +23,7 @@ from spaseq.matching.kernel.compiled._kernel_decide import note
 from spaseq.matching.kernel.compiled._kernel_judge import judge
 from spaseq.matching.kernel.compiled._kernel_layout import (
     BAR,
-    P_SIZE,
     QUESTION_SIZE,
-    X_ACTIONS,
-    X_ACTIONS_END,
-    X_CODE,
-    X_CODE_END,
     row_of,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
@@ -45,7 +40,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     WAITS,
     WIDTH,
 )
-from spaseq.matching.kernel.records import candidates, gates, units, waits
+from spaseq.matching.kernel.records import accepts, candidates, gates, places, units, waits
 from spaseq.matching.ordered.compiled._kernel_families import (
     is_past,
 )
@@ -92,12 +87,14 @@ def _refused(
 
     Each is tried on a copy of the run, because the tables may not be able to tell.
     """
-    options = o[O_PLACES] + 2 * ((candidates.place(t, c) - t[START]) // P_SIZE)
+    options = o[O_PLACES] + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
     trial, refused = m[TRIAL], 0
     for i in range(o[options], o[options + 1], OPTION_SIZE):
         at, is_gate = o[i], o[i + 1] != 0
         code, code_end = (
-            (gates.code(t, at), gates.code_end(t, at)) if is_gate else (t[at + X_CODE], t[at + X_CODE_END])
+            (gates.code(t, at), gates.code_end(t, at))
+            if is_gate
+            else (accepts.code(t, at), accepts.code_end(t, at))
         )
         if code == code_end:
             continue
@@ -110,7 +107,7 @@ def _refused(
         actions, actions_end = (
             (gates.actions(t, at), gates.actions_end(t, at))
             if is_gate
-            else (t[at + X_ACTIONS], t[at + X_ACTIONS_END])
+            else (accepts.actions(t, at), accepts.actions_end(t, at))
         )
         if not act(t, m, f, numbers, codes, trial, actions, actions_end):
             continue
