@@ -35,6 +35,7 @@ from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.ranking import ranked
+from spaseq.matching.kernel.records import partitions
 from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS, WAY
 from spaseq.matching.kernel.records.waits import DUE, NODE
 from spaseq.matching.kernel.replay import Path, Replay
@@ -259,7 +260,7 @@ class Kernel:
 
     def _ended(self, row: Sequence[int]) -> Ended:
         _, partition, node, accept, _, _, _, waited = row
-        key = tuple(self._memory.ints[partition + mem.KEY :][: len(self._keys)].tolist())
+        key = tuple(self._memory.ints[partition + partitions.KEY :][: len(self._keys)].tolist())
         return Ended(self._path(node), accept, key, bool(waited))
 
     def _leave_out_forbidden(self) -> None:

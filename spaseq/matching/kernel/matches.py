@@ -22,6 +22,7 @@ from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_toget
 from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
+from spaseq.matching.kernel.records import partitions
 from spaseq.matching.kernel.records.nodes import DEPTH, POSITION, PREVIOUS, ROW, WAY
 from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables.compiled import Compiled
@@ -56,7 +57,7 @@ def unrolled(m: Ints, keys: int) -> Runs:
     rows = m[m[mem.FOUND] : m[mem.FOUND] + count * lay.FOUND_SIZE].reshape(-1, lay.FOUND_SIZE)
     depths = m[rows[:, 2] + DEPTH]
     ends, ways = rows[:, :2].copy(), rows[:, 3].copy()
-    values = m[rows[:, 1:2] + (mem.KEY + np.arange(keys))]
+    values = m[rows[:, 1:2] + (partitions.KEY + np.arange(keys))]
     steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
     k.unroll(m, steps.ravel())
     return Runs(ends, values, ways, depths, steps)
@@ -131,7 +132,7 @@ class Matches:
         by_path = {match.path: match for match in found} if count > 1 else {}
         if 0 < len(by_path) < count:
             return None
-        key = tuple(m.item(partition + mem.KEY + i) for i in range(self._keys))
+        key = tuple(m.item(partition + partitions.KEY + i) for i in range(self._keys))
         k.unroll(m, np.empty(3 * depth, dtype=np.int64))
         return Objects([(key, by_path[path]) for path in sorted(by_path)] or [(key, found[0])])
 

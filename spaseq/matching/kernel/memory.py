@@ -13,6 +13,7 @@ from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
+from spaseq.matching.kernel.records import buckets, partitions
 from spaseq.matching.kernel.records.nodes import SIZE as NODE_SIZE
 from spaseq.matching.kernel.records.parts import LIMIT as PART_LIMIT
 from spaseq.matching.kernel.records.waits import STREAM, SUMS
@@ -135,11 +136,11 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     Raises ``LimitError``, and makes nothing, if that is beyond the budget.
     """
     tables = compiled.tables
-    width = mem.KEY + int(tables[v.N_KEYS])
+    width = partitions.KEY + int(tables[v.N_KEYS])
     waits, nodes, _, entries = room
     sizes = _sections(compiled, room)
-    buckets = sizes[mem.BUCKETS] // mem.BUCKET_SIZE
-    partitions = sizes[mem.PARTITIONS] // width
+    bucket_count = sizes[mem.BUCKETS] // buckets.SIZE
+    most_partitions = sizes[mem.PARTITIONS] // width
     found = sizes[mem.FOUND] // lay.FOUND_SIZE
     entries = sizes[mem.ENTRIES] // max(compiled.entry, 1)
     scratch = _Scratch(_KEYS, _DECISIONS, 2 if compiled.lookups else 0)
@@ -167,11 +168,11 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     m[m[mem.WAITS] + STREAM] = lay.NOWHERE
     if tables[v.N_GAPS]:
         m[m[mem.WAITS] + tables[v.GAPS] + lay.LED] = lay.NEVER
-    m[mem.BUCKET_COUNT] = buckets
-    m[mem.LIVE_PARTITIONS] = 0 if width > mem.KEY else 1
-    m[mem.MOST_PARTITIONS] = partitions
+    m[mem.BUCKET_COUNT] = bucket_count
+    m[mem.LIVE_PARTITIONS] = 0 if width > partitions.KEY else 1
+    m[mem.MOST_PARTITIONS] = most_partitions
     m[mem.PARTITION_WIDTH] = width
-    m[m[mem.PARTITIONS] + mem.DROPPED] = -1
+    m[m[mem.PARTITIONS] + partitions.DROPPED] = -1
     m[mem.TABLE_SIZE] = sizes[mem.TABLE]
     m[mem.MOST_FOUND] = found
     first = 1 + 2 * v.DEEPEST
@@ -198,17 +199,17 @@ def runs_size(compiled: Compiled, room: Room) -> int:
 def _sections(compiled: Compiled, room: Room) -> dict[int, int]:
     """How many integers each section has, in their order, up to scratch space."""
     tables = compiled.tables
-    width = mem.KEY + int(tables[v.N_KEYS])
+    width = partitions.KEY + int(tables[v.N_KEYS])
     waits, nodes, found, entries = room
     # All that wait may be due at once.
     parked = waits if tables[v.TRAILS] else 0
     entries = entries if tables[v.CHAINS] < tables[v.CHAINS_END] else 0
-    partitions = waits + entries if width > mem.KEY else 1
+    most_partitions = waits + entries if width > partitions.KEY else 1
     return {
         mem.WAITS: (waits + 2) * compiled.width,
         mem.NODES: nodes * NODE_SIZE,
-        mem.BUCKETS: _power(2 * (waits + entries)) * mem.BUCKET_SIZE,
-        mem.PARTITIONS: partitions * width,
+        mem.BUCKETS: _power(2 * (waits + entries)) * buckets.SIZE,
+        mem.PARTITIONS: most_partitions * width,
         mem.FOUND: max(found, parked) * lay.FOUND_SIZE,
         mem.GATES_SEEN: compiled.gates,
         mem.KINDS: v.STACK,
@@ -216,7 +217,7 @@ def _sections(compiled: Compiled, room: Room) -> dict[int, int]:
         mem.PARKED: parked,
         mem.ENTRIES: entries * compiled.entry,
         mem.OFFSETS: len(compiled.offsets),
-        mem.TABLE: _power(2 * partitions),
+        mem.TABLE: _power(2 * most_partitions),
     }
 
 
@@ -229,7 +230,7 @@ def _scratch(m: Ints) -> _Scratch:
 def _scratch_sizes(scratch: _Scratch, partition_width: int) -> dict[int, int]:
     keys, decisions, places = scratch
     return {
-        mem.KEYS: keys * (1 + partition_width - mem.KEY),  # ranks, too
+        mem.KEYS: keys * (1 + partition_width - partitions.KEY),  # ranks, too
         mem.DECISIONS: decisions * lay.DECISION_SIZE,
         mem.QUESTIONS: decisions * lay.QUESTION_SIZE,
         mem.ANSWERS: decisions,

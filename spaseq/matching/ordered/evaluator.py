@@ -21,7 +21,7 @@ from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.ranking import ranked
-from spaseq.matching.kernel.records import accepts
+from spaseq.matching.kernel.records import accepts, partitions
 from spaseq.matching.kernel.records.nodes import DEPTH, POSITION, PREVIOUS, WAY
 from spaseq.matching.kernel.records.waits import NODE
 from spaseq.matching.kernel.replay import Path, Replay
@@ -154,7 +154,7 @@ class OrderedKernel:
         depths = m[nodes + DEPTH]
         steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
         k.unroll(m, nodes, steps.ravel())
-        keys = m[rows[:, lay.FOUND_PARTITION, None] + (mem.KEY + np.arange(self._keys))]
+        keys = m[rows[:, lay.FOUND_PARTITION, None] + (partitions.KEY + np.arange(self._keys))]
         ways = self._tables[rows[:, lay.FOUND_ACCEPT] + accepts.NUMBER]
         k.forget_found(m, every.rows)
         yield from self._matches.made(keys, ways, depths, steps)

@@ -33,13 +33,11 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     FOUND,
     FOUND_COUNT,
     FREE_WAIT,
-    HEAD,
     KEYS,
     LIVE_WAITS,
     NEXT_NODE,
     NEXT_WAIT,
     NODES,
-    ROOT,
     WAITS,
     WIDTH,
     find_bucket,
@@ -47,7 +45,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     release,
 )
 from spaseq.matching.kernel.compiled._kernel_places import is_over
-from spaseq.matching.kernel.records import candidates, gates, nodes, waits
+from spaseq.matching.kernel.records import buckets, candidates, gates, nodes, partitions, waits
 from spaseq.matching.shedding._kernel_known import (
     AGES,
     CODE,
@@ -110,9 +108,9 @@ def _leave(m: Ints, w: int) -> None:
     if back != 0:
         waits.set_link(m, back, link)
     elif waits.bucket(m, w) == 0:
-        m[waits.partition(m, w)] = link
+        partitions.set_head(m, waits.partition(m, w), link)
     else:
-        m[waits.bucket(m, w) + HEAD] = link
+        buckets.set_head(m, waits.bucket(m, w), link)
     release(m, waits.node(m, w))
     waits.set_gate(m, w, 0)
 
@@ -238,7 +236,7 @@ def _shown(t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int) -> int:
     size = gates.keys_end(t, gate) - gates.keys(t, gate)
     if size == 0:
         bucket = find_bucket(m, gate, p, 0, 0, 0, 0, False)
-        return _length(m, m[bucket + HEAD]) + int(m[bucket + ROOT] != 0) if bucket != 0 else 0
+        return _length(m, buckets.head(m, bucket)) + int(buckets.root(m, bucket) != 0) if bucket != 0 else 0
     count = 0
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         if candidates.gpm(t, c) != g or candidates.parts(t, c) != candidates.parts_end(t, c):
@@ -251,7 +249,7 @@ def _shown(t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int) -> int:
             k3 = value(b, t[at + 3], r) if size > 3 else 0
             bucket = find_bucket(m, gate, p, k0, k1, k2, k3, False)
             if bucket != 0:
-                count += _length(m, m[bucket + HEAD]) + int(m[bucket + ROOT] != 0)
+                count += _length(m, buckets.head(m, bucket)) + int(buckets.root(m, bucket) != 0)
     return count
 
 
@@ -268,7 +266,7 @@ def shown(tables: Ints, ints: Ints, batch: Ints, at_gates: Floats, weight: float
         p = find_partition(m, t[N_KEYS], m[KEYS] + k * t[N_KEYS])
         if p == 0:
             continue
-        w = m[p]
+        w = partitions.head(m, p)
         while w != 0:
             counts[gates.number(t, waits.gate(m, w))] += weight
             total += 1

@@ -21,6 +21,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as whole
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.memory import Room, runs_size
+from spaseq.matching.kernel.records import partitions
 from spaseq.matching.model import Bounds
 from spaseq.matching.shedding import _kernel_firsts as firsts
 from spaseq.matching.shedding import _kernel_known as cells
@@ -360,7 +361,7 @@ class Shedding(whole.Kernel):
         gone = let_go(m, rows, worth, share, self._effort.policy, self._draws)
         self._account.add(gone.cells, s)
         self._doubt.forget(axis)
-        keys = m[gone.partitions[:, None] + (mem.KEY + np.arange(len(self._keys)))].tolist()
+        keys = m[gone.partitions[:, None] + (partitions.KEY + np.arange(len(self._keys)))].tolist()
         for key, place, position in zip(keys, gone.places.tolist(), gone.positions.tolist(), strict=True):
             self._doubt.add(tuple(key), place, position)
         return int(gone.cells.sum())

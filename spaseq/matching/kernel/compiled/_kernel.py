@@ -58,7 +58,6 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     ASKED,
     BUCKET_COUNT,
     DECIDED,
-    E_AXIS,
     ENTERED,
     ENTRIES,
     ENTRY_WIDTH,
@@ -78,7 +77,6 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     MOST_KEYS,
     MOST_NODES,
     MOST_WAITS,
-    NEWEST,
     NEXT_ENTRY,
     NEXT_WAIT,
     NOW,
@@ -97,7 +95,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     is_over,
     move,
 )
-from spaseq.matching.kernel.records import nodes, waits
+from spaseq.matching.kernel.records import entries, nodes, partitions, waits
 
 
 @part
@@ -216,7 +214,7 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
                 remember(t, m, b, e, key, p)
                 m[ENTERED] = 1
             decide(t, m, f, b, numbers, codes, e, key, p)
-            m[p + NEWEST] = m[SERIAL]
+            partitions.set_newest(m, p, m[SERIAL])
             if m[m[KINDS] + WONDERS] > 0:
                 return ASK
             if m[DECIDED] > m[MOST_DECISIONS] or m[ASKED] > m[MOST_DECISIONS]:
@@ -301,21 +299,21 @@ def sweep(
     t: Ints = pointer(tables)
     old: Ints = pointer(ints)
     new: Ints = pointer(new_ints)
-    count, entries = 0, 0
+    wait_count, entry_count = 0, 0
     oldest = axis - t[LIMIT]
     if old[PARKED_COUNT] != 0:
         oldest = min(oldest, waits.due(old, old[old[PARKED]]) - t[LIMIT])
     for x in range(old[ENTRIES], old[NEXT_ENTRY], old[ENTRY_WIDTH]):
-        if old[x + E_AXIS] >= oldest:
-            entries += 1
+        if entries.axis(old, x) >= oldest:
+            entry_count += 1
             if len(new_ints) > 0:
                 move_entry(t, old, x, new)
     for w in range(old[WAITS] + old[WIDTH], old[NEXT_WAIT], old[WIDTH]):
         parked = waits.gate(old, w) != 0 and waits.bucket(old, w) == waits.IS_PARKED
         if parked or not is_over(old, w, t[LIMIT], axis, time):
-            count += 1
+            wait_count += 1
             if len(new_ints) > 0:
                 move(
                     t, old, pointer(floats), w, new, pointer(new_floats), pointer(numbers), pointer(codes)
                 )  # fmt: skip
-    return count, entries
+    return wait_count, entry_count

@@ -42,11 +42,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
 from spaseq.matching.kernel.compiled._kernel_memory import (
     DECIDED,
     DECISIONS,
-    E_AXIS,
-    E_NUMBER,
-    E_POSITION,
-    E_ROW,
-    E_STREAM,
     NOW,
     WIDTH,
     forget,
@@ -59,7 +54,17 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     place,
     pop,
 )
-from spaseq.matching.kernel.records import accepts, candidates, gates, nodes, parts, places, units, waits
+from spaseq.matching.kernel.records import (
+    accepts,
+    candidates,
+    entries,
+    gates,
+    nodes,
+    parts,
+    places,
+    units,
+    waits,
+)
 
 #: What is of several streams bars only what comes later.
 _NO_STREAM: Final = 62
@@ -165,12 +170,12 @@ def _extend_all(
     for i in range(size):
         x = m[gathered + 1 + i]
         bind_entries(t, m, taken, parts.unit(t, start + i * parts.SIZE), x, several)
-        number = m[x + E_NUMBER]
+        number = entries.number(m, x)
         least = number if stream == NOWHERE else min(least, number)
         most = number if stream == NOWHERE else max(most, number)
-        stream = m[x + E_STREAM] if stream in (NOWHERE, m[x + E_STREAM]) else SEVERAL
+        stream = entries.stream(m, x) if stream in (NOWHERE, entries.stream(m, x)) else SEVERAL
         if before == 0:
-            first = min(first, m[x + E_AXIS])
+            first = min(first, entries.axis(m, x))
     act(t, m, f, numbers, codes, taken, candidates.actions(t, c), candidates.actions_end(t, c))
     begin_bounds(t, m, taken, time)
     for i in range(size):
@@ -187,12 +192,12 @@ def _extend_all(
     for _ in range(size):
         chosen = -1
         for i in range(size):
-            at = m[m[gathered + 1 + i] + E_POSITION] * parts.LIMIT + i
+            at = entries.position(m, m[gathered + 1 + i]) * parts.LIMIT + i
             if at > last and (chosen < 0 or at < chosen):
                 chosen = at
         last = chosen
         i = chosen % parts.LIMIT
-        row = -1 if several else m[m[gathered + 1 + i] + E_ROW]
+        row = -1 if several else entries.row(m, m[gathered + 1 + i])
         node = follow(m, node, chosen // parts.LIMIT, candidates.number(t, c) + i, row)
     _arrive(t, m, f, b, numbers, codes, e, p, candidates.place(t, c), taken, node, first, time, stream, most)
 

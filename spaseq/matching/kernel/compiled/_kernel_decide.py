@@ -40,11 +40,8 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     DECIDED,
     DECISIONS,
     GATES_SEEN,
-    HEAD,
     KINDS,
     MOST_DECISIONS,
-    ROOT,
-    SEEN,
     SERIAL,
     WAITS,
     find_bucket,
@@ -55,7 +52,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     is_orderly,
     is_over,
 )
-from spaseq.matching.kernel.records import candidates, gates, parts, places, waits
+from spaseq.matching.kernel.records import buckets, candidates, gates, partitions, parts, places, waits
 
 
 @inlined
@@ -148,7 +145,7 @@ def _is_of_bucket(t: Ints, m: Ints, b: Ints, bucket: int, gate: int, r: int) -> 
     """Whether a row has the join key of a bucket at a gate with one candidate."""
     at = candidates.keys(t, gates.candidates(t, gate))
     for j in range(gates.keys_end(t, gate) - gates.keys(t, gate)):
-        if value(b, t[at + j], r) != m[bucket + 2 + j]:
+        if value(b, t[at + j], r) != buckets.key(m, bucket, j):
             return False
     return True
 
@@ -158,7 +155,7 @@ def _visit_heap(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, bucket: int
 ) -> None:
     """The waits of a heap whose bound the event passes; if that is not plain, the heap becomes a list."""
-    root = m[bucket + ROOT]
+    root = buckets.root(m, bucket)
     gate = waits.gate(m, root)
     c = gates.candidates(t, gate)
     g = candidates.gpm(t, c)
@@ -203,12 +200,12 @@ def _visit(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, bucket: int
 ) -> None:
     """The waits of a bucket, once per event."""
-    if bucket == 0 or m[bucket + SEEN] == m[SERIAL]:
+    if bucket == 0 or buckets.seen(m, bucket) == m[SERIAL]:
         return
-    m[bucket + SEEN] = m[SERIAL]
-    if m[bucket + ROOT] != 0:
+    buckets.set_seen(m, bucket, m[SERIAL])
+    if buckets.root(m, bucket) != 0:
         _visit_heap(t, m, f, b, numbers, codes, e, key, bucket)
-    w = m[bucket + HEAD]
+    w = buckets.head(m, bucket)
     while w != 0:
         _show(t, m, f, b, numbers, codes, e, key, w)
         w = waits.link(m, w)
@@ -267,7 +264,7 @@ def decide(
                 verdict, row = judge(t, m, f, b, numbers, codes, e, key, m[WAITS], c)
                 if verdict == TRUE:
                     note(m, m[WAITS], c, row)
-    w = m[p]
+    w = partitions.head(m, p)
     while w != 0:
         _show(t, m, f, b, numbers, codes, e, key, w)
         w = waits.link(m, w)

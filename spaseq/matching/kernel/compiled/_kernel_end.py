@@ -38,7 +38,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
 from spaseq.matching.kernel.compiled._kernel_memory import (
     FOUND,
     FOUND_COUNT,
-    NEWEST,
     NOW,
     PARKED,
     PARKED_COUNT,
@@ -48,7 +47,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     park,
     unpark,
 )
-from spaseq.matching.kernel.records import accepts, nodes, waits
+from spaseq.matching.kernel.records import accepts, nodes, partitions, waits
 
 
 @part
@@ -126,6 +125,6 @@ def end_due(
                 m, w, nodes.position(m, waits.node(m, w)) - start, accepts.number(t, waits.gate(m, w)), unsure
             )
             m[at + FOUND_TURN] = e
-            m[at + FOUND_RANK] = m[waits.partition(m, w) + NEWEST]
+            m[at + FOUND_RANK] = partitions.newest(m, waits.partition(m, w))
             m[at + FOUND_WAITED] = waited
         forget(m, w)

@@ -52,25 +52,14 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    E_AXIS,
-    E_CHAIN,
-    E_LINK,
-    E_NUMBER,
-    E_PARTITION,
-    E_POSITION,
-    E_ROW,
-    E_STREAM,
-    E_TIME,
-    E_VALUES,
     ENTRY_WIDTH,
-    HEAD,
     LIVE_ENTRIES,
     NEXT_ENTRY,
     NOW,
     find_bucket,
     move_partition,
 )
-from spaseq.matching.kernel.records import chains, checks, waits
+from spaseq.matching.kernel.records import buckets, chains, checks, entries, waits
 
 # --- what is remembered ---------------------------------------------------------------------------
 
@@ -88,8 +77,8 @@ def wanted(t: Ints, b: Ints, e: int) -> int:
 @part
 def _enter(t: Ints, m: Ints, x: int, p: int) -> None:
     """Puts an entry in front of its chain."""
-    m[x + E_PARTITION] = p
-    chain = m[x + E_CHAIN]
+    entries.set_partition(m, x, p)
+    chain = entries.chain(m, x)
     at = chains.keys(t, chain)
     size = chains.keys_end(t, chain) - at
     k0 = value(m, t[at], x) if size > 0 else 0
@@ -97,8 +86,8 @@ def _enter(t: Ints, m: Ints, x: int, p: int) -> None:
     k2 = value(m, t[at + 2], x) if size > 2 else 0
     k3 = value(m, t[at + 3], x) if size > 3 else 0
     bucket = find_bucket(m, chain, p, k0, k1, k2, k3, True)
-    m[x + E_LINK] = m[bucket + HEAD]
-    m[bucket + HEAD] = x
+    entries.set_link(m, x, buckets.head(m, bucket))
+    buckets.set_head(m, bucket, x)
 
 
 @inlined
@@ -118,16 +107,16 @@ def remember(t: Ints, m: Ints, b: Ints, e: int, key: int, p: int) -> None:
             if not belongs(t, m, b, g, r, key):
                 continue
             x = _new_entry(m)
-            m[x + E_CHAIN] = chain
-            m[x + E_TIME] = b[b[B_TIME] + e]
-            m[x + E_STREAM] = b[b[B_STREAM] + e]
-            m[x + E_NUMBER] = b[b[B_NUMBER] + e]
-            m[x + E_AXIS] = b[b[B_AXIS] + e]
-            m[x + E_POSITION] = b[B_START] + e
-            m[x + E_ROW] = r
+            entries.set_chain(m, x, chain)
+            entries.set_time(m, x, b[b[B_TIME] + e])
+            entries.set_stream(m, x, b[b[B_STREAM] + e])
+            entries.set_number(m, x, b[b[B_NUMBER] + e])
+            entries.set_axis(m, x, b[b[B_AXIS] + e])
+            entries.set_position(m, x, b[B_START] + e)
+            entries.set_row(m, x, r)
             start = chains.columns(t, chain)
             for j in range(chains.columns_end(t, chain) - start):
-                m[x + E_VALUES + j] = value(b, t[start + j], r)
+                entries.set_value(m, x, j, value(b, t[start + j], r))
             _enter(t, m, x, p)
 
 
@@ -137,7 +126,7 @@ def move_entry(t: Ints, old: Ints, x: int, new: Ints) -> None:
     to = _new_entry(new)
     for j in range(old[ENTRY_WIDTH]):
         new[to + j] = old[x + j]
-    _enter(t, new, to, move_partition(t, old, old[x + E_PARTITION], new))
+    _enter(t, new, to, move_partition(t, old, entries.partition(old, x), new))
 
 
 # --- gaps -----------------------------------------------------------------------------------------
@@ -189,16 +178,16 @@ def look_back(
             k0, k1, k2, k3 = 0, 0, 0, 0
             chain = checks.every(t, check)
         bucket = find_bucket(m, chain, waits.partition(m, w), k0, k1, k2, k3, False)
-        x = m[bucket + HEAD] if bucket != 0 else 0
+        x = buckets.head(m, bucket) if bucket != 0 else 0
         while x != 0:
-            time, stream, number = m[x + E_TIME], m[x + E_STREAM], m[x + E_NUMBER]
-            if (leads and m[x + E_AXIS] < oldest) or (not leads and time < m[gap + AFTER_TIME]):
+            time, stream, number = entries.time(m, x), entries.stream(m, x), entries.number(m, x)
+            if (leads and entries.axis(m, x) < oldest) or (not leads and time < m[gap + AFTER_TIME]):
                 break
             inside = leads or _precedes(
                 m[gap + AFTER_TIME], m[gap + AFTER_STREAM], m[gap + AFTER_NUMBER], time, stream, number
             )
             if end:
-                inside = inside and m[x + E_AXIS] <= waits.first(m, w) + t[LIMIT]
+                inside = inside and entries.axis(m, x) <= waits.first(m, w) + t[LIMIT]
             else:
                 inside = inside and _precedes(
                     time, stream, number, m[gap + BEFORE_TIME], m[gap + BEFORE_STREAM], m[gap + BEFORE_NUMBER]
@@ -208,11 +197,11 @@ def look_back(
                 if verdict == TRUE and checks.sure(t, check) != 0:
                     if not leads:
                         return TRUE, NEVER
-                    latest = max(latest, m[x + E_AXIS])
+                    latest = max(latest, entries.axis(m, x))
                     break
                 if verdict > FALSE:
                     unknown = True
-            x = m[x + E_LINK]
+            x = entries.link(m, x)
     return (UNKNOWN if unknown else FALSE), latest
 
 

@@ -34,15 +34,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     ASKED,
     DECIDED,
     DECISIONS,
-    DROPPED,
-    E_AXIS,
-    E_LINK,
-    E_NUMBER,
-    E_POSITION,
-    E_STREAM,
-    E_TIME,
     GATHERED,
-    HEAD,
     KINDS,
     MOST_DECISIONS,
     NOW,
@@ -52,35 +44,35 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     WIDTH,
     find_bucket,
 )
-from spaseq.matching.kernel.records import candidates, parts, units, waits
+from spaseq.matching.kernel.records import buckets, candidates, entries, partitions, parts, units, waits
 
 
 @part
 def _reach(m: Ints, w: int, x: int, time: int) -> int:
     """From an entry back, the first of this time that comes after a run; 0 if there is none."""
-    while x != 0 and m[x + E_TIME] == time:
+    while x != 0 and entries.time(m, x) == time:
         follows = waits.time(m, w) != time or (
-            m[x + E_STREAM] == waits.stream(m, w) and m[x + E_NUMBER] > waits.number(m, w)
+            entries.stream(m, x) == waits.stream(m, w) and entries.number(m, x) > waits.number(m, w)
         )
         if waits.node(m, w) == 0 or follows:
             return x
-        x = m[x + E_LINK]
+        x = entries.link(m, x)
     return 0
 
 
 @part
 def _next_event(m: Ints, w: int, x: int, time: int) -> int:
-    position = m[x + E_POSITION]
-    while x != 0 and m[x + E_POSITION] == position:
-        x = m[x + E_LINK]
+    position = entries.position(m, x)
+    while x != 0 and entries.position(m, x) == position:
+        x = entries.link(m, x)
     return _reach(m, w, x, time)
 
 
 @inlined
 def _next_row(m: Ints, y: int) -> int:
     """The next row of the same event."""
-    link = m[y + E_LINK]
-    return link if link != 0 and m[link + E_POSITION] == m[y + E_POSITION] else 0
+    link = entries.link(m, y)
+    return link if link != 0 and entries.position(m, link) == entries.position(m, y) else 0
 
 
 @part
@@ -176,7 +168,7 @@ def _judge_events(
         m[at] = w
         m[at + 1] = candidates.number(t, c)
         for i in range(size):
-            m[at + 2 + i] = m[m[events + i] + E_POSITION]
+            m[at + 2 + i] = entries.position(m, m[events + i])
     return UNKNOWN
 
 
@@ -184,11 +176,11 @@ def _judge_events(
 def _is_barred(t: Ints, m: Ints, w: int, size: int) -> bool:
     """Whether something that must not be skipped precedes all the events tried."""
     events = m[TRIED]
-    stream, least = m[m[events] + E_STREAM], m[m[events] + E_NUMBER]
+    stream, least = entries.stream(m, m[events]), entries.number(m, m[events])
     for i in range(1, size):
-        if m[m[events + i] + E_STREAM] != stream:
+        if entries.stream(m, m[events + i]) != stream:
             return False
-        least = min(least, m[m[events + i] + E_NUMBER])
+        least = min(least, entries.number(m, m[events + i]))
     return bool((waits.barred(m, w) >> stream) & 1 and least > m[w + t[BARS] + stream])
 
 
@@ -218,22 +210,22 @@ def gather(
         bucket = find_bucket(m, chain, p, 0, 0, 0, 0, False)
         if bucket == 0:
             return 0
-        head = m[bucket + HEAD]
+        head = buckets.head(m, bucket)
         m[heads + i] = _reach(m, w, head, time)
         if m[heads + i] == 0:
             return 0
         m[events + i] = m[heads + i]
     while True:
-        has_it, first, stream = False, m[NOW], m[m[events] + E_STREAM]
+        has_it, first, stream = False, m[NOW], entries.stream(m, m[events])
         oldest = position
         for i in range(size):
             x = m[events + i]
-            has_it = has_it or m[x + E_POSITION] == position
-            first = min(first, m[x + E_AXIS])
-            oldest = min(oldest, m[x + E_POSITION])
-            if m[x + E_STREAM] != stream:
+            has_it = has_it or entries.position(m, x) == position
+            first = min(first, entries.axis(m, x))
+            oldest = min(oldest, entries.position(m, x))
+            if entries.stream(m, x) != stream:
                 stream = SEVERAL
-        begins = m[NOW] - first <= t[LIMIT] and oldest > m[p + DROPPED]
+        begins = m[NOW] - first <= t[LIMIT] and oldest > partitions.dropped(m, p)
         if has_it and (waits.node(m, w) != 0 or begins):
             into = m[GATHERED] + min(m[DECIDED], m[MOST_DECISIONS]) * GATHERED_SIZE
             if _judge_events(t, m, f, numbers, codes, w, c, into) == TRUE:

@@ -7,12 +7,11 @@ then come
   begun and those completed, and the aggregates of completed iterations. The first wait is the empty run.
 - *nodes* (``records.nodes``), the events of runs, as trees from the newest back; used by waits and by later
   nodes.
-- *buckets*, an open hash table: the waits at a gate of ``;`` or ``:`` by partition and join key, as a list or
-  (at a gate with one ordering filter) as a pairing heap. Waits at gates of ``,`` hang on their partition.
+- *buckets* (``records.buckets``), an open hash table: the waits at a gate of ``;`` or ``:`` by partition and
+  join key, as a list or (at a gate with one ordering filter) as a pairing heap. Waits at gates of ``,`` hang on their partition.
   Also the chains of entries, by partition and key.
-- *entries*, rows that negations and ``&`` look back at: the columns below, then term ids. A header place says
-  where in an entry a column stands, as that of a batch does, so that entries are read like rows of a batch.
-- *partitions* and a hash table of them; scratch space.
+- *entries*, rows that negations and ``&`` look back at (``records.entries``).
+- *partitions* (``records.partitions``) and a hash table of them; scratch space.
 """
 
 from __future__ import annotations
@@ -25,20 +24,7 @@ from spaseq.matching.conditions._kernel_values import (
     N_KEYS,
     Ints,
 )
-from spaseq.matching.kernel.records import nodes, waits
-
-# Columns of buckets: what they are of, then what they hold.
-KEY_LIMIT: Final = 4
-HEAD: Final = 2 + KEY_LIMIT
-ROOT: Final = HEAD + 1
-SEEN: Final = HEAD + 2
-BUCKET_SIZE: Final = HEAD + 3
-
-# The head of a partition's list, when it had its newest event, and the position up to which events begin no
-# run any more, come before its key.
-NEWEST: Final = 1
-DROPPED: Final = 2
-KEY: Final = 3
+from spaseq.matching.kernel.records import buckets, nodes, partitions, waits
 
 # Counters.
 EVENT: Final = 0
@@ -98,19 +84,6 @@ ASKING: Final = 52
 RANKS: Final = 53  # where the batch says, by GPM, where the ranks of its rows' keys begin; 0: nowhere yet
 HEADER: Final = 56
 
-# Columns of entries.
-E_LINK: Final = 0  # the one before it in its chain
-E_CHAIN: Final = 1
-E_PARTITION: Final = 2
-E_TIME: Final = 3
-E_STREAM: Final = 4
-E_NUMBER: Final = 5
-E_AXIS: Final = 6
-E_POSITION: Final = 7
-E_ROW: Final = 8
-E_VALUES: Final = 9
-
-
 _MULTIPLIER: Final = 0x2545F4914F6CDD1D
 
 
@@ -137,21 +110,21 @@ def find_partition(m: Ints, size: int, key: int) -> int:
         p = m[m[TABLE] + at]
         same = True
         for j in range(size):
-            if m[p + KEY + j] != m[key + j]:
+            if partitions.key(m, p, j) != m[key + j]:
                 same = False
         if same:
             return int(p)
         at = (at + 1) & mask
     if m[LIVE_PARTITIONS] >= m[MOST_PARTITIONS]:
         return 0
-    p = m[PARTITIONS] + m[LIVE_PARTITIONS] * (KEY + size)
+    p = m[PARTITIONS] + m[LIVE_PARTITIONS] * (partitions.KEY + size)
     m[LIVE_PARTITIONS] += 1
     m[m[TABLE] + at] = p
-    m[p] = 0
-    m[p + NEWEST] = 0
-    m[p + DROPPED] = -1
+    partitions.set_head(m, p, 0)
+    partitions.set_newest(m, p, 0)
+    partitions.set_dropped(m, p, -1)
     for j in range(size):
-        m[p + KEY + j] = m[key + j]
+        partitions.set_key(m, p, j, m[key + j])
     return int(p)
 
 
@@ -216,9 +189,9 @@ def remove(m: Ints, w: int) -> None:
     if back != 0:
         waits.set_link(m, back, link)
     elif waits.bucket(m, w) == 0:
-        m[waits.partition(m, w)] = link
+        partitions.set_head(m, waits.partition(m, w), link)
     else:
-        m[waits.bucket(m, w) + HEAD] = link
+        buckets.set_head(m, waits.bucket(m, w), link)
     forget(m, w)
 
 
@@ -232,27 +205,27 @@ def find_bucket(m: Ints, gate: int, p: int, k0: int, k1: int, k2: int, k3: int, 
     mask = m[BUCKET_COUNT] - 1
     at = code & mask
     while True:
-        bucket = m[BUCKETS] + at * BUCKET_SIZE
-        if m[bucket] == 0:
+        bucket = m[BUCKETS] + at * buckets.SIZE
+        if buckets.gate(m, bucket) == 0:
             break
         if (
-            m[bucket] == gate
-            and m[bucket + 1] == p
-            and m[bucket + 2] == k0
-            and m[bucket + 3] == k1
-            and m[bucket + 4] == k2
-            and m[bucket + 5] == k3
+            buckets.gate(m, bucket) == gate
+            and buckets.partition(m, bucket) == p
+            and buckets.key(m, bucket, 0) == k0
+            and buckets.key(m, bucket, 1) == k1
+            and buckets.key(m, bucket, 2) == k2
+            and buckets.key(m, bucket, 3) == k3
         ):
             return int(bucket)
         at = (at + 1) & mask
     if not make:
         return 0
-    m[bucket] = gate
-    m[bucket + 1] = p
-    m[bucket + 2] = k0
-    m[bucket + 3] = k1
-    m[bucket + 4] = k2
-    m[bucket + 5] = k3
+    buckets.set_gate(m, bucket, gate)
+    buckets.set_partition(m, bucket, p)
+    buckets.set_key(m, bucket, 0, k0)
+    buckets.set_key(m, bucket, 1, k1)
+    buckets.set_key(m, bucket, 2, k2)
+    buckets.set_key(m, bucket, 3, k3)
     m[LIVE_BUCKETS] += 1
     return int(bucket)
 
@@ -261,8 +234,8 @@ def find_bucket(m: Ints, gate: int, p: int, k0: int, k1: int, k2: int, k3: int, 
 def move_partition(t: Ints, old: Ints, p: int, new: Ints) -> int:
     """Copies a partition into another memory, but for its runs."""
     for j in range(t[N_KEYS]):
-        new[new[KEYS] + j] = old[p + KEY + j]
+        new[new[KEYS] + j] = partitions.key(old, p, j)
     to = find_partition(new, t[N_KEYS], new[KEYS])
-    new[to + NEWEST] = old[p + NEWEST]
-    new[to + DROPPED] = old[p + DROPPED]
+    partitions.set_newest(new, to, partitions.newest(old, p))
+    partitions.set_dropped(new, to, partitions.dropped(old, p))
     return to

@@ -5,12 +5,9 @@ from __future__ import annotations
 from spaseq._jit import inlined, part
 from spaseq.matching.conditions._kernel_values import DOUBLE, SHORT, SLOTS, Codes, Floats, Ints
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    DROPPED,
-    HEAD,
     NEXT_WAIT,
     PARKED,
     PARKED_COUNT,
-    ROOT,
     WAITS,
     WIDTH,
     find_bucket,
@@ -19,7 +16,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     new_node,
     new_wait,
 )
-from spaseq.matching.kernel.records import gates, nodes, waits
+from spaseq.matching.kernel.records import buckets, gates, nodes, partitions, waits
 
 
 @inlined
@@ -39,7 +36,7 @@ def place(t: Ints, m: Ints, w: int, numbers: Floats, codes: Codes) -> None:
     gate = waits.gate(m, w)
     if gates.operator(t, gate) == gates.STRICT:
         waits.set_bucket(m, w, 0)
-        _hang(m, w, waits.partition(m, w))
+        _hang(m, w, waits.partition(m, w) + partitions.HEAD)
         return
     start = gates.keys(t, gate)
     size = gates.keys_end(t, gate) - start
@@ -57,9 +54,9 @@ def place(t: Ints, m: Ints, w: int, numbers: Floats, codes: Codes) -> None:
         if identifier > 0 and is_orderly(codes[identifier]):
             waits.set_child(m, w, 0)
             waits.set_link(m, w, 0)
-            m[bucket + ROOT] = _meld(t, m, m[bucket + ROOT], w, numbers)
+            buckets.set_root(m, bucket, _meld(t, m, buckets.root(m, bucket), w, numbers))
             return
-    _hang(m, w, bucket + HEAD)
+    _hang(m, w, bucket + buckets.HEAD)
 
 
 @inlined
@@ -92,7 +89,7 @@ def _meld(t: Ints, m: Ints, a: int, b: int, numbers: Floats) -> int:
 @part
 def pop(t: Ints, m: Ints, bucket: int, numbers: Floats) -> int:
     """Takes the least wait out of a heap."""
-    least = m[bucket + ROOT]
+    least = buckets.root(m, bucket)
     pairs = 0
     child = waits.child(m, least)
     while child != 0:
@@ -112,15 +109,15 @@ def pop(t: Ints, m: Ints, bucket: int, numbers: Floats) -> int:
         waits.set_link(m, pairs, 0)
         root = _meld(t, m, root, pairs, numbers)
         pairs = after
-    m[bucket + ROOT] = root
+    buckets.set_root(m, bucket, root)
     return int(least)
 
 
 @part
 def dissolve(m: Ints, bucket: int) -> None:
     """Makes a list of a heap: for an event whose value has no plain place in the order."""
-    stack = m[bucket + ROOT]
-    m[bucket + ROOT] = 0
+    stack = buckets.root(m, bucket)
+    buckets.set_root(m, bucket, 0)
     while stack != 0:
         w = stack
         stack = waits.link(m, w)
@@ -130,7 +127,7 @@ def dissolve(m: Ints, bucket: int) -> None:
             waits.set_link(m, child, stack)
             stack = child
             child = after
-        _hang(m, w, bucket + HEAD)
+        _hang(m, w, bucket + buckets.HEAD)
 
 
 @part
@@ -223,11 +220,11 @@ def move(
 @part
 def drop(m: Ints, p: int, position: int) -> None:
     """Ends the runs of a partition; those to come begin after a position."""
-    m[p] = 0
-    m[p + DROPPED] = position
+    partitions.set_head(m, p, 0)
+    partitions.set_dropped(m, p, position)
     for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
         if waits.gate(m, w) != 0 and waits.partition(m, w) == p:
             if waits.bucket(m, w) != 0:
-                m[waits.bucket(m, w) + HEAD] = 0
-                m[waits.bucket(m, w) + ROOT] = 0
+                buckets.set_head(m, waits.bucket(m, w), 0)
+                buckets.set_root(m, waits.bucket(m, w), 0)
             forget(m, w)

@@ -20,7 +20,7 @@ from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Lookup
 from spaseq.matching.conditions.programs import Programs
 from spaseq.matching.conditions.sections import Reference, Sections
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.compiled._kernel_memory import E_VALUES
+from spaseq.matching.kernel.records import entries
 from spaseq.matching.kernel.records.gates import ANY, NEXT, STRICT
 from spaseq.matching.kernel.tables.absences import Absence
 from spaseq.matching.kernel.tables.analysis import Analysis, Candidate, Chain
@@ -134,7 +134,7 @@ class _Writer:
             out.rows("partition", [(column,) for column in keys])
         offsets = {}
         for columns in self._remembered.values():
-            offsets.update({column: E_VALUES + i for i, column in enumerate(columns)})
+            offsets.update({column: entries.VALUES + i for i, column in enumerate(columns)})
         gaps = v.SLOTS + len(analysis.slots) + 2 * len(analysis.kleenes) + len(analysis.accumulators)
         bars = gaps + (lay.FIRST_GAP + analysis.absences.most * lay.GAP_SIZE if analysis.absences.most else 0)
         since = bars + (len(self._pattern.query.streams) if self._most_parts else 0)
@@ -153,7 +153,7 @@ class _Writer:
             constants=tuple(self._programs.constants),
             width=since + len(analysis.absences.withins),
             sums=sums,
-            entry=E_VALUES + max(map(len, self._remembered.values()), default=0),
+            entry=entries.VALUES + max(map(len, self._remembered.values()), default=0),
             offsets=tuple(offsets.get(i, 0) for i in range(len(self._columns))),
             derived=self._derived,
             lookups=tuple(self._programs.lookups),

@@ -45,7 +45,6 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     MOST_DECISIONS,
     MOST_NODES,
     MOST_WAITS,
-    NEWEST,
     NOW,
     SERIAL,
     find_partition,
@@ -53,7 +52,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     move_partition,
 )
 from spaseq.matching.kernel.compiled._kernel_places import carry
-from spaseq.matching.kernel.records import nodes, waits
+from spaseq.matching.kernel.records import nodes, partitions, waits
 from spaseq.matching.ordered.compiled._kernel_apply import apply
 from spaseq.matching.ordered.compiled._kernel_decide import decide
 from spaseq.matching.ordered.compiled._kernel_families import (
@@ -150,8 +149,8 @@ def _run(
                 return DECISIONS_FULL
             if m[ASKED] > m[ANSWERED]:
                 return ASK
-            m[p + NEWEST] = m[SERIAL]
-            if m[DECIDED] > 0 or m[p] != 0:
+            partitions.set_newest(m, p, m[SERIAL])
+            if m[DECIDED] > 0 or partitions.head(m, p) != 0:
                 if not _has_room(o, m, a):
                     m[ANSWERED] = 0
                     return ROOM

@@ -23,11 +23,10 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
 from spaseq.matching.kernel.compiled._kernel_memory import (
     DECIDED,
     DECISIONS,
-    DROPPED,
     NOW,
     forget,
 )
-from spaseq.matching.kernel.records import accepts, candidates, gates, nodes, places, waits
+from spaseq.matching.kernel.records import accepts, candidates, gates, nodes, partitions, places, waits
 from spaseq.matching.ordered.compiled._kernel_decide import follows, takes
 from spaseq.matching.ordered.compiled._kernel_families import (
     append,
@@ -159,7 +158,7 @@ def apply(
 ) -> None:  # fmt: skip
     """An event goes through the families of a partition, and may begin one of its own."""
     decision, foremost = 0, 1
-    family = m[p]
+    family = partitions.head(m, p)
     while family != 0:
         a[family + F_FOREMOST] = foremost
         decision = _extend(t, o, m, f, a, s, size, b, numbers, codes, e, key, family, decision)
@@ -170,7 +169,7 @@ def apply(
             drop(m, a, family)
         family = following
     pass_over(o, m, a, p)
-    if decision == m[DECIDED] or b[B_START] + e <= m[p + DROPPED]:
+    if decision == m[DECIDED] or b[B_START] + e <= partitions.dropped(m, p):
         return
     family = new_family(m, a, p, m[NOW], b[B_START] + e, b[b[B_TIME] + e])
     a[family + F_FOREMOST] = foremost

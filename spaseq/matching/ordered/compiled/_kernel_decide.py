@@ -31,7 +31,6 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     ANSWERS,
     ASKED,
     DECIDED,
-    DROPPED,
     KINDS,
     MOST_DECISIONS,
     QUESTIONS,
@@ -40,7 +39,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     WAITS,
     WIDTH,
 )
-from spaseq.matching.kernel.records import accepts, candidates, gates, places, units, waits
+from spaseq.matching.kernel.records import accepts, candidates, gates, partitions, places, units, waits
 from spaseq.matching.ordered.compiled._kernel_families import (
     is_past,
 )
@@ -177,14 +176,14 @@ def decide(
     m[DECIDED] = 0
     m[ASKED] = 0
     m[SERIAL] += 1
-    family = m[p]
+    family = partitions.head(m, p)
     while family != 0:
         w = a[family + F_HEAD]
         while w != 0:
             _show(t, o, m, f, b, numbers, codes, e, key, w)
             w = waits.link(m, w)
         family = a[family + F_NEXT]
-    if b[B_START] + e <= m[p + DROPPED]:
+    if b[B_START] + e <= partitions.dropped(m, p):
         return
     w = m[WAITS]
     for i in range(o[o[O_PLACES]], o[o[O_PLACES] + 1], OPTION_SIZE):

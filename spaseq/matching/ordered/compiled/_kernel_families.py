@@ -5,11 +5,9 @@ from __future__ import annotations
 from spaseq._jit import part
 from spaseq.matching.conditions._kernel_values import LIMIT, Ints
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    DROPPED,
-    NEWEST,
     forget,
 )
-from spaseq.matching.kernel.records import gates, nodes, waits
+from spaseq.matching.kernel.records import gates, nodes, partitions, waits
 from spaseq.matching.ordered.compiled._kernel_layout import (
     A_COUNT,
     A_DUE,
@@ -65,9 +63,9 @@ def new_family(m: Ints, a: Ints, p: int, first: int, position: int, time: int) -
     a[family + F_TIME] = time
     a[family + F_NEXT] = 0
     a[family + F_SOON] = 0
-    head = m[p]
+    head = partitions.head(m, p)
     if head == 0:
-        m[p] = family
+        partitions.set_head(m, p, family)
         a[family + F_BACK] = family
     else:
         last = a[head + F_BACK]
@@ -111,9 +109,9 @@ def end_runs(m: Ints, a: Ints, family: int) -> None:
 def _unlink(m: Ints, a: Ints, family: int) -> None:
     """Takes a family out of its partition, and out of the order of all."""
     p, after, before = a[family + F_PARTITION], a[family + F_NEXT], a[family + F_BACK]
-    head = m[p]
+    head = partitions.head(m, p)
     if family == head:
-        m[p] = after
+        partitions.set_head(m, p, after)
         if after != 0:
             a[after + F_BACK] = before
     else:
@@ -184,12 +182,12 @@ def _resumed(o: Ints, m: Ints, a: Ints, family: int) -> int:
 @part
 def pass_over(o: Ints, m: Ints, a: Ints, p: int) -> None:
     """Drops the families that the match of the first one, its best so far or a later one, passes over."""
-    head = m[p]
+    head = partitions.head(m, p)
     if o[O_MODE] != PAST_LAST or head == 0 or a[head + F_BEST] == 0:
         return
-    m[p + DROPPED] = nodes.position(m, waits.node(m, a[head + F_BEST]))
+    partitions.set_dropped(m, p, nodes.position(m, waits.node(m, a[head + F_BEST])))
     family = a[head + F_NEXT]
-    while family != 0 and a[family + F_POSITION] <= m[p + DROPPED]:
+    while family != 0 and a[family + F_POSITION] <= partitions.dropped(m, p):
         following = a[family + F_NEXT]
         drop(m, a, family)
         family = following
@@ -199,7 +197,7 @@ def pass_over(o: Ints, m: Ints, a: Ints, p: int) -> None:
 def deliver_decided(o: Ints, m: Ints, a: Ints, p: int, turn: int, rank: int) -> None:
     """Delivers what is decided in a partition: in the order of first events, from the first one on."""
     if o[O_MODE] == TO_NEXT:
-        family = m[p]
+        family = partitions.head(m, p)
         while family != 0:
             following = a[family + F_NEXT]
             if a[family + F_HEAD] == 0:
@@ -209,16 +207,16 @@ def deliver_decided(o: Ints, m: Ints, a: Ints, p: int, turn: int, rank: int) -> 
                     drop(m, a, family)
             family = following
         return
-    while m[p] != 0 and a[m[p] + F_HEAD] == 0:
-        family = m[p]
+    while partitions.head(m, p) != 0 and a[partitions.head(m, p) + F_HEAD] == 0:
+        family = partitions.head(m, p)
         if a[family + F_BEST] == 0:
             drop(m, a, family)
             continue
         resumed = _resumed(o, m, a, family)
-        m[p + DROPPED] = resumed - 1
+        partitions.set_dropped(m, p, resumed - 1)
         _deliver(m, a, family, turn, rank)
-        while m[p] != 0 and a[m[p] + F_POSITION] < resumed:
-            drop(m, a, m[p])
+        while partitions.head(m, p) != 0 and a[partitions.head(m, p) + F_POSITION] < resumed:
+            drop(m, a, partitions.head(m, p))
 
 
 @part
@@ -228,7 +226,7 @@ def expire(t: Ints, o: Ints, m: Ints, a: Ints, now: int, turn: int) -> None:
     while family != 0 and now - a[family + F_FIRST] > t[LIMIT]:
         p = a[family + F_PARTITION]
         end_runs(m, a, family)
-        deliver_decided(o, m, a, p, turn, m[p + NEWEST])
+        deliver_decided(o, m, a, p, turn, partitions.newest(m, p))
         family = a[A_OLDEST]
 
 
@@ -265,11 +263,11 @@ def _prune(t: Ints, o: Ints, m: Ints, a: Ints, family: int, time: int) -> None:
 @part
 def look_out(t: Ints, o: Ints, m: Ints, a: Ints, p: int) -> None:
     """Notes when a bound of time may decide a match of a partition, if one waits there."""
-    family, best = m[p], 0
+    family, best = partitions.head(m, p), 0
     while family != 0:
         best = max(best, a[family + F_BEST])
         family = a[family + F_NEXT]
-    family = m[p] if best != 0 else 0
+    family = partitions.head(m, p) if best != 0 else 0
     while family != 0:
         w = a[family + F_HEAD]
         while w != 0:
@@ -301,7 +299,7 @@ def go_on(t: Ints, o: Ints, m: Ints, a: Ints, time: int, turn: int) -> None:
             free_family(a, family)
         else:
             _prune(t, o, m, a, family, time)
-            deliver_decided(o, m, a, p, turn, m[p + NEWEST])
+            deliver_decided(o, m, a, p, turn, partitions.newest(m, p))
         family = following
     if time <= a[A_DUE]:
         return
@@ -309,12 +307,12 @@ def go_on(t: Ints, o: Ints, m: Ints, a: Ints, time: int, turn: int) -> None:
     family = a[A_OLDEST]
     while family != 0:
         p, earlier = a[family + F_PARTITION], a[family + F_EARLIER]
-        if m[p] == family:
+        if partitions.head(m, p) == family:
             x = family
             while x != 0:
                 _prune(t, o, m, a, x, time)
                 x = a[x + F_NEXT]
-            deliver_decided(o, m, a, p, turn, m[p + NEWEST])
+            deliver_decided(o, m, a, p, turn, partitions.newest(m, p))
             look_out(t, o, m, a, p)
         following = a[earlier + F_LATER] if earlier != 0 else a[A_OLDEST]
         family = a[family + F_LATER] if following == family else following
