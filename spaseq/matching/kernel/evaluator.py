@@ -35,7 +35,7 @@ from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.ranking import ranked
-from spaseq.matching.kernel.records import partitions
+from spaseq.matching.kernel.records import findings, partitions
 from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS, WAY
 from spaseq.matching.kernel.records.waits import DUE, NODE
 from spaseq.matching.kernel.replay import Path, Replay
@@ -237,7 +237,7 @@ class Kernel:
     def _consumed(self, start: int) -> list[Block]:
         """What an event completed in a partition, whose other runs end thereby."""
         m = self._memory.ints
-        partition = int(self._rows()[0, lay.FOUND_PARTITION])
+        partition = int(self._rows()[0, findings.PARTITION])
         found = list(self._found())
         if found:
             k.consume(m, partition, start + int(m[mem.EVENT]))
@@ -247,13 +247,13 @@ class Kernel:
         """What was found."""
         m = self._memory.ints
         start, count = int(m[mem.FOUND]), int(m[mem.FOUND_COUNT])
-        return m[start : start + count * lay.FOUND_SIZE].reshape(count, lay.FOUND_SIZE)
+        return m[start : start + count * findings.SIZE].reshape(count, findings.SIZE)
 
     def _last(self, rows: Ints) -> Sequence[Order]:
         """Where the last event of each match stands among all."""
         stamps, order = self._columns.history.stamps, self._order
         if not self._several:
-            return [order(stamp) for stamp in stamps(rows[:, lay.FOUND_EVENT] + self._start)]
+            return [order(stamp) for stamp in stamps(rows[:, findings.EVENT] + self._start)]
         paths = (self._ended(row).path for row in rows.tolist())
         events = (stamps(np.array([position for position, _ in path], dtype=np.int64)) for path in paths)
         return [max(map(order, found)) for found in events]
@@ -267,7 +267,7 @@ class Kernel:
         """Leaves out what was found where something forbidden happened that the tables could not judge."""
         rows = self._rows()
         kept = np.ones(len(rows), dtype=np.bool_)
-        for i in np.flatnonzero(rows[:, lay.FOUND_UNSURE]).tolist():
+        for i in np.flatnonzero(rows[:, findings.UNSURE]).tolist():
             run = self._ended(rows[i].tolist())
             kept[i] = self._exact.stands(run.path, run.key)
         if not kept.all():

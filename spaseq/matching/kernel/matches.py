@@ -20,9 +20,8 @@ from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.conditions.postfix import needs
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.compiled import _kernel as k
-from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
-from spaseq.matching.kernel.records import partitions
+from spaseq.matching.kernel.records import findings, partitions
 from spaseq.matching.kernel.records.nodes import DEPTH, POSITION, PREVIOUS, ROW, WAY
 from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables.compiled import Compiled
@@ -54,7 +53,7 @@ class Runs(NamedTuple):
 def unrolled(m: Ints, keys: int) -> Runs:
     """The runs found since the last call in a kernel's memory, which forgets them; ``keys`` a partition."""
     count = int(m[mem.FOUND_COUNT])
-    rows = m[m[mem.FOUND] : m[mem.FOUND] + count * lay.FOUND_SIZE].reshape(-1, lay.FOUND_SIZE)
+    rows = m[m[mem.FOUND] : m[mem.FOUND] + count * findings.SIZE].reshape(-1, findings.SIZE)
     depths = m[rows[:, 2] + DEPTH]
     ends, ways = rows[:, :2].copy(), rows[:, 3].copy()
     values = m[rows[:, 1:2] + (partitions.KEY + np.arange(keys))]
@@ -121,11 +120,11 @@ class Matches:
         if count > _FEW or self._several or (count > 1 and self._emit is not Emit.ALL):
             return None
         found = []
-        depth, partition = 0, m.item(begin + lay.FOUND_PARTITION)
-        for run in range(begin, begin + count * lay.FOUND_SIZE, lay.FOUND_SIZE):
-            of_one = m.item(run + lay.FOUND_PARTITION) == partition
-            steps = self._steps(m, m.item(run + lay.FOUND_NODE))
-            if not of_one or steps is None or not self._simple_ends.item(m.item(run + lay.FOUND_ACCEPT)):
+        depth, partition = 0, m.item(begin + findings.PARTITION)
+        for run in range(begin, begin + count * findings.SIZE, findings.SIZE):
+            of_one = m.item(run + findings.PARTITION) == partition
+            steps = self._steps(m, m.item(run + findings.NODE))
+            if not of_one or steps is None or not self._simple_ends.item(m.item(run + findings.ACCEPT)):
                 return None
             depth += len(steps)
             found.append(Few(steps, dictionary))

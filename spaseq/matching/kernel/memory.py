@@ -13,7 +13,7 @@ from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
-from spaseq.matching.kernel.records import buckets, partitions
+from spaseq.matching.kernel.records import buckets, findings, partitions
 from spaseq.matching.kernel.records.nodes import SIZE as NODE_SIZE
 from spaseq.matching.kernel.records.parts import LIMIT as PART_LIMIT
 from spaseq.matching.kernel.records.waits import STREAM, SUMS
@@ -141,7 +141,7 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     sizes = _sections(compiled, room)
     bucket_count = sizes[mem.BUCKETS] // buckets.SIZE
     most_partitions = sizes[mem.PARTITIONS] // width
-    found = sizes[mem.FOUND] // lay.FOUND_SIZE
+    found = sizes[mem.FOUND] // findings.SIZE
     entries = sizes[mem.ENTRIES] // max(compiled.entry, 1)
     scratch = _Scratch(_KEYS, _DECISIONS, 2 if compiled.lookups else 0)
     if like is not None:
@@ -210,7 +210,7 @@ def _sections(compiled: Compiled, room: Room) -> dict[int, int]:
         mem.NODES: nodes * NODE_SIZE,
         mem.BUCKETS: _power(2 * (waits + entries)) * buckets.SIZE,
         mem.PARTITIONS: most_partitions * width,
-        mem.FOUND: max(found, parked) * lay.FOUND_SIZE,
+        mem.FOUND: max(found, parked) * findings.SIZE,
         mem.GATES_SEEN: compiled.gates,
         mem.KINDS: v.STACK,
         mem.TRIED: 3 * PART_LIMIT,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.host import Key, Order
-from spaseq.matching.kernel.compiled import _kernel_layout as lay
+from spaseq.matching.kernel.records import findings
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables.compiled import Compiled
 
@@ -55,7 +55,7 @@ class Open:
 
 
 def arranged(rows: Ints, last: Sequence[Order]) -> Ints:
-    """What a kernel found (a row each), in the order of delivery; FOUND_EVENT becomes one of its groups.
+    """What a kernel found (a row each), in the order of delivery; their EVENT becomes one of its groups.
 
     ``last`` says where the last event of each stands among all. What an event lets wait no longer comes
     before what it completes, by partition, then by last event.
@@ -63,14 +63,14 @@ def arranged(rows: Ints, last: Sequence[Order]) -> Ints:
     places = {event: i for i, event in enumerate(sorted(set(last)))}
     by_event = np.array([places[event] for event in last], dtype=np.int64)
     # What an event completes has one last event; its partitions are in order.
-    by_event[rows[:, lay.FOUND_RANK] == lay.LAST_RANK] = 0
-    order = np.lexsort((by_event, rows[:, lay.FOUND_RANK], rows[:, lay.FOUND_TURN]))
+    by_event[rows[:, findings.RANK] == findings.LAST_RANK] = 0
+    order = np.lexsort((by_event, rows[:, findings.RANK], rows[:, findings.TURN]))
     rows = rows[order]
-    rows[:, lay.FOUND_EVENT] = by_event[order]
-    ends_at = [lay.FOUND_TURN, lay.FOUND_RANK, lay.FOUND_EVENT, lay.FOUND_PARTITION]
+    rows[:, findings.EVENT] = by_event[order]
+    ends_at = [findings.TURN, findings.RANK, findings.EVENT, findings.PARTITION]
     changes = (rows[1:, ends_at] != rows[:-1, ends_at]).any(axis=1)
-    rows[1:, lay.FOUND_EVENT] = np.cumsum(changes)
-    rows[0, lay.FOUND_EVENT] = 0
+    rows[1:, findings.EVENT] = np.cumsum(changes)
+    rows[0, findings.EVENT] = 0
     return rows
 
 

@@ -24,8 +24,6 @@ from spaseq.matching.conditions._kernel_values import (
 )
 from spaseq.matching.kernel.compiled._kernel import find_keys
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    FOUND_NODE,
-    FOUND_SIZE,
     row_of,
     value,
 )
@@ -45,7 +43,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     release,
 )
 from spaseq.matching.kernel.compiled._kernel_places import is_over
-from spaseq.matching.kernel.records import buckets, candidates, gates, nodes, partitions, waits
+from spaseq.matching.kernel.records import buckets, candidates, findings, gates, nodes, partitions, waits
 from spaseq.matching.shedding._kernel_known import (
     AGES,
     CODE,
@@ -166,7 +164,7 @@ def strangers(ints: Ints, known_: Ints) -> bool:
     """Whether nothing is known of a partial match that became one of the matches just found."""
     m, known = pointer(ints), pointer(known_)
     for i in range(m[FOUND_COUNT]):
-        if code_of(m, known, nodes.previous(m, m[m[FOUND] + i * FOUND_SIZE + FOUND_NODE])) < 0:
+        if code_of(m, known, nodes.previous(m, findings.node(m, m[FOUND] + i * findings.SIZE))) < 0:
             return True
     return False
 
@@ -177,7 +175,7 @@ def credit(ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats)
     m, known, ways = pointer(ints), pointer(known_), pointer(ways_)
     bases, counts = pointer(bases_), pointer(counts_)
     for i in range(m[FOUND_COUNT]):
-        node = m[m[FOUND] + i * FOUND_SIZE + FOUND_NODE]
+        node = findings.node(m, m[FOUND] + i * findings.SIZE)
         code = code_of(m, known, nodes.previous(m, node))
         if code >= 0:
             counts[(bases[ways[nodes.way(m, node) * W_SIZE + W_GATE]] + code) * COUNTS + MATCHED] += 1

@@ -45,8 +45,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     DECISIONS_FULL,
     DONE,
     DRAIN,
-    FOUND_NODE,
-    FOUND_SIZE,
     MORE_KEYS,
     ROOM,
     UNRANKED,
@@ -95,7 +93,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     is_over,
     move,
 )
-from spaseq.matching.kernel.records import entries, nodes, partitions, waits
+from spaseq.matching.kernel.records import entries, findings, nodes, partitions, waits
 
 
 @part
@@ -257,7 +255,7 @@ def unroll(ints: Ints, paths: Ints) -> None:
     m: Ints = pointer(ints)
     at = 0
     for i in range(m[FOUND_COUNT]):
-        node = m[m[FOUND] + i * FOUND_SIZE + 2]
+        node = findings.node(m, m[FOUND] + i * findings.SIZE)
         at += 3 * nodes.depth(m, node)
         j = at
         last = node
@@ -277,13 +275,13 @@ def keep(ints: Ints, kept: npt.NDArray[np.bool_]) -> None:
     m: Ints = pointer(ints)
     count = 0
     for i in range(m[FOUND_COUNT]):
-        at = m[FOUND] + i * FOUND_SIZE
+        at = m[FOUND] + i * findings.SIZE
         if kept[i]:
-            for j in range(FOUND_SIZE):
-                m[m[FOUND] + count * FOUND_SIZE + j] = m[at + j]
+            for j in range(findings.SIZE):
+                m[m[FOUND] + count * findings.SIZE + j] = m[at + j]
             count += 1
         else:
-            release(m, m[at + FOUND_NODE])
+            release(m, findings.node(m, at))
     m[FOUND_COUNT] = count
 
 

@@ -20,18 +20,6 @@ from spaseq.matching.conditions._kernel_values import (
 from spaseq.matching.kernel.compiled._kernel_gaps import look_back
 from spaseq.matching.kernel.compiled._kernel_layout import (
     FIRST_GAP,
-    FOUND_ACCEPT,
-    FOUND_EVENT,
-    FOUND_NODE,
-    FOUND_PARTITION,
-    FOUND_RANK,
-    FOUND_SIZE,
-    FOUND_TURN,
-    FOUND_UNSURE,
-    FOUND_WAITED,
-    GAP_FORBIDDEN,
-    GAP_SIZE,
-    LAST_RANK,
     LED,
     UNSURE,
 )
@@ -47,19 +35,19 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     park,
     unpark,
 )
-from spaseq.matching.kernel.records import accepts, nodes, partitions, waits
+from spaseq.matching.kernel.records import accepts, findings, gaps, nodes, partitions, waits
 
 
 @part
 def _found(m: Ints, w: int, e: int, accept: int, unsure: int) -> int:
     """Writes a match down; where."""
-    at = m[FOUND] + m[FOUND_COUNT] * FOUND_SIZE
+    at = m[FOUND] + m[FOUND_COUNT] * findings.SIZE
     m[FOUND_COUNT] += 1
-    m[at + FOUND_EVENT] = e
-    m[at + FOUND_PARTITION] = waits.partition(m, w)
-    m[at + FOUND_NODE] = waits.node(m, w)
-    m[at + FOUND_ACCEPT] = accept
-    m[at + FOUND_UNSURE] = unsure
+    findings.set_event(m, at, e)
+    findings.set_partition(m, at, waits.partition(m, w))
+    findings.set_node(m, at, waits.node(m, w))
+    findings.set_accept(m, at, accept)
+    findings.set_unsure(m, at, unsure)
     nodes.set_uses(m, waits.node(m, w), nodes.uses(m, waits.node(m, w)) + 1)
     return int(at)
 
@@ -69,8 +57,8 @@ def _is_open(t: Ints, m: Ints, w: int) -> bool:
     """Whether a negation waits for the end of the window."""
     start = w + t[GAPS] + FIRST_GAP
     found = False
-    for gap in range(start, start + t[N_GAPS] * GAP_SIZE, GAP_SIZE):
-        found = found or m[gap + GAP_FORBIDDEN] != 0
+    for gap in range(start, start + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
+        found = found or gaps.forbidden(m, gap) != 0
     return found
 
 
@@ -89,9 +77,9 @@ def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
             park(m, w)
             return True
     at = _found(m, w, e, accepts.number(t, accept), unsure)
-    m[at + FOUND_TURN] = e
-    m[at + FOUND_RANK] = LAST_RANK
-    m[at + FOUND_WAITED] = 0
+    findings.set_turn(m, at, e)
+    findings.set_rank(m, at, findings.LAST_RANK)
+    findings.set_waited(m, at, 0)
     return False
 
 
@@ -114,8 +102,8 @@ def end_due(
         knows = w + t[GAPS]
         first = knows + FIRST_GAP
         verdict, unsure, waited = FALSE, m[knows + UNSURE], 0
-        for gap in range(first, first + t[N_GAPS] * GAP_SIZE, GAP_SIZE):
-            if m[gap + GAP_FORBIDDEN] != 0 and verdict != TRUE:
+        for gap in range(first, first + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
+            if gaps.forbidden(m, gap) != 0 and verdict != TRUE:
                 waited = 1
                 verdict, _ = look_back(t, m, f, numbers, codes, w, gap, t[LAST_VIEW], True)
                 if verdict == UNKNOWN:
@@ -124,7 +112,7 @@ def end_due(
             at = _found(
                 m, w, nodes.position(m, waits.node(m, w)) - start, accepts.number(t, waits.gate(m, w)), unsure
             )
-            m[at + FOUND_TURN] = e
-            m[at + FOUND_RANK] = partitions.newest(m, waits.partition(m, w))
-            m[at + FOUND_WAITED] = waited
+            findings.set_turn(m, at, e)
+            findings.set_rank(m, at, partitions.newest(m, waits.partition(m, w)))
+            findings.set_waited(m, at, waited)
         forget(m, w)

@@ -31,19 +31,10 @@ from spaseq.matching.conditions._kernel_values import (
 )
 from spaseq.matching.kernel.compiled._kernel_judge import belongs, judge_row
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    AFTER_NUMBER,
-    AFTER_STREAM,
-    AFTER_TIME,
     AWAIT,
-    BEFORE_NUMBER,
-    BEFORE_STREAM,
-    BEFORE_TIME,
     FIRST_GAP,
     FORBID,
     FORBIDDEN_SIZE,
-    GAP_FORBIDDEN,
-    GAP_OWNER,
-    GAP_SIZE,
     LED,
     NEVER,
     NOWHERE,
@@ -59,7 +50,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     find_bucket,
     move_partition,
 )
-from spaseq.matching.kernel.records import buckets, chains, checks, entries, waits
+from spaseq.matching.kernel.records import buckets, chains, checks, entries, gaps, waits
 
 # --- what is remembered ---------------------------------------------------------------------------
 
@@ -141,11 +132,11 @@ def _precedes(time: int, stream: int, number: int, later: int, other: int, limit
 def begin(t: Ints, m: Ints, w: int, time: int, stream: int, number: int) -> None:
     """A run takes its next event: that closes the gaps whose owner begins with it."""
     start = w + t[GAPS] + FIRST_GAP
-    for gap in range(start, start + t[N_GAPS] * GAP_SIZE, GAP_SIZE):
-        if m[gap + GAP_FORBIDDEN] != 0 and m[gap + GAP_OWNER] != 0 and m[gap + BEFORE_STREAM] == NOWHERE:
-            m[gap + BEFORE_TIME] = time
-            m[gap + BEFORE_STREAM] = stream
-            m[gap + BEFORE_NUMBER] = number
+    for gap in range(start, start + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
+        if gaps.forbidden(m, gap) != 0 and gaps.owner(m, gap) != 0 and gaps.before_stream(m, gap) == NOWHERE:
+            gaps.set_before_time(m, gap, time)
+            gaps.set_before_stream(m, gap, stream)
+            gaps.set_before_number(m, gap, number)
 
 
 @part
@@ -156,8 +147,8 @@ def look_back(
 
     ``end``: the gap lasts to the end of the window.
     """
-    forbidden = m[gap + GAP_FORBIDDEN] + view * FORBIDDEN_SIZE
-    leads = m[gap + AFTER_STREAM] == NOWHERE
+    forbidden = gaps.forbidden(m, gap) + view * FORBIDDEN_SIZE
+    leads = gaps.after_stream(m, gap) == NOWHERE
     oldest = m[NOW] - t[LIMIT]
     unknown, latest = False, NEVER
     for check in range(t[forbidden], t[forbidden + 1], checks.SIZE):
@@ -181,16 +172,26 @@ def look_back(
         x = buckets.head(m, bucket) if bucket != 0 else 0
         while x != 0:
             time, stream, number = entries.time(m, x), entries.stream(m, x), entries.number(m, x)
-            if (leads and entries.axis(m, x) < oldest) or (not leads and time < m[gap + AFTER_TIME]):
+            if (leads and entries.axis(m, x) < oldest) or (not leads and time < gaps.after_time(m, gap)):
                 break
             inside = leads or _precedes(
-                m[gap + AFTER_TIME], m[gap + AFTER_STREAM], m[gap + AFTER_NUMBER], time, stream, number
+                gaps.after_time(m, gap),
+                gaps.after_stream(m, gap),
+                gaps.after_number(m, gap),
+                time,
+                stream,
+                number,
             )
             if end:
                 inside = inside and entries.axis(m, x) <= waits.first(m, w) + t[LIMIT]
             else:
                 inside = inside and _precedes(
-                    time, stream, number, m[gap + BEFORE_TIME], m[gap + BEFORE_STREAM], m[gap + BEFORE_NUMBER]
+                    time,
+                    stream,
+                    number,
+                    gaps.before_time(m, gap),
+                    gaps.before_stream(m, gap),
+                    gaps.before_number(m, gap),
                 )
             if inside:
                 verdict = judge_row(t, m, f, m, numbers, codes, w, checks.unit(t, check), x)
@@ -211,28 +212,28 @@ def gap_action(
 ) -> bool:
     """An action of negations on a wait; False if something forbidden has surely happened."""
     knows = w + t[GAPS]
-    for gap in range(knows + FIRST_GAP, knows + FIRST_GAP + t[N_GAPS] * GAP_SIZE, GAP_SIZE):
-        forbidden = m[gap + GAP_FORBIDDEN]
+    for gap in range(knows + FIRST_GAP, knows + FIRST_GAP + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
+        forbidden = gaps.forbidden(m, gap)
         if action == FORBID:
             if forbidden == 0:
-                m[gap + GAP_FORBIDDEN] = about
-                m[gap + GAP_OWNER] = 0
-                m[gap + AFTER_TIME] = waits.time(m, w)
-                m[gap + AFTER_STREAM] = waits.stream(m, w)
-                m[gap + AFTER_NUMBER] = waits.number(m, w)
-                m[gap + BEFORE_STREAM] = NOWHERE
+                gaps.set_forbidden(m, gap, about)
+                gaps.set_owner(m, gap, 0)
+                gaps.set_after_time(m, gap, waits.time(m, w))
+                gaps.set_after_stream(m, gap, waits.stream(m, w))
+                gaps.set_after_number(m, gap, waits.number(m, w))
+                gaps.set_before_stream(m, gap, NOWHERE)
                 return True
         elif forbidden == 0:
             continue
         elif action == AWAIT:
-            if m[gap + GAP_OWNER] == 0:
-                m[gap + GAP_OWNER] = number
-        elif m[gap + GAP_OWNER] == number:
+            if gaps.owner(m, gap) == 0:
+                gaps.set_owner(m, gap, number)
+        elif gaps.owner(m, gap) == number:
             verdict, latest = look_back(t, m, f, numbers, codes, w, gap, about, False)
             if verdict == UNKNOWN:
                 m[knows + UNSURE] = 1
             if verdict == TRUE:
                 return False
             m[knows + LED] = max(m[knows + LED], latest)
-            m[gap + GAP_FORBIDDEN] = 0
+            gaps.set_forbidden(m, gap, 0)
     return True

@@ -38,36 +38,16 @@ ACTION_SIZE: Final = 3
 LED: Final = 0
 UNSURE: Final = 1
 FIRST_GAP: Final = 2
-# Columns of gaps. A gap is open after and before events, of a time, stream (or SEVERAL) and number.
-GAP_FORBIDDEN: Final = 0  # 0: unused
-GAP_OWNER: Final = 1
-AFTER_TIME: Final = 2
-AFTER_STREAM: Final = 3  # NOWHERE: since the window began
-AFTER_NUMBER: Final = 4
-BEFORE_TIME: Final = 5
-BEFORE_STREAM: Final = 6  # NOWHERE: the owner has not begun
-BEFORE_NUMBER: Final = 7
-GAP_SIZE: Final = 8
+#: Instead of a stream: no event, and events of several streams.
 NOWHERE: Final = -2
-NEVER: Final = -(1 << 63)
 SEVERAL: Final = -1
+#: Instead of a place on the window's axis, or a time.
+NEVER: Final = -(1 << 63)
 
 # Of a negation: where its checks begin and end, for each view (the Kleenes in progress when it is decided).
 FORBIDDEN_SIZE: Final = 2
 
 DECISION_SIZE: Final = 3
-# Columns of what is found: its last event, partition, newest node, and accept; what is left to be asked. If
-# matches may wait: the event that delivers it, its partition's place in the order of delivery, if it waited.
-FOUND_EVENT: Final = 0
-FOUND_PARTITION: Final = 1
-FOUND_NODE: Final = 2
-FOUND_ACCEPT: Final = 3
-FOUND_UNSURE: Final = 4
-FOUND_TURN: Final = 5
-FOUND_RANK: Final = 6
-FOUND_WAITED: Final = 7
-FOUND_SIZE: Final = 8
-LAST_RANK: Final = (1 << 63) - 1
 QUESTION_SIZE: Final = 2 + parts.LIMIT
 # What is gathered: 1 if some of the events have several solutions, and an entry for each part.
 GATHERED_SIZE: Final = 1 + parts.LIMIT

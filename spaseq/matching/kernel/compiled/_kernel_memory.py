@@ -8,8 +8,8 @@ then come
 - *nodes* (``records.nodes``), the events of runs, as trees from the newest back; used by waits and by later
   nodes.
 - *buckets* (``records.buckets``), an open hash table: the waits at a gate of ``;`` or ``:`` by partition and
-  join key, as a list or (at a gate with one ordering filter) as a pairing heap. Waits at gates of ``,`` hang on their partition.
-  Also the chains of entries, by partition and key.
+  join key, as a list or (at a gate with one ordering filter) as a pairing heap. Waits at gates of ``,`` hang
+  on their partition. Also the chains of entries, by partition and key.
 - *entries*, rows that negations and ``&`` look back at (``records.entries``).
 - *partitions* (``records.partitions``) and a hash table of them; scratch space.
 """

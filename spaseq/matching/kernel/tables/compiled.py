@@ -20,7 +20,7 @@ from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Lookup
 from spaseq.matching.conditions.programs import Programs
 from spaseq.matching.conditions.sections import Reference, Sections
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.records import entries
+from spaseq.matching.kernel.records import entries, gaps
 from spaseq.matching.kernel.records.gates import ANY, NEXT, STRICT
 from spaseq.matching.kernel.tables.absences import Absence
 from spaseq.matching.kernel.tables.analysis import Analysis, Candidate, Chain
@@ -135,11 +135,13 @@ class _Writer:
         offsets = {}
         for columns in self._remembered.values():
             offsets.update({column: entries.VALUES + i for i, column in enumerate(columns)})
-        gaps = v.SLOTS + len(analysis.slots) + 2 * len(analysis.kleenes) + len(analysis.accumulators)
-        bars = gaps + (lay.FIRST_GAP + analysis.absences.most * lay.GAP_SIZE if analysis.absences.most else 0)
+        first_gap = v.SLOTS + len(analysis.slots) + 2 * len(analysis.kleenes) + len(analysis.accumulators)
+        bars = first_gap + (
+            lay.FIRST_GAP + analysis.absences.most * gaps.SIZE if analysis.absences.most else 0
+        )
         since = bars + (len(self._pattern.query.streams) if self._most_parts else 0)
         header = self._header()
-        header[v.GAPS], header[v.BARS], header[v.SINCES] = gaps, bars, since
+        header[v.GAPS], header[v.BARS], header[v.SINCES] = first_gap, bars, since
         header[v.SINCES_END] = since + len(analysis.absences.withins)
         header[v.LIMITS], _ = out.rows("limits", [(0,) for _ in analysis.absences.limits])
         return Compiled(

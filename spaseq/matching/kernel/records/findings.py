@@ -1,0 +1,36 @@
+"""A finding: a run that has ended as a match. The last three fields are only used if matches may wait.
+
+Of what Python reads, too, the place in it has a name in capitals.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from spaseq._fields import reads, writes
+
+#: Its last event.
+EVENT: Final = 0
+set_event = writes(EVENT)
+PARTITION: Final = 1
+partition, set_partition = reads(PARTITION), writes(PARTITION)
+#: Of its last event.
+NODE: Final = 2
+node, set_node = reads(NODE), writes(NODE)
+ACCEPT: Final = 3
+set_accept = writes(ACCEPT)
+#: Whether something is left to be asked exactly.
+UNSURE: Final = 4
+set_unsure = writes(UNSURE)
+#: The event that delivers it.
+TURN: Final = 5
+set_turn = writes(TURN)
+#: Its partition's place in the order of delivery.
+RANK: Final = 6
+set_rank = writes(RANK)
+#: Whether it has waited.
+WAITED: Final = 7
+set_waited = writes(WAITED)
+
+SIZE: Final = 8
+LAST_RANK: Final = (1 << 63) - 1
