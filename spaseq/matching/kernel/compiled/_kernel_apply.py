@@ -134,7 +134,7 @@ def _extend(
     if t[N_GAPS] != 0:
         begin(t, m, taken, time, stream, number)
     if before != 0:
-        nodes.set_uses(m, before, nodes.uses(m, before) + 1)
+        nodes.hold(m, before)
     node = follow(m, before, b[B_START] + e, candidates.number(t, c), row)
     _arrive(
         t, m, f, b, numbers, codes, e, p, candidates.place(t, c), taken, node, first, time, stream, number
@@ -185,7 +185,7 @@ def _extend_all(
     if t[N_GAPS] != 0:
         begin(t, m, taken, time, stream, least)
     if before != 0:
-        nodes.set_uses(m, before, nodes.uses(m, before) + 1)
+        nodes.hold(m, before)
     node = before
     # In the order in which the events came.
     last = NOWHERE
@@ -230,7 +230,7 @@ def _arrive(
         ):  # fmt: skip
             waits.set_gate(m, new, gate)
             waits.set_node(m, new, node)
-            nodes.set_uses(m, node, nodes.uses(m, node) + 1)
+            nodes.hold(m, node)
             waits.set_first(m, new, first)
             waits.set_barred(m, new, 0)
             place(t, m, new, numbers, codes)

@@ -48,7 +48,7 @@ def _found(m: Ints, w: int, e: int, accept: int, unsure: int) -> int:
     findings.set_node(m, at, waits.node(m, w))
     findings.set_accept(m, at, accept)
     findings.set_unsure(m, at, unsure)
-    nodes.set_uses(m, waits.node(m, w), nodes.uses(m, waits.node(m, w)) + 1)
+    nodes.hold(m, waits.node(m, w))
     return int(at)
 
 
@@ -73,7 +73,7 @@ def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
         if t[HOLDS] != 0 or _is_open(t, m, w):
             waits.set_gate(m, w, accept)
             waits.set_due(m, w, m[NOW] if t[HOLDS] != 0 else waits.first(m, w))
-            nodes.set_uses(m, waits.node(m, w), nodes.uses(m, waits.node(m, w)) + 1)
+            nodes.hold(m, waits.node(m, w))
             park(m, w)
             return True
     at = _found(m, w, e, accepts.number(t, accept), unsure)

@@ -195,7 +195,7 @@ def carry(old: Ints, old_f: Floats, w: int, new: Ints, new_f: Floats) -> int:
                 new[copy + j] = old[node + j]
             nodes.set_previous(new, copy, 0)
             nodes.set_uses(new, copy, 0)
-        nodes.set_uses(new, copy, nodes.uses(new, copy) + 1)
+        nodes.hold(new, copy)
         new[child] = copy
         if known:
             break

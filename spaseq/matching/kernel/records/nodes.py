@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from spaseq._fields import reads, writes
+from spaseq._fields import Ints, reads, writes
+from spaseq._jit import inlined
 
 #: Of the event, in the batch's count.
 POSITION: Final = 0
@@ -28,3 +29,9 @@ ROW: Final = 5
 row, set_row = reads(ROW), writes(ROW)
 
 SIZE: Final = 6
+
+
+@inlined
+def hold(m: Ints, node: int) -> None:
+    """One use of a node more."""
+    set_uses(m, node, uses(m, node) + 1)

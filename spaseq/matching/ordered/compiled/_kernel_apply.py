@@ -60,7 +60,7 @@ def _take(
     takes(t, m, f, b, numbers, codes, e, key, taken, c, row)
     before = waits.node(m, w)
     if before != 0:
-        nodes.set_uses(m, before, nodes.uses(m, before) + 1)
+        nodes.hold(m, before)
     node = follow(m, before, b[B_START] + e, candidates.number(t, c), row)
     waits.set_node(m, taken, node)
     options = o[O_PLACES] + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
@@ -87,7 +87,7 @@ def _take(
             continue
         waits.set_gate(m, new, at)
         waits.set_node(m, new, node)
-        nodes.set_uses(m, node, nodes.uses(m, node) + 1)
+        nodes.hold(m, node)
         waits.set_first(m, new, a[family + F_FIRST])
         waits.set_barred(m, new, 0)
         if not is_gate:
