@@ -11,9 +11,10 @@ automaton (an operator and what comes next), the *candidates* at a gate (a GPM, 
 must meet), the actions of Kleenes and negations, conditions as programs. What there is of runs stands
 in ``m``, one array of integers, in which references are places, and 0 is none; ``f`` are floats, for
 sums. The batch is ``b``: columns of events and, for each GPM, columns of its rows, which ``gpm`` has
-found before. Where in these what stands is written in ``records``, ``compiled/_kernel_layout`` and
-``compiled/_kernel_memory``. Before the B, there are in ``m``, behind counters and the places of its
-sections::
+found before. What each record of these has is named in ``records``, in a module for each:
+``waits.node(m, w)`` reads what leads from w1 to n1 in the drawing, ``gates.candidates(t, gate)`` where
+the candidates at gate B begin. Before the B, there are in ``m``, behind counters and the places of its
+sections (``compiled/_kernel_memory``)::
 
     waits                            nodes                      buckets           partitions
     ┌────────────────────────────┐                                                ┌────┐
@@ -42,7 +43,7 @@ the one before, which several runs may share.
    kernel stops, has that answered outside (``exact``), and takes the event again with the answers.
 3. ``_kernel_apply.apply`` carries out what was noted, once there is room for all of it; otherwise the
    kernel stops, and goes on when ``memory`` has made some. The B becomes n3, in front of n1. It may be
-   the last of a match, so the run is found: its node, and how it ended. Were there gates behind it, a
+   the last of a match, so the run is a *finding*: its node, and how it ended. Were there gates behind it, a
    new wait would lie at each, a copy of w1 that knows B's values, too. Then w1 is taken out of its
    bucket, and its place is free for the next wait. Of several streams it would stay until time goes on,
    since events of one time are in no order.

@@ -1,7 +1,6 @@
-"""Columns of the tables, of what is decided and of what is found; how a batch is read.
+"""What calls end with, what actions and decisions say, the marks instead of places; how a batch is read.
 
-What the tables say is in ``tables``; where two columns are a start and an end, they enclose rows of another
-section.
+The fields of the tables' rows and of the memory's records are in ``records``.
 """
 
 from __future__ import annotations

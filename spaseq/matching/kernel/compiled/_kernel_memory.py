@@ -1,17 +1,17 @@
 """The runs kernel's memory: one array of integers that holds all runs, and what is done to it.
 
 References are places in the array, 0 is none. It begins with counters and with where the sections are;
-then come
+then come, each with its fields in the module of ``records`` that is called like it,
 
-- *waits*, runs in front of a gate: the fields of ``records.waits`` with the slots, per Kleene the iterations
+- *waits*, runs in front of a gate: their fields and slots, then per Kleene the iterations
   begun and those completed, and the aggregates of completed iterations. The first wait is the empty run.
-- *nodes* (``records.nodes``), the events of runs, as trees from the newest back; used by waits and by later
+- *nodes*, the events of runs, as trees from the newest back; used by waits and by later
   nodes.
-- *buckets* (``records.buckets``), an open hash table: the waits at a gate of ``;`` or ``:`` by partition and
+- *buckets*, an open hash table: the waits at a gate of ``;`` or ``:`` by partition and
   join key, as a list or (at a gate with one ordering filter) as a pairing heap. Waits at gates of ``,`` hang
   on their partition. Also the chains of entries, by partition and key.
-- *entries*, rows that negations and ``&`` look back at (``records.entries``).
-- *partitions* (``records.partitions``) and a hash table of them; scratch space.
+- *entries*, rows that negations and ``&`` look back at.
+- *partitions* and a hash table of them; scratch space.
 """
 
 from __future__ import annotations

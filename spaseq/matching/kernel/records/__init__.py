@@ -1,4 +1,9 @@
-"""The records of the runs kernel's memory, each by the names of its fields; a module has the plural's name.
+"""The records of the runs kernel's memory and tables, each by the names of its fields; in the plural.
 
-What is at a place is called by the singular, or by its letter: ``waits.time(m, w)``, ``nodes.way(m, node)``.
+What is at a place is called by the singular, or by its letter: ``waits.time(m, w)``, ``gates.sign(t, gate)``.
+
+In the tables, read only: ``places``, ``accepts``, ``gates``, ``candidates``, ``parts``, ``units``,
+``kleenes``, ``checks``, ``chains``; where a field is a start and another an end, they enclose rows of another
+section. In the memory: ``waits`` with their ``gaps``, ``nodes``, ``buckets``, ``partitions``, ``entries``,
+``findings``.
 """

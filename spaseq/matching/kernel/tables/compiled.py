@@ -1,7 +1,8 @@
 """A query as tables for the runs kernel: one array, with references as places in it.
 
-It begins with sizes and with where the sections are (``_kernel_values``). The columns of the sections are
-named in ``_kernel_layout``; where two columns are a start and an end, they enclose rows of another section.
+It begins with sizes and with where the sections are (``_kernel_values``). What a row of a
+section has is named in ``records``; where a field is a start and another an end, they enclose rows of another
+section.
 """
 
 from __future__ import annotations
