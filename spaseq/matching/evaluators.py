@@ -242,7 +242,7 @@ def _lazy_costs(pattern: SequencePattern) -> tuple[Obstacle, ...]:
 
 
 def _kernel(pattern: SequencePattern) -> Iterator[Obstacle]:
-    from spaseq.matching.kernel.tables.compiled import obstacles
+    from spaseq.matching.kernel.tables.compiling import obstacles
 
     return obstacles(pattern)
 

@@ -30,7 +30,7 @@ from spaseq.language.checking.sequences import inside
 from spaseq.language.scope import references
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.context import Context
-from spaseq.matching.kernel.tables.compiled import obstacles
+from spaseq.matching.kernel.tables.compiling import obstacles
 from spaseq.matching.model import Bounds, Occurrence, Solution
 from spaseq.matching.obstacles import Feature, features
 from spaseq.matching.runs.program import Program

@@ -21,7 +21,7 @@ from spaseq.matching.evaluators import choose
 from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.replay import Replay
-from spaseq.matching.kernel.tables.compiled import obstacles
+from spaseq.matching.kernel.tables.compiling import obstacles
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.obstacles import in_words
 from spaseq.terms.dictionary import Dictionary

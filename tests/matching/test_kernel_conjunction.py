@@ -7,7 +7,7 @@ import random
 import pytest
 
 from spaseq.matching.kernel.replay import Replay
-from spaseq.matching.kernel.tables.compiled import obstacles
+from spaseq.matching.kernel.tables.compiling import obstacles
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import Obstacle
 from tests.matching.kernel_cases import by_kernel, by_runs, whole

@@ -9,7 +9,7 @@ from pyoxigraph import Literal
 
 from spaseq.matching.context import Context
 from spaseq.matching.kernel.evaluator import Kernel
-from spaseq.matching.kernel.tables.compiled import obstacles
+from spaseq.matching.kernel.tables.compiling import obstacles
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import Obstacle
 from spaseq.terms.dictionary import Dictionary

@@ -39,7 +39,8 @@ from spaseq.matching.kernel.records import findings, partitions
 from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS, WAY
 from spaseq.matching.kernel.records.waits import DUE, NODE
 from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables.compiled import Compiled, compile_tables
+from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
 from spaseq.matching.model import Bounds
 from spaseq.terms.dictionary import Dictionary

@@ -18,7 +18,7 @@ from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.matches import Ints, Matches, Runs, unrolled
 from spaseq.matching.kernel.records import gates, places
 from spaseq.matching.kernel.replay import Path, Replay
-from spaseq.matching.kernel.tables.compiled import compile_tables
+from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member

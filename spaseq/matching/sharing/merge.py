@@ -17,7 +17,8 @@ from spaseq.automaton.nfa import Action
 from spaseq.automaton.pattern import Either, SequencePattern
 from spaseq.language.syntax import Strategy
 from spaseq.matching.kernel.tables.analysis import Analysis
-from spaseq.matching.kernel.tables.compiled import Compiled, write
+from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.writer import write
 from spaseq.matching.runs.program import Gate, Place, Way
 from spaseq.terms.dictionary import Term
 
