@@ -103,7 +103,7 @@ def serve(
     """
     with reporting():
         try:
-            from spaseq.serve.letters import Letters
+            from spaseq.serve.newest.letters import Letters
             from spaseq.serve.process import serve as run
             from spaseq.serve.settings import Settings
         except ModuleNotFoundError as error:

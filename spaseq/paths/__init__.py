@@ -12,8 +12,8 @@ from spaseq.paths.retrieval.neighbourhood import Neighbourhood
 from spaseq.paths.retrieval.ranking import CachedEmbed
 from spaseq.paths.retrieval.retrieve import Question, retrieve, retrieve_many
 from spaseq.paths.retrieval.retrieved import Retrieval
+from spaseq.paths.search.enumeration.paths import Paths
 from spaseq.paths.search.pairs import Pairs
-from spaseq.paths.search.paths import Paths
 
 __all__ = [
     "Budget",

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spaseq.serve.app import create_app
-    from spaseq.serve.letters import Letters
     from spaseq.serve.limits import ServeLimits
+    from spaseq.serve.newest.letters import Letters
     from spaseq.serve.settings import Settings
 
 __all__ = ["Letters", "ServeLimits", "Settings", "create_app"]
 
-_HOMES = {"create_app": "app", "Letters": "letters", "ServeLimits": "limits", "Settings": "settings"}
+_HOMES = {"create_app": "app", "Letters": "newest.letters", "ServeLimits": "limits", "Settings": "settings"}
 
 
 def __getattr__(name: str) -> object:

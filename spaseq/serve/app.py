@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 import spaseq
 from spaseq.engine import Engine
 from spaseq.serve.errors import add_handlers
-from spaseq.serve.letters import Letters
+from spaseq.serve.newest.letters import Letters
 from spaseq.serve.routes import graphs, health, matches, paths, queries, sparql, streams, trial
 from spaseq.serve.security import Guard
 from spaseq.serve.service import Service

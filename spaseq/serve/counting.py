@@ -12,7 +12,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.events import BatchBuilder, EventBatch, concatenate
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query
-from spaseq.serve.recent import EVENTS, Kept, in_order
+from spaseq.serve.newest.recent import EVENTS, Kept, in_order
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.evidence import Evidence
 from spaseq.why.replay import Traced, trace_newest

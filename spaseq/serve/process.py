@@ -18,7 +18,7 @@ from spaseq.engine import AsyncEngine, Engine, Source
 from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.language.syntax import Query
 from spaseq.serve.app import Application
-from spaseq.serve.letters import Letters
+from spaseq.serve.newest.letters import Letters
 from spaseq.serve.security import Guard
 from spaseq.serve.settings import Settings
 

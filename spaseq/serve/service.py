@@ -21,10 +21,10 @@ from spaseq.language.syntax import Ask, Construct, Query
 from spaseq.results.writers._columns import columns
 from spaseq.serve.counting import Counted
 from spaseq.serve.errors import ApiError, beyond, told
-from spaseq.serve.history import History
 from spaseq.serve.latency import Latency
-from spaseq.serve.letters import Letters
-from spaseq.serve.recent import Recent
+from spaseq.serve.newest.history import History
+from spaseq.serve.newest.letters import Letters
+from spaseq.serve.newest.recent import Recent
 from spaseq.serve.settings import Settings
 from spaseq.serve.sparql.dataset import Datasets
 

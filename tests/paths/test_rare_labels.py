@@ -16,7 +16,7 @@ from spaseq.paths.explain import explain
 from spaseq.paths.language.expression import Alternative, Expression, Path, Repeat, Sequence, Step, show
 from spaseq.paths.language.parser import parse
 from spaseq.paths.search import pairs, rare_labels
-from spaseq.paths.search import paths as search
+from spaseq.paths.search.enumeration import paths as search
 from tests.paths.gmark import as_sparql, store
 from tests.paths.naive import Triple
 from tests.paths.strategies import ends, graphs, paths

@@ -10,7 +10,7 @@ import pytest
 from spaseq import Engine, prepare
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.serve.counting import count
-from spaseq.serve.recent import Recent, now
+from spaseq.serve.newest.recent import Recent, now
 from spaseq.why.diagnose import diagnose
 from spaseq.why.replay import Traced
 from tests.serve.running import running

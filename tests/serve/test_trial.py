@@ -18,7 +18,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.samples import use_case
 from spaseq.serve import demo
 from spaseq.serve.app import create_app
-from spaseq.serve.recent import Recent
+from spaseq.serve.newest.recent import Recent
 from spaseq.serve.routes.trial import Trial, attempt
 
 #: Streams need no reader to be kept.

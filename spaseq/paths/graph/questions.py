@@ -18,8 +18,8 @@ from spaseq.paths.graph.saved.graph import save
 from spaseq.paths.language.expression import Expression, NodeTest, Step, read, show
 from spaseq.paths.retrieval.neighbourhood import Neighbourhood, neighbourhood
 from spaseq.paths.search._kernel import Ids, Nodes
+from spaseq.paths.search.enumeration.paths import Paths, find_paths
 from spaseq.paths.search.pairs import Pairs, find_batches, find_pairs
-from spaseq.paths.search.paths import Paths, find_paths
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
 
@@ -171,7 +171,7 @@ class Questions(ABC):
         max_paths: int | None = None,
         budget: Budget | None = None,
     ) -> Paths:
-        """The paths, looked for when they are asked for: ``spaseq.paths.search.paths.find_paths``."""
+        """The paths, looked for when they are asked for: see ``find_paths``."""
         _not_negative("max_paths", max_paths)
         return find_paths(self.now, expression, sources, targets, mode, shortest, max_paths, budget)
 

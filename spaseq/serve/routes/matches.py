@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from spaseq.serve.errors import ApiError, beyond
-from spaseq.serve.history import History
+from spaseq.serve.newest.history import History
 from spaseq.serve.routes.depends import Given
 from spaseq.serve.service import Service
 

@@ -18,7 +18,7 @@ from spaseq.language import prepare
 from spaseq.matching.plan import explain as plan
 from spaseq.serve.counting import Counted, apart, count
 from spaseq.serve.errors import told
-from spaseq.serve.recent import now
+from spaseq.serve.newest.recent import now
 from spaseq.serve.routes.depends import Given, text_of
 from spaseq.serve.service import Registered, Service, described
 from spaseq.why import Diagnosis

@@ -18,8 +18,8 @@ from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.results.match import Match
 from spaseq.serve.errors import beyond
-from spaseq.serve.history import as_json
-from spaseq.serve.recent import in_order, now
+from spaseq.serve.newest.history import as_json
+from spaseq.serve.newest.recent import in_order, now
 from spaseq.serve.routes.depends import Given, text_of
 from spaseq.serve.routes.queries import TEXT_BODY
 from spaseq.sources import BadEvent

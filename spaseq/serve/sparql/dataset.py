@@ -22,8 +22,8 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Construct, Query, Select
 from spaseq.results.writers._columns import columns
 from spaseq.serve.errors import beyond
-from spaseq.serve.history import Numbered
-from spaseq.serve.recent import Kept
+from spaseq.serve.newest.history import Numbered
+from spaseq.serve.newest.recent import Kept
 from spaseq.terms.interop import from_rdflib
 
 #: So many stores are kept, of so many services each.

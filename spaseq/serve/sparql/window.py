@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from spaseq.engine import Engine
 from spaseq.events import Clock, EventBatch
 from spaseq.matching.model import bounds
-from spaseq.serve.recent import Kept, in_order
+from spaseq.serve.newest.recent import Kept, in_order
 from spaseq.serve.service import Registered, Service
 
 

@@ -26,13 +26,13 @@ from spaseq.paths.language.modes import Mode, check_finite, read_mode
 from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Ids, Nodes
 from spaseq.paths.search.asked import Asked
-from spaseq.paths.search.bounded import Allowance, some_paths
-from spaseq.paths.search.expansion import Distances, Expansion, edge_of
+from spaseq.paths.search.enumeration.bounded import Allowance, some_paths
+from spaseq.paths.search.enumeration.expansion import Distances, Expansion, edge_of
+from spaseq.paths.search.enumeration.shortest import shortest_paths
 from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.pairs import both, cheaper_end, rare_cut
 from spaseq.paths.search.product import Product
 from spaseq.paths.search.rare_labels import EVERYWHERE, mark
-from spaseq.paths.search.shortest import shortest_paths
 
 if TYPE_CHECKING:
     from spaseq.paths.graph.snapshot import Snapshot

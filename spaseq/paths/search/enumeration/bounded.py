@@ -16,7 +16,7 @@ from spaseq.effort import Policy, Shed, WorkClock
 from spaseq.errors import warn
 from spaseq.paths.language.modes import Mode
 from spaseq.paths.path import Path
-from spaseq.paths.search.expansion import TAKEN_BYTES, TRACE_BYTES, Expansion, Trace, allowed
+from spaseq.paths.search.enumeration.expansion import TAKEN_BYTES, TRACE_BYTES, Expansion, Trace, allowed
 from spaseq.paths.search.memory import Memory
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import numpy as np
 from spaseq.paths.language.modes import Choice
 from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Ids, Nodes
-from spaseq.paths.search.bounded import UNFINISHED, UNSEARCHED, Allowance
-from spaseq.paths.search.expansion import TRACE_BYTES, Distances, Expansion, Trace, allowed
+from spaseq.paths.search.enumeration.bounded import UNFINISHED, UNSEARCHED, Allowance
+from spaseq.paths.search.enumeration.expansion import TRACE_BYTES, Distances, Expansion, Trace, allowed
 from spaseq.paths.search.memory import Memory
 from spaseq.paths.search.product import Product
 

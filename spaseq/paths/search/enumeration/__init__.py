@@ -1,0 +1,1 @@
+"""The paths themselves, one after the other, as they are asked for."""

@@ -1,0 +1,1 @@
+"""What the server keeps to show: the newest matches, events and dead letters."""
