@@ -15,9 +15,9 @@ from spaseq.alone import Single
 from spaseq.events import Clock, Stamp
 from spaseq.gpm.spectra.single import Join, joined
 from spaseq.language.syntax import Group, TriplePattern, Triples, Var
-from spaseq.matching.columns import _kernel_alone as k
-from spaseq.matching.columns.joins import Joins
-from spaseq.matching.columns.singles import Singles
+from spaseq.matching.columns.alone import _kernel_alone as k
+from spaseq.matching.columns.alone.joins import Joins
+from spaseq.matching.columns.alone.singles import Singles
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.terms.dictionary import Dictionary, Term
 

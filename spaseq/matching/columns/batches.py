@@ -18,12 +18,12 @@ from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
 from spaseq.language.scope import mentioned
 from spaseq.limits import Budget
-from spaseq.matching.columns._kernel_alone import LARGE
+from spaseq.matching.columns.alone._kernel_alone import LARGE
+from spaseq.matching.columns.alone.joins import Joins
+from spaseq.matching.columns.alone.singles import Counts, Singles
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.columns.history import History
-from spaseq.matching.columns.joins import Joins
-from spaseq.matching.columns.singles import Counts, Singles
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.numbers import Numbers

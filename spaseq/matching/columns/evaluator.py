@@ -10,8 +10,8 @@ from spaseq.events import EventBatch
 from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.single import Join
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.found import Block
-from spaseq.matching.columns.singles import Counts
 
 #: Gives the solutions of each GPM in the event at hand; None for a large event.
 Solve = Callable[[], Sequence[Values] | None]

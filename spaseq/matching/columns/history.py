@@ -13,8 +13,8 @@ import numpy.typing as npt
 from spaseq.alone import Single
 from spaseq.events import EventBatch, Stamp
 from spaseq.limits import Budget
+from spaseq.matching.columns.alone.singles import Singles
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.singles import Singles
 from spaseq.matching.host import Key
 from spaseq.matching.model import Occurrence, Solution
 

@@ -18,11 +18,11 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
-from spaseq.matching.columns._kernel_alone import alone
+from spaseq.matching.columns.alone._kernel_alone import alone
+from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.evaluator import Asked, Solve, UnsolvedError
 from spaseq.matching.columns.found import Block
-from spaseq.matching.columns.singles import Counts
 from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.lookups import Lookups

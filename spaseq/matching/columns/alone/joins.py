@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.gpm.spectra.single import MOST_TRIPLES, Join
-from spaseq.matching.columns import _kernel_alone as k
-from spaseq.matching.columns.singles import Singles
+from spaseq.matching.columns.alone import _kernel_alone as k
+from spaseq.matching.columns.alone.singles import Singles
 from spaseq.matching.conditions._kernel_values import B_HEADER
 
 Ints = npt.NDArray[np.int64]
