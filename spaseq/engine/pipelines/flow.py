@@ -413,7 +413,7 @@ class Flow(Places):
         time = query.intake.order.time
         if time is not None:
             query.settled = query.pipeline.settled(time)
-        self._settle(output)
+        self._advance_stream(output)
 
 
 def _rank(visit: Visit) -> int:

@@ -51,7 +51,7 @@ class Places:
         self._arrivals: Counter[int] = Counter()
         self._unread: set[int] = set()
         # By form, the newest query that others may join.
-        self._forms: dict[tuple[object, ...], Registered] = {}
+        self._by_form: dict[tuple[object, ...], Registered] = {}
         self._elements = Elements()
         # Those of the same streams, the one that new queries may join last.
         self._intakes: dict[frozenset[int], list[Intake]] = {}
@@ -117,7 +117,7 @@ class Places:
 
     def crowd(self, key: tuple[object, ...], kb: KnowledgeBase) -> Crowd | None:
         """Where a query of this form may join others that have seen nothing yet either."""
-        first = self._forms.get(key)
+        first = self._by_form.get(key)
         if first is None or not first.intake.is_fresh or first.handle.is_over or first.pipeline.is_watched:
             return None
         if isinstance(first.handle, Handle):
@@ -143,7 +143,7 @@ class Places:
         self.queries.append(query)
         self._place(query).join(query)
         if key is not None:
-            self._forms[key] = query
+            self._by_form[key] = query
         if query.output is not None:
             self._makers.setdefault(query.output, []).append(query)
             readers = self._readers.get(query.output, ())
@@ -167,7 +167,7 @@ class Places:
 
     def _prune(self) -> None:
         self.queries = [q for q in self.queries if not q.handle.is_over]
-        self._forms = {key: query for key, query in self._forms.items() if query.intake.is_fresh}
+        self._by_form = {key: query for key, query in self._by_form.items() if query.intake.is_fresh}
         self._worth_pruning = max(_SLACK, 2 * len(self.queries))
         for streams, alike in list(self._intakes.items()):
             for intake in alike:
@@ -214,7 +214,7 @@ class Places:
                 for stream in other.order.clocks:
                     self._readers[stream].remove(other)
 
-    def _settle(self, output: int) -> None:
+    def _advance_stream(self, output: int) -> None:
         """How far a stream has come that queries make, for those who read it."""
         makers = [q.settled for q in self._made_by(output)]
         for reader in self._readers.get(output, ()):
@@ -229,7 +229,7 @@ class Places:
         for stream, makers in list(self._makers.items()):
             if any(q.handle.is_over for q in makers):
                 self._makers[stream] = self._made_by(stream)
-                self._settle(stream)
+                self._advance_stream(stream)
                 if not self._makers[stream]:
                     del self._makers[stream]
 

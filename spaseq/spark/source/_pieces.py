@@ -79,7 +79,7 @@ class Cutter:
         self._location = location
         self._options = options
         self._size = size
-        self._forms: dict[str, tuple[str, bool]] = {}
+        self._formats: dict[str, tuple[str, bool]] = {}
 
     def after(self, place: Place, last: Place | None = None) -> Iterator[tuple[Piece, Place]]:
         """The pieces that follow a place, each with the place behind it; up to ``last``, if it is given."""
@@ -140,7 +140,7 @@ class Cutter:
 
     def _form(self, path: str) -> tuple[str, bool]:
         """A file's format, and whether it may be cut."""
-        found = self._forms.get(path)
+        found = self._formats.get(path)
         if found is None:
             form = resolve_format(path, self._options)
             check_options(path, form, self._options)
@@ -149,7 +149,7 @@ class Cutter:
             if divisible and form == "nq":
                 with opened(path) as file:
                     divisible = self._stands_together(file.read(_HEAD))
-            found = self._forms[path] = form, divisible
+            found = self._formats[path] = form, divisible
         return found
 
     def _stands_together(self, head: bytes) -> bool:
