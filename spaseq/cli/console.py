@@ -136,7 +136,7 @@ class Interrupts:
     """
 
     def __init__(self) -> None:
-        self._holding = False
+        self._holding = 0  # blocks inside of each other
         self._pending: type[KeyboardInterrupt] | None = None
         self._again: threading.Timer | None = None
 
@@ -162,12 +162,14 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep interrupts waiting until the block ends."""
-        self._holding = True
+        """Keep interrupts waiting until the block ends, and those that it is in."""
+        self._holding += 1
         try:
             yield
         finally:
-            self._holding = False
+            self._holding -= 1
+        if self._holding:
+            return
         pending, self._pending = self._pending, None
         if pending is not None:
             raise pending

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
@@ -16,7 +16,7 @@ from spaseq.connect import LiveSource, parse_location
 from spaseq.effort import Policy, Shed
 from spaseq.engine.engine import Engine
 from spaseq.engine.handle import Handle
-from spaseq.engine.parts.reading import Source, Steps
+from spaseq.engine.parts.reading import Held, Source, Steps
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import EngineError, SourceError, SpaseqError
 from spaseq.gpm.kb import KnowledgeBase
@@ -114,6 +114,7 @@ def run_all(
     started: Callable[[Mapping[str, Handle]], None] | None = None,
     failed: Callable[[str, SpaseqError], None] | None = None,
     settled: Callable[[bool], None] | None = None,
+    held: Held = nullcontext,
     ends: bool = True,
     max_rows: int = 65_536,
 ) -> Generator[tuple[str, MatchBatch], None, None]:
@@ -123,9 +124,10 @@ def run_all(
     others may read. A query's matches come in its order; between those of different queries there is none.
     ``failed`` is told of a query that ends with an error, and the others go on; without it that ends the run.
     ``settled`` is called when all that was found so far was taken and done with: after each step, and, then
-    with True, before the windows end, and when the run is interrupted while it waits for events. ``ends``:
-    the windows end with the sources; they do not, where what that completes could not be taken back.
-    The other parameters, and what is raised, are ``run``'s; an ``EngineError`` names its query.
+    with True, before the windows end, and when the run is interrupted. ``held`` makes blocks
+    that interrupts wait for: a step, and what it found until ``settled`` was called. ``ends``: the windows
+    end with the sources; they do not, where what that completes could not be taken back. The other
+    parameters, and what is raised, are ``run``'s; an ``EngineError`` names its query.
     """
     handles: dict[str, Handle] = {}
     for name, query in queries.items():
@@ -135,7 +137,9 @@ def run_all(
             raise EngineError(f"{name}: {error}" if len(queries) > 1 else str(error)) from None
     if started is not None:
         started(handles)
-    return _found(engine, handles, engine.pull(*sources), _Size(max_rows), progress, failed, settled, ends)
+    steps = engine.pull(*sources)
+    steps.held = held
+    return _found(engine, handles, steps, _Size(max_rows), progress, failed, settled, ends)
 
 
 def _found(
@@ -160,24 +164,26 @@ def _found(
     report()
     reported = time.monotonic()
     going = dict(handles)
-    is_reading = False
+    held = steps.held
+    is_settled = True  # or there is nothing that anybody has in hand
     try:
-        while True:
-            is_reading = True
-            if next(steps, _OVER) is _OVER:
-                break
-            is_reading = False
-            # One step may take long to be matched.
-            for found in chain(_drained(going, size, failed), [None]):
-                if found is not None:
-                    yield found
-                if time.monotonic() - reported >= _REPORT_EVERY:
-                    reported = time.monotonic()
-                    report()
+        while next(steps, _OVER) is not _OVER:
+            with held():
+                is_settled = False
+                # One step may take long to be matched.
+                for found in chain(_drained(going, size, failed), [None]):
+                    if found is not None:
+                        yield found
+                    if time.monotonic() - reported >= _REPORT_EVERY:
+                        reported = time.monotonic()
+                        report()
+                if settled is not None:
+                    settled(False)
+                is_settled = True
+        with held():
+            is_settled = False
             if settled is not None:
-                settled(False)
-        if settled is not None:
-            settled(True)
+                settled(True)
         if ends:
             engine.finish()
             yield from _drained(going, size, failed)
@@ -187,7 +193,7 @@ def _found(
         # What was found before Ctrl-C is not lost with the batch that it interrupted.
         with suppress(EngineError):  # which says that the query was interrupted
             yield from _drained(going, size, None if failed is None else _unsaid)
-            if settled is not None and is_reading and steps.is_between:
+            if settled is not None and is_settled and steps.is_between:
                 settled(True)
         raise
     finally:

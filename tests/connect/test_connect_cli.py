@@ -11,13 +11,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 import spaseq as package
 from spaseq.cli import app
+from spaseq.cli.running.report import Report
+from spaseq.cli.running.state import Kept
+from spaseq.engine import Handle
 from spaseq.engine.durable import summary
+from spaseq.engine.pipelines.flow import Flow
 from tests.connect.events import QUERY, STREAM, event, limited, server_sent
 from tests.connect.servers import PATIENCE, Answer, free_port, http, until
 
@@ -82,6 +87,31 @@ def test_sigterm_commits_what_a_live_run_has_read(here: Path) -> None:
     said = summary(here / "s.state")
     assert said.sources[0].events == 3
     assert list(said.outputs.values()) == [(here / "out").stat().st_size]
+
+
+@pytest.mark.parametrize(
+    "within", [(Flow, "arrive"), (Kept, "settled"), (Handle, "batches"), (Report, "write")]
+)
+def test_sigterm_commits_what_is_in_hand(
+    here: Path, monkeypatch: pytest.MonkeyPatch, within: tuple[type, str]
+) -> None:
+    original, signals = getattr(*within), [signal.SIGTERM]
+
+    def interrupted(*arguments: Any) -> Any:
+        while signals:
+            signal.raise_signal(signals.pop())
+        return original(*arguments)
+
+    kept = ("-s", "S=s.nq", "--state", "s.state", "--commit-every", "1h", "-o", "out", "-f", "ndjson")
+    with monkeypatch.context() as patched:
+        patched.setattr(*within, interrupted)
+        assert run("q.rq", *kept).exit_code == 143
+    said = summary(here / "s.state")
+    assert said.sources[0].events == 3
+    assert list(said.outputs.values()) == [(here / "out").stat().st_size]
+    assert (here / "out").read_bytes().count(b"\n") == 3
+    assert run("q.rq", *kept).exit_code == 0
+    assert [json.loads(line)["end"] for line in (here / "out").read_text().splitlines()] == [*range(4)]
 
 
 @pytest.mark.usefixtures("here")

@@ -30,11 +30,16 @@ class _ReaderGoneError(Exception):
 
 
 def deliver(
-    matches: Found, results: Mapping[str, ResultWriter], documents: Iterable[ResultWriter], report: Report
+    matches: Found,
+    results: Mapping[str, ResultWriter],
+    documents: Iterable[ResultWriter],
+    report: Report,
+    interrupts: Interrupts,
 ) -> None:
     """Write the matches as they come, until they end, are interrupted, or nobody reads them.
 
-    ``results`` are for each query what writes its matches, ``documents`` what has to be closed then.
+    ``results`` are for each query what writes its matches, ``documents`` what has to be closed then;
+    ``interrupts`` are in force until then.
 
     Ctrl-C is the normal end of an endless stream: what was found is complete. SIGTERM ends it alike, but
     with the exit status that says so. What the engine raises passes through, after the document was ended.
@@ -42,7 +47,7 @@ def deliver(
     status = 0
     with warnings_on_stderr(report.status):
         try:
-            _write(matches, results, documents, report)
+            _write(matches, results, documents, report, interrupts)
         except _ReaderGoneError:
             silence_stdout()
         except SourceError:
@@ -64,10 +69,14 @@ def deliver(
 
 
 def _write(
-    matches: Found, results: Mapping[str, ResultWriter], documents: Iterable[ResultWriter], report: Report
+    matches: Found,
+    results: Mapping[str, ResultWriter],
+    documents: Iterable[ResultWriter],
+    report: Report,
+    interrupts: Interrupts,
 ) -> None:
     several = len(results) > 1
-    with Interrupts() as interrupts:
+    with interrupts:
         try:
             with closing(matches):
                 for name, item in matches:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
 from spaseq.cli.arguments import RunEngine, UsageError, check_evaluator, limits
+from spaseq.cli.console import Interrupts
 from spaseq.cli.running.cursor import Cursor, NotedWriter
 from spaseq.cli.running.delivery import Found, deliver
 from spaseq.cli.running.outputs import (
@@ -162,7 +163,7 @@ def _run_on_spark(asked: Asked, report: Report) -> None:
     with output(asked.file, cursor) as opened:
         single = writer(asked.format, query, opened)
         noted = NotedWriter(single, cursor, opened) if cursor else single
-        deliver(_named(asked.first, matches), {asked.first: noted}, [noted], report)
+        deliver(_named(asked.first, matches), {asked.first: noted}, [noted], report, Interrupts())
 
 
 def _named(name: str, matches: Generator[Match, None, None]) -> Found:
@@ -197,6 +198,7 @@ def _run_here(asked: Asked, report: Report) -> None:
         commit_every=None,
     )
     kept = None if asked.state is None else Kept(engine, asked.queries, asked.commit_every, report)
+    interrupts = Interrupts()
     matches = run_all(
         engine,
         asked.queries,
@@ -205,6 +207,7 @@ def _run_here(asked: Asked, report: Report) -> None:
         started=report.watch,
         failed=report.fail if asked.has_several else None,
         settled=None if kept is None else kept.settled,
+        held=nullcontext if kept is None else interrupts.held,
         # What has gone to a URL cannot be taken back when the sources go on.
         ends=kept is None or not asked.url,
     )
@@ -212,10 +215,10 @@ def _run_here(asked: Asked, report: Report) -> None:
         to_url = url_outputs(asked.url, asked.format, asked.queries, kept) if asked.url else None
         places = to_url or outputs(asked.file, asked.format, asked.queries, kept)
         with closing(matches), places as (results, documents):
-            deliver(matches, results, documents, report)
+            deliver(matches, results, documents, report, interrupts)
         return
     with output(asked.file, kept) as opened:
         single = writer(asked.format, asked.queries[asked.first], opened)
         if kept is not None:
             kept.go_on(asked.first, single)
-        deliver(matches, {asked.first: single}, [single], report)
+        deliver(matches, {asked.first: single}, [single], report, interrupts)

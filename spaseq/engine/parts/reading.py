@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -26,6 +26,9 @@ from spaseq.sources import open_source as read_source
 #: So many events and triples of sources are worth to be looked at, if nobody asks before.
 ENOUGH: Final = 1 << 17
 
+#: Makes a block in which interrupts wait.
+Held = Callable[[], AbstractContextManager[None]]
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -43,8 +46,9 @@ class Source:
 class Steps(Iterator[None]):
     """Sources that are read side by side, step by step; any thread may ``close`` it.
 
-    ``is_between``: nothing is in hand, whatever ended it: the engine is whole. ``is_asked``: each step looks
-    for matches; if not, only one after ``ENOUGH`` events and triples, and whoever asks for them.
+    ``is_between``: nothing is in hand, whatever ended it: the engine is whole. ``held`` makes the block that
+    interrupts wait for while something is in hand. ``is_asked``: each step looks for matches; if not, only
+    one after ``ENOUGH`` events and triples, and whoever asks for them.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class Steps(Iterator[None]):
         is_asked: bool,
     ) -> None:
         self.is_between = True
+        self.held: Held = nullcontext
         self._is_asked = is_asked
         self._core, self._opened, self._idle, self._wall_clock = core, opened, idle, wall_clock
         self._is_ended = False
@@ -90,7 +95,7 @@ class Steps(Iterator[None]):
                 if self._is_ended:
                     return
                 core.turn.check()
-                with core.turn.lock:
+                with core.turn.lock, self.held():
                     core.check_open()
                     self.is_between = False
                     if isinstance(batch, EventBatch) and self._may_wait(stream, batch):
