@@ -20,6 +20,7 @@ import pytest
 import rdflib
 
 import spaseq
+from spaseq.engine.pipelines.flow import Flow
 from spaseq.rdf import connect
 from tests.streams import NS, events_of, query
 
@@ -370,6 +371,19 @@ def test_an_error_in_the_middle_ends_what_it_spoils(
     again = engine.register(query("A"))
     engine.push(NS + "S", event("a", "5"), 5, name=f"{NS}a5")
     assert [events_of(match) for match in again.matches()] == ["a5"]
+
+
+def test_what_an_interrupt_left_to_be_made_is_made_when_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the query was begun, so it goes on: its matches came only with the next event."""
+    engine = spaseq.Engine()
+    handle = engine.register(query("A"))
+    for time in range(3):
+        engine.push(NS + "S", event("a", str(time)), time, name=f"{NS}a{time}")
+    spoiled = Spoiled(monkeypatch, Flow, "_visit", KeyboardInterrupt())
+    spoiled.left = 1
+    with pytest.raises(KeyboardInterrupt):
+        list(handle.batches())
+    assert sum(len(batch) for batch in handle.batches()) == 3
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one inside of a finalizer

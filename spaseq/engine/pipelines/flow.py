@@ -236,8 +236,8 @@ class Flow(Places):
 
     @property
     def is_behind(self) -> bool:
-        """Whether something waits until somebody asks."""
-        return bool(self.arriving or self._later.visits)
+        """Whether something waits until somebody asks; what an interrupt left to be made does."""
+        return bool(self.arriving or self._later.visits or self._due)
 
     def _take_waiting(self) -> None:
         """Hands on what has waited; an interrupt meanwhile ends the queries that it is for."""
