@@ -256,11 +256,18 @@ class Handle:
             raise EngineError(f"max_rows={max_rows}: a batch has a match at least")
         while True:
             self._turn.check()
-            with self._turn.lock:
-                self._turn.catch_up()
-                if not self._found.size and not self._look(max_rows):
-                    break
-                batch = self._found.take(max_rows)
+            batch: MatchBatch | None = None
+            try:
+                with self._turn.lock:
+                    self._turn.catch_up()
+                    if not self._found.size and not self._look(max_rows):
+                        break
+                    batch = self._found.take(max_rows)
+            except BaseException:
+                if batch is not None:  # an interrupt, when the lock was let go
+                    with self._turn.lock:
+                        self._found.give_back(batch)
+                raise
             yield batch
         if self._error is not None:
             raise self._error.with_traceback(None)

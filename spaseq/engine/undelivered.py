@@ -60,21 +60,32 @@ class Undelivered:
     def take(self, most: int) -> MatchBatch:
         """Delivers the first of them, as many as are there, up to ``most``."""
         parts: list[MatchBatch] = []
-        count = 0
-        while self._batches and count < most:
-            batch = self._batches[0]
-            end = min(len(batch), self._at + most - count)
-            if parts and end < len(batch):
+        count, at = 0, self._at
+        for batch in self._batches:
+            end = min(len(batch), at + most - count)
+            if count == most or (parts and end < len(batch)):
                 break
-            parts.append(batch.part(self._at, end))
-            count += end - self._at
-            self._at = end
-            if end == len(batch):
-                self._batches.popleft()
-                self._at = 0
+            parts.append(batch.part(at, end))
+            count += end - at
+            at = end if end < len(batch) else 0
+        # Joined first: that is what may take long, so that an interrupt comes there.
+        joined = MatchBatch.joined(parts)
+        self._at = at
         self.size -= count
         self.delivered += count
-        return MatchBatch.joined(parts)
+        for _ in range(len(parts) - bool(at)):
+            self._batches.popleft()
+        return joined
+
+    def give_back(self, batch: MatchBatch) -> None:
+        """What was taken last, and came to nobody, is the first again."""
+        if self._at:
+            first = self._batches.popleft()
+            self._batches.appendleft(first.part(self._at, len(first)))
+            self._at = 0
+        self._batches.appendleft(batch)
+        self.size += len(batch)
+        self.delivered -= len(batch)
 
     def drop(self) -> None:
         """Forgets them all; they count as delivered."""

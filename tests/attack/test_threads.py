@@ -386,6 +386,32 @@ def test_what_an_interrupt_left_to_be_made_is_made_when_asked_again(monkeypatch:
     assert sum(len(batch) for batch in handle.batches()) == 3
 
 
+def test_matches_that_an_interrupt_takes_away_are_given_when_asked_again() -> None:
+    """It comes when the lock is let go, between what was taken and who asked for it."""
+    engine = spaseq.Engine()
+    handle = engine.register(query("A"))
+    for time in range(5):
+        engine.push(NS + "S", event("a", str(time)), time, name=f"{NS}a{time}")
+    assert len(next(handle.batches(1))) == 1
+    turn, whole = engine.turn, engine.turn.lock
+
+    class Interrupted:
+        def __enter__(self) -> None:
+            whole.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            whole.release()
+            turn.lock = whole
+            raise KeyboardInterrupt
+
+    turn.lock = Interrupted()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        list(handle.batches(2))
+    found = [events_of(match) for batch in handle.batches() for match in batch]
+    assert found == ["a1", "a2", "a3", "a4"]
+    assert handle.delivered == 5
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one inside of a finalizer
 @pytest.mark.parametrize("evaluator", ["kernel", "runs"])
 def test_real_interrupts_leave_queries_whole_or_over(evaluator: str) -> None:
