@@ -15,7 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.matching.columns import singles
+from spaseq.matching.columns.alone import singles
 from spaseq.matching.sharing.member import Member
 from tests.conftest import examples
 from tests.streams import NS, events_of, letters, query
