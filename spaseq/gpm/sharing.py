@@ -133,6 +133,13 @@ class Sharing:
                 self._now = None
         return self._known
 
+    def turn_to(self, event: EventBatch) -> None:
+        """Another event is at hand, of which perhaps nobody asks here: what is known of others goes."""
+        if self._event is not event:
+            self._event = None
+        if self._now is not None and self._now.batch is not event:
+            self._now = None
+
     def forget(self) -> None:
         """What was found in the batch at hand may be half done."""
         self._now = self._event = None

@@ -364,6 +364,7 @@ class Flow(Places):
         """An event that came alone, which completes nothing, most of the time."""
         query, batch, position = visit
         assert batch is not None
+        self._sharing.turn_to(batch)
         if handle.take(visit, query.pipeline.take_one, batch, position - query.start):
             self._find(query, iter(()))
         elif handle.is_over and handle.error is not None:
