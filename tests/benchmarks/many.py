@@ -69,7 +69,9 @@ def _against_one(
 
 
 def _cases(quick: bool) -> Iterator[Measurement]:
-    """Sets of queries from columns and from bytes."""
+    """Sets of queries from columns and from bytes, by the reader that larger inputs have."""
+    import spaseq.sources.scan.fast
+
     events, runs, count, several = (600, 1, 3, 20) if quick else (100_000, 3, 32, 1_000)
     shares = several // q.A_SHARE
     prices = q.drawn(events // 5, shares, ["price"])

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 import spaseq.paths
 from spaseq.paths.language.compile import compile_path
 from spaseq.paths.language.expression import Expression, Path
-from spaseq.paths.language.transitions import moves
+from spaseq.paths.language.transitions import automaton_of
 from spaseq.terms.interop import from_rdflib
 from tests.paths.naive import Triple
 
@@ -79,6 +79,6 @@ def asked(
     """A graph and an expression of which something can be learnt: states, and pairs that it joins."""
     g = spaseq.paths.load(sorted(triples, key=str))
     expression = Expression(path, {}, g.now.compile("<urn:x>").expression.source)
-    assume(moves(compile_path(expression)).size > 1)
+    assume(automaton_of(compile_path(expression)).size > 1)
     assume(len(g.pairs(expression, sources, targets)) > 2)
     return g, expression
