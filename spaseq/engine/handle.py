@@ -126,6 +126,13 @@ class Handle:
     def stats(self) -> Stats:
         """What the query has seen and found so far."""
         self._turn.settle()
+        lock = self._turn.lock
+        # While another thread works, what it is at is left out: who asks waits for no callback.
+        if lock.acquire(blocking=False):
+            try:
+                self._pipeline.count()
+            finally:
+                lock.release()
         stats = self._pipeline.stats
         return stats if self._before is None else stats.plus(self._before)
 

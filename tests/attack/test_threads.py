@@ -508,3 +508,37 @@ def test_fork_while_another_thread_is_in_the_engine() -> None:
     go_on.set()
     thread.join()
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_counts_that_others_ask_for_while_events_are_pushed() -> None:
+    """Events that come alone are counted together: two threads that ask must not count them twice."""
+    engine = spaseq.Engine()
+    found: list[spaseq.Match] = []
+    handle = engine.register(
+        """PREFIX : <urn:> SELECT * WITHIN 5 SECONDS FROM STREAM S <urn:s>
+        WHERE { SEQ(A , B) DEFINE GPM A ON S { ?x :p ?a } DEFINE GPM B ON S { ?x :p ?b FILTER(?b > ?a) } }""",
+        found.append,
+    )
+    is_over = threading.Event()
+
+    def ask() -> None:
+        while not is_over.is_set():
+            assert handle.stats.relevant <= 1_500
+
+    others = [threading.Thread(target=ask) for _ in range(2)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for other in others:
+            other.start()
+        for time in range(1_500):
+            engine.push("urn:s", f"<urn:a> <urn:p> {time % 7} .", time)
+    finally:
+        is_over.set()
+        for other in others:
+            other.join()
+        sys.setswitchinterval(before)
+    stats = handle.stats
+    assert stats.relevant == stats.events == 1_500
+    assert {(gpm.matched, gpm.rows) for gpm in stats.gpms.values()} == {(1_500, 1_500)}
+    assert stats.matches == len(found)

@@ -116,13 +116,16 @@ class Pipeline(Delivering):
     @property
     def stats(self) -> Stats:
         """What it has seen and done."""
-        if self._quick is not None:
-            self._count_singles(self._quick)
         if self._seat is not None:
             self._seat.settle(self._stats)
             if self._member is not None:
                 self._stats.shared = self._member.shared
         return self._stats
+
+    def count(self) -> None:
+        """Brings the counts of events that came alone up to date; for who has the turn."""
+        if self._quick is not None:
+            self._count_singles(self._quick)
 
     def _queries(self) -> int:
         """How many queries it computes."""
@@ -216,6 +219,7 @@ class Pipeline(Delivering):
         if self._effort is not None and self._effort.pool is not None:
             self._effort.pool.leave(self._effort)
         if self._seat is not None:
+            self.count()
             self._stats = self.stats  # brought up to date
             if self._member is not None:
                 self._member.leave(self._stats.events)
@@ -364,6 +368,7 @@ class Pipeline(Delivering):
 
     def evidence(self) -> Evidence:
         """What is known of the query, for a diagnosis."""
+        self.count()
         stats = self.stats
         return Evidence(
             pattern=self.pattern,

@@ -57,6 +57,9 @@ class Seat:
         self._over = self.done
         self._reader: Reader | None = None
 
+    def count(self) -> None:
+        """Its group counts each event at once."""
+
     @property
     def output(self) -> None:
         """No query that makes a stream has a seat."""
