@@ -31,7 +31,7 @@ from spaseq.matching.shedding.doubt import Doubt
 from spaseq.matching.shedding.features import features
 from spaseq.matching.shedding.firsts import let_go
 from spaseq.matching.shedding.least import least_room
-from spaseq.matching.shedding.lots import admitted_of, part_of, taken_at_once
+from spaseq.matching.shedding.lots import admitted_of, part_of
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.sketch import Sketch, Worth
 from spaseq.terms.dictionary import Dictionary
@@ -42,6 +42,11 @@ Ints = npt.NDArray[np.int64]
 _SELDOM: Final = 16
 #: What a look at a partial match is to a clock that counts work: much less than showing it an event.
 _LOOK: Final = 1 / 16
+#: So many events at most are taken at once, and as a part of a bound so much time, about.
+_CHUNK: Final = 4_096
+_SLICE: Final = 1 / 8
+#: So many events at least are taken at once where they come so: a call for each takes longer than they.
+_FEW: Final = 16.0
 #: So many events at least are between two that are asked to how many partial matches they are shown.
 _SAMPLED: Final = 8
 #: A plan is made anew after such a part of an age, from such a part of the bound on.
@@ -177,7 +182,8 @@ class Shedding(whole.Kernel):
         """How many events come between two looks, at least."""
         if isinstance(self._effort.clock, WorkClock) or not self._events or self._effort.latency is None:
             return
-        self._chunk = taken_at_once(self._effort.latency, self._spent / self._events)
+        each = max(self._spent / self._events, 1e-9)
+        self._chunk = int(min(_CHUNK, max(_FEW, self._effort.latency * _SLICE / each)))
 
     # --- what the kernel does meanwhile ---------------------------------------------------------
 
