@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -15,9 +14,6 @@ from hypothesis import strategies as st
 
 from spaseq.automaton.pattern import SequencePattern, may_trail
 from spaseq.effort import Effort, Policy, Pool, WorkClock
-from spaseq.events import EventBatch
-from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.matching.columns.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as kernel
 from spaseq.matching.kernel import memory as kernel_memory
@@ -167,32 +163,6 @@ def test_a_bound_of_memory_is_kept_with_scratch_space() -> None:
 
 
 @pytest.mark.slow
-def test_no_event_pays_for_a_look_at_all_partial_matches() -> None:
-    """With each event as many are looked at as it was units of work: or else one breaks the bound."""
-    events: list[tuple[float, float, int]] = []
-
-    class Watched(Shedding):
-        looked = 0.0
-
-        def _look(self, *given: int) -> None:
-            begin = self._effort.clock()
-            super()._look(*given)
-            self.looked = self._effort.clock() - begin
-
-        def process(
-            self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-        ) -> Iterator[Block]:
-            begin = self._effort.clock()
-            yield from super().process(batch, start, solutions)
-            work = self._effort.clock() - begin - self.looked
-            events.append((self.looked, work, int(self._sketch.alive.sum())))
-
-    sharp.run("Q3", sharp.Stream(1_000, 2.0, seed=2), 25.0, evaluated=Watched)
-    assert max(alive for _, _, alive in events) > 500
-    for looked, work, _ in events:
-        assert looked <= (work + 1) / 16
-
-
 def test_after_a_drift_what_is_kept_is_what_matters_now_within_a_window() -> None:
     every, ours = np.zeros(6, dtype=np.int64), np.zeros(6, dtype=np.int64)
     for seed in (1, 2):
