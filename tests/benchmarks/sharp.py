@@ -28,6 +28,7 @@ from spaseq.matching.columns.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.evaluator import Shedding
+from spaseq.matching.shedding.fits import obstacles
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.measure import Measurement, check
 from tests.benchmarks.sharp_oracle import Foreseen, Oracle, mixed
@@ -241,6 +242,8 @@ def _measured(quick: bool) -> Iterator[Measurement]:
         for share in (0.5, 0.1):
             random_state = 0.0
             for policy in (Policy.RANDOM_STATE, Policy.SHARP, Policy.SELECTIVE, Policy.RANDOM_INPUT):
+                if any(obstacles(pattern(name), policy)):
+                    continue  # the engine refuses it: there would be false matches
                 ran = run(name, stream, share * base, policy)
                 check(f"{name}: precision", len(ran.matches - whole.matches), 0)
                 recall = len(ran.matches) / max(1, len(whole.matches))

@@ -23,6 +23,7 @@ from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import partitions
 from spaseq.matching.model import Bounds
+from spaseq.matching.obstacles import in_words
 from spaseq.matching.shedding import _kernel_firsts as firsts
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k
@@ -30,6 +31,7 @@ from spaseq.matching.shedding.account import Account
 from spaseq.matching.shedding.doubt import Doubt
 from spaseq.matching.shedding.features import features
 from spaseq.matching.shedding.firsts import let_go
+from spaseq.matching.shedding.fits import obstacles
 from spaseq.matching.shedding.least import least_room
 from spaseq.matching.shedding.lots import admitted_of, part_of
 from spaseq.matching.shedding.overload import Overload
@@ -76,6 +78,9 @@ class Shedding(whole.Kernel):
         bounds: Bounds,
         effort: Effort,
     ) -> None:
+        """Raises ``ValueError`` if false matches could be found (``fits.obstacles``)."""
+        if against := in_words(obstacles(pattern, effort.policy)):
+            raise ValueError(f"to shed by {effort.policy}, it must be that {', and '.join(against)}")
         super().__init__(pattern, dictionary, context, bounds)
         self._pattern = pattern
         self._effort = effort
