@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -30,9 +29,10 @@ from spaseq.engine.parts.pull import WallClock
 from spaseq.engine.parts.pushing import Pushing
 from spaseq.engine.parts.reading import Reading, Source, Steps
 from spaseq.engine.parts.registry import Bounds, Registry
+from spaseq.engine.parts.streams import Streams, StreamStats
 from spaseq.engine.rejects import DeadLetters
-from spaseq.errors import EngineError, SourceError
-from spaseq.events import Clock, EventBatch
+from spaseq.errors import EngineError
+from spaseq.events import EventBatch
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.kb import Source as Knowledge
 from spaseq.language import prepare
@@ -43,20 +43,6 @@ from spaseq.sources import BadEvent
 
 if TYPE_CHECKING:
     from spaseq.engine.durable.outbox import Outbox
-    from spaseq.engine.durable.state import State
-
-
-@dataclass(frozen=True, slots=True)
-class StreamStats:
-    """What there was of a stream: its ``events``, late ones included, malformed ones, late ones.
-
-    ``watermark``: before that, a UTC datetime or a tick, an event would be late; None if nobody knows.
-    """
-
-    events: int
-    bad: int
-    late: int
-    watermark: datetime | int | None
 
 
 class Engine:
@@ -122,40 +108,16 @@ class Engine:
         self.turn = core.turn
         self._flow, self._rejects, self._dictionary = core.flow, core.rejects, core.dictionary
         self._registry = Registry(core, self._kb, evaluator)
+        self._streams = Streams(core)
         self._pushing = Pushing(core)
         self._reading = Reading(core, idle, None if wall_clock is None else WallClock(wall_clock, lateness))
         if state is not None:
-            core.state = self._opened(state, commit_every, lateness, evaluator or "")
+            # Here, because compiled code takes a while to load.
+            from spaseq.engine.durable.opening import opened
 
-    def _opened(
-        self, path: str | Path, every: int | timedelta | None, lateness: timedelta, evaluator: str
-    ) -> State:
-        """The state in a file; the engine becomes what it says."""
-        # Here, because compiled code takes a while to load.
-        from spaseq.engine.durable.checks import every_given
-        from spaseq.engine.durable.replay import Settings
-        from spaseq.engine.durable.state import State
-
-        if self._bounds.are_set:
-            raise EngineError("a query under a bound sheds as the clock says, which no restart repeats")
-        core, add = self._core, self._registry.add
-        core.turn.used = True  # a file that is open is not for a process that is forked off
-        settings = Settings(str(lateness), evaluator)
-        state = State(path, every_given(every), settings, core.flow, core.rejects, core.dictionary)
-        try:
-            with core.turn.lock:
-                state.open(
-                    lambda query, start: add(query, None, None, start, outlives=True),
-                    core.forget,
-                    self._registry.change,
-                )
-        except BaseException:
-            state.close()
-            raise
-        finally:
-            self._registry.gone.clear()
-        self._registry.named = state.handles
-        return state
+            if self._bounds.are_set:
+                raise EngineError("a query under a bound sheds as the clock says, which no restart repeats")
+            core.state = opened(core, self._registry, state, commit_every, lateness, evaluator or "")
 
     def __repr__(self) -> str:
         self.turn.settle()
@@ -318,12 +280,7 @@ class Engine:
         """The streams that came or that a query reads, by IRI, and what there was of each."""
         self.turn.settle()
         with self.turn.lock:
-            found: dict[str, StreamStats] = {}
-            for stream, (clock, time) in self._flow.streams().items():
-                iri = self._dictionary.term(stream).value
-                watermark = None if time is None or clock is None else clock.show(time)
-                found[iri] = StreamStats(self._flow.arrived(stream), *self._rejects.of(iri), watermark)
-            return found
+            return self._streams.stats()
 
     # --- what outlives the process, and the end -----------------------------------------------
 
@@ -374,9 +331,7 @@ class Engine:
         """
         self.turn.settle()
         with self.turn.lock:
-            counts = self._rejects.unnumbered()
-            counts.update({self._dictionary.term(s).value: n for s, n in self._flow.arrivals.items()})
-            return dict(+counts)
+            return self._streams.arrived()
 
     def close(self) -> None:
         """Says that no event will come: ends every window, delivers the rest, closes the dead letters.
@@ -425,12 +380,7 @@ class Engine:
 
     def check_read(self) -> None:
         """Raises ``SourceError`` if there is a stream of which all events were malformed."""
-        for stream, (count, letter) in self._rejects.first_bad().items():
-            if not self._flow.arrived(self._dictionary.pin(ox.NamedNode(stream))):
-                many = f"all {count} events are malformed, first" if count > 1 else "its only event,"
-                raise SourceError(
-                    f"nothing of <{stream}> could be read: {many} {letter.position}: {letter.reason}"
-                )
+        self._streams.check_read()
 
     @property
     def bad(self) -> int:
@@ -451,9 +401,4 @@ class Engine:
     def watermark(self) -> datetime | int | None:
         """Up to where time is complete for the slowest query; None before the first event."""
         self.turn.settle()
-        reached = [(intake.order.time, intake.order.clock) for intake in self._flow.intakes]
-        known = [(time, clock) for time, clock in reached if time is not None]
-        if not known:
-            return None
-        time, clock = min(known, key=lambda pair: pair[0])
-        return (clock or Clock.TICKS).show(time)
+        return self._streams.watermark()
