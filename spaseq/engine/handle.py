@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from spaseq.engine.on_demand import AT_ONCE, OnDemand, nothing
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import Stats
 from spaseq.engine.turn import Turn
-from spaseq.engine.undelivered import Undelivered
-from spaseq.errors import EngineError, LimitError, SpaseqError
+from spaseq.errors import EngineError, SpaseqError
 from spaseq.events import EventBatch
 from spaseq.language.syntax import Ask, Query
 from spaseq.language.syntax.printing import print_sequence
@@ -26,22 +25,14 @@ from spaseq.why.evidence import Evidence
 if TYPE_CHECKING:
     from spaseq.engine.pipelines.seats import Seat
 
-#: So many matches are made before anybody asks for them, at least.
-_AT_ONCE: Final = 1_000
-#: What is left of matches that were looked for to the end.
-_NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
-
-class Handle:
+class Handle(OnDemand):
     """A query in an engine. ``matches`` drains what it has found, if ``on_match`` does not get it.
 
     Several threads may use it, beside those that use the engine.
     """
 
-    __slots__ = (
-        "__weakref__", "_before", "_cancelled", "_coming", "_contexts", "_error", "_found", "_limits",
-        "_looking", "_on_match", "_pipeline", "_turn", "on_cancel", "on_found", "taken",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "_before", "_contexts", "_turn", "on_cancel")
 
     def __init__(
         self,
@@ -57,25 +48,15 @@ class Handle:
 
         ``is_counted``: every match is found and counted, whether somebody asks for it or not.
         """
-        self._error: SpaseqError | None = None
-        self._pipeline = pipeline
+        super().__init__(pipeline, on_match, limits)
         if isinstance(pipeline, Pipeline):
             pipeline.may_leave = on_match is None and not is_counted
-        self._on_match = on_match
         self._turn = turn
-        self._limits = limits
         self._contexts = contexts
-        self._found = Undelivered()
         # What was counted before, by another process.
         self._before: Stats | None = None
         #: Called when the query is taken out.
-        self.on_cancel: Callable[[], None] = _nothing
-        self._coming: Iterator[MatchBatch] = _NOTHING
-        self.taken: object = None
-        self._cancelled = False
-        self._looking = False
-        #: Told, in the turn, that matches are there or that the query failed. It must neither wait nor raise.
-        self.on_found: Callable[[], None] = _nothing
+        self.on_cancel: Callable[[], None] = nothing
         # Callbacks, and queries that read what it makes, hear of events at once; and one that ends by itself
         # counts the events up to there.
         query = pipeline.query
@@ -97,6 +78,11 @@ class Handle:
         return f"<Handle {self.name}: {state}, {self.stats.matches} matches>"
 
     @property
+    def query(self) -> Query:
+        """The query, as prepared."""
+        return self._pipeline.query
+
+    @property
     def name(self) -> str:
         """What messages call the query: the IRI of its REGISTER, or else its sequence."""
         register = self.query.register
@@ -116,11 +102,6 @@ class Handle:
     def is_asked(self) -> bool:
         """Whether somebody has to ask it for matches, and so hears of its ``error``."""
         return self._on_match is None and self._pipeline.output is None
-
-    @property
-    def query(self) -> Query:
-        """The query, as prepared."""
-        return self._pipeline.query
 
     @property
     def stats(self) -> Stats:
@@ -154,11 +135,6 @@ class Handle:
             self._turn.settle()
         return self.is_over
 
-    @property
-    def is_over(self) -> bool:
-        """The same, as far as the query has come."""
-        return self._cancelled or self._error is not None or self._pipeline.done
-
     # --- what outlives the process ----------------------------------------------------------------
 
     @property
@@ -187,7 +163,7 @@ class Handle:
 
     def resume(self, left: int | None, stats: Stats) -> None:
         """What was before is over, with these counts: matches from now on are its own."""
-        while self._look(_AT_ONCE):
+        while self._look(AT_ONCE):
             pass
         self._before = None
         self._before = stats.plus(self.stats, -1)
@@ -247,7 +223,7 @@ class Handle:
             with turn.lock:
                 if not found.size:
                     turn.catch_up()
-                    if not found.size and not self._look(_AT_ONCE):
+                    if not found.size and not self._look(AT_ONCE):
                         break
                 match = found.next()
             yield match
@@ -290,7 +266,7 @@ class Handle:
             self._found.drop()
             if self._pipeline.unread is not None:
                 self._pipeline.unread.drop()
-            while self._look(_AT_ONCE):
+            while self._look(AT_ONCE):
                 self._found.drop()
 
     def cancel(self) -> None:
@@ -311,118 +287,6 @@ class Handle:
         self._turn.prompts(lambda: self.is_over)
         self._pipeline.follow(seen)
 
-    def add(
-        self, matches: Iterator[MatchBatch], *, all_at_once: bool, after_all: bool, visit: object = None
-    ) -> None:
-        """Further matches; unless they are wanted all at once, most of very many wait to be asked for.
-
-        ``after_all``: they can be found only when all before them are. ``visit``: whose they are, which is
-        ``taken`` from then on.
-        """
-        if after_all and self.is_behind:
-            self._finish()
-            if self.is_over:  # with what was found just now
-                return
-        coming = chain(self._coming, matches)
-        # No interrupt comes between the two: that takes a call, or a loop.
-        self.taken = visit or self.taken
-        self._coming = coming
-        if all_at_once or self._on_match is not None:
-            self._finish()
-        elif self._found.size < _AT_ONCE or self._pipeline.unread is not None:
-            # In the second case the events must be taken now, and most of what they complete is left.
-            self._look(_AT_ONCE - self._found.size)
-
-    def take(
-        self,
-        visit: object,
-        take: Callable[[EventBatch, int], Iterator[MatchBatch] | None],
-        event: EventBatch,
-        position: int,
-    ) -> bool:
-        """Takes a visit of one event, when it is not behind; whether matches are to be looked for."""
-        try:
-            # Whatever interrupts what comes now ends the query.
-            self.taken = visit
-            coming = take(event, position)
-            if coming is None:
-                return False
-            self._coming = coming
-        except BaseException as error:
-            self.fail(error)
-            if not isinstance(error, Exception):
-                raise
-            return False
-        return True
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether some of its matches were not even looked for."""
-        return self._coming is not _NOTHING
-
-    def deliver(self) -> None:
-        """Gives the callback what it did not get because it raised something."""
-        if self._on_match is not None:
-            self._finish()
-
-    def _finish(self) -> None:
-        """Finds all there are; first the callback gets those that it was not given when it raised."""
-        if self._on_match is not None:
-            self._deliver(self._on_match)
-        while self._look(_AT_ONCE if self._on_match is None else 1):
-            if self._on_match is not None:
-                self._deliver(self._on_match)
-                if self._cancelled:
-                    self._coming = _NOTHING
-
-    def _deliver(self, on_match: Callable[[Match], None]) -> None:
-        """Gives what was found to the callback; what that raises is the caller's, and spoils nothing."""
-        while self._found.size:
-            match = self._found.next()
-            if not self._cancelled:
-                on_match(match)
-
-    def _look(self, most: int) -> bool:
-        """Finds so many matches, or some more; fewer where they were left, or where there are no more.
-
-        False if there are none, or if one is just looking.
-        """
-        if self._looking:
-            return False
-        count = 0
-        self._looking = True
-        try:
-            for batch in self._coming:
-                count += self._keep(batch)
-                if count >= most:
-                    break
-            else:
-                self._coming = _NOTHING
-            unread = self._pipeline.unread
-            if unread is not None and count < most and (left := unread.next()) is not None:
-                # As many as come at once, since matches may be long: few at first, and more each time.
-                count += self._keep(left)
-            pending = self._limits.pending_matches
-            # Those of the last batch may have been asked for just now.
-            waiting = 0 if unread is None else len(unread)
-            if pending is not None and self._found.before_last + waiting > pending:
-                what = f"keeping {self._found.size + waiting} matches"
-                raise self._limits.error("pending_matches", what)
-        except BaseException as error:
-            self.fail(error)
-            if not isinstance(error, Exception):
-                raise
-        finally:
-            self._looking = False
-        return count > 0
-
-    def _keep(self, batch: MatchBatch) -> int:
-        """Keeps matches until somebody asks for them; how many they are."""
-        count = self._found.add(batch)
-        if count:
-            self.on_found()
-        return count
-
     @property
     def members(self) -> list[Handle]:
         """The queries it stands for."""
@@ -436,19 +300,3 @@ class Handle:
     def failed(self) -> list[Handle]:
         """The handles of the queries that failed, when it did."""
         return [self]
-
-    def fail(self, error: BaseException) -> None:
-        """Ends the query because of what was raised in the middle of an event; frees what it kept."""
-        if isinstance(error, LimitError):
-            self._error = LimitError(f"query {self.name} is over: {error}", limit=error.limit)
-        else:
-            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            reason = f"{what} came in the middle of an event, and its state cannot be trusted"
-            self._error = EngineError(f"query {self.name} is over: {reason}. Register it anew")
-        self._coming = _NOTHING
-        self._pipeline.drop()
-        self.on_found()
-
-
-def _nothing() -> None:
-    """Where nobody is to be told."""

@@ -1,0 +1,186 @@
+"""Matches on demand: looked for as far as a query's callback, or who asks for them, wants them; then kept."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.undelivered import Undelivered
+from spaseq.errors import EngineError, LimitError, SpaseqError
+from spaseq.events import EventBatch
+from spaseq.limits import Limits
+from spaseq.results.batch import MatchBatch
+from spaseq.results.match import Match
+
+if TYPE_CHECKING:
+    from spaseq.engine.pipelines.seats import Seat
+
+#: So many matches are made before anybody asks for them, at least.
+AT_ONCE: Final = 1_000
+#: What is left of matches that were looked for to the end.
+_NOTHING: Final[Iterator[MatchBatch]] = iter(())
+
+
+class OnDemand:
+    """What a query completes, for who has the turn. ``taken``: the visit that was taken last."""
+
+    __slots__ = (
+        "_cancelled", "_coming", "_error", "_found", "_limits", "_looking", "_on_match", "_pipeline",
+        "on_found", "taken",
+    )  # fmt: skip
+
+    def __init__(
+        self, pipeline: Pipeline | Seat, on_match: Callable[[Match], None] | None, limits: Limits
+    ) -> None:
+        self._pipeline = pipeline
+        self._on_match = on_match
+        self._limits = limits
+        self._error: SpaseqError | None = None
+        self._cancelled = False
+        self._found = Undelivered()
+        self._coming: Iterator[MatchBatch] = _NOTHING
+        self.taken: object = None
+        self._looking = False
+        #: Told, in the turn, that matches are there or that the query failed. It must neither wait nor raise.
+        self.on_found: Callable[[], None] = nothing
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What messages call the query."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the query is over, as far as it has come."""
+        return self._cancelled or self._error is not None or self._pipeline.done
+
+    def add(
+        self, matches: Iterator[MatchBatch], *, all_at_once: bool, after_all: bool, visit: object = None
+    ) -> None:
+        """Further matches; unless they are wanted all at once, most of very many wait to be asked for.
+
+        ``after_all``: they can be found only when all before them are. ``visit``: whose they are, which is
+        ``taken`` from then on.
+        """
+        if after_all and self.is_behind:
+            self._finish()
+            if self.is_over:  # with what was found just now
+                return
+        coming = chain(self._coming, matches)
+        # No interrupt comes between the two: that takes a call, or a loop.
+        self.taken = visit or self.taken
+        self._coming = coming
+        if all_at_once or self._on_match is not None:
+            self._finish()
+        elif self._found.size < AT_ONCE or self._pipeline.unread is not None:
+            # In the second case the events must be taken now, and most of what they complete is left.
+            self._look(AT_ONCE - self._found.size)
+
+    def take(
+        self,
+        visit: object,
+        take: Callable[[EventBatch, int], Iterator[MatchBatch] | None],
+        event: EventBatch,
+        position: int,
+    ) -> bool:
+        """Takes a visit of one event, when it is not behind; whether matches are to be looked for."""
+        try:
+            # Whatever interrupts what comes now ends the query.
+            self.taken = visit
+            coming = take(event, position)
+            if coming is None:
+                return False
+            self._coming = coming
+        except BaseException as error:
+            self.fail(error)
+            if not isinstance(error, Exception):
+                raise
+            return False
+        return True
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether some of its matches were not even looked for."""
+        return self._coming is not _NOTHING
+
+    def deliver(self) -> None:
+        """Gives the callback what it did not get because it raised something."""
+        if self._on_match is not None:
+            self._finish()
+
+    def _finish(self) -> None:
+        """Finds all there are; first the callback gets those that it was not given when it raised."""
+        if self._on_match is not None:
+            self._deliver(self._on_match)
+        while self._look(AT_ONCE if self._on_match is None else 1):
+            if self._on_match is not None:
+                self._deliver(self._on_match)
+                if self._cancelled:
+                    self._coming = _NOTHING
+
+    def _deliver(self, on_match: Callable[[Match], None]) -> None:
+        """Gives what was found to the callback; what that raises is the caller's, and spoils nothing."""
+        while self._found.size:
+            match = self._found.next()
+            if not self._cancelled:
+                on_match(match)
+
+    def _look(self, most: int) -> bool:
+        """Finds so many matches, or some more; fewer where they were left, or where there are no more.
+
+        False if there are none, or if one is just looking.
+        """
+        if self._looking:
+            return False
+        count = 0
+        self._looking = True
+        try:
+            for batch in self._coming:
+                count += self._keep(batch)
+                if count >= most:
+                    break
+            else:
+                self._coming = _NOTHING
+            unread = self._pipeline.unread
+            if unread is not None and count < most and (left := unread.next()) is not None:
+                # As many as come at once, since matches may be long: few at first, and more each time.
+                count += self._keep(left)
+            pending = self._limits.pending_matches
+            # Those of the last batch may have been asked for just now.
+            waiting = 0 if unread is None else len(unread)
+            if pending is not None and self._found.before_last + waiting > pending:
+                what = f"keeping {self._found.size + waiting} matches"
+                raise self._limits.error("pending_matches", what)
+        except BaseException as error:
+            self.fail(error)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._looking = False
+        return count > 0
+
+    def _keep(self, batch: MatchBatch) -> int:
+        """Keeps matches until somebody asks for them; how many they are."""
+        count = self._found.add(batch)
+        if count:
+            self.on_found()
+        return count
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the query because of what was raised in the middle of an event; frees what it kept."""
+        if isinstance(error, LimitError):
+            self._error = LimitError(f"query {self.name} is over: {error}", limit=error.limit)
+        else:
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            reason = f"{what} came in the middle of an event, and its state cannot be trusted"
+            self._error = EngineError(f"query {self.name} is over: {reason}. Register it anew")
+        self._coming = _NOTHING
+        self._pipeline.drop()
+        self.on_found()
+
+
+def nothing() -> None:
+    """Where nobody is to be told."""
