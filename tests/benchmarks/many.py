@@ -20,7 +20,7 @@ from tests.benchmarks import many_queries as q
 from tests.benchmarks.measure import Measurement, check
 
 #: Where what a Handle and a Query are is allocated, and that alone.
-_OF_HANDLES: Final = ("*/spaseq/engine/handle.py", "*/spaseq/engine/turn.py")
+_OF_HANDLES: Final = tuple(f"*/spaseq/engine/{name}.py" for name in ("handle", "on_demand", "turn"))
 _OF_QUERIES: Final = ("*/spaseq/language/*",)
 
 Made = Callable[[], spaseq.Source]

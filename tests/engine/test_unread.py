@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine import handle as handles
+from spaseq.engine import on_demand
 from spaseq.matching.enumeration import memory
 from tests.conftest import examples
 from tests.streams import NS, Letter, events_of, letters, query
@@ -119,7 +120,8 @@ def test_a_limit_that_is_reached_late_is_one() -> None:
 def _little_at_a_time() -> Iterator[None]:
     """Few matches are looked for at once, so that many wait in every state there is; terms are soon old."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handles, "_AT_ONCE", 3)
+        patch.setattr(handles, "AT_ONCE", 3)
+        patch.setattr(on_demand, "AT_ONCE", 3)
         patch.setattr(memory, "_MATCHES", 2)
         patch.setattr("spaseq.engine.parts.core._SWEEP_AFTER", 10)
         yield
