@@ -20,7 +20,7 @@ import pytest
 import rdflib
 
 import spaseq
-from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.pipelines.visits import Visits
 from spaseq.rdf import connect
 from tests.streams import NS, events_of, query
 
@@ -379,7 +379,7 @@ def test_what_an_interrupt_left_to_be_made_is_made_when_asked_again(monkeypatch:
     handle = engine.register(query("A"))
     for time in range(3):
         engine.push(NS + "S", event("a", str(time)), time, name=f"{NS}a{time}")
-    spoiled = Spoiled(monkeypatch, Flow, "_visit", KeyboardInterrupt())
+    spoiled = Spoiled(monkeypatch, Visits, "_visit", KeyboardInterrupt())
     spoiled.left = 1
     with pytest.raises(KeyboardInterrupt):
         list(handle.batches())

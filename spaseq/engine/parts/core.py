@@ -88,7 +88,7 @@ class Core:
             self.forget()
         finally:
             self.is_working = False
-        if flow.has_failed:
+        if flow.visits.has_failed:
             self._tell()
 
     def _work(self) -> None:
@@ -103,8 +103,8 @@ class Core:
 
     def _tell(self) -> None:
         """Warns of queries that failed, where nobody will ask their handles."""
-        if self.flow.has_failed:
-            for handle in self.flow.failed():
+        if self.flow.visits.has_failed:
+            for handle in self.flow.visits.failed():
                 if not handle.is_asked:
                     warn(str(handle.error))
 
@@ -116,14 +116,14 @@ class Core:
         if self.is_working or not (inbox.events or flow.is_behind):
             return
         batches = [*flow.arriving, *inbox.batches(flow.arrived)]
-        self.is_working, flow.is_asked = True, is_asked
+        self.is_working, flow.visits.is_asked = True, is_asked
         try:
             # No interrupt comes between these: that takes a call, or a loop.
             flow.arriving, inbox.events, inbox.size = batches, [], 0
             flow.move()
             self.forget()
         finally:
-            self.is_working, flow.is_asked = False, True
+            self.is_working, flow.visits.is_asked = False, True
             self.turn.is_behind = flow.is_behind
         self._tell()
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from spaseq.alone import Single
-from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines import later
-from spaseq.engine.pipelines.intake import Intake, Visit
-from spaseq.engine.pipelines.later import Later
+from spaseq.engine.pipelines.intake import Intake
 from spaseq.engine.pipelines.places import Places
-from spaseq.engine.pipelines.seats import Crowd
+from spaseq.engine.pipelines.visits import Visits
 from spaseq.engine.registered import Registered
 from spaseq.engine.rejects import Rejects
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
-from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
@@ -49,16 +44,10 @@ class Flow(Places):
         #: Told of all events as they arrive. It must not raise.
         self.seen: Callable[[EventBatch], None] | None = None
         super().__init__(dictionary, sharing, rejects, limits, lateness)
-        self._failed: list[Handle | Crowd] = []
-        # What must be looked at when things move on, besides what is stirred: what intakes have released (an
-        # interrupt leaves the rest), and queries whose callback raised something.
-        self._due: deque[Visit] = deque()
+        #: What must be done when things move on, besides what is stirred: what intakes have released.
+        self.visits = Visits(sharing, self._is_alone, self._pass_on)
         #: Events of several streams that have waited, in order: ``move`` takes them first.
         self.arriving: Sequence[tuple[int, EventBatch]] = ()
-        #: Whether somebody asks: if not, visits of a few events each wait until there are more of them.
-        self.is_asked = True
-        self._later = Later()
-        self._owing: dict[Registered, None] = {}
         #: What takes down all that happens, if somebody asked for that.
         self.journal: Journal | None = None
 
@@ -81,10 +70,10 @@ class Flow(Places):
 
         What most are that are pushed: it does what ``enter`` and ``move`` do, without asking each time.
         """
-        readers = self._readers.get(stream, ())
-        if self._due or self._makers or self._stirred or self._owing or self.arriving or len(readers) != 1:
+        readers, visits = self._readers.get(stream, ()), self.visits
+        if visits.due or self._makers or self._stirred or visits.owing or self.arriving or len(readers) != 1:
             return False
-        if self._later.visits or self.journal is not None or self.seen is not None or not self.is_asked:
+        if visits.later.visits or self.journal is not None or self.seen is not None or not visits.is_asked:
             return False
         (intake,) = readers
         if event.at.n != self._arrivals[stream] or not intake.is_next(event):
@@ -92,13 +81,13 @@ class Flow(Places):
         self._arrivals[stream] += 1
         self.events += 1
         try:
-            self._due.extend(intake.step(event))
+            visits.due.extend(intake.step(event))
         except BaseException as error:
-            self._fail(intake.live, error)
+            visits.fail(intake.live, error)
             if not isinstance(error, Exception):
                 raise
-        if self._due:
-            raised = self._work()
+        if visits.due:
+            raised = visits.work()
             if raised is not None:
                 raise raised
         return True
@@ -127,17 +116,15 @@ class Flow(Places):
 
     def move(self) -> None:
         """Every query goes to its watermark, and what that completes is delivered."""
-        raised: Exception | None = None
-        if self.is_asked and self._later.visits:
-            self._recall(0)
+        visits = self.visits
+        if visits.is_asked and visits.later.visits:
+            visits.recall(0)
         if self.arriving:
             self._take_waiting()
         if self.journal is not None:
             self.journal.moved()
-        owing, self._owing = self._owing, {}
-        for query in owing:
-            raised = self._attempt(query, self._go_on, query) or raised
-        raised = self._work() or raised
+        raised = visits.make_up()
+        raised = visits.work() or raised
         if self._makers:
             self._let_go()
         while self._stirred:
@@ -176,25 +163,15 @@ class Flow(Places):
     def close(self) -> None:
         """No event will come: every window ends."""
         self._closing = True
-        raised = self._work()
+        raised = self.visits.work()
         # Layer by layer: what queries make at the end is for others.
         for layer in sorted({intake.layer for intake in self.intakes}):
             intakes = [intake for intake in self.intakes if intake.layer == layer]
             raised = self._release(intakes, last=True) or raised
             for query in sorted((q for i in intakes for q in i.members), key=lambda q: q.rank):
-                raised = self._attempt(query, self._close, query) or raised
+                raised = self.visits.close(query) or raised
         if raised is not None:
             raise raised
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether some have."""
-        return bool(self._failed)
-
-    def failed(self) -> list[Handle]:
-        """The queries that failed since this was last asked."""
-        failed, self._failed = self._failed, []
-        return [each for handle in failed for each in handle.failed()]
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -221,7 +198,7 @@ class Flow(Places):
                 found = intake.order.add(numbered)
             except BaseException as error:
                 # The others still get the event, and are moved on by the next one.
-                self._fail(intake.live, error)
+                self.visits.fail(intake.live, error)
                 interrupt = interrupt if isinstance(error, Exception) else error
                 continue
             intake.late += len(found)
@@ -237,7 +214,7 @@ class Flow(Places):
     @property
     def is_behind(self) -> bool:
         """Whether something waits until somebody asks; what an interrupt left to be made does."""
-        return bool(self.arriving or self._later.visits or self._due)
+        return bool(self.arriving or self.visits.later.visits or self.visits.due)
 
     def _take_waiting(self) -> None:
         """Hands on what has waited; an interrupt meanwhile ends the queries that it is for."""
@@ -247,164 +224,32 @@ class Flow(Places):
                 self.enter(stream, batch)
         except BaseException as error:
             readers = {i: None for stream, _ in arriving for i in self._readers.get(stream, ())}
-            self._fail([query for intake in readers for query in intake.live], error)
+            self.visits.fail([query for intake in readers for query in intake.live], error)
             raise
 
     def _release(self, intakes: Iterable[Intake], *, last: bool = False) -> Exception | None:
         """Lets queries have what the watermark has reached; ``last``: all that is left."""
+        visits = self.visits
         for intake in intakes:
             try:
-                visits = intake.release(last)
-                self._due.extend(visits)
+                visits.due.extend(intake.release(last))
                 for query, batch in intake.beginning():
-                    self._begin(query, batch)
+                    visits.begin(query, batch)
             except BaseException as error:
-                self._fail(intake.live, error)
+                self.visits.fail(intake.live, error)
                 if not isinstance(error, Exception):
                     raise
                 continue
             most = self._limits.held_events
             if most is not None and intake.order.held > most:
                 what = f"holding {intake.order.held} events back"
-                self._fail(intake.live, self._limits.error("held_events", what))
-        if len(self._due) > 1:
-            self._due = deque(sorted(self._due, key=_rank))
-        return self._work()
+                self.visits.fail(intake.live, self._limits.error("held_events", what))
+        visits.sort()
+        return visits.work()
 
-    def _work(self) -> Exception | None:
-        """Makes the visits that are due; returns what a callback raised."""
-        raised: Exception | None = None
-        while self._due:
-            if self.is_asked or not self._waits(self._due[0]):
-                raised = self._make() or raised
-            else:
-                del self._due[0]
-        if not self.is_asked and self._later.is_too_much:
-            self._recall(later.MOST)
-            while self._due:
-                raised = self._make() or raised
-        return raised
-
-    def _make(self) -> Exception | None:
-        """Makes the first visit that is due."""
-        # It stays there until it is made: an interrupt that comes before it is taken must not lose it.
-        visit = self._due[0]
-        raised = self._attempt(visit.query, self._visit, visit)
-        del self._due[0]
-        visit.query.handle.taken = None
-        return raised
-
-    def _waits(self, visit: Visit) -> bool:
-        """Whether a visit waits from now on; if not, it stands for all that has waited of its query."""
-        if not self._may_wait(visit):
-            return False
-        enough = self._later.add(visit)
-        if enough is None:
-            return True
-        # No interrupt comes between these: that takes a call, or a loop.
-        self._due[0], self._later.visits[visit.query] = enough, []
-        return False
-
-    def _may_wait(self, visit: Visit) -> bool:
-        """Whether a query need not go on until somebody asks."""
-        query = visit.query
-        # Where there are several intakes of the same streams, one may become a part of the other.
-        return query.is_sparse and len(self._intakes.get(query.intake.streams, ())) == 1
-
-    def _recall(self, most: int) -> None:
-        """Makes due what has waited longest, so that no more than so many events wait."""
-        visits, left = self._later.but(most)
-        due = deque([*visits, *self._due])
-        # No interrupt comes between these: that takes a call, or a loop.
-        self._due, self._later = due, left
-
-    def _begin(self, query: Registered, batch: EventBatch) -> None:
-        try:
-            query.pipeline.begin(batch)
-        except Exception as error:  # of this query's window
-            self._fail([query], error)
-
-    def _attempt(self, query: Registered, do: Callable[[_What], None], what: _What) -> Exception | None:
-        """Does something to a query; what its callback raises is for later, and what it has not done, too."""
-        try:
-            do(what)
-        except BaseException as error:  # a callback's; what happens inside a query ends that
-            self._owing[query] = None
-            if not isinstance(error, Exception):
-                raise
-            return error
-        return None
-
-    def _go_on(self, query: Registered) -> None:
-        """What a query has not done when its callback raised something."""
-        if not query.handle.is_over:
-            query.handle.deliver()
-        self._visit(Visit(query, None, 0))
-
-    def _visit(self, visit: Visit) -> None:
-        """A query goes on, with events or with time alone."""
-        query, batch, position = visit
-        pipeline, handle = query.pipeline, query.handle
-        if batch is not None and not handle.is_over and handle.taken is not visit:
-            if len(batch) > 1 or handle.is_behind or isinstance(handle, Crowd):
-                self._find(query, query.process(batch, position), after_all=True, visit=visit)
-            else:
-                self._take_one(visit, handle)
-        moves = pipeline.heeds_time and not handle.is_over and not query.is_behind
-        if moves and query.intake.order.time is not None:
-            self._find(query, query.advance())
-        if query.output is not None:
-            self._pass_on(query, query.output)
-        elif pipeline.waits or handle.is_behind:
-            query.intake.waiting[query] = None
-        else:
-            query.intake.waiting.pop(query, None)
-
-    def _take_one(self, visit: Visit, handle: Handle) -> None:
-        """An event that came alone, which completes nothing, most of the time."""
-        query, batch, position = visit
-        assert batch is not None
-        self._sharing.turn_to(batch)
-        if handle.take(visit, query.pipeline.take_one, batch, position - query.start):
-            self._find(query, iter(()))
-        elif handle.is_over and handle.error is not None:
-            self._failed.append(handle)
-
-    def _find(
-        self,
-        query: Registered,
-        matches: Iterator[MatchBatch],
-        *,
-        after_all: bool = False,
-        visit: Visit | None = None,
-    ) -> None:
-        """``after_all``: what was found before must be complete, since these need another state."""
-        handle, before = query.handle, query.handle.error
-        try:
-            # What feeds another query is part of it.
-            made = query.output is not None
-            handle.add(matches, all_at_once=made, after_all=after_all, visit=visit)
-        finally:
-            if handle.error is not before:
-                self._failed.append(handle)
-
-    def _fail(self, queries: Iterable[Registered], error: BaseException) -> None:
-        for query in queries:
-            query.handle.fail(error)
-            self._failed.append(query.handle)
-        # What they were about to find out of the batch in hand is of no use to others.
-        self._sharing.forget()
-
-    def _close(self, query: Registered) -> None:
-        """Ends a query's last window."""
-        if query.is_closed:
-            return
-        if not query.handle.is_over:
-            query.handle.deliver()
-            self._find(query, query.pipeline.close())
-        if query.output is not None:
-            self._pass_on(query, query.output)
-        query.is_closed = True
+    def _is_alone(self, query: Registered) -> bool:
+        """Whether the order of a query is the only one of its streams."""
+        return len(self._intakes.get(query.intake.streams, ())) == 1
 
     def _pass_on(self, query: Registered, output: int) -> None:
         """Gives the events of REGISTER STREAM to the queries that read that stream."""
@@ -415,7 +260,3 @@ class Flow(Places):
         if time is not None:
             query.settled = query.pipeline.settled(time)
         self._advance_stream(output)
-
-
-def _rank(visit: Visit) -> int:
-    return visit.query.rank
