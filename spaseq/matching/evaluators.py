@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from spaseq.automaton.compile import compile_pattern
-from spaseq.automaton.pattern import Atom, SequencePattern
+from spaseq.automaton.normal import is_strict
+from spaseq.automaton.pattern import Atom, SequencePattern, may_trail, walk
 from spaseq.automaton.show import show
 from spaseq.effort import Effort, Policy
 from spaseq.errors import EngineError
-from spaseq.language.syntax import Strategy
+from spaseq.language.syntax import UNITS, Strategy
 from spaseq.matching.columns.evaluator import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds, Evaluator
@@ -63,6 +64,20 @@ def chosen(pattern: SequencePattern) -> str:
             _CHOSEN.clear()
         _CHOSEN[key] = name
     return name
+
+
+def attends(pattern: SequencePattern, name: str) -> tuple[bool, bool]:
+    """Which events in which no GPM has a solution an evaluator has to see: whether all, and whether the last.
+
+    The last: the one right before an event with a solution.
+    """
+    query = pattern.query
+    counted = UNITS[query.window.unit] is None
+    # In a partition, an event without a solution is none.
+    strict = not query.partition and any(map(is_strict, walk(pattern.root)))
+    # Matches that wait are due when the count, or the next event, says so.
+    due = may_trail(pattern.root) and (counted or strict)
+    return due or query.skip is not None or name not in _SKIPS_EMPTY_EVENTS, strict
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +302,9 @@ _BY_EVENTS: Final = {
     "ordered": "priority simulation: the runs of one first event in order of preference, the rest cut",
     "reference": "every choice of events tried, at each event again",
 }
+
+#: Those to which events in which no GPM has a solution need not be told.
+_SKIPS_EMPTY_EVENTS: Final = frozenset({*_BY_COLUMNS, "runs", "reference"})
 
 #: The features of the language that an evaluator cannot do yet, whatever else the query says.
 _LACKING: Final[dict[str, frozenset[Feature]]] = {

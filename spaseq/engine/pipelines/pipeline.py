@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from spaseq.alone import Single
-from spaseq.automaton.normal import is_strict
-from spaseq.automaton.pattern import may_trail, walk
 from spaseq.effort import Effort, Shed
 from spaseq.engine.pipelines.asking import Computed
-from spaseq.engine.pipelines.delivering import Delivering
-from spaseq.engine.pipelines.stats import GpmAnswers, Seat, Shedder, Stats
+from spaseq.engine.pipelines.stats import GpmAnswers, Shedder, Stats
+from spaseq.engine.pipelines.watched import Watched
 from spaseq.engine.unread import Unread
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.evaluator import GpmEvaluator
@@ -26,27 +23,20 @@ from spaseq.language.syntax import (
 )
 from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.columns.evaluator import ByColumns, Enumerating, Quick, UnsolvedError
-from spaseq.matching.columns.found import Block, blocks
-from spaseq.matching.evaluators import by_columns, by_events, check, chosen, load, under_bound
-from spaseq.matching.host import Key, Matcher, emitted
-from spaseq.matching.model import Bounds, Evaluator, Found, Occurrence, bounds
+from spaseq.matching.columns.found import Block, blocks, in_blocks
+from spaseq.matching.evaluators import attends, by_columns, by_events, check, chosen, load, under_bound
+from spaseq.matching.host import Matcher, emitted
+from spaseq.matching.model import Bounds, Evaluator, Occurrence, bounds
 from spaseq.matching.sharing.cohort import SHARING
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
-from spaseq.why.evidence import Evidence
-from spaseq.why.sample import Sample
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.cohort import Cohort
     from spaseq.matching.sharing.member import Enumerated, Member
 
-#: Evaluators to which events in which no GPM has a solution need not be told.
-_SKIPS_EMPTY_EVENTS: Final = frozenset(
-    {"kernel", "runs", "reference", "enumeration", "lazy", "tree", "parameterized"}
-)
 
-
-class Pipeline(Delivering):
+class Pipeline(Watched):
     """A query on its way through the engine; ``stats`` counts, ``done`` says that it wants no more."""
 
     def __init__(
@@ -64,16 +54,10 @@ class Pipeline(Delivering):
 
         ``effort``: its bounds. ``unkept`` says why it cannot keep them, if it cannot.
         """
-        super().__init__(query, dictionary, kb, sharing or Sharing(), limits)
-        #: Whether somebody asked for its events, too.
-        self.is_watched = False
+        super().__init__(query, dictionary, kb, sharing or Sharing(), limits, start)
         #: Whether somebody asks ``unread`` for matches; and that, if the evaluator can leave them there.
         self.may_leave = False
         self.unread: Unread | None = None
-        self._seen: Callable[[EventBatch], None] | None = None
-        self._seat: Seat | None = None
-        self._kb = kb
-        self._sample: Sample | None = Sample()
         self.unkept: str | None = None
         self._effort: Effort | None = None
         if effort is None:
@@ -90,9 +74,8 @@ class Pipeline(Delivering):
         # The same, if it says at once that an event completes nothing.
         self._quick: Quick | None = None
         self._member: Member | None = None
-        self._begin = start
         self._position = 0
-        self._attends, self.asks_for_last = self._looks()
+        self._attends, self.asks_for_last = attends(self.pattern, self._chosen)
         self._is_by_time = UNITS[query.window.unit] is not None
 
     def _make_evaluators(self, window: Bounds) -> Callable[[], Evaluator]:
@@ -102,11 +85,6 @@ class Pipeline(Delivering):
     def load(self) -> None:
         """Has compiled code ready for events that come one by one: the first does not wait for it."""
         load(self._chosen)
-
-    @property
-    def beginning(self) -> int | None:
-        """When the first window began."""
-        return self._begin
 
     @property
     def sheds(self) -> bool:
@@ -132,16 +110,6 @@ class Pipeline(Delivering):
         return 1
 
     # --- among others, which have the same events -----------------------------------------------
-
-    def _looks(self) -> tuple[bool, bool]:
-        """Whether events concern it in which no GPM has a solution: all of them, or just the last."""
-        query, pattern = self.query, self.pattern
-        counted = UNITS[query.window.unit] is None
-        # In a partition, an event without a solution is none.
-        strict = not query.partition and any(map(is_strict, walk(pattern.root)))
-        # Matches that wait are due when the count, or the next event, says so.
-        due = may_trail(pattern.root) and (counted or strict)
-        return due or query.skip is not None or self._chosen not in _SKIPS_EMPTY_EVENTS, strict
 
     @property
     def attends(self) -> bool:
@@ -174,10 +142,6 @@ class Pipeline(Delivering):
         """Whether matches may wait for time to pass."""
         return self._matcher is not None and self._matcher.waits
 
-    def sit(self, seat: Seat, sample: Sample) -> None:
-        """From now on it gets those events that concern it; ``seat`` counts, and fills the ``sample``."""
-        self._seat, self._sample = seat, sample
-
     def share(self, cohort: Cohort) -> None:
         """Shares partial matches with others that see the same events from the first."""
         gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
@@ -207,12 +171,6 @@ class Pipeline(Delivering):
         bounds(self.query.window, ticks, self._begin)  # or an error
         if self._member is not None:
             self._member.begin, self._member.ticks = self._begin, ticks
-
-    def follow(self, seen: Callable[[EventBatch], None]) -> None:
-        """Calls ``seen`` with the events that it takes from now on, which are all that there are."""
-        self._seen, self.is_watched = seen, True
-        if self._seat is not None:
-            self._seat.attend()
 
     def leave(self) -> None:
         """It is over: what comes is not counted."""
@@ -351,48 +309,16 @@ class Pipeline(Delivering):
         else:
             yield from self._matches(evaluator.process(batch, start, solutions))
 
-    @property
-    def sample(self) -> Sample | None:
-        """The first of its events."""
-        return self._sample
-
-    def sampled(self, sample: Sample) -> None:
-        """Gives the events to come to another sample."""
-        if self._seat is not None:
-            self._seat.sampled(sample)
-
-    def keep(self, events: int) -> None:
-        """Keeps so many of the events to come as a sample."""
-        self._sample, self.is_watched = Sample(events, 10 * events), True
-        self.sampled(self._sample)
-
-    def evidence(self) -> Evidence:
-        """What is known of the query, for a diagnosis."""
-        self.count()
-        stats = self.stats
-        return Evidence(
-            pattern=self.pattern,
-            events=stats.events,
-            matches=stats.matches,
-            late=stats.late,
-            gpms={name: replace(counted) for name, counted in stats.gpms.items()},
-            sample=None if self._sample is None else self._sample.batch(),
-            begin=self._begin,
-            dictionary=self._dictionary,
-            kb=self._kb,
-            ended=self._sample is None,
-        )
-
     def advance(self, time: int) -> Iterator[MatchBatch]:
         """The watermark has come to ``time``: yields the matches that waited for it."""
         self._stats.watermark = time
         if self._matcher is not None and not self.done:
-            yield from self._matches(_blocks(self._matcher.advance(time)))
+            yield from self._matches(in_blocks(self._matcher.advance(time)))
 
     def close(self) -> Iterator[MatchBatch]:
         """No event will come any more: yields the matches that waited for the end of a window."""
         if self._matcher is not None and not self.done:
-            yield from self._matches(_blocks(self._matcher.close()))
+            yield from self._matches(in_blocks(self._matcher.close()))
 
     def settled(self, time: int) -> int:
         """Up to what time all derived events are there, when the query's watermark is ``time``."""
@@ -433,14 +359,3 @@ class Pipeline(Delivering):
         if self.may_leave and not bounded and isinstance(self._matcher, Enumerating):
             self.unread = Unread(self._matcher, self._matches)
         return self._matcher
-
-
-def _blocks(found: Iterable[tuple[Key, Found]] | Iterable[Block]) -> Iterator[Block]:
-    """Matches in blocks, which they may be already."""
-    singly: list[tuple[Key, Found]] = []
-    for item in found:
-        if isinstance(item, Block):
-            yield item
-        else:
-            singly.append(item)
-    yield from blocks(singly)

@@ -356,3 +356,14 @@ def blocks(found: Iterable[tuple[Key, Found]]) -> Iterator[Objects]:
     listed = list(found)
     if listed:
         yield Objects(listed)
+
+
+def in_blocks(found: Iterable[tuple[Key, Found]] | Iterable[Block]) -> Iterator[Block]:
+    """Matches in blocks, which they may be already."""
+    singly: list[tuple[Key, Found]] = []
+    for item in found:
+        if isinstance(item, Block):
+            yield item
+        else:
+            singly.append(item)
+    yield from blocks(singly)
