@@ -6,6 +6,7 @@ place. The module of a record names each of its fields once:
     top, set_top = reads(3), writes(3)   # of a table: top(nodes, row); of an array: top(block, place)
     listed = reads_item(5, 2)            # of a list of pairs from 5 on: listed(block, place, number)
     head = reads_row(0, 6)               # of the n-th record of six integers: head(rings, n)
+    used = reads_head(4)                 # of the record that an array begins with: used(block)
 
 and kernels say ``node.top(nodes, row)``. For the compiler these are no functions, but an instruction where
 they stand: they take no time to compile and none to call. Places and numbers are never negative, so nothing
@@ -82,6 +83,24 @@ def writes_row(offset: int, width: int) -> Callable[[Ints, int, int], None]:
         return types.void(array, types.intp, array.dtype), _store(offset, width, 0)
 
     return cast(Callable[[Ints, int, int], None], intrinsic(write))
+
+
+def reads_head(offset: int) -> Callable[[Ints], int]:
+    """What reads a field of the record that an array begins with, given the array."""
+
+    def read(_: Any, array: types.Array) -> Any:
+        return array.dtype(array), _load(offset, 0, 0)
+
+    return cast(Callable[[Ints], int], intrinsic(read))
+
+
+def writes_head(offset: int) -> Callable[[Ints, int], None]:
+    """What writes a field of the record that an array begins with, given the array and the value."""
+
+    def write(_: Any, array: types.Array, value: Any) -> Any:  # noqa: ARG001
+        return types.void(array, array.dtype), _store(offset, 0, 0)
+
+    return cast(Callable[[Ints, int], None], intrinsic(write))
 
 
 def _load(first: int, width: int = 0, *begin: int) -> Any:

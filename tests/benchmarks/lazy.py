@@ -27,8 +27,8 @@ from spaseq.matching.columns.evaluator import ByColumns
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_events
 from spaseq.matching.host import Matcher
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel
+from spaseq.matching.kernel.records import header
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.records import counter
 from spaseq.matching.model import Bounds, Occurrence
@@ -110,7 +110,7 @@ def _eager(
     pattern: SequencePattern, dictionary: Dictionary, bounds: Bounds, batches: Sequence[Batch]
 ) -> _Run:
     kernel = Kernel(pattern, dictionary, Context(pattern, dictionary, lambda *_: False), bounds)
-    return _Run.of(kernel, lambda: int(kernel._memory.ints[mem.LIVE_WAITS]), batches)
+    return _Run.of(kernel, lambda: int(kernel._memory.ints[header.LIVE_WAITS]), batches)
 
 
 def _lazy(

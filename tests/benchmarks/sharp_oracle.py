@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
+from spaseq.matching.kernel.records import header
 from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS
 from spaseq.matching.kernel.records.waits import GATE, NODE
 from spaseq.matching.shedding.evaluator import Shedding
@@ -60,8 +60,8 @@ class Oracle(Shedding):
     def _keep(self, share: float, axis: int, time: int, events: int) -> None:
         del share, events
         m = self._memory.ints
-        width = int(m[mem.WIDTH])
-        waits = np.arange(int(m[mem.WAITS]) + width, int(m[mem.NEXT_WAIT]), width)
+        width = int(m[header.WIDTH])
+        waits = np.arange(int(m[header.WAITS]) + width, int(m[header.NEXT_WAIT]), width)
         waits = waits[m[waits + GATE] != 0]
         node, names = m[waits + NODE], np.zeros(len(waits), dtype=np.uint64)
         for _ in range(_LONGEST):

@@ -18,8 +18,8 @@ from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import choose
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel
+from spaseq.matching.kernel.records import header
 from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables.compiling import obstacles
 from spaseq.matching.model import Bounds, Occurrence
@@ -131,8 +131,8 @@ def test_runs_wait_in_a_heap_by_their_bound() -> None:
     rows = [("A", 1_000 - i) for i in range(500)] + [("B", 700)]
     assert count(kernel, dictionary, stream(dictionary, rows)) == 199
     # 300 of them were not touched: no decision was made on them.
-    assert kernel._memory.ints[mem.DECIDED] == 199 + 2
-    assert kernel._memory.ints[mem.LIVE_WAITS] == 301
+    assert kernel._memory.ints[header.DECIDED] == 199 + 2
+    assert kernel._memory.ints[header.LIVE_WAITS] == 301
 
 
 def test_an_odd_value_is_compared_with_each_run() -> None:

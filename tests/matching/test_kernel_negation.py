@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.exact import Exact
+from spaseq.matching.kernel.records import header
 from spaseq.matching.model import Bounds
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, by_kernel, by_runs, whole
@@ -94,7 +94,7 @@ def test_entries_are_used_again() -> None:
         count(kernel, dictionary, stream(dictionary, rows, start), *[500] * 7)
         size = size or len(kernel._memory.ints)
     assert len(kernel._memory.ints) <= 2 * (size or 0)
-    assert kernel._memory.ints[mem.LIVE_ENTRIES] < 2_000
+    assert kernel._memory.ints[header.LIVE_ENTRIES] < 2_000
 
 
 # --- matches that wait for the end of their window ------------------------------------------------

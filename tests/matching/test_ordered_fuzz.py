@@ -22,7 +22,7 @@ from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_events
 from spaseq.matching.kernel import memory as kernel_memory
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
+from spaseq.matching.kernel.records import header
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.ordered import memory, simulation
 from spaseq.terms.dictionary import Dictionary
@@ -189,7 +189,7 @@ def work(letters: Letters, text: str, window: Bounds = WINDOW) -> tuple[int, int
     most = found = 0
     for batch, start, solutions in letters.batches(1):
         found += sum(map(len, evaluator.process(batch, start, solutions)))
-        most = max(most, int(evaluator.families.runs.ints[mem.LIVE_WAITS]))
+        most = max(most, int(evaluator.families.runs.ints[header.LIVE_WAITS]))
     return most, found + sum(1 for _ in evaluator.close())
 
 

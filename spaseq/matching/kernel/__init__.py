@@ -14,7 +14,7 @@ sums. The batch is ``b``: columns of events and, for each GPM, columns of its ro
 found before. What each record of these has is named in ``records``, in a module for each:
 ``waits.node(m, w)`` reads what leads from w1 to n1 in the drawing, ``gates.candidates(t, gate)`` where
 the candidates at gate B begin. Before the B, there are in ``m``, behind counters and the places of its
-sections (``compiled/_kernel_memory``)::
+sections (``records/header``)::
 
     waits                            nodes                      buckets           partitions
     ┌────────────────────────────┐                                                ┌────┐

@@ -30,12 +30,12 @@ from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Order, may_end_together
 from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.ranking import ranked
 from spaseq.matching.kernel.records import findings, partitions
+from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS, WAY
 from spaseq.matching.kernel.records.waits import DUE, NODE
 from spaseq.matching.kernel.replay import Path, Replay
@@ -57,7 +57,7 @@ def load() -> None:
     """Has the compiled code that pushed events need, which takes a while, before the first of them comes."""
     nothing, m, floats = (
         np.zeros(v.TABLES_HEADER, dtype=np.int64),
-        np.zeros(mem.HEADER, dtype=np.int64),
+        np.zeros(mem.SIZE, dtype=np.int64),
         np.zeros(1),
     )
     m[mem.WIDTH] = m[mem.ENTRY_WIDTH] = 1

@@ -20,8 +20,7 @@ from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.conditions.postfix import needs
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.compiled import _kernel as k
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
-from spaseq.matching.kernel.records import findings, partitions
+from spaseq.matching.kernel.records import findings, header, partitions
 from spaseq.matching.kernel.records.nodes import DEPTH, POSITION, PREVIOUS, ROW, WAY
 from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables.compiled import Compiled
@@ -52,8 +51,8 @@ class Runs(NamedTuple):
 
 def unrolled(m: Ints, keys: int) -> Runs:
     """The runs found since the last call in a kernel's memory, which forgets them; ``keys`` a partition."""
-    count = int(m[mem.FOUND_COUNT])
-    rows = m[m[mem.FOUND] : m[mem.FOUND] + count * findings.SIZE].reshape(-1, findings.SIZE)
+    count = int(m[header.FOUND_COUNT])
+    rows = m[m[header.FOUND] : m[header.FOUND] + count * findings.SIZE].reshape(-1, findings.SIZE)
     depths = m[rows[:, 2] + DEPTH]
     ends, ways = rows[:, :2].copy(), rows[:, 3].copy()
     values = m[rows[:, 1:2] + (partitions.KEY + np.arange(keys))]
@@ -116,7 +115,7 @@ class Matches:
 
         None if it did not; then nothing is forgotten.
         """
-        count, begin = m.item(mem.FOUND_COUNT), m.item(mem.FOUND)
+        count, begin = m.item(header.FOUND_COUNT), m.item(header.FOUND)
         if count > _FEW or self._several or (count > 1 and self._emit is not Emit.ALL):
             return None
         found = []

@@ -12,8 +12,8 @@ from spaseq.limits import Budget
 from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.records import buckets, findings, partitions
+from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.records.nodes import SIZE as NODE_SIZE
 from spaseq.matching.kernel.records.parts import LIMIT as PART_LIMIT
 from spaseq.matching.kernel.records.waits import STREAM, SUMS
@@ -146,12 +146,12 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     scratch = _Scratch(_KEYS, _DECISIONS, 2 if compiled.lookups else 0)
     if like is not None:
         scratch = _scratch(like.ints)
-    start = mem.HEADER + sum(sizes.values())
+    start = mem.SIZE + sum(sizes.values())
     size = start + sum(_scratch_sizes(scratch, width).values())
     budget.takes("runs", 8 * (size + compiled.sums * (waits + 2)))
     # All at once: what is not used is not even touched.
     m = np.zeros(size, dtype=np.int64)
-    at = mem.HEADER
+    at = mem.SIZE
     for section, size in sizes.items():
         m[section] = at
         at += size
@@ -192,7 +192,7 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
 
 def runs_size(compiled: Compiled, room: Room) -> int:
     """How many bytes a memory with so much space takes, scratch space apart."""
-    integers = mem.HEADER + sum(_sections(compiled, room).values())
+    integers = mem.SIZE + sum(_sections(compiled, room).values())
     return 8 * (integers + compiled.sums * (room.waits + 2))
 
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
+from spaseq.matching.kernel.records import header
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -26,6 +26,6 @@ def ranked(tables: Ints, ints: Ints, batch: Ints, dictionary: Dictionary) -> Int
     for g, j in np.argwhere(columns >= 0).tolist():
         at = int(batch[batch[v.B_COLUMNS] + columns[g, j]])
         keys[firsts[g] : ends[g], j] = batch[at + begins[g, 0] : at + begins[g, -1]]
-    ints[mem.RANKS] = len(batch)
+    ints[header.RANKS] = len(batch)
     places = len(batch) + gpms + firsts - begins[:, 0]
     return np.concatenate([batch, places, ranks(events, keys, dictionary)])

@@ -18,10 +18,9 @@ from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.lookups import Lookups
 from spaseq.matching.context import Context
 from spaseq.matching.kernel.compiled import _kernel_layout as status
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.ranking import ranked
-from spaseq.matching.kernel.records import accepts, partitions
+from spaseq.matching.kernel.records import accepts, header, partitions
 from spaseq.matching.kernel.records.nodes import DEPTH, POSITION, PREVIOUS, WAY
 from spaseq.matching.kernel.records.waits import NODE
 from spaseq.matching.kernel.replay import Path, Replay
@@ -189,22 +188,22 @@ class OrderedKernel:
     def _answer(self, start: int) -> None:
         """Decides exactly what the tables could not."""
         m = self.families.runs.ints
-        event = start + int(m[mem.EVENT])
+        event = start + int(m[header.EVENT])
         size = self._keys
-        at = int(m[mem.KEYS]) + int(m[mem.EVENT_KEY]) * size
+        at = int(m[header.KEYS]) + int(m[header.EVENT_KEY]) * size
         key = tuple(m[at : at + size].tolist())
-        for i in range(int(m[mem.ANSWERED]), int(m[mem.ASKED])):
-            at = int(m[mem.QUESTIONS]) + i * status.QUESTION_SIZE
+        for i in range(int(m[header.ANSWERED]), int(m[header.ASKED])):
+            at = int(m[header.QUESTIONS]) + i * status.QUESTION_SIZE
             wait, asked = m[at : at + 2].tolist()
             path = self._path(int(m[wait + NODE]))
             if asked >= 0:
-                m[m[mem.ANSWERS] + i] = self._replay.is_relevant(path, [(event, asked)], key)
+                m[m[header.ANSWERS] + i] = self._replay.is_relevant(path, [(event, asked)], key)
                 continue
             number, choice = divmod(-1 - asked, lay.MOST_OPTIONS)
             option = self._ordering.choices[self._targets[number]][choice]
             holds = self._replay.may_go_on if option.goes_on else self._replay.may_end
-            m[m[mem.ANSWERS] + i] = holds([*path, (event, number)], option.ends, key)
-        m[mem.ANSWERED] = m[mem.ASKED]
+            m[m[header.ANSWERS] + i] = holds([*path, (event, number)], option.ends, key)
+        m[header.ANSWERED] = m[header.ASKED]
 
     def _path(self, node: int) -> Path:
         path = []

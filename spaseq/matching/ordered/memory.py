@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from spaseq.limits import Budget
 from spaseq.matching.kernel.compiled import _kernel_layout as status
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.memory import Memory, Room, memory
+from spaseq.matching.kernel.records import header
 from spaseq.matching.ordered.compiled import _kernel as k
 from spaseq.matching.ordered.compiled import _kernel_layout as lay
 from spaseq.matching.ordered.tables import Ordering
@@ -52,12 +52,12 @@ class Families:
             self._budget.takes("families", 16 * len(a))
             self.rows = np.concatenate([a, np.zeros(len(a) - lay.A_HEADER, dtype=np.int64)])
             self.rows[lay.A_END] = len(self.rows)
-        decided = int(m[mem.DECIDED]) + 1
-        self._budget.partial(int(m[mem.LIVE_WAITS]) + decided)
-        waits = 2 * (int(m[mem.LIVE_WAITS]) + decided * (self._most + 1) + 2)
-        nodes = 2 * (int(m[mem.LIVE_NODES]) + decided)
-        is_known = m[mem.LIVE_PARTITIONS] < m[mem.MOST_PARTITIONS]
-        if waits > m[mem.MOST_WAITS] or nodes > m[mem.MOST_NODES] or not is_known:
+        decided = int(m[header.DECIDED]) + 1
+        self._budget.partial(int(m[header.LIVE_WAITS]) + decided)
+        waits = 2 * (int(m[header.LIVE_WAITS]) + decided * (self._most + 1) + 2)
+        nodes = 2 * (int(m[header.LIVE_NODES]) + decided)
+        is_known = m[header.LIVE_PARTITIONS] < m[header.MOST_PARTITIONS]
+        if waits > m[header.MOST_WAITS] or nodes > m[header.MOST_NODES] or not is_known:
             self._move(Room(*map(max, Room(waits, nodes, 1, 1), _START)))
 
     def _move(self, room: Room) -> None:
@@ -69,5 +69,5 @@ class Families:
         self.seen = self._nothing_seen()
 
     def _nothing_seen(self) -> Ints:
-        waits = int(self.runs.ints[mem.MOST_WAITS])
+        waits = int(self.runs.ints[header.MOST_WAITS])
         return np.zeros(2 << (2 * waits).bit_length(), dtype=np.int64)

@@ -13,10 +13,9 @@ from spaseq.matching.columns.found import Block
 from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.host import Key
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.matches import Ints, Matches, Runs, unrolled
-from spaseq.matching.kernel.records import gates, places
+from spaseq.matching.kernel.records import gates, header, places
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
@@ -154,7 +153,7 @@ class _Together(Kernel):
 
     def _found(self) -> Iterator[Block]:
         m = self._memory.ints
-        if m[mem.FOUND_COUNT]:
+        if header.found_count(m):
             self._runs.append(unrolled(m, len(self._keys)))
         yield from ()
 

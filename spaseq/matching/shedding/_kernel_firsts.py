@@ -6,12 +6,7 @@ from typing import Final
 
 from spaseq._jit import kernel, part
 from spaseq.matching.conditions._kernel_values import Ints, pointer
-from spaseq.matching.kernel.compiled._kernel_memory import (
-    NEXT_WAIT,
-    WAITS,
-    WIDTH,
-)
-from spaseq.matching.kernel.records import gates, nodes, waits
+from spaseq.matching.kernel.records import gates, header, nodes, waits
 from spaseq.matching.shedding._kernel_known import AGES, CODE, age, is_live, known_at
 
 # Columns of what is listed: a wait, its partition, its first event's position and place on the window's axis,
@@ -41,7 +36,7 @@ def listed(
         pointer(tables), pointer(ints), pointer(known_), pointer(bases_), pointer(rows_),
     )  # fmt: skip
     count = 0
-    for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
+    for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
         if not is_live(t, m, w, axis, time):
             continue
         node = waits.node(m, w)

@@ -20,12 +20,10 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    KINDS,
-    NODES,
     mix,
 )
 from spaseq.matching.kernel.compiled._kernel_places import is_over
-from spaseq.matching.kernel.records import nodes, waits
+from spaseq.matching.kernel.records import header, nodes, waits
 
 #: So many ages of a run are told apart.
 AGES: Final = 8
@@ -79,7 +77,7 @@ def is_live(t: Ints, m: Ints, w: int, axis: int, time: int) -> bool:
 @inlined
 def known_at(m: Ints, known: Ints, node: int) -> int:
     """Where it stands what is known of a node; -1 if nothing is."""
-    at = (node - m[NODES]) // nodes.SIZE * KNOWN_SIZE
+    at = (node - header.nodes(m)) // nodes.SIZE * KNOWN_SIZE
     return int(at) if known[at + TAG] == nodes.position(m, node) + 1 else -1
 
 
@@ -95,10 +93,10 @@ def _coded(
     for j in range(ways[way + W_FEATURES], ways[way + W_FEATURES_END]):
         row = j * F_SIZE
         holds(
-            t, features[row + F_CODE], features[row + F_CODE_END], m, m[KINDS], f, w, waits.sums(m, w), m, 0,
-            numbers, codes,
+            t, features[row + F_CODE], features[row + F_CODE_END], m, header.kinds(m), f, w,
+            waits.sums(m, w), m, 0, numbers, codes,
         )  # fmt: skip
-        kind, x = m[m[KINDS]], f[1]
+        kind, x = m[header.kinds(m)], f[1]
         count = features[row + F_COUNT]
         level = 0
         if SHORT <= kind <= CALC and x == x:
@@ -127,7 +125,7 @@ def learn(
     features: Ints, edges: Floats, rings: Floats, steps: Floats, counted: bool,
 ) -> int:  # fmt: skip
     """Codes a wait's node; where it stands what is known of it now."""
-    at = (node - m[NODES]) // nodes.SIZE * KNOWN_SIZE
+    at = (node - header.nodes(m)) // nodes.SIZE * KNOWN_SIZE
     way = nodes.way(m, node) * W_SIZE
     known[at + CODE] = _coded(t, m, f, n, c, w, features, ways, way, edges, rings)
     known[at + TAG] = nodes.position(m, node) + 1

@@ -28,22 +28,21 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    FOUND,
-    FOUND_COUNT,
-    FREE_WAIT,
-    KEYS,
-    LIVE_WAITS,
-    NEXT_NODE,
-    NEXT_WAIT,
-    NODES,
-    WAITS,
-    WIDTH,
     find_bucket,
     find_partition,
     release,
 )
 from spaseq.matching.kernel.compiled._kernel_places import is_over
-from spaseq.matching.kernel.records import buckets, candidates, findings, gates, nodes, partitions, waits
+from spaseq.matching.kernel.records import (
+    buckets,
+    candidates,
+    findings,
+    gates,
+    header,
+    nodes,
+    partitions,
+    waits,
+)
 from spaseq.matching.shedding._kernel_known import (
     AGES,
     CODE,
@@ -80,7 +79,7 @@ def observe(
     bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
     rings, counts, alive = pointer(rings_), pointer(counts_), pointer(alive_)
     total = 0
-    for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
+    for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
         if not is_live(t, m, w, axis, time):
             continue
         total += 1
@@ -130,11 +129,11 @@ def welcome(
     rings, alive, loads = pointer(rings_), pointer(alive_), pointer(loads_)
     kept, shed = pointer(kept_), pointer(shed_)
     # Whatever comes next comes behind these: places that are free are used again after a sweep only.
-    while m[FREE_WAIT] != 0:
-        m[FREE_WAIT] = waits.link(m, m[FREE_WAIT])
-        m[LIVE_WAITS] += 1
+    while header.free_wait(m) != 0:
+        header.set_free_wait(m, waits.link(m, header.free_wait(m)))
+        header.set_live_waits(m, header.live_waits(m) + 1)
     total, load = 0, 0.0
-    for w in range(begin, m[NEXT_WAIT], m[WIDTH]):
+    for w in range(begin, header.next_wait(m), header.width(m)):
         if not is_live(t, m, w, axis, time):
             continue
         node = waits.node(m, w)
@@ -163,8 +162,8 @@ def welcome(
 def strangers(ints: Ints, known_: Ints) -> bool:
     """Whether nothing is known of a partial match that became one of the matches just found."""
     m, known = pointer(ints), pointer(known_)
-    for i in range(m[FOUND_COUNT]):
-        if code_of(m, known, nodes.previous(m, findings.node(m, m[FOUND] + i * findings.SIZE))) < 0:
+    for i in range(header.found_count(m)):
+        if code_of(m, known, nodes.previous(m, findings.node(m, header.found(m) + i * findings.SIZE))) < 0:
             return True
     return False
 
@@ -174,8 +173,8 @@ def credit(ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats)
     """Tells the partial matches that became the matches just found."""
     m, known, ways = pointer(ints), pointer(known_), pointer(ways_)
     bases, counts = pointer(bases_), pointer(counts_)
-    for i in range(m[FOUND_COUNT]):
-        node = findings.node(m, m[FOUND] + i * findings.SIZE)
+    for i in range(header.found_count(m)):
+        node = findings.node(m, header.found(m) + i * findings.SIZE)
         code = code_of(m, known, nodes.previous(m, node))
         if code >= 0:
             counts[(bases[ways[nodes.way(m, node) * W_SIZE + W_GATE]] + code) * COUNTS + MATCHED] += 1
@@ -192,7 +191,7 @@ def mark(
     """
     t, m, known, bases = pointer(tables), pointer(ints), pointer(known_), pointer(bases_)
     kept, shed = pointer(kept_), pointer(shed_)
-    for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
+    for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
         if not is_live(t, m, w, axis, time):
             continue
         node = waits.node(m, w)
@@ -211,10 +210,10 @@ def mark(
 def follow(old_: Ints, new_: Ints, known_: Ints, moved_: Ints) -> None:
     """What is known of nodes that were moved into another memory (see ``carry``)."""
     old, new, known, moved = pointer(old_), pointer(new_), pointer(known_), pointer(moved_)
-    for node in range(old[NODES], old[NEXT_NODE], nodes.SIZE):
+    for node in range(header.nodes(old), header.next_node(old), nodes.SIZE):
         if nodes.uses(old, node) < 0:
-            at = (node - old[NODES]) // nodes.SIZE * KNOWN_SIZE
-            to = (-nodes.uses(old, node) - new[NODES]) // nodes.SIZE * KNOWN_SIZE
+            at = (node - header.nodes(old)) // nodes.SIZE * KNOWN_SIZE
+            to = (-nodes.uses(old, node) - header.nodes(new)) // nodes.SIZE * KNOWN_SIZE
             for j in range(KNOWN_SIZE):
                 moved[to + j] = known[at + j]
 
@@ -261,7 +260,7 @@ def shown(tables: Ints, ints: Ints, batch: Ints, at_gates: Floats, weight: float
     if b[B_SIZE] == 0:
         return 0
     for k in range(max(0, find_keys(t, m, b, 0, False))):
-        p = find_partition(m, t[N_KEYS], m[KEYS] + k * t[N_KEYS])
+        p = find_partition(m, t[N_KEYS], header.keys(m) + k * t[N_KEYS])
         if p == 0:
             continue
         w = partitions.head(m, p)
@@ -283,14 +282,14 @@ def remaining(tables: Ints, ints: Ints, axis: int, time: int, seen: Marks) -> tu
     """How many waits and nodes a sweep would move. ``seen``: a zero for each node."""
     t, m = pointer(tables), pointer(ints)
     wait_count, node_count = 0, 0
-    for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
+    for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
         parked = waits.gate(m, w) != 0 and waits.bucket(m, w) == waits.IS_PARKED
         if not parked and is_over(m, w, t[LIMIT], axis, time):
             continue
         wait_count += 1
         node = waits.node(m, w)
-        while node != 0 and seen[(node - m[NODES]) // nodes.SIZE] == 0:
-            seen[(node - m[NODES]) // nodes.SIZE] = 1
+        while node != 0 and seen[(node - header.nodes(m)) // nodes.SIZE] == 0:
+            seen[(node - header.nodes(m)) // nodes.SIZE] = 1
             node_count += 1
             node = nodes.previous(m, node)
     return wait_count, node_count

@@ -19,8 +19,8 @@ from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.columns.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as whole
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.memory import Room, runs_size
+from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.records import partitions
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import in_words

@@ -20,8 +20,8 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.columns.found import Block
 from spaseq.matching.context import Context
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.memory import Room, runs_size
+from spaseq.matching.kernel.records import header
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel_layout as lay
 from spaseq.matching.ordered.compiled import _kernel_shed as k
@@ -155,7 +155,8 @@ class SheddingFamilies(OrderedKernel):
         m = self.families.runs.ints
         most = pool.share(self._effort, self._budget.size) - self._budget.but("runs")
         # As much again may be needed before the next look.
-        needed = runs_size(self._compiled, Room(2 * int(m[mem.LIVE_WAITS]), 2 * int(m[mem.LIVE_NODES]), 1, 1))
+        room = Room(2 * int(m[header.LIVE_WAITS]), 2 * int(m[header.LIVE_NODES]), 1, 1)
+        needed = runs_size(self._compiled, room)
         return max(0.0, _FILLED * most / needed) if needed > most else 1.0
 
     def _let_go(self, rows: Ints, share: float, place: int) -> None:

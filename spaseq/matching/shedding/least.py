@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.kernel.compiled import _kernel_memory as mem
 from spaseq.matching.kernel.memory import Room
+from spaseq.matching.kernel.records import header
 from spaseq.matching.shedding import _kernel_passes as k
 
 Ints = npt.NDArray[np.int64]
@@ -17,7 +17,7 @@ def least_room(
     tables: Ints, ints: Ints, axis: int, time: int, decided: int, entries: int, start: Room
 ) -> Room:
     """The space that runs, and what was decided, must have; ``start``: less than that it never is."""
-    seen = np.zeros(int(ints[mem.MOST_NODES]), dtype=np.int8)
+    seen = np.zeros(int(ints[header.MOST_NODES]), dtype=np.int8)
     live, nodes = k.remaining(tables, ints, axis, time, seen)
     waits = live + decided * int(tables[v.MOST_GATES]) + 2
     nodes += decided * max(1, int(tables[v.MOST_PARTS]))

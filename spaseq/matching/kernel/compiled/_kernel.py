@@ -52,39 +52,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    ANSWERED,
-    ASKED,
-    BUCKET_COUNT,
-    DECIDED,
-    ENTERED,
-    ENTRIES,
-    ENTRY_WIDTH,
-    EVENT,
-    EVENT_KEY,
-    FOUND,
-    FOUND_COUNT,
-    KEYS,
-    KINDS,
-    LIVE_BUCKETS,
-    LIVE_ENTRIES,
-    LIVE_NODES,
-    LIVE_WAITS,
-    MOST_DECISIONS,
-    MOST_ENTRIES,
-    MOST_FOUND,
-    MOST_KEYS,
-    MOST_NODES,
-    MOST_WAITS,
-    NEXT_ENTRY,
-    NEXT_WAIT,
-    NOW,
-    PARKED,
-    PARKED_COUNT,
-    RANKS,
-    SERIAL,
-    WAITS,
-    WANTED,
-    WIDTH,
     find_partition,
     release,
 )
@@ -93,7 +60,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     is_over,
     move,
 )
-from spaseq.matching.kernel.records import entries, findings, nodes, partitions, waits
+from spaseq.matching.kernel.records import entries, findings, header, nodes, partitions, waits
 
 
 @part
@@ -106,12 +73,12 @@ def find_keys(t: Ints, m: Ints, b: Ints, e: int, ranked: bool) -> int:
     if size == 0:
         return 1
     count = 0
-    ranks = m[KEYS] + m[MOST_KEYS] * size
+    ranks = header.keys(m) + header.most_keys(m) * size
     for g in range(t[N_GPMS]):
         for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
-            if count >= m[MOST_KEYS]:
+            if count >= header.most_keys(m):
                 return -1
-            new = m[KEYS] + count * size
+            new = header.keys(m) + count * size
             whole = True
             for j in range(size):
                 column = t[t[PARTITION_COLUMNS] + g * size + j]
@@ -120,9 +87,9 @@ def find_keys(t: Ints, m: Ints, b: Ints, e: int, ranked: bool) -> int:
                     whole = False
             if not whole or _is_known(m, size, new):
                 continue
-            if ranked and count > 0 and m[RANKS] == 0:
+            if ranked and count > 0 and header.ranks(m) == 0:
                 return -2
-            rank = b[b[m[RANKS] + g] + r] if ranked and m[RANKS] != 0 else 0
+            rank = b[b[header.ranks(m) + g] + r] if ranked and header.ranks(m) != 0 else 0
             at = count
             while at > 0 and m[ranks + at - 1] > rank:
                 m[ranks + at] = m[ranks + at - 1]
@@ -131,7 +98,7 @@ def find_keys(t: Ints, m: Ints, b: Ints, e: int, ranked: bool) -> int:
             for j in range(size):
                 identifier = m[new + j]
                 i = new + j
-                while i > m[KEYS] + at * size + j:
+                while i > header.keys(m) + at * size + j:
                     m[i] = m[i - size]
                     i -= size
                 m[i] = identifier
@@ -142,7 +109,7 @@ def find_keys(t: Ints, m: Ints, b: Ints, e: int, ranked: bool) -> int:
 @inlined
 def _is_known(m: Ints, size: int, new: int) -> bool:
     """Whether a key is one of those before it."""
-    at = m[KEYS]
+    at = header.keys(m)
     while at < new:
         same = True
         for j in range(size):
@@ -157,21 +124,21 @@ def _is_known(m: Ints, size: int, new: int) -> bool:
 @inlined
 def _has_room(t: Ints, m: Ints) -> bool:
     """Whether all that was decided can be applied."""
-    decided = m[DECIDED]
+    decided = header.decided(m)
     new = decided * t[MOST_GATES] + 2
     return bool(
-        m[LIVE_WAITS] + new <= m[MOST_WAITS]
-        and m[LIVE_NODES] + decided * max(1, t[MOST_PARTS]) <= m[MOST_NODES]
-        and 2 * (m[LIVE_BUCKETS] + new) <= m[BUCKET_COUNT]
-        and m[FOUND_COUNT] + decided * t[MOST_ACCEPTS] <= m[MOST_FOUND]
+        header.live_waits(m) + new <= header.most_waits(m)
+        and header.live_nodes(m) + decided * max(1, t[MOST_PARTS]) <= header.most_nodes(m)
+        and 2 * (header.live_buckets(m) + new) <= header.bucket_count(m)
+        and header.found_count(m) + decided * t[MOST_ACCEPTS] <= header.most_found(m)
     )
 
 
 @inlined
 def _has_room_for_entries(m: Ints) -> bool:
     return bool(
-        m[LIVE_ENTRIES] + m[WANTED] <= m[MOST_ENTRIES]
-        and 2 * (m[LIVE_BUCKETS] + m[WANTED]) <= m[BUCKET_COUNT]
+        header.live_entries(m) + header.wanted(m) <= header.most_entries(m)
+        and 2 * (header.live_buckets(m) + header.wanted(m)) <= header.bucket_count(m)
     )
 
 
@@ -185,55 +152,57 @@ def run(tables: Ints, ints: Ints, floats: Floats, batch: Ints, numbers: Floats, 
 
 @part
 def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) -> int:
-    e = m[EVENT]
+    e = header.event(m)
     while e < b[B_SIZE]:
-        m[NOW] = b[b[B_AXIS] + e]
-        m[WANTED] = wanted(t, b, e)
-        if is_due(t, m, m[NOW]):
-            if m[FOUND_COUNT] + m[PARKED_COUNT] > m[MOST_FOUND]:
+        header.set_now(m, b[b[B_AXIS] + e])
+        header.set_wanted(m, wanted(t, b, e))
+        if is_due(t, m, header.now(m)):
+            if header.found_count(m) + header.parked_count(m) > header.most_found(m):
                 return DRAIN
-            end_due(t, m, f, numbers, codes, m[NOW], e, b[B_START])
+            end_due(t, m, f, numbers, codes, header.now(m), e, b[B_START])
         count = find_keys(t, m, b, e, True)
         if count < 0:
             return MORE_KEYS if count == -1 else UNRANKED
-        for k in range(m[EVENT_KEY], count):
-            m[EVENT_KEY] = k
-            key = m[KEYS] + k * t[N_KEYS]
+        for k in range(header.event_key(m), count):
+            header.set_event_key(m, k)
+            key = header.keys(m) + k * t[N_KEYS]
             p = find_partition(m, t[N_KEYS], key)
             if p == 0:
-                m[DECIDED] = 0
+                header.set_decided(m, 0)
                 return ROOM
             if count == 1 and t[N_KEYS] <= 1:
                 key = 0
-            if m[WANTED] > 0 and m[ENTERED] == 0:
+            if header.wanted(m) > 0 and header.entered(m) == 0:
                 if not _has_room_for_entries(m):
-                    m[DECIDED] = 0
+                    header.set_decided(m, 0)
                     return ROOM
                 remember(t, m, b, e, key, p)
-                m[ENTERED] = 1
+                header.set_entered(m, 1)
             decide(t, m, f, b, numbers, codes, e, key, p)
-            partitions.set_newest(m, p, m[SERIAL])
-            if m[m[KINDS] + WONDERS] > 0:
+            partitions.set_newest(m, p, header.serial(m))
+            if m[header.kinds(m) + WONDERS] > 0:
                 return ASK
-            if m[DECIDED] > m[MOST_DECISIONS] or m[ASKED] > m[MOST_DECISIONS]:
+            if header.decided(m) > header.most_decisions(m) or header.asked(m) > header.most_decisions(m):
                 return DECISIONS_FULL
-            if m[ASKED] > m[ANSWERED]:
+            if header.asked(m) > header.answered(m):
                 return ASK
-            if m[DECIDED] > 0:
-                if m[FOUND_COUNT] > 0 and m[FOUND_COUNT] + m[DECIDED] * t[MOST_ACCEPTS] > m[MOST_FOUND]:
+            if header.decided(m) > 0:
+                if header.found_count(m) > 0 and header.found_count(m) + header.decided(m) * t[
+                    MOST_ACCEPTS
+                ] > header.most_found(m):
                     return DRAIN
                 if not _has_room(t, m):
-                    m[ANSWERED] = 0  # runs will stand in another order
+                    header.set_answered(m, 0)  # runs will stand in another order
                     return ROOM
                 apply(t, m, f, b, numbers, codes, e, key, p)
-            m[ANSWERED] = 0
-            m[ENTERED] = 0
-            if t[CONSUMES] != 0 and m[FOUND_COUNT] > 0:
-                m[EVENT_KEY] = k + 1
+            header.set_answered(m, 0)
+            header.set_entered(m, 0)
+            if t[CONSUMES] != 0 and header.found_count(m) > 0:
+                header.set_event_key(m, k + 1)
                 return CONSUME
-        m[EVENT_KEY] = 0
+        header.set_event_key(m, 0)
         e += 1
-        m[EVENT] = e
+        header.set_event(m, e)
     return DONE
 
 
@@ -254,8 +223,8 @@ def unroll(ints: Ints, paths: Ints) -> None:
     """Position, candidate and row of the events of the runs found, one run after the other; forgets them."""
     m: Ints = pointer(ints)
     at = 0
-    for i in range(m[FOUND_COUNT]):
-        node = findings.node(m, m[FOUND] + i * findings.SIZE)
+    for i in range(header.found_count(m)):
+        node = findings.node(m, header.found(m) + i * findings.SIZE)
         at += 3 * nodes.depth(m, node)
         j = at
         last = node
@@ -266,7 +235,7 @@ def unroll(ints: Ints, paths: Ints) -> None:
             paths[j + 2] = nodes.row(m, node)
             node = nodes.previous(m, node)
         release(m, last)
-    m[FOUND_COUNT] = 0
+    header.set_found_count(m, 0)
 
 
 @kernel
@@ -274,15 +243,15 @@ def keep(ints: Ints, kept: npt.NDArray[np.bool_]) -> None:
     """Forgets some of the runs found."""
     m: Ints = pointer(ints)
     count = 0
-    for i in range(m[FOUND_COUNT]):
-        at = m[FOUND] + i * findings.SIZE
+    for i in range(header.found_count(m)):
+        at = header.found(m) + i * findings.SIZE
         if kept[i]:
             for j in range(findings.SIZE):
-                m[m[FOUND] + count * findings.SIZE + j] = m[at + j]
+                m[header.found(m) + count * findings.SIZE + j] = m[at + j]
             count += 1
         else:
             release(m, findings.node(m, at))
-    m[FOUND_COUNT] = count
+    header.set_found_count(m, count)
 
 
 @kernel
@@ -299,14 +268,14 @@ def sweep(
     new: Ints = pointer(new_ints)
     wait_count, entry_count = 0, 0
     oldest = axis - t[LIMIT]
-    if old[PARKED_COUNT] != 0:
-        oldest = min(oldest, waits.due(old, old[old[PARKED]]) - t[LIMIT])
-    for x in range(old[ENTRIES], old[NEXT_ENTRY], old[ENTRY_WIDTH]):
+    if header.parked_count(old) != 0:
+        oldest = min(oldest, waits.due(old, old[header.parked(old)]) - t[LIMIT])
+    for x in range(header.entries(old), header.next_entry(old), header.entry_width(old)):
         if entries.axis(old, x) >= oldest:
             entry_count += 1
             if len(new_ints) > 0:
                 move_entry(t, old, x, new)
-    for w in range(old[WAITS] + old[WIDTH], old[NEXT_WAIT], old[WIDTH]):
+    for w in range(header.waits(old) + header.width(old), header.next_wait(old), header.width(old)):
         parked = waits.gate(old, w) != 0 and waits.bucket(old, w) == waits.IS_PARKED
         if parked or not is_over(old, w, t[LIMIT], axis, time):
             wait_count += 1

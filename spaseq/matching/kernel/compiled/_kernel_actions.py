@@ -36,10 +36,7 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     SINCE,
     UNTIL,
 )
-from spaseq.matching.kernel.compiled._kernel_memory import (
-    KINDS,
-)
-from spaseq.matching.kernel.records import kleenes, waits
+from spaseq.matching.kernel.records import header, kleenes, waits
 
 
 @part
@@ -99,7 +96,7 @@ def may(
         return False
     if code == code_end:
         return True
-    return holds(t, code, code_end, m, m[KINDS], f, w, waits.sums(m, w), b, 0, numbers, codes) > FALSE
+    return holds(t, code, code_end, m, header.kinds(m), f, w, waits.sums(m, w), b, 0, numbers, codes) > FALSE
 
 
 @part

@@ -40,10 +40,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    DECIDED,
-    DECISIONS,
-    NOW,
-    WIDTH,
     forget,
     new_node,
     new_wait,
@@ -59,6 +55,7 @@ from spaseq.matching.kernel.records import (
     candidates,
     entries,
     gates,
+    header,
     nodes,
     parts,
     places,
@@ -86,7 +83,7 @@ def copy(m: Ints, f: Floats, w: int, p: int, time: int, stream: int, number: int
     waits.set_time(m, new, time)
     waits.set_stream(m, new, stream)
     waits.set_number(m, new, number)
-    for j in range(SLOTS, m[WIDTH]):
+    for j in range(SLOTS, header.width(m)):
         m[new + j] = m[w + j]
     for j in range(int(f[0])):
         f[waits.sums(m, new) + j] = f[waits.sums(m, w) + j]
@@ -161,7 +158,7 @@ def _extend_all(
 ) -> None:  # fmt: skip
     """A run takes the events that were gathered."""
     before = waits.node(m, w)
-    first = waits.first(m, w) if before != 0 else m[NOW]
+    first = waits.first(m, w) if before != 0 else header.now(m)
     several = m[gathered] != 0
     time, stream, least, most = b[b[B_TIME] + e], NOWHERE, 0, 0
     taken = copy(m, f, w, p, waits.time(m, w), waits.stream(m, w), waits.number(m, w))
@@ -245,13 +242,13 @@ def apply(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int
 ) -> None:
     # What leaves a heap does so before anything comes in: it is counted, not named.
-    for i in range(m[DECIDED]):
-        at = m[DECISIONS] + i * DECISION_SIZE
+    for i in range(header.decided(m)):
+        at = header.decisions(m) + i * DECISION_SIZE
         if m[at + 1] == POP:
             for _ in range(m[at + 2]):
                 pop(t, m, m[at], numbers)
-    for i in range(m[DECIDED]):
-        at = m[DECISIONS] + i * DECISION_SIZE
+    for i in range(header.decided(m)):
+        at = header.decisions(m) + i * DECISION_SIZE
         w, c, row = m[at], m[at + 1], m[at + 2]
         if c > 0 and candidates.parts(t, c) < candidates.parts_end(t, c):
             _extend_all(t, m, f, b, numbers, codes, e, p, w, c, row)
@@ -259,7 +256,7 @@ def apply(
             _extend(t, m, f, b, numbers, codes, e, key, p, w, c, row)
         elif c == FORGET:
             for j in range(w, w + row):
-                forget(m, m[m[DECISIONS] + j * DECISION_SIZE])
+                forget(m, m[header.decisions(m) + j * DECISION_SIZE])
         elif c == BAR and gates.gathers(t, waits.gate(m, w)) != 0:
             stream = b[b[B_STREAM] + e]
             if row == 1:

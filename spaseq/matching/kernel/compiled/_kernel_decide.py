@@ -36,14 +36,6 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    ASKED,
-    DECIDED,
-    DECISIONS,
-    GATES_SEEN,
-    KINDS,
-    MOST_DECISIONS,
-    SERIAL,
-    WAITS,
     find_bucket,
 )
 from spaseq.matching.kernel.compiled._kernel_places import (
@@ -52,19 +44,28 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     is_orderly,
     is_over,
 )
-from spaseq.matching.kernel.records import buckets, candidates, gates, partitions, parts, places, waits
+from spaseq.matching.kernel.records import (
+    buckets,
+    candidates,
+    gates,
+    header,
+    partitions,
+    parts,
+    places,
+    waits,
+)
 
 
 @inlined
 def note(m: Ints, w: int, c: int, row: int) -> None:
     """Writes a decision down; what does not fit is only counted."""
-    count = m[DECIDED]
-    if count < m[MOST_DECISIONS]:
-        at = m[DECISIONS] + count * DECISION_SIZE
+    count = header.decided(m)
+    if count < header.most_decisions(m):
+        at = header.decisions(m) + count * DECISION_SIZE
         m[at] = w
         m[at + 1] = c
         m[at + 2] = row
-    m[DECIDED] = count + 1
+    header.set_decided(m, count + 1)
 
 
 @part
@@ -174,11 +175,11 @@ def _visit_heap(
     x = bound(t, m, root, numbers)
     if not (x < most or (closed and x == most)):
         return
-    begin = m[DECIDED]
+    begin = header.decided(m)
     note(m, root, c, -1)
     i = begin
-    while i < m[DECIDED] and i < m[MOST_DECISIONS]:
-        at = m[DECISIONS] + i * DECISION_SIZE
+    while i < header.decided(m) and i < header.most_decisions(m):
+        at = header.decisions(m) + i * DECISION_SIZE
         w = m[at]
         child = waits.child(m, w)
         while child != 0:
@@ -200,9 +201,9 @@ def _visit(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, bucket: int
 ) -> None:
     """The waits of a bucket, once per event."""
-    if bucket == 0 or buckets.seen(m, bucket) == m[SERIAL]:
+    if bucket == 0 or buckets.seen(m, bucket) == header.serial(m):
         return
-    buckets.set_seen(m, bucket, m[SERIAL])
+    buckets.set_seen(m, bucket, header.serial(m))
     if buckets.root(m, bucket) != 0:
         _visit_heap(t, m, f, b, numbers, codes, e, key, bucket)
     w = buckets.head(m, bucket)
@@ -251,19 +252,19 @@ def _visit_gate(
 def decide(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int
 ) -> None:
-    m[DECIDED] = 0
-    m[ASKED] = 0
-    m[m[KINDS] + WONDERS] = 0
-    m[SERIAL] += 1
+    header.set_decided(m, 0)
+    header.set_asked(m, 0)
+    m[header.kinds(m) + WONDERS] = 0
+    header.set_serial(m, header.serial(m) + 1)
     for gate in range(places.gates(t, t[START]), places.gates_end(t, t[START]), gates.SIZE):
         for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
             g = candidates.gpm(t, c)
             if candidates.parts(t, c) < candidates.parts_end(t, c):
-                _gather(t, m, f, b, numbers, codes, e, p, m[WAITS], c)
+                _gather(t, m, f, b, numbers, codes, e, p, header.waits(m), c)
             elif row_of(b, g, e) < row_of(b, g, e + 1):
-                verdict, row = judge(t, m, f, b, numbers, codes, e, key, m[WAITS], c)
+                verdict, row = judge(t, m, f, b, numbers, codes, e, key, header.waits(m), c)
                 if verdict == TRUE:
-                    note(m, m[WAITS], c, row)
+                    note(m, header.waits(m), c, row)
     w = partitions.head(m, p)
     while w != 0:
         _show(t, m, f, b, numbers, codes, e, key, w)
@@ -273,7 +274,7 @@ def decide(
             continue
         for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
             gate = t[i]
-            seen = m[GATES_SEEN] + gates.number(t, gate)
-            if m[seen] != m[SERIAL]:
-                m[seen] = m[SERIAL]
+            seen = header.gates_seen(m) + gates.number(t, gate)
+            if m[seen] != header.serial(m):
+                m[seen] = header.serial(m)
                 _visit_gate(t, m, f, b, numbers, codes, e, key, p, gate)

@@ -24,25 +24,20 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     UNSURE,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    FOUND,
-    FOUND_COUNT,
-    NOW,
-    PARKED,
-    PARKED_COUNT,
     forget,
 )
 from spaseq.matching.kernel.compiled._kernel_places import (
     park,
     unpark,
 )
-from spaseq.matching.kernel.records import accepts, findings, gaps, nodes, partitions, waits
+from spaseq.matching.kernel.records import accepts, findings, gaps, header, nodes, partitions, waits
 
 
 @part
 def _found(m: Ints, w: int, e: int, accept: int, unsure: int) -> int:
     """Writes a match down; where."""
-    at = m[FOUND] + m[FOUND_COUNT] * findings.SIZE
-    m[FOUND_COUNT] += 1
+    at = header.found(m) + header.found_count(m) * findings.SIZE
+    header.set_found_count(m, header.found_count(m) + 1)
     findings.set_event(m, at, e)
     findings.set_partition(m, at, waits.partition(m, w))
     findings.set_node(m, at, waits.node(m, w))
@@ -67,12 +62,12 @@ def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
     """A run ends here, unless something forbidden has led to it in its window; whether it waits now."""
     unsure = 0
     if t[N_GAPS] != 0:
-        if m[w + t[GAPS] + LED] >= m[NOW] - t[LIMIT]:
+        if m[w + t[GAPS] + LED] >= header.now(m) - t[LIMIT]:
             return False
         unsure = m[w + t[GAPS] + UNSURE]
         if t[HOLDS] != 0 or _is_open(t, m, w):
             waits.set_gate(m, w, accept)
-            waits.set_due(m, w, m[NOW] if t[HOLDS] != 0 else waits.first(m, w))
+            waits.set_due(m, w, header.now(m) if t[HOLDS] != 0 else waits.first(m, w))
             nodes.hold(m, waits.node(m, w))
             park(m, w)
             return True
@@ -86,7 +81,9 @@ def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
 @part
 def is_due(t: Ints, m: Ints, axis: int) -> bool:
     """Whether some match has waited long enough, at a place on the window's axis."""
-    return bool(t[TRAILS] != 0 and m[PARKED_COUNT] != 0 and axis - waits.due(m, m[m[PARKED]]) > t[LIMIT])
+    return bool(
+        t[TRAILS] != 0 and header.parked_count(m) != 0 and axis - waits.due(m, m[header.parked(m)]) > t[LIMIT]
+    )
 
 
 @part

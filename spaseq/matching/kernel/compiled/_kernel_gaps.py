@@ -43,14 +43,10 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    ENTRY_WIDTH,
-    LIVE_ENTRIES,
-    NEXT_ENTRY,
-    NOW,
     find_bucket,
     move_partition,
 )
-from spaseq.matching.kernel.records import buckets, chains, checks, entries, gaps, waits
+from spaseq.matching.kernel.records import buckets, chains, checks, entries, gaps, header, waits
 
 # --- what is remembered ---------------------------------------------------------------------------
 
@@ -83,9 +79,9 @@ def _enter(t: Ints, m: Ints, x: int, p: int) -> None:
 
 @inlined
 def _new_entry(m: Ints) -> int:
-    x = m[NEXT_ENTRY]
-    m[NEXT_ENTRY] += m[ENTRY_WIDTH]
-    m[LIVE_ENTRIES] += 1
+    x = header.next_entry(m)
+    header.set_next_entry(m, header.next_entry(m) + header.entry_width(m))
+    header.set_live_entries(m, header.live_entries(m) + 1)
     return int(x)
 
 
@@ -115,7 +111,7 @@ def remember(t: Ints, m: Ints, b: Ints, e: int, key: int, p: int) -> None:
 def move_entry(t: Ints, old: Ints, x: int, new: Ints) -> None:
     """Copies an entry into another memory."""
     to = _new_entry(new)
-    for j in range(old[ENTRY_WIDTH]):
+    for j in range(header.entry_width(old)):
         new[to + j] = old[x + j]
     _enter(t, new, to, move_partition(t, old, entries.partition(old, x), new))
 
@@ -149,7 +145,7 @@ def look_back(
     """
     forbidden = gaps.forbidden(m, gap) + view * FORBIDDEN_SIZE
     leads = gaps.after_stream(m, gap) == NOWHERE
-    oldest = m[NOW] - t[LIMIT]
+    oldest = header.now(m) - t[LIMIT]
     unknown, latest = False, NEVER
     for check in range(t[forbidden], t[forbidden + 1], checks.SIZE):
         at = checks.keys(t, check)

@@ -29,22 +29,18 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     value,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    ANSWERED,
-    ANSWERS,
-    ASKED,
-    DECIDED,
-    DECISIONS,
-    GATHERED,
-    KINDS,
-    MOST_DECISIONS,
-    NOW,
-    QUESTIONS,
-    TRIAL,
-    TRIED,
-    WIDTH,
     find_bucket,
 )
-from spaseq.matching.kernel.records import buckets, candidates, entries, partitions, parts, units, waits
+from spaseq.matching.kernel.records import (
+    buckets,
+    candidates,
+    entries,
+    header,
+    partitions,
+    parts,
+    units,
+    waits,
+)
 
 
 @part
@@ -78,8 +74,8 @@ def _next_row(m: Ints, y: int) -> int:
 @part
 def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: int) -> int:
     """Whether rows, one for each part, join with a run and each other, and the conditions hold."""
-    trial, rows = m[TRIAL], m[TRIED] + parts.LIMIT
-    for j in range(SLOTS, m[WIDTH]):
+    trial, rows = header.trial(m), header.tried(m) + parts.LIMIT
+    for j in range(SLOTS, header.width(m)):
         m[trial + j] = m[w + j]
     for j in range(int(f[0])):
         f[waits.sums(m, trial) + j] = f[waits.sums(m, w) + j]
@@ -107,7 +103,7 @@ def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: 
             candidates.code(t, c),
             candidates.code_end(t, c),
             m,
-            m[KINDS],
+            header.kinds(m),
             f,
             trial,
             waits.sums(m, trial),
@@ -127,7 +123,7 @@ def _judge_events(
 ) -> int:
     """Whether events, one for each part, are a match of a candidate; ``into`` takes what was gathered."""
     size = (candidates.parts_end(t, c) - candidates.parts(t, c)) // parts.SIZE
-    events, rows = m[TRIED], m[TRIED] + parts.LIMIT
+    events, rows = header.tried(m), header.tried(m) + parts.LIMIT
     for i in range(size):
         m[rows + i] = m[events + i]
         m[into + 1 + i] = m[events + i]
@@ -159,12 +155,12 @@ def _judge_events(
         return TRUE
     if unknown == 0:
         return FALSE
-    asked = m[ASKED]
-    m[ASKED] = asked + 1
-    if asked < m[ANSWERED]:
-        return int(m[m[ANSWERS] + asked])
-    if asked < m[MOST_DECISIONS]:
-        at = m[QUESTIONS] + asked * QUESTION_SIZE
+    asked = header.asked(m)
+    header.set_asked(m, asked + 1)
+    if asked < header.answered(m):
+        return int(m[header.answers(m) + asked])
+    if asked < header.most_decisions(m):
+        at = header.questions(m) + asked * QUESTION_SIZE
         m[at] = w
         m[at + 1] = candidates.number(t, c)
         for i in range(size):
@@ -175,7 +171,7 @@ def _judge_events(
 @part
 def _is_barred(t: Ints, m: Ints, w: int, size: int) -> bool:
     """Whether something that must not be skipped precedes all the events tried."""
-    events = m[TRIED]
+    events = header.tried(m)
     stream, least = entries.stream(m, m[events]), entries.number(m, m[events])
     for i in range(1, size):
         if entries.stream(m, m[events + i]) != stream:
@@ -202,7 +198,7 @@ def gather(
     0: there are none; 1: they are all of several streams; 2: some are of one stream.
     """
     size = (candidates.parts_end(t, c) - candidates.parts(t, c)) // parts.SIZE
-    events = m[TRIED]
+    events = header.tried(m)
     heads = events + 2 * parts.LIMIT
     bars = 0
     for i in range(size):
@@ -216,7 +212,7 @@ def gather(
             return 0
         m[events + i] = m[heads + i]
     while True:
-        has_it, first, stream = False, m[NOW], entries.stream(m, m[events])
+        has_it, first, stream = False, header.now(m), entries.stream(m, m[events])
         oldest = position
         for i in range(size):
             x = m[events + i]
@@ -225,18 +221,18 @@ def gather(
             oldest = min(oldest, entries.position(m, x))
             if entries.stream(m, x) != stream:
                 stream = SEVERAL
-        begins = m[NOW] - first <= t[LIMIT] and oldest > partitions.dropped(m, p)
+        begins = header.now(m) - first <= t[LIMIT] and oldest > partitions.dropped(m, p)
         if has_it and (waits.node(m, w) != 0 or begins):
-            into = m[GATHERED] + min(m[DECIDED], m[MOST_DECISIONS]) * GATHERED_SIZE
+            into = header.gathered(m) + min(header.decided(m), header.most_decisions(m)) * GATHERED_SIZE
             if _judge_events(t, m, f, numbers, codes, w, c, into) == TRUE:
                 bars = max(bars, 1 if stream == SEVERAL else 2)
                 if candidates.place(t, c) != 0 and not _is_barred(t, m, w, size):
-                    if m[DECIDED] < m[MOST_DECISIONS]:
-                        at = m[DECISIONS] + m[DECIDED] * DECISION_SIZE
+                    if header.decided(m) < header.most_decisions(m):
+                        at = header.decisions(m) + header.decided(m) * DECISION_SIZE
                         m[at] = w
                         m[at + 1] = c
                         m[at + 2] = into
-                    m[DECIDED] += 1
+                    header.set_decided(m, header.decided(m) + 1)
         i = 0
         while i < size:
             m[events + i] = _next_event(m, w, m[events + i], time)

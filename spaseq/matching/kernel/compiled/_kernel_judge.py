@@ -20,15 +20,7 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     row_of,
     value,
 )
-from spaseq.matching.kernel.compiled._kernel_memory import (
-    ANSWERED,
-    ANSWERS,
-    ASKED,
-    KINDS,
-    MOST_DECISIONS,
-    QUESTIONS,
-)
-from spaseq.matching.kernel.records import candidates, units, waits
+from spaseq.matching.kernel.records import candidates, header, units, waits
 
 
 @part
@@ -65,7 +57,7 @@ def judge_row(
                 unknown = True
     start, end = units.code(t, unit), units.code_end(t, unit)
     if start < end:
-        verdict = holds(t, start, end, m, m[KINDS], f, w, waits.sums(m, w), b, r, numbers, codes)
+        verdict = holds(t, start, end, m, header.kinds(m), f, w, waits.sums(m, w), b, r, numbers, codes)
         if verdict != TRUE:
             return verdict
     return UNKNOWN if unknown else TRUE
@@ -94,11 +86,11 @@ def judge(
         return TRUE, row
     if unknown == 0:
         return FALSE, -1
-    asked = m[ASKED]
-    m[ASKED] = asked + 1
-    if asked < m[ANSWERED]:
-        return m[m[ANSWERS] + asked], row
-    if asked < m[MOST_DECISIONS]:
-        m[m[QUESTIONS] + asked * QUESTION_SIZE] = w
-        m[m[QUESTIONS] + asked * QUESTION_SIZE + 1] = candidates.number(t, c)
+    asked = header.asked(m)
+    header.set_asked(m, asked + 1)
+    if asked < header.answered(m):
+        return m[header.answers(m) + asked], row
+    if asked < header.most_decisions(m):
+        m[header.questions(m) + asked * QUESTION_SIZE] = w
+        m[header.questions(m) + asked * QUESTION_SIZE + 1] = candidates.number(t, c)
     return UNKNOWN, -1

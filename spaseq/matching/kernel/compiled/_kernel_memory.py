@@ -1,7 +1,7 @@
 """The runs kernel's memory: one array of integers that holds all runs, and what is done to it.
 
-References are places in the array, 0 is none. It begins with counters and with where the sections are;
-then come, each with its fields in the module of ``records`` that is called like it,
+References are places in the array, 0 is none. It begins with the *header*: counters, and where the
+sections are. Then come, each with its fields in the module of ``records`` that is called like it,
 
 - *waits*, runs in front of a gate: their fields and slots, then per Kleene the iterations
   begun and those completed, and the aggregates of completed iterations. The first wait is the empty run.
@@ -20,69 +20,10 @@ from typing import Final
 
 from spaseq._jit import inlined, part
 from spaseq.matching.conditions._kernel_values import (
-    B_COLUMNS,
     N_KEYS,
     Ints,
 )
-from spaseq.matching.kernel.records import buckets, nodes, partitions, waits
-
-# Counters.
-EVENT: Final = 0
-EVENT_KEY: Final = 1
-ANSWERED: Final = 2
-ASKED: Final = 3
-DECIDED: Final = 4
-FOUND_COUNT: Final = 5
-SERIAL: Final = 6
-OFFSETS: Final = B_COLUMNS
-NEXT_WAIT: Final = 8
-LIVE_WAITS: Final = 9
-MOST_WAITS: Final = 10
-FREE_NODE: Final = 11
-NEXT_NODE: Final = 12
-LIVE_NODES: Final = 13
-MOST_NODES: Final = 14
-LIVE_BUCKETS: Final = 15
-BUCKET_COUNT: Final = 16
-LIVE_PARTITIONS: Final = 17
-MOST_PARTITIONS: Final = 18
-TABLE_SIZE: Final = 19
-MOST_FOUND: Final = 20
-MOST_DECISIONS: Final = 21
-MOST_KEYS: Final = 22
-# Where sections begin.
-WAITS: Final = 23
-WIDTH: Final = 24
-NODES: Final = 25
-BUCKETS: Final = 26
-PARTITIONS: Final = 27
-TABLE: Final = 28
-FOUND: Final = 29
-DECISIONS: Final = 30
-QUESTIONS: Final = 31
-ANSWERS: Final = 32
-KEYS: Final = 33
-GATES_SEEN: Final = 34
-KINDS: Final = 35
-PARTITION_WIDTH: Final = 36
-FREE_WAIT: Final = 37
-NOW: Final = 38  # of the event, the place on the window's axis
-ENTRIES: Final = 39
-ENTRY_WIDTH: Final = 40
-NEXT_ENTRY: Final = 41
-MOST_ENTRIES: Final = 42
-LIVE_ENTRIES: Final = 43
-WANTED: Final = 44  # entries that the event needs
-PARKED: Final = 45  # a binary heap of the matches that wait for the end of a window
-PARKED_COUNT: Final = 46
-ENTERED: Final = 47  # whether the event's rows are among the entries
-GATHERED: Final = 48
-TRIED: Final = 49  # of what is being gathered: events, then rows
-TRIAL: Final = 50  # a wait to try it on
-LEARNT: Final = 51  # answers to questions, and questions: see ``_kernel_memo``
-ASKING: Final = 52
-RANKS: Final = 53  # where the batch says, by GPM, where the ranks of its rows' keys begin; 0: nowhere yet
-HEADER: Final = 56
+from spaseq.matching.kernel.records import buckets, header, nodes, partitions, waits
 
 _MULTIPLIER: Final = 0x2545F4914F6CDD1D
 
@@ -100,14 +41,14 @@ def mix(code: int, value: int) -> int:
 def find_partition(m: Ints, size: int, key: int) -> int:
     """The partition whose key of so many ids stands at ``key``, new if need be; 0 if there is no room."""
     if size == 0:
-        return int(m[PARTITIONS])
+        return int(header.partitions(m))
     code = 1
     for j in range(size):
         code = mix(code, m[key + j])
-    mask = m[TABLE_SIZE] - 1
+    mask = header.table_size(m) - 1
     at = code & mask
-    while m[m[TABLE] + at] != 0:
-        p = m[m[TABLE] + at]
+    while m[header.table(m) + at] != 0:
+        p = m[header.table(m) + at]
         same = True
         for j in range(size):
             if partitions.key(m, p, j) != m[key + j]:
@@ -115,11 +56,11 @@ def find_partition(m: Ints, size: int, key: int) -> int:
         if same:
             return int(p)
         at = (at + 1) & mask
-    if m[LIVE_PARTITIONS] >= m[MOST_PARTITIONS]:
+    if header.live_partitions(m) >= header.most_partitions(m):
         return 0
-    p = m[PARTITIONS] + m[LIVE_PARTITIONS] * (partitions.KEY + size)
-    m[LIVE_PARTITIONS] += 1
-    m[m[TABLE] + at] = p
+    p = header.partitions(m) + header.live_partitions(m) * (partitions.KEY + size)
+    header.set_live_partitions(m, header.live_partitions(m) + 1)
+    m[header.table(m) + at] = p
     partitions.set_head(m, p, 0)
     partitions.set_newest(m, p, 0)
     partitions.set_dropped(m, p, -1)
@@ -133,26 +74,26 @@ def find_partition(m: Ints, size: int, key: int) -> int:
 
 @part
 def new_wait(m: Ints) -> int:
-    m[LIVE_WAITS] += 1
-    w = m[FREE_WAIT]
+    header.set_live_waits(m, header.live_waits(m) + 1)
+    w = header.free_wait(m)
     if w != 0:
-        m[FREE_WAIT] = waits.link(m, w)
+        header.set_free_wait(m, waits.link(m, w))
     else:
-        w = m[NEXT_WAIT]
-        m[NEXT_WAIT] += m[WIDTH]
+        w = header.next_wait(m)
+        header.set_next_wait(m, header.next_wait(m) + header.width(m))
     waits.set_node(m, w, 0)
     return int(w)
 
 
 @part
 def new_node(m: Ints) -> int:
-    m[LIVE_NODES] += 1
-    node = m[FREE_NODE]
+    header.set_live_nodes(m, header.live_nodes(m) + 1)
+    node = header.free_node(m)
     if node != 0:
-        m[FREE_NODE] = nodes.previous(m, node)
+        header.set_free_node(m, nodes.previous(m, node))
         return int(node)
-    node = m[NEXT_NODE]
-    m[NEXT_NODE] += nodes.SIZE
+    node = header.next_node(m)
+    header.set_next_node(m, header.next_node(m) + (nodes.SIZE))
     return int(node)
 
 
@@ -164,9 +105,9 @@ def release(m: Ints, node: int) -> None:
         if nodes.uses(m, node) > 0:
             return
         before = nodes.previous(m, node)
-        nodes.set_previous(m, node, m[FREE_NODE])
-        m[FREE_NODE] = node
-        m[LIVE_NODES] -= 1
+        nodes.set_previous(m, node, header.free_node(m))
+        header.set_free_node(m, node)
+        header.set_live_nodes(m, header.live_nodes(m) - 1)
         node = before
 
 
@@ -175,9 +116,9 @@ def forget(m: Ints, w: int) -> None:
     """A wait that hangs nowhere is free."""
     release(m, waits.node(m, w))
     waits.set_gate(m, w, 0)
-    waits.set_link(m, w, m[FREE_WAIT])
-    m[FREE_WAIT] = w
-    m[LIVE_WAITS] -= 1
+    waits.set_link(m, w, header.free_wait(m))
+    header.set_free_wait(m, w)
+    header.set_live_waits(m, header.live_waits(m) - 1)
 
 
 @part
@@ -202,10 +143,10 @@ def remove(m: Ints, w: int) -> None:
 def find_bucket(m: Ints, gate: int, p: int, k0: int, k1: int, k2: int, k3: int, make: bool) -> int:
     """The bucket of a gate, partition and key; 0 if there is none and none is to be made."""
     code = mix(mix(mix(mix(mix(mix(1, gate), p), k0), k1), k2), k3)
-    mask = m[BUCKET_COUNT] - 1
+    mask = header.bucket_count(m) - 1
     at = code & mask
     while True:
-        bucket = m[BUCKETS] + at * buckets.SIZE
+        bucket = header.buckets(m) + at * buckets.SIZE
         if buckets.gate(m, bucket) == 0:
             break
         if (
@@ -226,7 +167,7 @@ def find_bucket(m: Ints, gate: int, p: int, k0: int, k1: int, k2: int, k3: int, 
     buckets.set_key(m, bucket, 1, k1)
     buckets.set_key(m, bucket, 2, k2)
     buckets.set_key(m, bucket, 3, k3)
-    m[LIVE_BUCKETS] += 1
+    header.set_live_buckets(m, header.live_buckets(m) + 1)
     return int(bucket)
 
 
@@ -234,8 +175,8 @@ def find_bucket(m: Ints, gate: int, p: int, k0: int, k1: int, k2: int, k3: int, 
 def move_partition(t: Ints, old: Ints, p: int, new: Ints) -> int:
     """Copies a partition into another memory, but for its runs."""
     for j in range(t[N_KEYS]):
-        new[new[KEYS] + j] = partitions.key(old, p, j)
-    to = find_partition(new, t[N_KEYS], new[KEYS])
+        new[header.keys(new) + j] = partitions.key(old, p, j)
+    to = find_partition(new, t[N_KEYS], header.keys(new))
     partitions.set_newest(new, to, partitions.newest(old, p))
     partitions.set_dropped(new, to, partitions.dropped(old, p))
     return to

@@ -5,18 +5,13 @@ from __future__ import annotations
 from spaseq._jit import inlined, part
 from spaseq.matching.conditions._kernel_values import DOUBLE, SHORT, SLOTS, Codes, Floats, Ints
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    NEXT_WAIT,
-    PARKED,
-    PARKED_COUNT,
-    WAITS,
-    WIDTH,
     find_bucket,
     forget,
     move_partition,
     new_node,
     new_wait,
 )
-from spaseq.matching.kernel.records import buckets, gates, nodes, partitions, waits
+from spaseq.matching.kernel.records import buckets, gates, header, nodes, partitions, waits
 
 
 @inlined
@@ -134,8 +129,8 @@ def dissolve(m: Ints, bucket: int) -> None:
 def park(m: Ints, w: int) -> None:
     """Lets a match wait, in the order of ``DUE``."""
     waits.set_bucket(m, w, waits.IS_PARKED)
-    heap, i = m[PARKED], m[PARKED_COUNT]
-    m[PARKED_COUNT] += 1
+    heap, i = header.parked(m), header.parked_count(m)
+    header.set_parked_count(m, header.parked_count(m) + 1)
     while i > 0:
         up = (i - 1) // 2
         if waits.due(m, m[heap + up]) <= waits.due(m, w):
@@ -148,10 +143,10 @@ def park(m: Ints, w: int) -> None:
 @part
 def unpark(m: Ints) -> int:
     """Takes the match out that has waited most."""
-    heap = m[PARKED]
+    heap = header.parked(m)
     first = m[heap]
-    m[PARKED_COUNT] -= 1
-    count = m[PARKED_COUNT]
+    header.set_parked_count(m, header.parked_count(m) - 1)
+    count = header.parked_count(m)
     w = m[heap + count]
     i = 0
     while 2 * i + 1 < count:
@@ -178,7 +173,7 @@ def is_over(m: Ints, w: int, limit: int, axis: int, time: int) -> bool:
 def carry(old: Ints, old_f: Floats, w: int, new: Ints, new_f: Floats) -> int:
     """Copies a wait into another memory. In ``old``, USES of a moved node says where it is (negated)."""
     to = new_wait(new)
-    for j in range(old[WIDTH]):
+    for j in range(header.width(old)):
         if j != waits.SUMS:
             new[to + j] = old[w + j]
     for j in range(int(old_f[0])):
@@ -222,7 +217,7 @@ def drop(m: Ints, p: int, position: int) -> None:
     """Ends the runs of a partition; those to come begin after a position."""
     partitions.set_head(m, p, 0)
     partitions.set_dropped(m, p, position)
-    for w in range(m[WAITS] + m[WIDTH], m[NEXT_WAIT], m[WIDTH]):
+    for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
         if waits.gate(m, w) != 0 and waits.partition(m, w) == p:
             if waits.bucket(m, w) != 0:
                 buckets.set_head(m, waits.bucket(m, w), 0)

@@ -33,26 +33,12 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     UNRANKED,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    ANSWERED,
-    ASKED,
-    DECIDED,
-    EVENT,
-    EVENT_KEY,
-    KEYS,
-    KINDS,
-    LIVE_NODES,
-    LIVE_WAITS,
-    MOST_DECISIONS,
-    MOST_NODES,
-    MOST_WAITS,
-    NOW,
-    SERIAL,
     find_partition,
     forget,
     move_partition,
 )
 from spaseq.matching.kernel.compiled._kernel_places import carry
-from spaseq.matching.kernel.records import nodes, partitions, waits
+from spaseq.matching.kernel.records import header, nodes, partitions, waits
 from spaseq.matching.ordered.compiled._kernel_apply import apply
 from spaseq.matching.ordered.compiled._kernel_decide import decide
 from spaseq.matching.ordered.compiled._kernel_families import (
@@ -96,10 +82,10 @@ from spaseq.matching.ordered.compiled._kernel_layout import (
 @part
 def _has_room(o: Ints, m: Ints, a: Ints) -> bool:
     """Whether all that was decided can be applied."""
-    decided = m[DECIDED]
+    decided = header.decided(m)
     return bool(
-        m[LIVE_WAITS] + decided * (o[O_MOST] + 1) + 2 <= m[MOST_WAITS]
-        and m[LIVE_NODES] + decided <= m[MOST_NODES]
+        header.live_waits(m) + decided * (o[O_MOST] + 1) + 2 <= header.most_waits(m)
+        and header.live_nodes(m) + decided <= header.most_nodes(m)
         and (a[A_FREE] != 0 or a[A_NEXT] < a[A_END])
     )
 
@@ -123,45 +109,45 @@ def run(
 def _run(
     t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes
 ) -> int:
-    e = m[EVENT]
+    e = header.event(m)
     while e < b[B_SIZE]:
-        m[NOW] = b[b[B_AXIS] + e]
-        expire(t, o, m, a, m[NOW], e)
+        header.set_now(m, b[b[B_AXIS] + e])
+        expire(t, o, m, a, header.now(m), e)
         if b[b[B_TIME] + e] > a[A_TIME]:
             a[A_TIME] = b[b[B_TIME] + e]
             go_on(t, o, m, a, a[A_TIME], e)
         count = find_keys(t, m, b, e, True)
         if count < 0:
             return MORE_KEYS if count == -1 else UNRANKED
-        for k in range(m[EVENT_KEY], count):
-            m[EVENT_KEY] = k
-            key = m[KEYS] + k * t[N_KEYS]
+        for k in range(header.event_key(m), count):
+            header.set_event_key(m, k)
+            key = header.keys(m) + k * t[N_KEYS]
             p = find_partition(m, t[N_KEYS], key)
             if p == 0:
-                m[DECIDED] = 0
+                header.set_decided(m, 0)
                 return ROOM
             if count == 1 and t[N_KEYS] <= 1:
                 key = 0
             decide(t, o, m, f, a, b, numbers, codes, e, key, p)
-            if m[m[KINDS] + WONDERS] > 0:
+            if m[header.kinds(m) + WONDERS] > 0:
                 return ASK
-            if m[DECIDED] > m[MOST_DECISIONS] or m[ASKED] > m[MOST_DECISIONS]:
+            if header.decided(m) > header.most_decisions(m) or header.asked(m) > header.most_decisions(m):
                 return DECISIONS_FULL
-            if m[ASKED] > m[ANSWERED]:
+            if header.asked(m) > header.answered(m):
                 return ASK
-            partitions.set_newest(m, p, m[SERIAL])
-            if m[DECIDED] > 0 or partitions.head(m, p) != 0:
+            partitions.set_newest(m, p, header.serial(m))
+            if header.decided(m) > 0 or partitions.head(m, p) != 0:
                 if not _has_room(o, m, a):
-                    m[ANSWERED] = 0
+                    header.set_answered(m, 0)
                     return ROOM
                 apply(t, o, m, f, a, s, size, b, numbers, codes, e, key, p)
                 deliver_decided(o, m, a, p, e, COMPLETED + k)
                 if o[O_BOUNDED] != 0:
                     look_out(t, o, m, a, p)
-            m[ANSWERED] = 0
-        m[EVENT_KEY] = 0
+            header.set_answered(m, 0)
+        header.set_event_key(m, 0)
         e += 1
-        m[EVENT] = e
+        header.set_event(m, e)
     return DONE
 
 

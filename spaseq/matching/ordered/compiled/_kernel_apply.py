@@ -21,12 +21,18 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     DECISION_SIZE,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    DECIDED,
-    DECISIONS,
-    NOW,
     forget,
 )
-from spaseq.matching.kernel.records import accepts, candidates, gates, nodes, partitions, places, waits
+from spaseq.matching.kernel.records import (
+    accepts,
+    candidates,
+    gates,
+    header,
+    nodes,
+    partitions,
+    places,
+    waits,
+)
 from spaseq.matching.ordered.compiled._kernel_decide import follows, takes
 from spaseq.matching.ordered.compiled._kernel_families import (
     append,
@@ -107,8 +113,8 @@ def _take(
 @part
 def _refused_then(m: Ints, decision: int) -> int:
     """What the decision before this one is refused."""
-    at = m[DECISIONS] + decision * DECISION_SIZE
-    return int(m[at + 2] if decision < m[DECIDED] and m[at + 1] == REFUSED else 0)
+    at = header.decisions(m) + decision * DECISION_SIZE
+    return int(m[at + 2] if decision < header.decided(m) and m[at + 1] == REFUSED else 0)
 
 
 @part
@@ -126,8 +132,8 @@ def _extend(
         following = waits.link(m, w)
         over = is_past(t, o, m, w, time)
         bars = gates.operator(t, waits.gate(m, w)) == gates.STRICT and follows(t, m, w, time, stream)
-        while decision < m[DECIDED]:
-            at = m[DECISIONS] + decision * DECISION_SIZE
+        while decision < header.decided(m):
+            at = header.decisions(m) + decision * DECISION_SIZE
             if m[at] != w:
                 break
             decision += 1
@@ -169,14 +175,14 @@ def apply(
             drop(m, a, family)
         family = following
     pass_over(o, m, a, p)
-    if decision == m[DECIDED] or b[B_START] + e <= partitions.dropped(m, p):
+    if decision == header.decided(m) or b[B_START] + e <= partitions.dropped(m, p):
         return
-    family = new_family(m, a, p, m[NOW], b[B_START] + e, b[b[B_TIME] + e])
+    family = new_family(m, a, p, header.now(m), b[B_START] + e, b[b[B_TIME] + e])
     a[family + F_FOREMOST] = foremost
     last = 0
     complete = False
-    while decision < m[DECIDED] and not complete:
-        at = m[DECISIONS] + decision * DECISION_SIZE
+    while decision < header.decided(m) and not complete:
+        at = header.decisions(m) + decision * DECISION_SIZE
         decision += 1
         if m[at + 1] != REFUSED:
             last, complete = _take(

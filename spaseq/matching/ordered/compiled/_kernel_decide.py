@@ -26,20 +26,16 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     QUESTION_SIZE,
     row_of,
 )
-from spaseq.matching.kernel.compiled._kernel_memory import (
-    ANSWERED,
-    ANSWERS,
-    ASKED,
-    DECIDED,
-    KINDS,
-    MOST_DECISIONS,
-    QUESTIONS,
-    SERIAL,
-    TRIAL,
-    WAITS,
-    WIDTH,
+from spaseq.matching.kernel.records import (
+    accepts,
+    candidates,
+    gates,
+    header,
+    partitions,
+    places,
+    units,
+    waits,
 )
-from spaseq.matching.kernel.records import accepts, candidates, gates, partitions, places, units, waits
 from spaseq.matching.ordered.compiled._kernel_families import (
     is_past,
 )
@@ -87,7 +83,7 @@ def _refused(
     Each is tried on a copy of the run, because the tables may not be able to tell.
     """
     options = o[O_PLACES] + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
-    trial, refused = m[TRIAL], 0
+    trial, refused = header.trial(m), 0
     for i in range(o[options], o[options + 1], OPTION_SIZE):
         at, is_gate = o[i], o[i + 1] != 0
         code, code_end = (
@@ -98,7 +94,7 @@ def _refused(
         if code == code_end:
             continue
         waits.set_time(m, trial, b[b[B_TIME] + e])
-        for j in range(SLOTS, m[WIDTH]):
+        for j in range(SLOTS, header.width(m)):
             m[trial + j] = m[w + j]
         for j in range(int(f[0])):
             f[waits.sums(m, trial) + j] = f[waits.sums(m, w) + j]
@@ -111,17 +107,17 @@ def _refused(
         if not act(t, m, f, numbers, codes, trial, actions, actions_end):
             continue
         verdict = holds(
-            t, code, code_end, m, m[KINDS], f, trial, waits.sums(m, trial), b, 0, numbers, codes
+            t, code, code_end, m, header.kinds(m), f, trial, waits.sums(m, trial), b, 0, numbers, codes
         )  # fmt: skip
         number = (i - o[options]) // OPTION_SIZE
         if verdict == UNKNOWN:
-            asked = m[ASKED]
-            m[ASKED] = asked + 1
-            if asked < m[ANSWERED]:
-                verdict = m[m[ANSWERS] + asked]
-            elif asked < m[MOST_DECISIONS]:
-                m[m[QUESTIONS] + asked * QUESTION_SIZE] = w
-                m[m[QUESTIONS] + asked * QUESTION_SIZE + 1] = -1 - (
+            asked = header.asked(m)
+            header.set_asked(m, asked + 1)
+            if asked < header.answered(m):
+                verdict = m[header.answers(m) + asked]
+            elif asked < header.most_decisions(m):
+                m[header.questions(m) + asked * QUESTION_SIZE] = w
+                m[header.questions(m) + asked * QUESTION_SIZE + 1] = -1 - (
                     candidates.number(t, c) * MOST_OPTIONS + number
                 )
         if verdict != TRUE:
@@ -156,7 +152,7 @@ def _show(
         g = candidates.gpm(t, c)
         if row_of(b, g, e) == row_of(b, g, e + 1):
             continue
-        if o[O_ASKS] != 0 and m[ASKED] > m[ANSWERED]:
+        if o[O_ASKS] != 0 and header.asked(m) > header.answered(m):
             return  # what is asked next depends on the answer
         verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
         if verdict == TRUE:
@@ -173,9 +169,9 @@ def decide(
     t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, b: Ints, numbers: Floats, codes: Codes, e: int, key: int,
     p: int,
 ) -> None:  # fmt: skip
-    m[DECIDED] = 0
-    m[ASKED] = 0
-    m[SERIAL] += 1
+    header.set_decided(m, 0)
+    header.set_asked(m, 0)
+    header.set_serial(m, header.serial(m) + 1)
     family = partitions.head(m, p)
     while family != 0:
         w = a[family + F_HEAD]
@@ -185,13 +181,13 @@ def decide(
         family = a[family + F_NEXT]
     if b[B_START] + e <= partitions.dropped(m, p):
         return
-    w = m[WAITS]
+    w = header.waits(m)
     for i in range(o[o[O_PLACES]], o[o[O_PLACES] + 1], OPTION_SIZE):
         gate = o[i]
         for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
             g = candidates.gpm(t, c)
             if row_of(b, g, e) < row_of(b, g, e + 1):
-                if o[O_ASKS] != 0 and m[ASKED] > m[ANSWERED]:
+                if o[O_ASKS] != 0 and header.asked(m) > header.answered(m):
                     return
                 verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
                 if verdict == TRUE:

@@ -11,10 +11,9 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
 )
 from spaseq.matching.kernel.compiled._kernel_memory import (
-    SERIAL,
     mix,
 )
-from spaseq.matching.kernel.records import gates, waits
+from spaseq.matching.kernel.records import gates, header, waits
 from spaseq.matching.ordered.compiled._kernel_layout import (
     A_TIME,
     ALIKE_SIZE,
@@ -76,7 +75,7 @@ def is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, 
     mask = size - 1
     at = code & mask
     # The list is of this event only if it says so.
-    while s[2 * at] == m[SERIAL]:
+    while s[2 * at] == header.serial(m):
         x = s[2 * at + 1]
         if (
             waits.gate(m, x) == gate
@@ -91,6 +90,6 @@ def is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, 
         ):
             return True
         at = (at + 1) & mask
-    s[2 * at] = m[SERIAL]
+    s[2 * at] = header.serial(m)
     s[2 * at + 1] = w
     return False
