@@ -29,6 +29,7 @@ from spaseq.matching.ordered.compiled import _kernel as k
 from spaseq.matching.ordered.compiled import _kernel_layout as lay
 from spaseq.matching.ordered.memory import Families
 from spaseq.matching.ordered.ranked import Ranked, Ready
+from spaseq.matching.ordered.records import families, results
 from spaseq.matching.ordered.tables import order_tables
 from spaseq.terms.dictionary import Dictionary
 
@@ -130,7 +131,7 @@ class OrderedKernel:
         A match that is not decided yet ends no earlier than it began.
         """
         held = time if self._ranked is None else self._ranked.oldest(time)
-        return min(time, held, self.families.oldest(time, lay.F_TIME))
+        return min(time, held, self.families.oldest(time, families.TIME))
 
     def _finish(self, at: int, time: int) -> Iterator[Block]:
         """The matches that are due before a place on the window's axis, and a time."""
@@ -145,16 +146,16 @@ class OrderedKernel:
         if not every.found:
             return
         m = every.runs.ints
-        rows = np.zeros((every.found, lay.FOUND_SIZE), dtype=np.int64)
+        rows = np.zeros((every.found, results.SIZE), dtype=np.int64)
         k.found(m, every.rows, rows.ravel())
-        order = (lay.FOUND_FIRST, lay.FOUND_LAST, lay.FOUND_RANK, lay.FOUND_TURN)
+        order = (results.FIRST, results.LAST, results.RANK, results.TURN)
         rows = rows[np.lexsort(tuple(rows[:, column] for column in order))]
-        nodes = rows[:, lay.FOUND_NODE].copy()
+        nodes = rows[:, results.NODE].copy()
         depths = m[nodes + DEPTH]
         steps = np.zeros((int(depths.sum()), 3), dtype=np.int64)
         k.unroll(m, nodes, steps.ravel())
-        keys = m[rows[:, lay.FOUND_PARTITION, None] + (partitions.KEY + np.arange(self._keys))]
-        ways = self._tables[rows[:, lay.FOUND_ACCEPT] + accepts.NUMBER]
+        keys = m[rows[:, results.PARTITION, None] + (partitions.KEY + np.arange(self._keys))]
+        ways = self._tables[rows[:, results.ACCEPT] + accepts.NUMBER]
         k.forget_found(m, every.rows)
         yield from self._matches.made(keys, ways, depths, steps)
 
@@ -165,7 +166,7 @@ class OrderedKernel:
         axis = self._bounds.places(batch, start)
         first = int(axis[0])
         # A match that is due with this batch may have events that no window holds any more.
-        oldest = min(first - int(self._tables[v.LIMIT]), self.families.oldest(first, lay.F_FIRST))
+        oldest = min(first - int(self._tables[v.LIMIT]), self.families.oldest(first, families.FIRST))
         chunk = self._columns.add(batch, start, solutions, axis, oldest)
         if self._columns.renew():
             # Runs that are over may hold ids that mean something else now, but are shown no event more.

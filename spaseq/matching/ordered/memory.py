@@ -12,7 +12,7 @@ from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.memory import Memory, Room, memory
 from spaseq.matching.kernel.records import header
 from spaseq.matching.ordered.compiled import _kernel as k
-from spaseq.matching.ordered.compiled import _kernel_layout as lay
+from spaseq.matching.ordered.records import families, preferences, roster
 from spaseq.matching.ordered.tables import Ordering
 
 Ints = npt.NDArray[np.int64]
@@ -27,31 +27,31 @@ class Families:
     def __init__(self, ordering: Ordering, budget: Budget) -> None:
         self._budget = budget
         self._compiled = ordering.compiled
-        self._most = int(ordering.options[lay.O_MOST])
+        self._most = int(ordering.options[preferences.MOST])
         self.runs: Memory = memory(self._compiled, _START, budget)
-        self.rows: Ints = np.zeros(lay.A_HEADER + _FAMILIES * lay.F_SIZE, dtype=np.int64)
-        self.rows[lay.A_NEXT] = lay.A_HEADER
-        self.rows[lay.A_END] = len(self.rows)
-        self.rows[lay.A_TIME], self.rows[lay.A_DUE] = status.NEVER, lay.NEVER_DUE
+        self.rows: Ints = np.zeros(roster.SIZE + _FAMILIES * families.SIZE, dtype=np.int64)
+        self.rows[roster.NEXT] = roster.SIZE
+        self.rows[roster.END] = len(self.rows)
+        self.rows[roster.TIME], self.rows[roster.DUE] = status.NEVER, roster.NEVER_DUE
         self.seen = self._nothing_seen()
 
     @property
     def found(self) -> int:
         """How many matches were found, and are not forgotten."""
-        return int(self.rows[lay.A_COUNT])
+        return int(self.rows[roster.COUNT])
 
     def oldest(self, otherwise: int, column: int) -> int:
         """What a column says of the oldest family."""
-        family = int(self.rows[lay.A_OLDEST])
+        family = int(self.rows[roster.OLDEST])
         return int(self.rows[family + column]) if family else otherwise
 
     def make_room(self) -> None:
         """More space for what is short of it, now that nothing is found any more. Raises ``LimitError``."""
         a, m = self.rows, self.runs.ints
-        if not a[lay.A_FREE] and a[lay.A_NEXT] >= a[lay.A_END]:
+        if not a[roster.FREE] and a[roster.NEXT] >= a[roster.END]:
             self._budget.takes("families", 16 * len(a))
-            self.rows = np.concatenate([a, np.zeros(len(a) - lay.A_HEADER, dtype=np.int64)])
-            self.rows[lay.A_END] = len(self.rows)
+            self.rows = np.concatenate([a, np.zeros(len(a) - roster.SIZE, dtype=np.int64)])
+            self.rows[roster.END] = len(self.rows)
         decided = int(m[header.DECIDED]) + 1
         self._budget.partial(int(m[header.LIVE_WAITS]) + decided)
         waits = 2 * (int(m[header.LIVE_WAITS]) + decided * (self._most + 1) + 2)

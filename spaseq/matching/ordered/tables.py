@@ -21,6 +21,7 @@ from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.obstacles import Obstacle, subsequences
 from spaseq.matching.ordered.compiled import _kernel_layout as out
 from spaseq.matching.ordered.limits import open_bounds
+from spaseq.matching.ordered.records import preferences
 from spaseq.matching.runs.program import Gate
 from spaseq.terms.dictionary import Term
 
@@ -112,15 +113,19 @@ def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], slidin
     most = max(map(len, choices))
     if most > out.MOST_OPTIONS:
         raise BeyondTables(f"there are at most {out.MOST_OPTIONS} ways on from an event", str(most))
-    header = [0] * out.O_HEADER
-    header[out.O_MOST] = most
-    header[out.O_MODE] = _MODES[skip.mode]
-    header[out.O_GPM] = compiled.gpms.index(skip.gpm) if skip.gpm is not None else -1
+    header = [0] * preferences.SIZE
+    header[preferences.MOST] = most
+    header[preferences.MODE] = _MODES[skip.mode]
+    header[preferences.GPM] = compiled.gpms.index(skip.gpm) if skip.gpm is not None else -1
     # In a window that ends for all at once, what a first event can still find ends after a later one.
-    header[out.O_ACROSS] = int(skip.mode is SkipMode.PAST_LAST_EVENT and not sliding)
-    header[out.O_ASKS] = int(bool(pattern.where))
-    header[out.O_BOUNDED] = int(bool(analysis.absences.withins))
-    ranges: dict[int, list[tuple[int, int]]] = {out.O_PLACES: [], out.O_GATES: [], out.O_BOUNDS: []}
+    header[preferences.ACROSS] = int(skip.mode is SkipMode.PAST_LAST_EVENT and not sliding)
+    header[preferences.ASKS] = int(bool(pattern.where))
+    header[preferences.BOUNDED] = int(bool(analysis.absences.withins))
+    ranges: dict[int, list[tuple[int, int]]] = {
+        preferences.PLACES: [],
+        preferences.GATES: [],
+        preferences.BOUNDS: [],
+    }
     cells: list[int] = []
 
     def add(section: int, rows: Iterable[tuple[int, ...]]) -> None:
@@ -129,7 +134,7 @@ def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], slidin
         ranges[section].append((begin, len(cells)))
 
     for options in choices:
-        add(out.O_PLACES, ((option.at, int(option.goes_on)) for option in options))
+        add(preferences.PLACES, ((option.at, int(option.goes_on)) for option in options))
     alike, bounds = _Alike(compiled), open_bounds(analysis.gates)
     sinces, limits = int(t[v.SINCES]), int(t[v.LIMITS])
     for gate in analysis.gates:
@@ -137,15 +142,15 @@ def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], slidin
             (sinces + analysis.absences.withins.index(end.within), limits + compiled.limits.index(end.limit))
             for end in bounds[gate]
         ]
-        add(out.O_GATES, [*alike.rows(gate), *((since, out.AS_TIME) for since, _ in opened)])
-        add(out.O_BOUNDS, opened)
+        add(preferences.GATES, [*alike.rows(gate), *((since, out.AS_TIME) for since, _ in opened)])
+        add(preferences.BOUNDS, opened)
     gpms = [compiled.gpms.index(candidate.unit.gpm) for candidate in compiled.candidates]
     first = len(header) + 2 * sum(map(len, ranges.values()))
     body: list[int] = []
     for section, found in ranges.items():
         header[section] = len(header) + len(body)
         body += [first + at for pair in found for at in pair]
-    header[out.O_GPMS] = first + len(cells)
+    header[preferences.GPMS] = first + len(cells)
     return Ordering(compiled, np.array([*header, *body, *cells, *gpms], dtype=np.int64), choices)
 
 

@@ -23,9 +23,9 @@ from spaseq.matching.context import Context
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header
 from spaseq.matching.model import Bounds
-from spaseq.matching.ordered.compiled import _kernel_layout as lay
 from spaseq.matching.ordered.compiled import _kernel_shed as k
 from spaseq.matching.ordered.evaluator import OrderedKernel
+from spaseq.matching.ordered.records import families, roster
 from spaseq.matching.shedding.lots import part_of
 from spaseq.matching.shedding.overload import Overload
 from spaseq.terms.dictionary import Dictionary
@@ -105,11 +105,11 @@ class SheddingFamilies(OrderedKernel):
 
     def _found(self) -> Iterator[Block]:
         rows = self.families.rows
-        family = int(rows[lay.A_FOUND])
+        family = int(rows[roster.FOUND])
         for _ in range(self.families.found):
-            self._worth.won(family, int(rows[family + lay.F_POSITION]))
+            self._worth.won(family, int(rows[family + families.POSITION]))
             self._found_so_far += 1
-            family = int(rows[family + lay.F_LATER])
+            family = int(rows[family + families.LATER])
         yield from super()._found()
 
     def close(self) -> Iterator[Block]:
@@ -216,7 +216,7 @@ class _Worth:
         """Counts the first events that are in a class for the first time."""
         if not len(rows):
             return
-        slots = rows[:, k.L_FAMILY] // lay.F_SIZE
+        slots = rows[:, k.L_FAMILY] // families.SIZE
         most = int(slots.max())
         if most >= len(self._visited):
             more = np.zeros(2 * most + 64 - len(self._visited), dtype=np.int64)
@@ -235,7 +235,7 @@ class _Worth:
 
     def won(self, family: int, position: int) -> None:
         """A first event has its match."""
-        slot = family // lay.F_SIZE
+        slot = family // families.SIZE
         if slot < len(self._visited) and self._positions[slot] == position:
             bits = int(self._visited[slot]) >> np.arange(len(self._won)) & 1
             self._won += bits

@@ -50,33 +50,9 @@ from spaseq.matching.ordered.compiled._kernel_families import (
     look_out,
 )
 from spaseq.matching.ordered.compiled._kernel_layout import (
-    A_COUNT,
-    A_END,
-    A_FOUND,
-    A_FREE,
-    A_NEXT,
-    A_OLDEST,
-    A_TIME,
     COMPLETED,
-    F_BEST,
-    F_HEAD,
-    F_LATER,
-    F_NEXT,
-    F_PARTITION,
-    F_POSITION,
-    F_RANK,
-    F_TURN,
-    FOUND_ACCEPT,
-    FOUND_FIRST,
-    FOUND_LAST,
-    FOUND_NODE,
-    FOUND_PARTITION,
-    FOUND_RANK,
-    FOUND_SIZE,
-    FOUND_TURN,
-    O_BOUNDED,
-    O_MOST,
 )
+from spaseq.matching.ordered.records import families, preferences, results, roster
 
 
 @part
@@ -84,15 +60,15 @@ def _has_room(o: Ints, m: Ints, a: Ints) -> bool:
     """Whether all that was decided can be applied."""
     decided = header.decided(m)
     return bool(
-        header.live_waits(m) + decided * (o[O_MOST] + 1) + 2 <= header.most_waits(m)
+        header.live_waits(m) + decided * (preferences.most(o) + 1) + 2 <= header.most_waits(m)
         and header.live_nodes(m) + decided <= header.most_nodes(m)
-        and (a[A_FREE] != 0 or a[A_NEXT] < a[A_END])
+        and (roster.free(a) != 0 or roster.next(a) < roster.end(a))
     )
 
 
 @kernel
 def run(
-    tables: Ints, options: Ints, ints: Ints, floats: Floats, families: Ints, seen: Ints, batch: Ints,
+    tables: Ints, options: Ints, ints: Ints, floats: Floats, alive: Ints, seen: Ints, batch: Ints,
     numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
     """Takes a batch on from event ``EVENT``, key ``EVENT_KEY``; says why it stopped.
@@ -100,7 +76,7 @@ def run(
     ``seen`` are pairs, a power of two of them: the runs of the list that an event has made so far, hashed.
     """
     return _run(
-        pointer(tables), pointer(options), pointer(ints), pointer(floats), pointer(families), pointer(seen),
+        pointer(tables), pointer(options), pointer(ints), pointer(floats), pointer(alive), pointer(seen),
         len(seen) // 2, pointer(batch), pointer(numbers), pointer(codes),
     )  # fmt: skip
 
@@ -113,9 +89,9 @@ def _run(
     while e < b[B_SIZE]:
         header.set_now(m, b[b[B_AXIS] + e])
         expire(t, o, m, a, header.now(m), e)
-        if b[b[B_TIME] + e] > a[A_TIME]:
-            a[A_TIME] = b[b[B_TIME] + e]
-            go_on(t, o, m, a, a[A_TIME], e)
+        if b[b[B_TIME] + e] > roster.time(a):
+            roster.set_time(a, b[b[B_TIME] + e])
+            go_on(t, o, m, a, roster.time(a), e)
         count = find_keys(t, m, b, e, True)
         if count < 0:
             return MORE_KEYS if count == -1 else UNRANKED
@@ -142,7 +118,7 @@ def _run(
                     return ROOM
                 apply(t, o, m, f, a, s, size, b, numbers, codes, e, key, p)
                 deliver_decided(o, m, a, p, e, COMPLETED + k)
-                if o[O_BOUNDED] != 0:
+                if preferences.bounded(o) != 0:
                     look_out(t, o, m, a, p)
             header.set_answered(m, 0)
         header.set_event_key(m, 0)
@@ -152,36 +128,36 @@ def _run(
 
 
 @kernel
-def finish(tables: Ints, options: Ints, ints: Ints, families: Ints, axis: int, time: int) -> None:
+def finish(tables: Ints, options: Ints, ints: Ints, alive: Ints, axis: int, time: int) -> None:
     """The families end whose windows are over at a place on its axis, and what else no event can take on."""
     t: Ints = pointer(tables)
     o: Ints = pointer(options)
     m: Ints = pointer(ints)
-    a: Ints = pointer(families)
+    a: Ints = pointer(alive)
     expire(t, o, m, a, axis, 0)
-    if time > a[A_TIME]:
-        a[A_TIME] = time
+    if time > roster.time(a):
+        roster.set_time(a, time)
         go_on(t, o, m, a, time, 0)
 
 
 @kernel
-def found(ints: Ints, families: Ints, rows: Ints) -> None:
+def found(ints: Ints, alive: Ints, rows: Ints) -> None:
     """What was found since the last time, a row each."""
     m: Ints = pointer(ints)
-    a: Ints = pointer(families)
-    family, at = a[A_FOUND], 0
-    while at < a[A_COUNT] * FOUND_SIZE:
-        best = a[family + F_BEST]
+    a: Ints = pointer(alive)
+    family, at = roster.found(a), 0
+    while at < roster.count(a) * results.SIZE:
+        best = families.best(a, family)
         node = waits.node(m, best)
-        rows[at + FOUND_TURN] = a[family + F_TURN]
-        rows[at + FOUND_RANK] = a[family + F_RANK]
-        rows[at + FOUND_LAST] = nodes.position(m, node)
-        rows[at + FOUND_FIRST] = a[family + F_POSITION]
-        rows[at + FOUND_NODE] = node
-        rows[at + FOUND_ACCEPT] = waits.gate(m, best)
-        rows[at + FOUND_PARTITION] = a[family + F_PARTITION]
-        family = a[family + F_LATER]
-        at += FOUND_SIZE
+        results.set_turn(rows, at, families.turn(a, family))
+        results.set_rank(rows, at, families.rank(a, family))
+        results.set_last(rows, at, nodes.position(m, node))
+        results.set_first(rows, at, families.position(a, family))
+        results.set_node(rows, at, node)
+        results.set_accept(rows, at, waits.gate(m, best))
+        results.set_partition(rows, at, families.partition(a, family))
+        family = families.later(a, family)
+        at += results.SIZE
 
 
 @kernel
@@ -202,48 +178,46 @@ def unroll(ints: Ints, newest: Ints, paths: Ints) -> None:
 
 
 @kernel
-def forget_found(ints: Ints, families: Ints) -> None:
+def forget_found(ints: Ints, alive: Ints) -> None:
     """Frees what was found."""
     m: Ints = pointer(ints)
-    a: Ints = pointer(families)
-    family = a[A_FOUND]
-    for _ in range(a[A_COUNT]):
-        following = a[family + F_LATER]
-        forget(m, a[family + F_BEST])
+    a: Ints = pointer(alive)
+    family = roster.found(a)
+    for _ in range(roster.count(a)):
+        following = families.later(a, family)
+        forget(m, families.best(a, family))
         free_family(a, family)
         family = following
-    a[A_COUNT] = 0
-    a[A_FOUND] = 0
+    roster.set_count(a, 0)
+    roster.set_found(a, 0)
 
 
 @kernel
-def sweep(
-    tables: Ints, ints: Ints, floats: Floats, families: Ints, new_ints: Ints, new_floats: Floats
-) -> None:
+def sweep(tables: Ints, ints: Ints, floats: Floats, alive: Ints, new_ints: Ints, new_floats: Floats) -> None:
     """Moves all families into an empty memory; the old one is worth nothing. Nothing is found."""
     t: Ints = pointer(tables)
     old: Ints = pointer(ints)
     old_f: Floats = pointer(floats)
     new: Ints = pointer(new_ints)
     new_f: Floats = pointer(new_floats)
-    a: Ints = pointer(families)
-    family = a[A_OLDEST]
+    a: Ints = pointer(alive)
+    family = roster.oldest(a)
     while family != 0:
-        if a[family + F_PARTITION] > 0:
+        if families.partition(a, family) > 0:
             # The first one of its partition, which all others of it follow.
-            to = move_partition(t, old, a[family + F_PARTITION], new)
+            to = move_partition(t, old, families.partition(a, family), new)
             new[to] = family
             x = family
             while x != 0:
-                a[x + F_PARTITION] = -to
-                x = a[x + F_NEXT]
-        a[family + F_PARTITION] = -a[family + F_PARTITION]
-        if a[family + F_BEST] != 0:
-            a[family + F_BEST] = carry(old, old_f, a[family + F_BEST], new, new_f)
-        last, w = 0, a[family + F_HEAD]
-        a[family + F_HEAD] = 0
+                families.set_partition(a, x, -to)
+                x = families.next(a, x)
+        families.set_partition(a, family, -families.partition(a, family))
+        if families.best(a, family) != 0:
+            families.set_best(a, family, carry(old, old_f, families.best(a, family), new, new_f))
+        last, w = 0, families.head(a, family)
+        families.set_head(a, family, 0)
         while w != 0:
             following = waits.link(old, w)
             last = append(new, a, family, last, carry(old, old_f, w, new, new_f))
             w = following
-        family = a[family + F_LATER]
+        family = families.later(a, family)

@@ -43,16 +43,11 @@ from spaseq.matching.ordered.compiled._kernel_families import (
     pass_over,
 )
 from spaseq.matching.ordered.compiled._kernel_layout import (
-    F_BEST,
-    F_FIRST,
-    F_FOREMOST,
-    F_HEAD,
-    F_NEXT,
-    O_PLACES,
     OPTION_SIZE,
     REFUSED,
 )
 from spaseq.matching.ordered.compiled._kernel_merge import is_known
+from spaseq.matching.ordered.records import families, preferences
 
 
 @part
@@ -69,7 +64,7 @@ def _take(
         nodes.hold(m, before)
     node = follow(m, before, b[B_START] + e, candidates.number(t, c), row)
     waits.set_node(m, taken, node)
-    options = o[O_PLACES] + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
+    options = preferences.places(o) + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
     complete = False
     for i in range(o[options], o[options + 1], OPTION_SIZE):
         at, is_gate = o[i], o[i + 1] != 0
@@ -94,12 +89,12 @@ def _take(
         waits.set_gate(m, new, at)
         waits.set_node(m, new, node)
         nodes.hold(m, node)
-        waits.set_first(m, new, a[family + F_FIRST])
+        waits.set_first(m, new, families.first(a, family))
         waits.set_barred(m, new, 0)
         if not is_gate:
-            if a[family + F_BEST] != 0:
-                forget(m, a[family + F_BEST])
-            a[family + F_BEST] = new
+            if families.best(a, family) != 0:
+                forget(m, families.best(a, family))
+            families.set_best(a, family, new)
             complete = True
             break
         if is_known(t, o, m, f, a, s, size, new):
@@ -123,8 +118,8 @@ def _extend(
     e: int, key: int, family: int, decision: int,
 ) -> int:  # fmt: skip
     """Applies an event to the runs of a family, from a decision on; the next one."""
-    w = a[family + F_HEAD]
-    a[family + F_HEAD] = 0
+    w = families.head(a, family)
+    families.set_head(a, family, 0)
     last = 0
     complete = False
     time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
@@ -166,19 +161,19 @@ def apply(
     decision, foremost = 0, 1
     family = partitions.head(m, p)
     while family != 0:
-        a[family + F_FOREMOST] = foremost
+        families.set_foremost(a, family, foremost)
         decision = _extend(t, o, m, f, a, s, size, b, numbers, codes, e, key, family, decision)
-        following = a[family + F_NEXT]
-        if a[family + F_BEST] != 0:
+        following = families.next(a, family)
+        if families.best(a, family) != 0:
             foremost = 0
-        elif a[family + F_HEAD] == 0:
+        elif families.head(a, family) == 0:
             drop(m, a, family)
         family = following
     pass_over(o, m, a, p)
     if decision == header.decided(m) or b[B_START] + e <= partitions.dropped(m, p):
         return
     family = new_family(m, a, p, header.now(m), b[B_START] + e, b[b[B_TIME] + e])
-    a[family + F_FOREMOST] = foremost
+    families.set_foremost(a, family, foremost)
     last = 0
     complete = False
     while decision < header.decided(m) and not complete:
@@ -189,5 +184,5 @@ def apply(
                 t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, m[at], m[at + 1], m[at + 2],
                 _refused_then(m, decision),
             )  # fmt: skip
-    if a[family + F_BEST] == 0 and a[family + F_HEAD] == 0:
+    if families.best(a, family) == 0 and families.head(a, family) == 0:
         drop(m, a, family)

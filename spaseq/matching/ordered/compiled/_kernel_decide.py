@@ -40,14 +40,11 @@ from spaseq.matching.ordered.compiled._kernel_families import (
     is_past,
 )
 from spaseq.matching.ordered.compiled._kernel_layout import (
-    F_HEAD,
-    F_NEXT,
     MOST_OPTIONS,
-    O_ASKS,
-    O_PLACES,
     OPTION_SIZE,
     REFUSED,
 )
+from spaseq.matching.ordered.records import families, preferences
 
 
 @part
@@ -82,7 +79,7 @@ def _refused(
 
     Each is tried on a copy of the run, because the tables may not be able to tell.
     """
-    options = o[O_PLACES] + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
+    options = preferences.places(o) + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
     trial, refused = header.trial(m), 0
     for i in range(o[options], o[options + 1], OPTION_SIZE):
         at, is_gate = o[i], o[i + 1] != 0
@@ -132,7 +129,7 @@ def _note(
 ) -> None:  # fmt: skip
     """Writes down that a run takes the event, and which options it has not."""
     note(m, w, c, row)
-    if o[O_ASKS] != 0:
+    if preferences.asks(o) != 0:
         refused = _refused(t, o, m, f, b, numbers, codes, e, key, w, c, row)
         if refused != 0:
             note(m, w, REFUSED, refused)
@@ -152,7 +149,7 @@ def _show(
         g = candidates.gpm(t, c)
         if row_of(b, g, e) == row_of(b, g, e + 1):
             continue
-        if o[O_ASKS] != 0 and header.asked(m) > header.answered(m):
+        if preferences.asks(o) != 0 and header.asked(m) > header.answered(m):
             return  # what is asked next depends on the answer
         verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
         if verdict == TRUE:
@@ -174,20 +171,20 @@ def decide(
     header.set_serial(m, header.serial(m) + 1)
     family = partitions.head(m, p)
     while family != 0:
-        w = a[family + F_HEAD]
+        w = families.head(a, family)
         while w != 0:
             _show(t, o, m, f, b, numbers, codes, e, key, w)
             w = waits.link(m, w)
-        family = a[family + F_NEXT]
+        family = families.next(a, family)
     if b[B_START] + e <= partitions.dropped(m, p):
         return
     w = header.waits(m)
-    for i in range(o[o[O_PLACES]], o[o[O_PLACES] + 1], OPTION_SIZE):
+    for i in range(o[preferences.places(o)], o[preferences.places(o) + 1], OPTION_SIZE):
         gate = o[i]
         for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
             g = candidates.gpm(t, c)
             if row_of(b, g, e) < row_of(b, g, e + 1):
-                if o[O_ASKS] != 0 and header.asked(m) > header.answered(m):
+                if preferences.asks(o) != 0 and header.asked(m) > header.answered(m):
                     return
                 verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
                 if verdict == TRUE:

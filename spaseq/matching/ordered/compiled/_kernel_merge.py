@@ -15,15 +15,12 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
 )
 from spaseq.matching.kernel.records import gates, header, waits
 from spaseq.matching.ordered.compiled._kernel_layout import (
-    A_TIME,
     ALIKE_SIZE,
     AS_SUM,
     AS_TIME,
     EXACTLY,
-    F_FOREMOST,
-    O_ACROSS,
-    O_GATES,
 )
+from spaseq.matching.ordered.records import families, preferences, roster
 
 
 @part
@@ -51,7 +48,7 @@ def _agree(o: Ints, m: Ints, f: Floats, w: int, x: int, start: int, end: int) ->
 @part
 def _busy(m: Ints, a: Ints, w: int) -> int:
     """The stream whose event a run has taken right now: it takes no simultaneous ones of others; -1: none."""
-    return int(waits.stream(m, w) if waits.time(m, w) == a[A_TIME] else -1)
+    return int(waits.stream(m, w) if waits.time(m, w) == roster.time(a) else -1)
 
 
 @part
@@ -62,7 +59,7 @@ def is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, 
     first event; and where none before it has a match to be left with that ends before that.
     """
     gate = waits.gate(m, w)
-    live = o[O_GATES] + 2 * gates.number(t, gate)
+    live = preferences.gates(o) + 2 * gates.number(t, gate)
     start, end = o[live], o[live + 1]
     several = t[SINGLE] == 0
     code = mix(1, gate)
@@ -84,7 +81,7 @@ def is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, 
             )
             and (
                 waits.partition(m, x) == waits.partition(m, w)
-                or (o[O_ACROSS] != 0 and a[waits.partition(m, x) + F_FOREMOST] != 0)
+                or (preferences.across(o) != 0 and families.foremost(a, waits.partition(m, x)) != 0)
             )
             and _agree(o, m, f, w, x, start, end)
         ):

@@ -8,14 +8,7 @@ from spaseq._jit import kernel
 from spaseq.matching.conditions._kernel_values import Ints, pointer
 from spaseq.matching.kernel.records import gates, nodes, waits
 from spaseq.matching.ordered.compiled._kernel_families import drop
-from spaseq.matching.ordered.compiled._kernel_layout import (
-    A_OLDEST,
-    F_BEST,
-    F_FIRST,
-    F_HEAD,
-    F_LATER,
-    F_POSITION,
-)
+from spaseq.matching.ordered.records import families, roster
 
 # Columns of what is listed: a family, its first event's place on the window's axis and position, the gate in
 # front of which the longest of its runs waits, how many runs there are, and whether it has a match so far.
@@ -29,18 +22,18 @@ L_SIZE: Final = 6
 
 
 @kernel
-def listed(tables: Ints, ints: Ints, families: Ints, rows: Ints) -> int:
+def listed(tables: Ints, ints: Ints, alive: Ints, rows: Ints) -> int:
     """Lists all families, the oldest first; how many there are, of which so many rows are filled as fit."""
     t: Ints = pointer(tables)
     m: Ints = pointer(ints)
-    a: Ints = pointer(families)
+    a: Ints = pointer(alive)
     count, room = 0, len(rows) // L_SIZE
-    family = a[A_OLDEST]
+    family = roster.oldest(a)
     while family != 0:
         if count < room:
             at = count * L_SIZE
             runs, deepest, gate = 0, -1, 0
-            w = a[family + F_HEAD]
+            w = families.head(a, family)
             while w != 0:
                 runs += 1
                 depth = nodes.depth(m, waits.node(m, w))
@@ -48,20 +41,20 @@ def listed(tables: Ints, ints: Ints, families: Ints, rows: Ints) -> int:
                     deepest, gate = depth, gates.number(t, waits.gate(m, w))
                 w = waits.link(m, w)
             rows[at + L_FAMILY] = family
-            rows[at + L_FIRST] = a[family + F_FIRST]
-            rows[at + L_POSITION] = a[family + F_POSITION]
+            rows[at + L_FIRST] = families.first(a, family)
+            rows[at + L_POSITION] = families.position(a, family)
             rows[at + L_GATE] = gate
             rows[at + L_RUNS] = runs
-            rows[at + L_HAS] = a[family + F_BEST] != 0
+            rows[at + L_HAS] = families.best(a, family) != 0
         count += 1
-        family = a[family + F_LATER]
+        family = families.later(a, family)
     return count
 
 
 @kernel
-def let_go(ints: Ints, families: Ints, gone: Ints) -> None:
+def let_go(ints: Ints, alive: Ints, gone: Ints) -> None:
     """Drops families; where SKIP goes to the next event, none of the others notices."""
     m: Ints = pointer(ints)
-    a: Ints = pointer(families)
+    a: Ints = pointer(alive)
     for i in range(len(gone)):
         drop(m, a, gone[i])
