@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from spaseq.events import Clock, Ids
 from spaseq.language.syntax import Construct, Query
-from spaseq.matching.columns.found import Block, Chosen, Picked, ids, joined
+from spaseq.matching.columns.encoding import Encoded, numbered
+from spaseq.matching.columns.found import Block, Chosen, joined
+from spaseq.matching.columns.picked import ids
 from spaseq.matching.columns.plain import Columns
-from spaseq.results.encoded import Bindings, Terms, numbered
+from spaseq.results.encoded import Bindings, Terms
 from spaseq.results.graphs import Graphs, filled, gathered
 from spaseq.results.match import Event, Match, Rows, event, view
 from spaseq.results.views import EventViews, RowViews
@@ -181,10 +183,10 @@ class MatchBatch(Sequence[Match]):
         """The rows of all matches."""
         if self._made is not None:
             return self._of_made(self.variables, self._made)
-        solved = self._block.solved(self.variables)
         skipped = self._reader.projector.offset
         if not skipped and self._last is None:
-            return self._encoded(solved.offsets, solved.columns)
+            return self._bound(self._block.encoded(self.variables, self._reader.dictionary.limit))
+        solved = self._block.solved(self.variables)
         sizes = np.maximum(np.diff(solved.offsets) - skipped, 0)
         if self._last is not None:
             sizes[-1] = min(int(sizes[-1]), self._last)
@@ -296,12 +298,15 @@ class MatchBatch(Sequence[Match]):
         """The term of an id in the engine."""
         return self._reader.dictionary.term(identifier)
 
-    def _encoded(self, offsets: Ids, columns: Mapping[str, Ids | Picked]) -> Bindings:
+    def _encoded(self, offsets: Ids, columns: Mapping[str, Ids]) -> Bindings:
         """Columns of ids as numbers of the terms that are in them."""
-        dictionary = self._reader.dictionary
-        used, numbers = numbered(list(columns.values()), dictionary.limit)
-        terms = Terms(used, dictionary, self._block)
-        return Bindings(offsets, dict(zip(columns, numbers, strict=True)), terms)
+        used, numbers = numbered(list(columns.values()), self._reader.dictionary.limit)
+        return self._bound(Encoded(offsets, dict(zip(columns, numbers, strict=True)), used))
+
+    def _bound(self, encoded: Encoded) -> Bindings:
+        """The same with terms, which the block keeps."""
+        terms = Terms(encoded.used, self._reader.dictionary, self._block)
+        return Bindings(encoded.offsets, encoded.columns, terms)
 
     @staticmethod
     def _of_made(names: Sequence[str], made: Sequence[Rows]) -> Bindings:

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, overload
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import Ids
-from spaseq.matching.columns.found import Picked
-from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
-
-#: Terms of a table this much smaller than the ids given so far are looked for by sorting.
-_SPARSE: Final = 64
-
-#: Values that so many more are than are picked of them are not looked at one by one.
-_FEW: Final = 4
+from spaseq.terms.dictionary import Dictionary, Term
 
 
 class Terms(Sequence[Term]):
@@ -63,38 +56,3 @@ class Bindings:
     offsets: Ids
     columns: dict[str, npt.NDArray[np.int32]]
     terms: Sequence[Term]
-
-
-def numbered(columns: Sequence[Ids | Picked], limit: int) -> tuple[Ids, list[npt.NDArray[np.int32]]]:
-    """The ids that are in some columns, and each column as numbers of them, -1 for ``UNBOUND``.
-
-    All ids are below ``limit``.
-    """
-    size = sum(map(len, columns))
-    if limit > _SPARSE * max(size, 1 << 10):
-        plain = [column.ids() if isinstance(column, Picked) else column for column in columns]
-        used = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *plain]))
-        used = used[used != UNBOUND]
-        found = [np.searchsorted(used, column).astype(np.int32) for column in plain]
-        for numbers, ids in zip(found, plain, strict=True):
-            numbers[ids == UNBOUND] = -1
-        return used, found
-    quick = [_picked_often(column) for column in columns]
-    seen = np.zeros(limit, dtype=np.bool_)
-    for column in quick:
-        seen[column.different() if isinstance(column, Picked) else column] = True
-    seen[UNBOUND] = False
-    used = np.flatnonzero(seen)
-    number = np.empty(limit, dtype=np.int32)
-    number[UNBOUND] = -1
-    number[used] = np.arange(len(used), dtype=np.int32)
-    return used, [
-        column.numbers(number) if isinstance(column, Picked) else number[column] for column in quick
-    ]
-
-
-def _picked_often(column: Ids | Picked) -> Ids | Picked:
-    """A column as it is less work."""
-    if isinstance(column, Picked) and len(column.values) > _FEW * len(column):
-        return column.ids()
-    return column

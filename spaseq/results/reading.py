@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from typing import Final
 
 import numpy as np
@@ -27,6 +26,8 @@ _COMPUTED: Final = 1_000
 class Reader:
     """What reads the matches of one query."""
 
+    __slots__ = ("dictionary", "gpms", "keys", "projector", "query", "term")
+
     def __init__(self, pattern: SequencePattern, projector: Projector, dictionary: Dictionary) -> None:
         self.query = pattern.query
         self.projector = projector
@@ -37,8 +38,10 @@ class Reader:
 
     def of(self, query: Query) -> Reader:
         """The same for another query, that asks for the same with other constants."""
-        other = copy(self)
+        other = Reader.__new__(Reader)
         other.query = query
+        other.projector, other.dictionary, other.term = self.projector, self.dictionary, self.term
+        other.keys, other.gpms = self.keys, self.gpms
         return other
 
     def batches(self, block: Block, clock: Clock, left: int | None) -> Iterator[tuple[MatchBatch, int]]:
@@ -53,6 +56,9 @@ class Reader:
                     left -= rows
                     if left == 0:
                         return
+            return
+        if left is None and not self.projector.offset:
+            yield MatchBatch(self, block, clock), block.solution_count()
             return
         sizes = np.maximum(block.sizes() - self.projector.offset, 0)
         total = int(sizes.sum())

@@ -11,7 +11,7 @@ their ids are given again. Needed are pinned terms, and those of holders that ar
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from spaseq.limits import UNLIMITED, Limits
+from spaseq.terms.distinct import distinct, numbered
 from spaseq.terms.values import DECIMAL, DOUBLE, EXACT_ORDER, IS_DOUBLE, NO_NUMBER, Value, decode
 
 Term = NamedNode | BlankNode | Literal
@@ -111,6 +112,13 @@ class Dictionary:
                     self._remember(identifier, term)
         return identifier
 
+    def intern_all(self, terms: Sequence[NamedNode | Literal]) -> Ids:
+        """The ids of many terms; of those that are new no object is kept where they are kept as bytes."""
+        with self.lock:
+            if self._table is None:
+                return np.array(list(map(self.intern, terms)), dtype=np.int64)
+            return self._table.enter("".join(f"{term}\n" for term in terms).encode(), len(terms))
+
     @property
     def known(self) -> Callable[[object], int | None]:
         """Gives the id of a term that was seen as a Python object; None for another, which may have one."""
@@ -160,11 +168,12 @@ class Dictionary:
 
     def ranks(self, ids: Ids) -> Ids:
         """Of each id, its place among these in the order of ``text``, from 0; in the shape of ``ids``."""
-        distinct, inverse = np.unique(ids, return_inverse=True)
-        texts = list(map(self.text, distinct.tolist()))
+        found, inverse = numbered(ids, self.limit)
+        texts = list(map(self.text, found.tolist()))
         places = np.empty(len(texts), dtype=np.int64)
         places[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
-        return places[inverse].reshape(ids.shape)
+        ranks: Ids = places[inverse]
+        return ranks
 
     def value(self, identifier: int) -> Value:
         """The typed value of an id, decoded at the first call."""
@@ -284,7 +293,7 @@ class Dictionary:
             self._number = np.concatenate([self._number, np.zeros(room)])
             self._rank = np.concatenate([self._rank, np.full(room, _NOT_DECODED, dtype=np.int8)])
             self._rank[UNBOUND] = NO_NUMBER
-        new = np.unique(ids[self._rank[ids] == _NOT_DECODED])
+        new = distinct(ids[self._rank[ids] == _NOT_DECODED], self.limit)
         self.usual(new, self._number, self._rank)
         new = new[self._rank[new] == _NOT_DECODED]
         for identifier in new.tolist():

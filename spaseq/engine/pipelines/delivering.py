@@ -93,7 +93,8 @@ class Delivering(Asking):
             wanted = block.part(0, 1) if self._only_first else block
             for batch, rows in self._reader.batches(wanted, clock, self._left):
                 self._notice(wanted, batch, rows)
-                wanted = wanted.part(len(batch), len(wanted))
+                if len(batch) < len(wanted):
+                    wanted = wanted.part(len(batch), len(wanted))
                 yield batch
                 if self.done:
                     return

@@ -146,15 +146,16 @@ class Group(Pipeline):
         self._tally = Tally([gpm.name for gpm in query.gpms], len(rows))
         made = self._template
         if made is not None:
-            self._table = Parameters([name for name, _ in made.parameters], made.member, dictionary)
+            names = [name for name, _ in made.parameters]
+            self._table = Parameters(names, made.member, list(rows), dictionary)
         taken = query if made is None else made.query
         taken = replace(taken, modifiers=replace(taken.modifiers, limit=None))
         # What a query may keep, as many times as there are queries that keep something of their own.
         super().__init__(taken, dictionary, kb, None, sharing, start=start, limits=limits.times(len(rows)))
         plain = normalise(query)
         self.reader = Reader(plain, Projector(plain, self._context, dictionary), dictionary)
-        for number, (own, seats) in enumerate(rows.items()):
-            name = number if made is None else self._table.add(own)
+        named = range(len(rows)) if made is None else self._table.rows.tolist()
+        for number, (name, seats) in enumerate(zip(named, rows.values(), strict=True)):
             row = self._rows[name] = Row(name, number)
             for seat in seats:
                 seat.sit(self, row)
@@ -195,7 +196,7 @@ class Group(Pipeline):
         if not row.seats:
             del self._rows[row.name]
             if self._template is not None:
-                self._table.remove(row.name)
+                self._table.remove(row.number)
         if not self._rows:
             self.drop()
 

@@ -126,7 +126,8 @@ class Seat:
                 stats.rows += rows
                 if skip is not None:
                     stats.unskipped += sum(falls_back(skip, wanted[i], group.rank) for i in range(len(batch)))
-                wanted = wanted.part(len(batch), len(wanted))
+                if len(batch) < len(wanted):
+                    wanted = wanted.part(len(batch), len(wanted))
                 if self._left is not None:
                     self._left -= rows
                 if only_first or self._left == 0:

@@ -123,3 +123,29 @@ def mark(at: Ints, first: int, step: int, count: int, seen: Mask) -> None:
     """Marks so many places."""
     for i in range(count):
         seen[at[first + i * step]] = True
+
+
+@kernel
+def number(values: Ints, bounds: Ints, seen: Ints, used: Ints, ends: Ints, numbers: Any) -> None:
+    """Numbers the values of each part by themselves, in the order in which they are met.
+
+    ``values`` has a column in each row; part i is of those at the places from ``bounds[i]`` to
+    ``bounds[i + 1]``. Writes ``used``, the values of one part after the other, ``ends``, where those of each
+    end, and in ``numbers`` -1 for 0. ``seen`` is -1 for every value.
+    """
+    count = 0
+    for i in range(len(ends)):
+        begin = count
+        for c in range(values.shape[0]):
+            for j in range(bounds[i], bounds[i + 1]):
+                value = values[c, j]
+                if value == 0:
+                    numbers[c, j] = -1
+                    continue
+                # What was seen in a part before has a place before this one.
+                if seen[value] < begin:
+                    seen[value] = count
+                    used[count] = value
+                    count += 1
+                numbers[c, j] = seen[value] - begin
+        ends[i] = count

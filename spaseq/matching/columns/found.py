@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import EventBatch
-from spaseq.matching.columns import _kernel_found as k
+from spaseq.matching.columns.encoding import Encoded, numbered
+from spaseq.matching.columns.picked import Picked, ids
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 
@@ -52,50 +53,11 @@ class Taken(NamedTuple):
     n: Ints
 
 
-class Picked:
-    """Values of a column, as many as ``len`` says, at the places ``at[first]``, ``at[first + step]``, …"""
-
-    __slots__ = ("at", "count", "first", "step", "values")
-
-    def __init__(self, values: Ints, at: Ints, first: int, step: int, count: int) -> None:
-        self.values = values
-        self.at = at
-        self.first = first
-        self.step = step
-        self.count = count
-
-    def __len__(self) -> int:
-        return self.count
-
-    def ids(self) -> Ints:
-        """They themselves."""
-        out = np.empty(self.count, dtype=np.int64)
-        k.gather(self.values, self.at, self.first, self.step, out)
-        return out
-
-    def numbers(self, number: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """What ``number`` has for each of them."""
-        out = np.empty(self.count, dtype=np.int32)
-        k.gather(number[self.values], self.at, self.first, self.step, out)
-        return out
-
-    def different(self) -> Ints:
-        """The values that were picked, if often not each once."""
-        seen = np.zeros(len(self.values), dtype=np.bool_)
-        k.mark(self.at, self.first, self.step, self.count, seen)
-        return self.values[seen]
-
-
 class Solved(NamedTuple):
     """Ω of matches as columns of term ids, 0 where unbound: rows ``offsets[i]`` to ``offsets[i + 1]``."""
 
     offsets: Ints
     columns: dict[str, Ints | Picked]
-
-
-def ids(column: Ints | Picked) -> Ints:
-    """A column of Ω."""
-    return column.ids() if isinstance(column, Picked) else column
 
 
 class Block(ABC):
@@ -145,6 +107,10 @@ class Block(ABC):
     def sizes(self) -> Ints:
         """How many solutions each match has."""
 
+    def solution_count(self) -> int:
+        """How many solutions all have."""
+        return int(self.sizes().sum())
+
     @abstractmethod
     def chosen(self) -> Chosen:
         """The events of all matches."""
@@ -173,6 +139,12 @@ class Block(ABC):
     @abstractmethod
     def solved(self, names: Sequence[str]) -> Solved:
         """The solutions of all matches, with these variables."""
+
+    def encoded(self, names: Sequence[str], limit: int) -> Encoded:
+        """The same, dictionary-encoded; all ids are below ``limit``."""
+        offsets, columns = self.solved(names)
+        used, numbers = numbered(list(columns.values()), limit)
+        return Encoded(offsets, dict(zip(columns, numbers, strict=True)), used)
 
     def __iter__(self) -> Iterator[tuple[Key, Found]]:
         for i in range(len(self)):

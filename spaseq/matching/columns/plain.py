@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.columns import _kernel_found as k
-from spaseq.matching.columns.found import Block, Chosen, Objects, Picked, Solved, Taken, blocks, ids
+from spaseq.matching.columns.found import Block, Chosen, Objects, Solved, Taken, blocks
 from spaseq.matching.columns.history import Stretch
 from spaseq.matching.columns.one import One
+from spaseq.matching.columns.picked import Picked, ids
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 
@@ -159,6 +160,9 @@ class Columns(Block):
         for number in range(len(self.sites.kleenes)):
             sizes *= np.maximum(self._iterations(number), 1)
         return sizes
+
+    def solution_count(self) -> int:
+        return super().solution_count() if self.sites.kleenes else len(self)
 
     def solved(self, names: Sequence[str]) -> Solved:
         kleenes = [i for i in range(len(self.sites.kleenes)) if self._iterations(i).any()]

@@ -9,8 +9,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.columns.found import Block, Picked, Solved, Taken, ids, one_after_the_other
+from spaseq.matching.columns.encoding import Encoded, numbered_by_part
+from spaseq.matching.columns.found import Block, Solved, Taken, one_after_the_other
 from spaseq.matching.columns.history import Stretch
+from spaseq.matching.columns.picked import Picked, ids
 from spaseq.matching.columns.plain import Columns
 from spaseq.matching.model import Found
 
@@ -20,13 +22,15 @@ Ints = npt.NDArray[np.int64]
 class _Whole(Columns):
     """The matches of many queries, those of each side by side; what is made of them is kept."""
 
-    def __init__(self, block: Columns, keys: Ints) -> None:
-        """``keys``: those of each match, which need not be the block's."""
+    def __init__(self, block: Columns, keys: Ints, bounds: Ints) -> None:
+        """``keys``: those of each match, which need not be the block's; ``bounds``: where shares begin and end."""
         super().__init__(
             block.sites, block.stretch, keys, block.offsets, block.places, block.site, block.rows
         )
-        self._taken: dict[tuple[str, ...], tuple[Ints, dict[str, Taken]]] = {}
+        self._bounds_of_shares = bounds
+        self._taken: dict[tuple[str, ...], tuple[Ints, dict[str, tuple[list[int], Taken]]]] = {}
         self._solved: dict[tuple[str, ...], Solved] = {}
+        self._encoded: dict[tuple[str, ...], tuple[Encoded, list[int], list[int]]] = {}
 
     @cached_property
     def all_spans(self) -> tuple[Ints, Ints]:
@@ -38,11 +42,13 @@ class _Whole(Columns):
         """As ``sizes``."""
         return self.sizes()
 
-    def all_taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
-        """As ``taken``."""
+    def all_taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, tuple[list[int], Taken]]]:
+        """As ``taken``, and for each GPM where the events of each share begin and end."""
         key = tuple(gpms)
         if key not in self._taken:
-            self._taken[key] = self.taken(gpms)
+            streams, taken = self.taken(gpms)
+            bounds = self._bounds_of_shares
+            self._taken[key] = streams, {n: (of.offsets[bounds].tolist(), of) for n, of in taken.items()}
         return self._taken[key]
 
     def all_solved(self, names: Sequence[str]) -> Solved:
@@ -53,22 +59,53 @@ class _Whole(Columns):
             self._solved[key] = Solved(solved.offsets, {n: ids(c) for n, c in solved.columns.items()})
         return self._solved[key]
 
+    def all_encoded(self, names: Sequence[str], limit: int) -> tuple[Encoded, list[int], list[int]]:
+        """As ``encoded``, for each share by itself; and where the rows and the ids of each begin and end."""
+        key = tuple(names)
+        if key not in self._encoded:
+            offsets, columns = self.all_solved(names)
+            rows = offsets[self._bounds_of_shares]
+            used, ends, numbers = numbered_by_part([ids(c) for c in columns.values()], rows, limit)
+            encoded = Encoded(offsets, dict(zip(columns, numbers, strict=True)), used)
+            self._encoded[key] = encoded, rows.tolist(), ends.tolist()
+        return self._encoded[key]
+
 
 class Share(Columns):
-    """Some neighbours in a block. There may be very many shares, each of a match or two."""
+    """Some neighbours in a block. There may be very many shares, each of a match or two.
 
-    def __init__(self, whole: _Whole, begin: int, end: int, first: int, last: int) -> None:
-        """``first`` and ``last``: the places of their events."""
-        super().__init__(
-            whole.sites,
-            whole.stretch,
-            whole.keys[begin:end],
-            whole.offsets[begin : end + 1] - first,
-            whole.places[first:last],
-            whole.site[first:last],
-            None if whole.rows is None else whole.rows[first:last],
-        )
-        self._whole, self._from, self._to = whole, begin, end
+    What a share is asked for is cut out of what there is of all.
+    """
+
+    def __init__(self, whole: _Whole, number: int, begin: int, end: int) -> None:
+        """``number``: its own among the shares."""
+        self._whole, self._number, self._from, self._to = whole, number, begin, end
+        self.sites, self.stretch = whole.sites, whole.stretch
+
+    @cached_property
+    def _events(self) -> slice:
+        return slice(self._whole.offsets.item(self._from), self._whole.offsets.item(self._to))
+
+    @cached_property
+    def offsets(self) -> Ints:
+        return self._whole.offsets[self._from : self._to + 1] - self._events.start
+
+    @cached_property
+    def places(self) -> Ints:
+        return self._whole.places[self._events]
+
+    @cached_property
+    def site(self) -> Ints:
+        return self._whole.site[self._events]
+
+    @cached_property
+    def rows(self) -> Ints | None:
+        rows = self._whole.rows
+        return None if rows is None else rows[self._events]
+
+    @property
+    def keys(self) -> Ints:
+        return self._whole.keys[self._from : self._to]
 
     def __len__(self) -> int:
         return self._to - self._from
@@ -86,8 +123,8 @@ class Share(Columns):
     def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
         streams, taken = self._whole.all_taken(gpms)
         found = {}
-        for name, (offsets, stream, time, n) in taken.items():
-            first, last = offsets.item(self._from), offsets.item(self._to)
+        for name, (bounds, (offsets, stream, time, n)) in taken.items():
+            first, last = bounds[self._number], bounds[self._number + 1]
             of_some = offsets[self._from : self._to + 1] - first
             found[name] = Taken(of_some, stream[first:last], time[first:last], n[first:last])
         return streams, found
@@ -98,6 +135,15 @@ class Share(Columns):
         some: dict[str, Ints | Picked] = {name: ids(column)[first:last] for name, column in columns.items()}
         return Solved(offsets[self._from : self._to + 1] - first, some)
 
+    def encoded(self, names: Sequence[str], limit: int) -> Encoded:
+        (offsets, columns, used), rows, ends = self._whole.all_encoded(names, limit)
+        first, last = rows[self._number], rows[self._number + 1]
+        return Encoded(
+            offsets[self._from : self._to + 1] - first,
+            {name: column[first:last] for name, column in columns.items()},
+            used[ends[self._number] : ends[self._number + 1]],
+        )
+
 
 def shares(block: Columns) -> Iterator[tuple[int, Block]]:
     """The matches by the first value of their keys, which these then lack."""
@@ -105,11 +151,11 @@ def shares(block: Columns) -> Iterator[tuple[int, Block]]:
     order = np.argsort(of, kind="stable")
     cuts = np.flatnonzero(np.diff(of[order])) + 1
     ordered = block.take(order) if len(cuts) else block
-    whole = _Whole(ordered, ordered.keys[:, 1:])
-    bounds = [0, *cuts.tolist(), len(block)]
-    names, places = of[order[bounds[:-1]]].tolist(), whole.offsets[bounds].tolist()
-    for name, (begin, end), (first, last) in zip(names, pairwise(bounds), pairwise(places), strict=True):
-        yield name, Share(whole, begin, end, first, last)
+    bounds = np.concatenate([[0], cuts, [len(block)]])
+    whole = _Whole(ordered, ordered.keys[:, 1:], bounds)
+    names = of[order[bounds[:-1]]].tolist()
+    for number, (name, (begin, end)) in enumerate(zip(names, pairwise(bounds.tolist()), strict=True)):
+        yield name, Share(whole, number, begin, end)
 
 
 def shares_of_all(found: Iterable[Block]) -> Iterator[tuple[int, Block]]:
@@ -122,8 +168,8 @@ def shared_by_all(found: Iterable[Block]) -> Iterator[Block]:
     """The matches of several blocks, for queries that all have them: as few blocks as can be."""
     for block in _gathered(found):
         if isinstance(block, Columns):
-            whole = _Whole(block, block.keys)
-            yield Share(whole, 0, len(whole), 0, len(whole.places))
+            whole = _Whole(block, block.keys, np.array([0, len(block)]))
+            yield Share(whole, 0, 0, len(whole))
         else:
             yield block
 

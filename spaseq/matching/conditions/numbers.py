@@ -14,6 +14,7 @@ from pyoxigraph import Literal, NamedNode
 
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.terms.distinct import distinct
 from spaseq.terms.values import (
     BLANK,
     BOOLEAN,
@@ -72,7 +73,7 @@ class Numbers:
         new = ids[self.codes[ids] == _UNKNOWN]
         if not len(new):
             return
-        for identifier in np.unique(self._usual(new)).tolist():
+        for identifier in self._usual(distinct(new, len(self.codes))).tolist():
             self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
 
     def cover_few(self, ids: Collection[int]) -> None:

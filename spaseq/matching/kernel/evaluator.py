@@ -50,6 +50,8 @@ Ints = npt.NDArray[np.int64]
 #: Later than any event, and far from overflow.
 _NEVER: Final = 1 << 62
 _START: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
+#: So much a memory that was full in the middle of a batch has to spare, so that it is not soon full again.
+_SPARE: Final = 1 << 12
 
 
 @cache
@@ -302,9 +304,11 @@ class Kernel:
         m = self._memory.ints
         event = m[mem.EVENT]
         axis, time = columns[columns[v.B_AXIS] + event], columns[columns[v.B_TIME] + event]
-        self._sweep(int(axis), int(time), int(m[mem.DECIDED]))
+        # What comes yet of the batch may need room, too.
+        spare = min(int(columns[v.B_SIZE] - event), _SPARE)
+        self._sweep(int(axis), int(time), int(m[mem.DECIDED]), spare)
 
-    def _sweep(self, axis: int, time: int, decided: int) -> None:
+    def _sweep(self, axis: int, time: int, decided: int, spare: int = 0) -> None:
         """Makes a memory that has room for so many decisions, with the runs that may still go on."""
         old, tables, ids = self._memory, self._tables, self._columns.numbers
         nowhere = np.zeros(0, dtype=np.int64)
@@ -312,7 +316,7 @@ class Kernel:
         live, remembered = k.sweep(tables, old.ints, old.floats, nowhere, old.floats, *now)
         self._budget.partial(live + decided)
         room = self._room(live, remembered, decided, axis, time)
-        new = memory(self._compiled, room, self._budget, old)
+        new = memory(self._compiled, Room(*(most + spare for most in room)), self._budget, old)
         k.sweep(tables, old.ints, old.floats, new.ints, new.floats, *now)
         self._memory = new
 

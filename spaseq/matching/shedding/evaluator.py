@@ -221,7 +221,8 @@ class Shedding(whole.Kernel):
         f = self._features
         k.credit(self._memory.ints, self._known, f.ways, f.bases, self._sketch.counts)
 
-    def _sweep(self, axis: int, time: int, decided: int) -> None:
+    def _sweep(self, axis: int, time: int, decided: int, spare: int = 0) -> None:
+        del spare  # a bound of memory counts it
         old = self._memory
         super()._sweep(axis, time, decided)
         known, self._known = self._known, self._unknown()

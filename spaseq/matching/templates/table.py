@@ -6,9 +6,8 @@ equal constants are found by hash, one bound by a sorted column.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -32,81 +31,82 @@ from spaseq.terms.values import NO_NUMBER, XSD
 Floats = npt.NDArray[np.float64]
 
 _STRING: Final = NamedNode(XSD + "string")
+_INTEGER: Final = NamedNode(XSD + "integer")
+#: A table says where numbers stand when it has at most so many places for each of them.
+_SPARSE: Final = 64
 _FLIPPED: Final = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 class Parameters:
     """A table: for each set of constants an id that names it, and the ids of the constants.
 
-    ``version`` changes whenever rows come or go.
+    Rows are numbered. ``version`` changes whenever one goes.
     """
 
-    def __init__(self, names: Sequence[str], member: str, dictionary: Dictionary) -> None:
+    def __init__(
+        self, names: Sequence[str], member: str, rows: Sequence[Sequence[Term]], dictionary: Dictionary
+    ) -> None:
+        """``names``: the parameters that ``rows`` have the constants of; ``member``: what names a row."""
         self.version = 0
-        self.names = (member, *names)
-        # Rows are numbered, too, in the order in which they came.
-        self._numbers: dict[int, int] = {}
-        self._dictionary = dictionary
-        self._rows: dict[int, tuple[int, ...]] = {}
-        self._columns: dict[str, Ids] = {}
-        self._made = -1
-        self._count = 0
-        # The parameters of which all values are such that ``=`` is being the same term.
-        self._same = set(names)
-        # Partial matches may still have the ids of rows that have gone.
-        self._gone: list[int] = []
+        # What names a row is an integer, whose value takes no Python object to read.
+        own = [Literal(str(number), datatype=_INTEGER) for number in range(1, len(rows) + 1)]
+        columns = [dictionary.intern_all(own)]
+        self._same = set()
+        for place, name in enumerate(names):
+            constants = [row[place] for row in rows]
+            columns.append(dictionary.intern_all(constants))
+            if all(isinstance(term, NamedNode) or _is_string(term) for term in constants):
+                self._same.add(name)
+        self._all = dict(zip((member, *names), columns, strict=True))
+        self._is_there: Mask = np.ones(len(rows), dtype=np.bool_)
+        # The numbers of the rows that are there, and their columns, as they were at a version.
+        self._numbers = np.arange(len(rows))
+        self._columns = self._all
+        self._made = self.version
         dictionary.hold(self)
 
+    @property
+    def names(self) -> Container[str]:
+        """Of all columns."""
+        return self._all
+
+    @property
+    def rows(self) -> Ids:
+        """What names the rows, in the order of their numbers."""
+        return next(iter(self._all.values()))
+
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.numbers)
+
+    @property
+    def numbers(self) -> Ids:
+        """The numbers of the rows that are there."""
+        self._make()
+        return self._numbers
 
     def live_ids(self) -> Iterable[Ids]:
-        """The ids in the table."""
-        ids = chain(self._rows, self._gone, chain.from_iterable(self._rows.values()))
-        return (np.fromiter(ids, dtype=np.int64),)
+        """The ids in the table; partial matches may still have those of rows that have gone."""
+        return self._all.values()
 
-    def add(self, constants: Sequence[Term]) -> int:
-        """One row more; returns the id that names it."""
-        self._count += 1
-        intern = self._dictionary.intern
-        name = intern(Literal(str(self._count)))
-        self._rows[name] = tuple(map(intern, constants))
-        self._numbers[name] = self._count - 1
-        for parameter, term in zip(self.names[1:], constants, strict=True):
-            if not (isinstance(term, NamedNode) or _is_string(term)):
-                self._same.discard(parameter)
-        self.version += 1
-        return name
-
-    def remove(self, name: int) -> None:
+    def remove(self, number: int) -> None:
         """One row less."""
-        constants = self._rows.pop(name, None)
-        if constants is not None:
-            self._gone += (name, *constants)
-            del self._numbers[name]
-            self.version += 1
+        self._is_there[number] = False
+        self.version += 1
 
     def is_same_term(self, parameter: str) -> bool:
         """Whether a parameter equals what is the same term, and nothing else."""
         return parameter in self._same
 
     def column(self, name: str) -> Ids:
-        """A column of the table."""
-        return self._made_columns()[name]
+        """A column of the rows that are there."""
+        self._make()
+        return self._columns[name]
 
-    @property
-    def numbers(self) -> Ids:
-        """The numbers of the rows, in the order of the columns."""
-        return self._made_columns()[""]
-
-    def _made_columns(self) -> dict[str, Ids]:
+    def _make(self) -> None:
         if self._made != self.version:
-            rows = np.array([(name, *row) for name, row in self._rows.items()], dtype=np.int64)
-            rows = rows.reshape(len(self._rows), len(self.names))
-            self._columns = {name: rows[:, i].copy() for i, name in enumerate(self.names)}
-            self._columns[""] = np.fromiter(self._numbers.values(), dtype=np.int64)
+            self._numbers = np.flatnonzero(self._is_there)
+            self._columns = {name: column[self._numbers] for name, column in self._all.items()}
             self._made = self.version
-        return self._columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,34 @@ class _Bound:
     parameter: str
 
 
+class _Sorted:
+    """Sorted numbers from 0 on, of which is asked where others stand among them."""
+
+    def __init__(self, values: Ids) -> None:
+        self._values = values
+        # How many are less than each number, if these are few.
+        self._before: Ids | None = None
+        most = int(values[-1]) if len(values) else 0
+        if most < _SPARSE * (len(values) + _SPARSE):
+            self._before = np.searchsorted(values, np.arange(most + 2))
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def before(self, wanted: Ids) -> Ids:
+        """How many are less than each of these, none of which is negative."""
+        if self._before is None:
+            return np.searchsorted(self._values, wanted)
+        return self._before[np.minimum(wanted, len(self._before) - 1)]
+
+    def find(self, wanted: Ids) -> tuple[Ids, Mask]:
+        """Where each of these stands among them, and whether it does."""
+        if not len(self._values):
+            return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
+        place = np.minimum(self.before(wanted), len(self._values) - 1)
+        return place, self._values[place] == wanted
+
+
 class _Index:
     """The rows of a table in the order of some columns, and in that of one number."""
 
@@ -126,12 +154,16 @@ class _Index:
     ) -> None:
         """``bounds``: the first of them of which all rows have a number is what ``order`` is by."""
         self._dictionary = dictionary
-        self._known: list[tuple[Ids, Ids]] = []
+        self._known: list[tuple[_Sorted, _Sorted | None]] = []
         code = np.zeros(len(table), dtype=np.int64)
         for key in keys:
             values, places = np.unique(table.column(key), return_inverse=True)
+            if not self._known:
+                code = places
+                self._known.append((_Sorted(values), None))
+                continue
             codes, code = np.unique(code * len(values) + places, return_inverse=True)
-            self._known.append((values, codes))
+            self._known.append((_Sorted(values), _Sorted(codes)))
         self._bound: _Bound | None = None
         self._values: Floats = np.zeros(0)
         rank = np.zeros(len(table), dtype=np.int64)
@@ -144,16 +176,20 @@ class _Index:
         self._stride = len(self._values) + 1
         places = code * self._stride + rank
         self.order = np.argsort(places, kind="stable")
-        self._places = places[self.order]
+        self._places = _Sorted(places[self.order])
 
     def ranges(self, keys: Sequence[Ids], solutions: Solutions) -> tuple[Ids, Ids]:
         """Of each solution, where in ``order`` the rows begin that it may concern, and how many there are."""
         code = np.zeros(len(solutions), dtype=np.int64)
         known: Mask = np.ones(len(solutions), dtype=np.bool_)
         for column, (values, codes) in zip(keys, self._known, strict=True):
-            place, same = _find(values, column)
-            code, found = _find(codes, code * len(values) + place)
-            known &= same & found
+            place, same = values.find(column)
+            known &= same
+            if codes is None:
+                code = place
+            else:
+                code, same = codes.find(code * len(values) + place)
+                known &= same
         begin, end = code * self._stride, (code + 1) * self._stride
         if self._bound is not None:
             numbers, kinds = self._dictionary.numbers(solutions.column(self._bound.variable))
@@ -165,17 +201,9 @@ class _Index:
                 begin = np.where(is_number, start + first, begin)
             if not symbol.startswith("<"):
                 end = np.where(is_number, start + last, end)
-        first = np.searchsorted(self._places, begin)
-        count = np.searchsorted(self._places, end) - first
+        first = self._places.before(begin)
+        count = self._places.before(end) - first
         return first, np.where(known, np.maximum(count, 0), 0)
-
-
-def _find(values: Ids, wanted: Ids) -> tuple[Ids, Mask]:
-    """Where each wanted value stands among sorted ones, and whether it does."""
-    if not len(values):
-        return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
-    place = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
-    return place, values[place] == wanted
 
 
 class TableGpm:
