@@ -112,10 +112,10 @@ class Dictionary:
                     self._remember(identifier, term)
         return identifier
 
-    def intern_all(self, terms: Sequence[NamedNode | Literal]) -> Ids:
+    def intern_all(self, terms: Sequence[Term]) -> Ids:
         """The ids of many terms; of those that are new no object is kept where they are kept as bytes."""
         with self.lock:
-            if self._table is None:
+            if self._table is None or any(isinstance(term, BlankNode) for term in terms):
                 return np.array(list(map(self.intern, terms)), dtype=np.int64)
             return self._table.enter("".join(f"{term}\n" for term in terms).encode(), len(terms))
 

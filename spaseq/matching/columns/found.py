@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -216,7 +217,7 @@ class Joined(Block):
 
     def __init__(self, parts: Sequence[Block]) -> None:
         self._parts = parts
-        self._ends = np.cumsum([len(part) for part in parts]).tolist()
+        self._ends = [*accumulate(map(len, parts))]
 
     @property
     def keys(self) -> Ints:
@@ -311,10 +312,14 @@ class Joined(Block):
 
 
 def one_after_the_other(offsets: Sequence[Ints]) -> Ints:
-    """Offsets into parts as those into all of them, concatenated."""
-    found = np.concatenate([np.zeros(1, dtype=np.int64), *(part[1:] for part in offsets)])
-    sizes = [len(part) - 1 for part in offsets]
-    found[1:] += np.repeat(np.cumsum([0, *(part.item(-1) for part in offsets[:-1])]), sizes)
+    """Offsets into parts as those into all of them, concatenated; at least one part."""
+    first, *others = offsets
+    found = np.concatenate([first, *(part[1:] for part in others)])
+    begin, before = len(first), first.item(-1)
+    for part in others:
+        end = begin + len(part) - 1
+        found[begin:end] += before
+        begin, before = end, before + part.item(-1)
     return found
 
 

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.columns.encoding import Encoded, numbered_by_part
-from spaseq.matching.columns.found import Block, Solved, Taken, one_after_the_other
+from spaseq.matching.columns.found import Block, Chosen, Solved, Taken, one_after_the_other
 from spaseq.matching.columns.history import Stretch
 from spaseq.matching.columns.picked import Picked, ids
 from spaseq.matching.columns.plain import Columns
+from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 
 Ints = npt.NDArray[np.int64]
@@ -23,7 +24,7 @@ class _Whole(Columns):
     """The matches of many queries, those of each side by side; what is made of them is kept."""
 
     def __init__(self, block: Columns, keys: Ints, bounds: Ints) -> None:
-        """``keys``: those of each match, which need not be the block's; ``bounds``: where shares begin and end."""
+        """``keys``: those of each match, which need not be the block's; ``bounds``: where shares part."""
         super().__init__(
             block.sites, block.stretch, keys, block.offsets, block.places, block.site, block.rows
         )
@@ -71,7 +72,7 @@ class _Whole(Columns):
         return self._encoded[key]
 
 
-class Share(Columns):
+class Share(Block):
     """Some neighbours in a block. There may be very many shares, each of a match or two.
 
     What a share is asked for is cut out of what there is of all.
@@ -80,32 +81,24 @@ class Share(Columns):
     def __init__(self, whole: _Whole, number: int, begin: int, end: int) -> None:
         """``number``: its own among the shares."""
         self._whole, self._number, self._from, self._to = whole, number, begin, end
-        self.sites, self.stretch = whole.sites, whole.stretch
 
     @cached_property
-    def _events(self) -> slice:
-        return slice(self._whole.offsets.item(self._from), self._whole.offsets.item(self._to))
-
-    @cached_property
-    def offsets(self) -> Ints:
-        return self._whole.offsets[self._from : self._to + 1] - self._events.start
-
-    @cached_property
-    def places(self) -> Ints:
-        return self._whole.places[self._events]
-
-    @cached_property
-    def site(self) -> Ints:
-        return self._whole.site[self._events]
-
-    @cached_property
-    def rows(self) -> Ints | None:
-        rows = self._whole.rows
-        return None if rows is None else rows[self._events]
+    def _alone(self) -> Columns:
+        """The same without the others."""
+        return self._whole.part(self._from, self._to)
 
     @property
     def keys(self) -> Ints:
         return self._whole.keys[self._from : self._to]
+
+    def key(self, i: int) -> Key:
+        return self._whole.key(self._from + i)
+
+    def at(self, i: int) -> tuple[Block, int]:
+        return self._alone, i
+
+    def part(self, begin: int, end: int) -> Block:
+        return self._whole.part(self._from + begin, self._from + end)
 
     def __len__(self) -> int:
         return self._to - self._from
@@ -119,6 +112,12 @@ class Share(Columns):
 
     def sizes(self) -> Ints:
         return self._whole.all_sizes[self._from : self._to]
+
+    def solution_count(self) -> int:
+        return super().solution_count() if self._whole.sites.kleenes else len(self)
+
+    def chosen(self) -> Chosen:
+        return self._alone.chosen()
 
     def taken(self, gpms: Sequence[str]) -> tuple[Ints, dict[str, Taken]]:
         streams, taken = self._whole.all_taken(gpms)

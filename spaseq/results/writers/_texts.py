@@ -18,8 +18,9 @@ import numpy.typing as npt
 from pyoxigraph import BlankNode, Literal
 
 from spaseq.language.syntax import Construct, Select
+from spaseq.matching.columns.encoding import numbered
 from spaseq.results.batch import MatchBatch
-from spaseq.results.encoded import Bindings, numbered
+from spaseq.results.encoded import Bindings
 from spaseq.results.writers import _kernel_text as k
 from spaseq.results.writers._base import Cache, show_time
 from spaseq.terms._table_kernel import PADDING

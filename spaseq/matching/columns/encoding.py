@@ -1,0 +1,81 @@
+"""Columns of ids of terms → dictionary-encoded ones: the ids that are there, and numbers of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.matching.columns import _kernel_found as k
+from spaseq.matching.columns.picked import Picked
+from spaseq.terms.dictionary import UNBOUND
+
+Ints = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int32]
+
+#: Terms of a table this much smaller than the ids given so far are looked for by sorting.
+_SPARSE: Final = 64
+
+#: Values that so many more are than are picked of them are not looked at one by one.
+_FEW: Final = 4
+
+
+class Encoded(NamedTuple):
+    """Ω of matches: rows ``offsets[i]`` to ``offsets[i + 1]``, each variable's values as numbers in ``used``.
+
+    -1 is where a variable is unbound.
+    """
+
+    offsets: Ints
+    columns: dict[str, Numbers]
+    used: Ints
+
+
+def numbered(columns: Sequence[Ints | Picked], limit: int) -> tuple[Ints, list[Numbers]]:
+    """The ids that are in some columns, and each column as numbers of them, -1 for ``UNBOUND``.
+
+    All ids are below ``limit``.
+    """
+    size = sum(map(len, columns))
+    if limit > _SPARSE * max(size, 1 << 10):
+        plain = [column.ids() if isinstance(column, Picked) else column for column in columns]
+        used = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *plain]))
+        used = used[used != UNBOUND]
+        found = [np.searchsorted(used, column).astype(np.int32) for column in plain]
+        for numbers, ids in zip(found, plain, strict=True):
+            numbers[ids == UNBOUND] = -1
+        return used, found
+    quick = [_picked_often(column) for column in columns]
+    seen = np.zeros(limit, dtype=np.bool_)
+    for column in quick:
+        seen[column.different() if isinstance(column, Picked) else column] = True
+    seen[UNBOUND] = False
+    used = np.flatnonzero(seen)
+    number = np.empty(limit, dtype=np.int32)
+    number[UNBOUND] = -1
+    number[used] = np.arange(len(used), dtype=np.int32)
+    return used, [
+        column.numbers(number) if isinstance(column, Picked) else number[column] for column in quick
+    ]
+
+
+def _picked_often(column: Ints | Picked) -> Ints | Picked:
+    """A column as it is less work."""
+    if isinstance(column, Picked) and len(column.values) > _FEW * len(column):
+        return column.ids()
+    return column
+
+
+def numbered_by_part(columns: Sequence[Ints], bounds: Ints, limit: int) -> tuple[Ints, Ints, list[Numbers]]:
+    """The same for each of many parts, of which each has numbers of its own.
+
+    Part i has the rows from ``bounds[i]`` to ``bounds[i + 1]``, and of the ids, which come first, those from
+    a place to the next: the second array.
+    """
+    values = np.stack(columns) if columns else np.zeros((0, int(bounds[-1])), dtype=np.int64)
+    used, ends = np.empty(values.size, dtype=np.int64), np.zeros(len(bounds), dtype=np.int64)
+    numbers = np.empty(values.shape, dtype=np.int32)
+    k.number(values, bounds, np.full(limit, -1, dtype=np.int64), used, ends[1:], numbers)
+    return used[: ends[-1]], ends, list(numbers)
