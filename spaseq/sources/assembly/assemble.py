@@ -241,6 +241,7 @@ class TripleGroups:
         self._number += count
 
     def _finish(self) -> None:
-        self._sink.add(self._rows, None, (), f"event {self._number}", self._problem)
+        if self._rows:  # what was lost is told: of an event that lost all nothing else is to be told
+            self._sink.add(self._rows, None, (), f"event {self._number}", self._problem)
         self._rows, self._lost, self._problem = [], 0, ""
         self._number += 1
