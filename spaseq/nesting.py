@@ -118,6 +118,17 @@ def check_document(text: bytes, form: RdfFormat, limits: Limits) -> None:
         check_triple_terms(text, limits)
 
 
+def too_long(error: MemoryError) -> str:
+    """What is wrong with a text for which a parser raised this: a part of it that its buffer cannot hold.
+
+    Raises the error again if it says anything else.
+    """
+    _, told, size = str(error).partition(_BUFFER)
+    if not told:
+        raise error
+    return f"a term of more than {size} bytes, which no parser here reads"
+
+
 class Guarded:
     """An open file, for a parser: ``read`` raises NestingError before the parser gets what it must not.
 
@@ -150,6 +161,9 @@ def whole(start: Callable[[], IO[bytes]]) -> bytes:
     with start() as stream:
         return stream.read()
 
+
+#: How pyoxigraph says that a token is longer than its buffer.
+_BUFFER: Final = "Reached the buffer maximal size of "
 
 _DEFAULT: Final = Limits()
 _FEW: Final = _DEFAULT.depth or 0

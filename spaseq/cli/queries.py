@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def read(path: Path) -> Query:
     """The query in a file. Raises QueryError, and UsageError if it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"the query {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -15,7 +15,7 @@ from rdflib.term import Node
 from spaseq.errors import EngineError
 from spaseq.events import EARLIEST, LATEST, Clock, microseconds
 from spaseq.limits import Limits
-from spaseq.nesting import check_triple_terms
+from spaseq.nesting import check_triple_terms, too_long
 from spaseq.terms.interop import from_rdflib, to_triple
 
 #: Something that says a stream: an IRI as text, or as rdflib's or pyoxigraph's term.
@@ -106,7 +106,10 @@ def triples_given(graph: EventGraph, limits: Limits) -> Iterable[ox.Triple]:
     if isinstance(graph, str):
         text = graph.encode()
         check_triple_terms(text, limits)
-        return [quad.triple for quad in ox.parse(text, format=ox.RdfFormat.TURTLE)]
+        try:
+            return [quad.triple for quad in ox.parse(text, format=ox.RdfFormat.TURTLE)]
+        except MemoryError as error:
+            raise ValueError(too_long(error)) from None
     if isinstance(graph, bytes | bytearray) or not isinstance(graph, Iterable):
         raise TypeError(f"a graph is an rdflib.Graph, triples, Turtle or N-Triples text, not {graph!r:.60}")
     return [triple if isinstance(triple, ox.Triple) else to_triple(_three(triple)) for triple in graph]

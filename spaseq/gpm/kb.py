@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import zstandard
@@ -25,7 +25,8 @@ from spaseq.gpm.routes import prepare
 from spaseq.gpm.spectra.joins import NO_CONTEXT
 from spaseq.gpm.spectra.solutions import Solutions, substituted
 from spaseq.language.syntax import Graph, Pattern, Query, Var
-from spaseq.nesting import Guarded, NestingError, whole
+from spaseq.nesting import Guarded, NestingError, too_long, whole
+from spaseq.sources._bytes import MARK
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Ids
 
 if TYPE_CHECKING:  # it takes a while to import, and whoever has a Graph has imported it
@@ -229,15 +230,20 @@ def _file(name: NamedNode, path: Path) -> Iterator[Triple]:
 
 
 def unpacked(path: Path, packing: str | None) -> IO[bytes]:
-    """An open file, read through ``gz`` or ``zst``."""
+    """An open file, read through ``gz`` or ``zst``, behind the byte order mark that it may begin with."""
+    stream: Any
     match packing:
         case "gz":
-            return cast(IO[bytes], gzip.open(path))
+            stream = gzip.open(path)  # noqa: SIM115  # the caller closes it
         case "zst":
             unpacker = zstandard.ZstdDecompressor()
-            return cast(IO[bytes], unpacker.stream_reader(path.open("rb"), read_across_frames=True))
+            packed = unpacker.stream_reader(path.open("rb"), read_across_frames=True)
+            stream = io.BufferedReader(cast("io.RawIOBase", packed))
         case _:
-            return path.open("rb")
+            stream = path.open("rb")
+    if stream.peek(len(MARK)).startswith(MARK):
+        stream.read(len(MARK))
+    return cast(IO[bytes], stream)
 
 
 def triples_in(name: NamedNode, text: bytes, rdf_format: RdfFormat, place: str) -> list[Triple]:
@@ -267,3 +273,5 @@ def _triples(
             raise KnowledgeError(f"{place}{line}: {error.msg}") from error
         except NestingError as error:
             raise KnowledgeError(f"{place}: {error}") from None
+        except MemoryError as error:
+            raise KnowledgeError(f"{place}: {too_long(error)}") from None

@@ -30,6 +30,9 @@ _PART: Final = 1 << 14
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 
+#: What some editors put before a text: a byte order mark, in UTF-8.
+MARK: Final = b"\xef\xbb\xbf"
+
 
 class BrokenBytesError(Exception):
     """The bytes stop making sense after some were good: where, and why."""
@@ -136,6 +139,22 @@ def _decompressed(blocks: Iterator[bytes], start: Callable[[], Any], name: str) 
         at += len(block)
     if not member.eof:
         raise BrokenBytesError(f"byte {at}", "the compressed data ends too early: the file was cut")
+
+
+def unmarked(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The blocks of a text, without a byte order mark at its beginning.
+
+    >>> list(unmarked(iter([b"\xef", b"\xbb\xbfa", b"b"])))
+    [b'a', b'b']
+    """
+    head = b""
+    for block in blocks:
+        head += block
+        if len(head) >= len(MARK) or not block:
+            break
+    if head:
+        yield head.removeprefix(MARK)
+    yield from blocks
 
 
 def count_lines(text: bytes) -> int:

@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode
 from spaseq.errors import SourceError
 from spaseq.events import Clock, EventBatch, concatenate
 from spaseq.limits import Limits
-from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks
+from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks, unmarked
 from spaseq.sources._folder import files_of
 from spaseq.sources._options import SourceOptions, check_options, resolve_format
 from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
@@ -156,7 +156,7 @@ def _batches(reader: Iterator[None], sink: EventSink) -> Iterator[EventBatch]:
 def _until_broken(blocks: Iterator[bytes], sink: EventSink) -> Iterator[bytes]:
     """Damaged bytes end the input; what was read before them counts."""
     try:
-        yield from blocks
+        yield from unmarked(blocks)
     except BrokenBytesError as broken:
         sink.bad(broken.position, broken.reason)
 

@@ -18,6 +18,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 from spaseq.errors import SourceError
 from spaseq.limits import Limits
 from spaseq.nesting import NestingError, check_triple_terms
+from spaseq.sources._bytes import MARK
 from spaseq.sources._options import MEDIA_TYPES, SourceOptions, read_option
 from spaseq.terms.dictionary import Term
 from spaseq.terms.values import RDF
@@ -56,7 +57,7 @@ def load_catalog(path: str | Path) -> dict[NamedNode, CatalogEntry]:
     description: _Description = defaultdict(list)
     streams: list[NamedNode] = []
     try:
-        text = path.read_bytes()
+        text = path.read_bytes().removeprefix(MARK)
         check_triple_terms(text, Limits())
         for s, p, o, _ in parse(text, format=RdfFormat.TURTLE, base_iri=path.absolute().as_uri()):
             if not isinstance(s, NamedNode | BlankNode) or not isinstance(o, NamedNode | BlankNode | Literal):
@@ -68,6 +69,8 @@ def load_catalog(path: str | Path) -> dict[NamedNode, CatalogEntry]:
         raise SourceError(f"the catalogue {path} cannot be read: {error.strerror or error}") from error
     except SyntaxError as error:
         raise SourceError(f"the catalogue {path} is not Turtle: {error.msg}") from error
+    except MemoryError as error:
+        raise SourceError(f"the catalogue {path} cannot be read: {too_long(error)}") from None
     except NestingError as error:
         raise SourceError(f"the catalogue {path}: {error}") from None
     try:

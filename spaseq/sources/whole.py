@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pyoxigraph import RdfFormat, parse
 
-from spaseq.nesting import check_triple_terms
+from spaseq.nesting import check_triple_terms, too_long
 from spaseq.sources._bytes import LONGEST
 from spaseq.sources.assembly.sink import EventSink
 
@@ -25,8 +25,9 @@ def read_whole(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
     try:
         check_triple_terms(text, sink.limits)
         rows = [tuple(quad.triple) for quad in parse(text, RdfFormat.TURTLE)]
-    except (SyntaxError, ValueError) as error:
-        sink.bad("event 1", str(error), text.decode(errors="replace"))
+    except (SyntaxError, ValueError, MemoryError) as error:
+        reason = too_long(error) if isinstance(error, MemoryError) else str(error)
+        sink.bad("event 1", reason, text.decode(errors="replace"))
     else:
         sink.add(rows, None, (), "event 1")
     yield

@@ -58,7 +58,7 @@ def test_a_bad_line_counts_as_a_triple() -> None:
 @pytest.mark.parametrize("triples", [1, 2])
 def test_an_event_of_bad_lines_alone_is_told_by_them_alone(form: str, triples: int) -> None:
     good = [f"<s:{n}> <p:p> <o:{k}> .\n" for n in (1, 2) for k in range(triples)]
-    bad = ['<s:3> <p:p> <o o> .\n'] * triples
+    bad = ["<s:3> <p:p> <o o> .\n"] * triples
     text = "".join([*good[:triples], *bad, *good[triples:]])
     reading = read(text, f"format={form}&triples={triples}&time=arrival")
     assert reading.positions == [f"line {triples + 1 + k}" for k in range(triples)]

@@ -113,7 +113,7 @@ def _from_file(file: str) -> list[Any]:
     if file == "-" and sys.stdin is None:
         raise UsageError("--expressions -: standard input is closed")
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(f"--expressions {file}: this is not UTF-8 text") from None
     expressions = _json(text, f"--expressions {file}")

@@ -55,7 +55,7 @@ def parse(
     >>> query.window.size, query.sequence.element
     (5, Ref(name='A'))
     """
-    query: s.Query = _build(Source(text, filename), "query", prefixes, base)
+    query: s.Query = _build(Source(text.removeprefix("\ufeff"), filename), "query", prefixes, base)
     return query
 
 

@@ -22,8 +22,8 @@ from spaseq.errors import KnowledgeError, SourceError
 from spaseq.events import beyond_rdf11
 from spaseq.gpm.kb import unpacked
 from spaseq.limits import Limits
-from spaseq.nesting import Guarded, NestingError, whole
-from spaseq.sources._bytes import BrokenBytesError, read_blocks, whole_lines
+from spaseq.nesting import Guarded, NestingError, too_long, whole
+from spaseq.sources._bytes import BrokenBytesError, read_blocks, unmarked, whole_lines
 from spaseq.sources.formats.lines import WARM_UP
 from spaseq.terms.dictionary import Dictionary, Ids, Term
 from spaseq.terms.interop import from_rdflib
@@ -108,7 +108,7 @@ def _is_worth_it(path: Path) -> bool:
 
 def _is_plain(path: Path) -> bool:
     """Whether a file of lines does not begin with a declaration, which would make it Turtle."""
-    head = next(read_blocks(path), b"")
+    head = next(unmarked(read_blocks(path)), b"")
     return not _BASE.match(head[:_HEAD])
 
 
@@ -122,7 +122,8 @@ def _lines(path: Path, form: str) -> Loaded | None:
     too_long: list[str] = []
     with dictionary.lock:
         quads = Quads(form, dictionary, Limits(term_bytes=None))
-        for _, text in whole_lines(read_blocks(path), lambda position, _: too_long.append(position)):
+        blocks = unmarked(read_blocks(path))
+        for _, text in whole_lines(blocks, lambda position, _: too_long.append(position)):
             if too_long or not quads.read(text):
                 return None
             rows = quads.rows[:3, : quads.count]
@@ -142,6 +143,8 @@ def _parsed(start: Callable[[], IO[bytes]], form: RdfFormat, path: Path) -> Load
             raise KnowledgeError(f"{path}{line}: {error.msg}") from error
         except NestingError as error:
             raise KnowledgeError(f"{path}: {error}") from None
+        except MemoryError as error:
+            raise KnowledgeError(f"{path}: {too_long(error)}") from None
     found.prefixes = dict(parser.prefixes)
     return found
 

@@ -7,7 +7,7 @@ from typing import Final
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, RdfFormat, parse
 
 from spaseq.limits import Limits
-from spaseq.nesting import NestingError, check_triple_terms
+from spaseq.nesting import NestingError, check_triple_terms, too_long
 
 FORMATS: Final = {
     "trig": RdfFormat.TRIG,
@@ -47,6 +47,8 @@ class Pieces:
         parser = parse(self._prologue + text, format=self._format, base_iri=self._base)
         try:
             quads = list(parser)
+        except MemoryError as error:
+            raise PieceError(1, too_long(error)) from None
         except SyntaxError as error:
             if keep:
                 self._carry(parser.prefixes, parser.base_iri)

@@ -14,7 +14,7 @@ from typing import Final
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Quad, RdfFormat, parse
 
 from spaseq.limits import Limits
-from spaseq.nesting import check_json
+from spaseq.nesting import check_json, too_long
 from spaseq.sources._bytes import whole_lines
 from spaseq.sources.assembly.assemble import GraphAssembler
 from spaseq.sources.assembly.sink import EventSink, add_dataset
@@ -91,6 +91,8 @@ def quads_of(text: bytes) -> list[Quad]:
     """
     try:
         return list(parse(text, format=RdfFormat.JSON_LD))
+    except MemoryError as error:
+        raise ValueError(too_long(error)) from None
     except SyntaxError as error:
         reason = reason_of(error)
         if "LoadDocumentCallback" in reason:
