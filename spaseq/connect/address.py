@@ -28,6 +28,8 @@ _SECRET: Final = re.compile(r"(?<=[?&])((?:[\w.]*password|token)=)[^&\s]*")
 _HOST: Final = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+#: Stores of files that no host here knows.
+_STORES: Final = re.compile(r"(?:web)?hdfs|viewfs|abfss?|wasbs?|adl|gs|s3n|s?ftp")
 #: Two fields of a topic in Kafka are separated by these, and nothing else is in its name.
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -214,6 +216,9 @@ def parse_address(text: str, *, sink: bool = False) -> tuple[Address, dict[str, 
             raise SourceError(
                 f"{text}: what is in a bucket is read by Spark: give --engine spark, or use spaseq.spark"
             )
+        if _STORES.fullmatch(name):
+            done = "written" if sink else "read"
+            raise SourceError(f"files of {name}:// are not {done}: paths are, and s3a:// by Spark")
         alike = nearest(name, _schemes(sink))
         hint = f"did you mean {alike}://? " if alike else ""
         raise SourceError(f"unknown scheme {name}://: {hint}{_known(sink)}")

@@ -123,6 +123,7 @@ def _decompressed(blocks: Iterator[bytes], start: Callable[[], Any], name: str) 
         # Small parts, since what a part gives is lost if the part is damaged, and to bound its size.
         for begin in range(0, len(block), _PART):
             rest = block[begin : begin + _PART]
+            end = at + begin + len(rest)
             while rest:
                 if member.eof:
                     member = start()
@@ -131,7 +132,8 @@ def _decompressed(blocks: Iterator[bytes], start: Callable[[], Any], name: str) 
                 except (zlib.error, zstandard.ZstdError) as error:
                     if not found:
                         raise SourceError(f"{name} cannot be decompressed: {error}") from error
-                    raise BrokenBytesError(f"byte {at + begin}", f"damaged compression: {error}") from error
+                    where = f"byte {end - len(rest)}"
+                    raise BrokenBytesError(where, f"damaged compression: {error}") from error
                 if data:
                     found = True
                     yield data

@@ -17,7 +17,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 
 from spaseq.errors import SourceError
 from spaseq.limits import Limits
-from spaseq.nesting import NestingError, check_triple_terms
+from spaseq.nesting import NestingError, check_triple_terms, too_long
 from spaseq.sources._bytes import MARK
 from spaseq.sources._options import MEDIA_TYPES, SourceOptions, read_option
 from spaseq.terms.dictionary import Term

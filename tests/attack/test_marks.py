@@ -18,7 +18,10 @@ MARK = b"\xef\xbb\xbf"
 STREAM = "http://example.org/s"
 TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"
 INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
-QUERY = f"SELECT ?x WITHIN 9 SECONDS FROM STREAM S <{STREAM}> WHERE {{ SEQ(A) DEFINE GPM A ON S {{ ?x <urn:p> 1 }} }}"
+QUERY = (
+    f"SELECT ?x WITHIN 9 SECONDS FROM STREAM S <{STREAM}> "
+    "WHERE { SEQ(A) DEFINE GPM A ON S { ?x <urn:p> 1 } }"
+)
 
 TEXTS = {
     "nq": f'<urn:g> {TIME} "1"^^{INTEGER} .\n<urn:a> <urn:p> "1"^^{INTEGER} <urn:g> .\n',
@@ -80,16 +83,10 @@ def test_a_mark_before_a_query_and_a_catalogue(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["nq", "trig", "jsonld", "ndjsonld"])
 def test_a_term_beyond_the_buffer_costs_its_event(form: str) -> None:
     good = TEXTS[form]
-    if form == "jsonld":
-        bad, whole = "", good.replace('"urn:p": 1', f'"urn:p": "{LONG}"')
-    else:
-        bad = (
-            good.replace("urn:g", "urn:h")
-            .replace(f'"1"^^{INTEGER} <', f'"{LONG}" <')
-            .replace("p> 1 ", f'p> "{LONG}" ')
-        )
-        bad = bad.replace('"urn:p": 1', f'"urn:p": "{LONG}"')
-        whole = good + bad + good.replace("urn:g", "urn:i")
+    bad = good.replace("urn:g", "urn:h")
+    for value in (f'"1"^^{INTEGER} <', "1 }", "1,"):
+        bad = bad.replace(value, value.replace(value.rstrip(" <},"), f'"{LONG}"'))
+    whole = bad if form == "jsonld" else good + bad + good.replace("urn:g", "urn:i")
     reading = read(whole, f"format={form}")
     assert reading.times == ([] if form == "jsonld" else [1, 1])
     assert "a term of more than 16777216 bytes" in reading.reasons[0]

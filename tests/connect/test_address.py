@@ -38,6 +38,8 @@ def test_the_server_has_its_own_query() -> None:
 @pytest.mark.parametrize(
     ("url", "said"),
     [
+        ("hdfs://h/t.nq", "files of hdfs:// are not read: paths are, and s3a:// by Spark"),
+        ("abfss://me@store/t.nq", "files of abfss:// are not read"),
         ("kafak://h/t", "unknown scheme kafak://: did you mean kafka://?"),
         ("amqp://h/t", "one of kafka://, mqtt://"),
         ("kafka:///t", "no host in 'kafka:///t': write kafka://HOST[:PORT]/TOPIC"),

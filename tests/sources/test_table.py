@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -254,3 +255,51 @@ def test_literals_are_those_of_single_values(values: list[Any], categorical: boo
     for number, value in enumerate(column.to_pylist()):
         terms = {text.split(" ", 2)[2] for text in found.triples(number) if "urn:p" in text}
         assert terms == (set() if value is None else {_expected(value)})
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+@pytest.mark.parametrize("time", [2**62, -(2**62)])
+def test_a_time_that_python_does_not_have_is_a_bad_event(unit: str, time: int) -> None:
+    rows = pa.table({"at": pa.array([time, 1], type=pa.timestamp(unit)), "id": ["a", "b"], "price": [1, 2]})
+    reading = read(spaseq.table(rows, time="at", template=TEMPLATE))
+    assert reading.positions == ["row 1"]
+    assert json.loads(reading.bad[0].payload) == {"at": time, "id": "a", "price": 1}
+    assert len(reading.times) == 1
+
+
+def test_cells_that_python_cannot_show_are_told() -> None:
+    kinds = [pa.timestamp("us", tz="No/Where"), pa.timestamp("s"), pa.time64("us")]
+    rows = pa.table({"at": pa.array([None, 1], pa.int64()), "id": ["a", "b"], "price": [1, 2]})
+    for number, kind in enumerate(kinds):
+        rows = rows.append_column(f"more{number}", pa.array([2**40, 2**40], pa.int64()).cast(kind))
+    reading = read(spaseq.table(rows, time="at", template=TEMPLATE))
+    assert reading.positions == ["row 1"]
+    assert json.loads(reading.bad[0].payload)["more1"] == 2**40
+
+
+def test_what_cannot_be_arrow_says_why() -> None:
+    surrogate = pandas.DataFrame({"id": ["a"], "price": ["\ud800"]})
+    with pytest.raises(SourceError, match="cannot be read: 'utf-8' codec can't encode character"):
+        read(spaseq.table(surrogate, template=TEMPLATE))
+    large = pandas.DataFrame({"id": ["a"], "price": [2**70]})
+    with pytest.raises(SourceError, match=r"cannot be read: .*too large"):
+        read(spaseq.table(large, template=TEMPLATE))
+    twice = pa.Table.from_arrays([pa.array(["a"]), pa.array([1]), pa.array([2])], ["id", "price", "price"])
+    with pytest.raises(SourceError, match="two columns 'price'"):
+        read(spaseq.table(twice, template=TEMPLATE))
+
+
+@pytest.mark.parametrize("error", [ValueError("boom"), pa.ArrowInvalid("boom"), OSError("boom")])
+def test_a_reader_that_breaks_off(error: Exception) -> None:
+    first = pa.record_batch({"id": ["a", "b"], "price": [1, 2]})
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield first
+        raise error
+
+    engine = Engine()
+    handle = engine.register(FALLS)
+    reader = pa.RecordBatchReader.from_batches(first.schema, batches())
+    with pytest.raises(SourceError, match=r"cannot be read, after row 2: .*boom"):
+        engine.feed(Source(STREAM, spaseq.table(reader, template=TEMPLATE)))
+    assert handle.stats.events == 2

@@ -65,6 +65,14 @@ def test_damaged_gzip() -> None:
     assert "damaged" in reading.reasons[0]
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, zst])
+def test_what_is_behind_the_compressed_data_is_told_with_its_place(pack: Callable[[bytes], bytes]) -> None:
+    packed = pack(TEXT)
+    reading = read(packed + b"more", ARRIVAL)
+    assert reading.times == list(range(2000))
+    assert reading.positions == [f"byte {len(packed)}"]
+
+
 def test_not_compressed_at_all(tmp_path: Path) -> None:
     for suffix in ("gz", "zst"):
         path = tmp_path / f"events.nq.{suffix}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -84,10 +85,11 @@ def read_table(source: Table, sink: EventSink) -> Iterator[None]:
         )
     try:
         reader = pa.RecordBatchReader.from_stream(source.data)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        # pandas says which column it is in a second argument.
-        raise SourceError(f"the table cannot be read: {'; '.join(map(str, error.args))}") from error
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise SourceError(f"the table cannot be read: {_said(error)}") from error
     names = reader.schema.names
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise SourceError(f"the table has two columns {twice[0]!r}: give one of them another name")
     template = Template(source.template, names, source.graph)
     check_types(template, reader.schema)
     if source.time is not None:
@@ -95,6 +97,11 @@ def read_table(source: Table, sink: EventSink) -> Iterator[None]:
             raise SourceError(f"time= names a column {source.time!r}: there are {', '.join(sorted(names))}")
         _clock(reader.schema.field(source.time).type)
     return _Rows(template, source.time, sink).read(reader)
+
+
+def _said(error: Exception) -> str:
+    """What Arrow, or who gives it the table, says. pandas says which column it is in a second argument."""
+    return str(error) if isinstance(error, UnicodeError) else "; ".join(map(str, error.args))
 
 
 def _clock(kind: pa.DataType) -> Clock:
@@ -126,6 +133,14 @@ def _times(values: pa.Array) -> tuple[Ids, Mask]:
     return np.where(beyond, 0, counts) * factor, none | beyond
 
 
+def _shown(cell: pa.Scalar) -> Any:
+    """A cell as Python has it; a time that Python has no value for as its number."""
+    try:
+        return cell.as_py()
+    except (OverflowError, ValueError, KeyError):  # beyond the years 1 to 9999, or in a timezone of no name
+        return getattr(cell, "value", None)
+
+
 class _Rows:
     """Batches of Arrow → events."""
 
@@ -136,10 +151,18 @@ class _Rows:
         self._row = 0
 
     def read(self, reader: pa.RecordBatchReader) -> Iterator[None]:
-        for batch in reader:
+        for batch in self._batches(reader):
             for start in range(0, len(batch), _ROWS):
                 self._batch(batch.slice(start, _ROWS))
                 yield
+
+    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        try:
+            yield from reader
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"the table cannot be read, after row {self._row}: {_said(error)}") from error
 
     def _batch(self, batch: pa.RecordBatch) -> None:
         size = len(batch)
@@ -168,7 +191,8 @@ class _Rows:
             self._deliver(graph, clock, time, wrong, there, (s, p, o))
         for row in np.flatnonzero(wrong).tolist():
             reason = next(reason for mask, reason in reasons if mask[row])
-            payload = json.dumps(batch.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False)
+            cells = {name: _shown(batch.column(name)[row]) for name in batch.schema.names}
+            payload = json.dumps(cells, default=str, ensure_ascii=False)
             self._sink.bad(f"row {self._row + row + 1}", reason, payload)
         self._row += size
 
