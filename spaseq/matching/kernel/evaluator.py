@@ -34,7 +34,7 @@ from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory
 from spaseq.matching.kernel.ranking import ranked
-from spaseq.matching.kernel.records import findings, partitions
+from spaseq.matching.kernel.records import findings, partitions, questions
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS, WAY
 from spaseq.matching.kernel.records.waits import DUE, NODE
@@ -350,8 +350,8 @@ class Kernel:
         at = int(m[mem.KEYS]) + int(m[mem.EVENT_KEY]) * size
         key = tuple(m[at : at + size].tolist())
         for i in range(int(m[mem.ANSWERED]), int(m[mem.ASKED])):
-            at = int(m[mem.QUESTIONS]) + i * lay.QUESTION_SIZE
-            wait, number, *positions = m[at : at + lay.QUESTION_SIZE].tolist()
+            at = int(m[mem.QUESTIONS]) + i * questions.SIZE
+            wait, number, *positions = m[at : at + questions.SIZE].tolist()
             path = self._path(int(m[wait + NODE]))
             parts = len(self._compiled.candidates[number].parts)
             step = [(positions[j], number + j) for j in range(parts)] or [(event, number)]

@@ -12,7 +12,7 @@ from spaseq.limits import Budget
 from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.records import buckets, findings, partitions
+from spaseq.matching.kernel.records import buckets, decisions, findings, partitions, questions
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.records.nodes import SIZE as NODE_SIZE
 from spaseq.matching.kernel.records.parts import LIMIT as PART_LIMIT
@@ -69,8 +69,8 @@ class Memory:
         if keys:
             scratch = scratch._replace(keys=2 * scratch.keys)
         else:
-            decisions = 2 * int(max(scratch.decisions, m[mem.DECIDED], m[mem.ASKED]))
-            scratch = scratch._replace(decisions=decisions)
+            most = 2 * int(max(scratch.decisions, m[mem.DECIDED], m[mem.ASKED]))
+            scratch = scratch._replace(decisions=most)
         self._place(scratch)
 
     # --- answers to questions about expressions: see ``_kernel_memo`` ---
@@ -228,13 +228,13 @@ def _scratch(m: Ints) -> _Scratch:
 
 
 def _scratch_sizes(scratch: _Scratch, partition_width: int) -> dict[int, int]:
-    keys, decisions, places = scratch
+    keys, decided, places = scratch
     return {
         mem.KEYS: keys * (1 + partition_width - partitions.KEY),  # ranks, too
-        mem.DECISIONS: decisions * lay.DECISION_SIZE,
-        mem.QUESTIONS: decisions * lay.QUESTION_SIZE,
-        mem.ANSWERS: decisions,
-        mem.GATHERED: (decisions + 1) * lay.GATHERED_SIZE,
+        mem.DECISIONS: decided * decisions.SIZE,
+        mem.QUESTIONS: decided * questions.SIZE,
+        mem.ANSWERS: decided,
+        mem.GATHERED: (decided + 1) * lay.GATHERED_SIZE,
         mem.LEARNT: places * memo.MEMO_SIZE,
         mem.ASKING: (_QUESTIONS + 1) * memo.MEMO_SIZE if places else 0,
     }

@@ -20,7 +20,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.ranking import ranked
-from spaseq.matching.kernel.records import accepts, header, partitions
+from spaseq.matching.kernel.records import accepts, header, partitions, questions
 from spaseq.matching.kernel.records.nodes import DEPTH, POSITION, PREVIOUS, WAY
 from spaseq.matching.kernel.records.waits import NODE
 from spaseq.matching.kernel.replay import Path, Replay
@@ -194,7 +194,7 @@ class OrderedKernel:
         at = int(m[header.KEYS]) + int(m[header.EVENT_KEY]) * size
         key = tuple(m[at : at + size].tolist())
         for i in range(int(m[header.ANSWERED]), int(m[header.ASKED])):
-            at = int(m[header.QUESTIONS]) + i * status.QUESTION_SIZE
+            at = int(m[header.QUESTIONS]) + i * questions.SIZE
             wait, asked = m[at : at + 2].tolist()
             path = self._path(int(m[wait + NODE]))
             if asked >= 0:

@@ -27,16 +27,9 @@ from spaseq.matching.conditions._kernel_values import (
 )
 from spaseq.matching.kernel.compiled._kernel_gaps import gap_action
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    ACTION_SIZE,
-    AGAIN,
-    ENTER,
-    FORBID,
-    LEAVE,
     NEVER,
-    SINCE,
-    UNTIL,
 )
-from spaseq.matching.kernel.records import header, kleenes, waits
+from spaseq.matching.kernel.records import actions, header, kleenes, waits
 
 
 @part
@@ -45,21 +38,21 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
     begun = w + SLOTS + t[N_SLOTS]
     completed = begun + t[N_KLEENES]
     aggregates = completed + t[N_KLEENES]
-    for i in range(start, end, ACTION_SIZE):
-        action, kleene, most = t[i], t[i + 1], t[i + 2]
-        if action == SINCE:
+    for i in range(start, end, actions.SIZE):
+        action, kleene, most = actions.kind(t, i), actions.about(t, i), actions.number(t, i)
+        if action == actions.SINCE:
             m[w + t[SINCES] + kleene] = NEVER
             continue
-        if action == UNTIL:
+        if action == actions.UNTIL:
             if waits.time(m, w) - m[w + t[SINCES] + kleene] > t[most]:
                 return False
             continue
-        if action >= FORBID:
+        if action >= actions.FORBID:
             if not gap_action(t, m, f, numbers, codes, w, action, kleene, most):
                 return False
             continue
         number = kleenes.number(t, kleene)
-        if action == ENTER:
+        if action == actions.ENTER:
             m[begun + number] = 1
             m[completed + number] = 0
             for j in range(kleenes.aggregates(t, kleene), kleenes.aggregates_end(t, kleene)):
@@ -68,15 +61,15 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
                     clear_sum(f, waits.sums(m, w) + t[t[AGGREGATES] + j * A_SIZE + A_SUM])
             continue
         iterations = m[begun + number]
-        if action == AGAIN and most >= 0 and iterations >= most:
+        if action == actions.AGAIN and most >= 0 and iterations >= most:
             return False
-        if action == LEAVE and iterations < most:
+        if action == actions.LEAVE and iterations < most:
             return False
         for j in range(kleenes.aggregates(t, kleene), kleenes.aggregates_end(t, kleene)):
             fold(t, m, f, w, waits.sums(m, w), j, m[completed + number] == 0, numbers, codes)
         m[completed + number] += 1
         own = kleenes.own(t, kleene)
-        if action == AGAIN:
+        if action == actions.AGAIN:
             m[begun + number] += 1
             for j in range(own, kleenes.own_end(t, kleene)):
                 waits.set_slot(m, w, t[j], 0)
@@ -89,10 +82,10 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
 @part
 def may(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, w: int,
-    actions: int, actions_end: int, code: int, code_end: int,
+    begin: int, end: int, code: int, code_end: int,
 ) -> bool:  # fmt: skip
     """Actions on a wait, and whether it may go on: no condition that is decided here surely fails."""
-    if not act(t, m, f, numbers, codes, w, actions, actions_end):
+    if not act(t, m, f, numbers, codes, w, begin, end):
         return False
     if code == code_end:
         return True

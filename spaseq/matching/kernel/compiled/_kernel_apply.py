@@ -28,13 +28,8 @@ from spaseq.matching.kernel.compiled._kernel_gaps import begin
 from spaseq.matching.kernel.compiled._kernel_gather import bind_entries
 from spaseq.matching.kernel.compiled._kernel_judge import belongs
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    BAR,
-    DECISION_SIZE,
-    DROP,
-    FORGET,
     NEVER,
     NOWHERE,
-    POP,
     SEVERAL,
     row_of,
     value,
@@ -53,6 +48,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
 from spaseq.matching.kernel.records import (
     accepts,
     candidates,
+    decisions,
     entries,
     gates,
     header,
@@ -243,21 +239,21 @@ def apply(
 ) -> None:
     # What leaves a heap does so before anything comes in: it is counted, not named.
     for i in range(header.decided(m)):
-        at = header.decisions(m) + i * DECISION_SIZE
-        if m[at + 1] == POP:
-            for _ in range(m[at + 2]):
-                pop(t, m, m[at], numbers)
+        at = header.decisions(m) + i * decisions.SIZE
+        if decisions.what(m, at) == decisions.POP:
+            for _ in range(decisions.row(m, at)):
+                pop(t, m, decisions.wait(m, at), numbers)
     for i in range(header.decided(m)):
-        at = header.decisions(m) + i * DECISION_SIZE
-        w, c, row = m[at], m[at + 1], m[at + 2]
+        at = header.decisions(m) + i * decisions.SIZE
+        w, c, row = decisions.wait(m, at), decisions.what(m, at), decisions.row(m, at)
         if c > 0 and candidates.parts(t, c) < candidates.parts_end(t, c):
             _extend_all(t, m, f, b, numbers, codes, e, p, w, c, row)
         elif c > 0:
             _extend(t, m, f, b, numbers, codes, e, key, p, w, c, row)
-        elif c == FORGET:
+        elif c == decisions.FORGET:
             for j in range(w, w + row):
-                forget(m, m[header.decisions(m) + j * DECISION_SIZE])
-        elif c == BAR and gates.gathers(t, waits.gate(m, w)) != 0:
+                forget(m, decisions.wait(m, header.decisions(m) + j * decisions.SIZE))
+        elif c == decisions.BAR and gates.gathers(t, waits.gate(m, w)) != 0:
             stream = b[b[B_STREAM] + e]
             if row == 1:
                 stream = _NO_STREAM
@@ -265,8 +261,8 @@ def apply(
                 m[w + t[BARS] + stream] = b[b[B_NUMBER] + e]
             waits.set_bar_time(m, w, b[b[B_TIME] + e])
             waits.set_barred(m, w, waits.barred(m, w) | (1 << stream))
-        elif c == DROP or (c == BAR and t[SINGLE] != 0):
+        elif c == decisions.DROP or (c == decisions.BAR and t[SINGLE] != 0):
             remove(m, w)
-        elif c == BAR:
+        elif c == decisions.BAR:
             waits.set_bar_time(m, w, b[b[B_TIME] + e])
             waits.set_barred(m, w, waits.barred(m, w) | (1 << b[b[B_STREAM] + e]))

@@ -26,12 +26,6 @@ from spaseq.matching.conditions._kernel_values import NODE as IS_NODE
 from spaseq.matching.kernel.compiled._kernel_gather import gather
 from spaseq.matching.kernel.compiled._kernel_judge import belongs, judge
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    BAR,
-    DECISION_SIZE,
-    DROP,
-    FORGET,
-    POP,
-    SKIP,
     row_of,
     value,
 )
@@ -47,6 +41,7 @@ from spaseq.matching.kernel.compiled._kernel_places import (
 from spaseq.matching.kernel.records import (
     buckets,
     candidates,
+    decisions,
     gates,
     header,
     partitions,
@@ -61,10 +56,10 @@ def note(m: Ints, w: int, c: int, row: int) -> None:
     """Writes a decision down; what does not fit is only counted."""
     count = header.decided(m)
     if count < header.most_decisions(m):
-        at = header.decisions(m) + count * DECISION_SIZE
-        m[at] = w
-        m[at + 1] = c
-        m[at + 2] = row
+        at = header.decisions(m) + count * decisions.SIZE
+        decisions.set_wait(m, at, w)
+        decisions.set_what(m, at, c)
+        decisions.set_row(m, at, row)
     header.set_decided(m, count + 1)
 
 
@@ -104,7 +99,7 @@ def _show_gathering(
             if candidates.rival(t, c) != 0:
                 bars = 2
     if bars > 0:
-        note(m, w, BAR, bars)
+        note(m, w, decisions.BAR, bars)
 
 
 @part
@@ -114,7 +109,7 @@ def _show(
     """What the event does to one wait."""
     time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
     if is_over(m, w, t[LIMIT], b[b[B_AXIS] + e], time):
-        note(m, w, DROP, 0)
+        note(m, w, decisions.DROP, 0)
         return
     if time == waits.time(m, w) and not (
         stream == waits.stream(m, w) and b[b[B_NUMBER] + e] > waits.number(m, w)
@@ -138,7 +133,7 @@ def _show(
             if candidates.rival(t, c) != 0:
                 bars = True
     if bars:
-        note(m, w, BAR, 0)
+        note(m, w, decisions.BAR, 0)
 
 
 @part
@@ -179,8 +174,8 @@ def _visit_heap(
     note(m, root, c, -1)
     i = begin
     while i < header.decided(m) and i < header.most_decisions(m):
-        at = header.decisions(m) + i * DECISION_SIZE
-        w = m[at]
+        at = header.decisions(m) + i * decisions.SIZE
+        w = decisions.wait(m, at)
         child = waits.child(m, w)
         while child != 0:
             x = bound(t, m, child, numbers)
@@ -188,12 +183,12 @@ def _visit_heap(
                 note(m, child, c, -1)
             child = waits.link(m, child)
         if b[b[B_AXIS] + e] - waits.first(m, w) > t[LIMIT]:
-            m[at + 1] = SKIP
+            decisions.set_what(m, at, decisions.SKIP)
         else:
-            m[at + 2] = judge(t, m, f, b, numbers, codes, e, key, w, c)[1]
+            decisions.set_row(m, at, judge(t, m, f, b, numbers, codes, e, key, w, c)[1])
         i += 1
-    note(m, bucket, POP, i - begin)
-    note(m, begin, FORGET, i - begin)
+    note(m, bucket, decisions.POP, i - begin)
+    note(m, begin, decisions.FORGET, i - begin)
 
 
 @part

@@ -31,9 +31,7 @@ from spaseq.matching.conditions._kernel_values import (
 )
 from spaseq.matching.kernel.compiled._kernel_judge import belongs, judge_row
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    AWAIT,
     FIRST_GAP,
-    FORBID,
     FORBIDDEN_SIZE,
     LED,
     NEVER,
@@ -46,7 +44,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     find_bucket,
     move_partition,
 )
-from spaseq.matching.kernel.records import buckets, chains, checks, entries, gaps, header, waits
+from spaseq.matching.kernel.records import actions, buckets, chains, checks, entries, gaps, header, waits
 
 # --- what is remembered ---------------------------------------------------------------------------
 
@@ -210,7 +208,7 @@ def gap_action(
     knows = w + t[GAPS]
     for gap in range(knows + FIRST_GAP, knows + FIRST_GAP + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
         forbidden = gaps.forbidden(m, gap)
-        if action == FORBID:
+        if action == actions.FORBID:
             if forbidden == 0:
                 gaps.set_forbidden(m, gap, about)
                 gaps.set_owner(m, gap, 0)
@@ -221,7 +219,7 @@ def gap_action(
                 return True
         elif forbidden == 0:
             continue
-        elif action == AWAIT:
+        elif action == actions.AWAIT:
             if gaps.owner(m, gap) == 0:
                 gaps.set_owner(m, gap, number)
         elif gaps.owner(m, gap) == number:

@@ -22,9 +22,7 @@ from spaseq.matching.conditions._kernel_values import (
 )
 from spaseq.matching.kernel.compiled._kernel_judge import judge_row
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    DECISION_SIZE,
     GATHERED_SIZE,
-    QUESTION_SIZE,
     SEVERAL,
     value,
 )
@@ -34,10 +32,12 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
 from spaseq.matching.kernel.records import (
     buckets,
     candidates,
+    decisions,
     entries,
     header,
     partitions,
     parts,
+    questions,
     units,
     waits,
 )
@@ -160,11 +160,11 @@ def _judge_events(
     if asked < header.answered(m):
         return int(m[header.answers(m) + asked])
     if asked < header.most_decisions(m):
-        at = header.questions(m) + asked * QUESTION_SIZE
-        m[at] = w
-        m[at + 1] = candidates.number(t, c)
+        at = header.questions(m) + asked * questions.SIZE
+        questions.set_wait(m, at, w)
+        questions.set_number(m, at, candidates.number(t, c))
         for i in range(size):
-            m[at + 2 + i] = entries.position(m, m[events + i])
+            questions.set_position(m, at, i, entries.position(m, m[events + i]))
     return UNKNOWN
 
 
@@ -228,10 +228,10 @@ def gather(
                 bars = max(bars, 1 if stream == SEVERAL else 2)
                 if candidates.place(t, c) != 0 and not _is_barred(t, m, w, size):
                     if header.decided(m) < header.most_decisions(m):
-                        at = header.decisions(m) + header.decided(m) * DECISION_SIZE
-                        m[at] = w
-                        m[at + 1] = c
-                        m[at + 2] = into
+                        at = header.decisions(m) + header.decided(m) * decisions.SIZE
+                        decisions.set_wait(m, at, w)
+                        decisions.set_what(m, at, c)
+                        decisions.set_row(m, at, into)
                     header.set_decided(m, header.decided(m) + 1)
         i = 0
         while i < size:

@@ -16,11 +16,10 @@ from spaseq.matching.conditions._kernel_values import (
     Ints,
 )
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    QUESTION_SIZE,
     row_of,
     value,
 )
-from spaseq.matching.kernel.records import candidates, header, units, waits
+from spaseq.matching.kernel.records import candidates, header, questions, units, waits
 
 
 @part
@@ -91,6 +90,7 @@ def judge(
     if asked < header.answered(m):
         return m[header.answers(m) + asked], row
     if asked < header.most_decisions(m):
-        m[header.questions(m) + asked * QUESTION_SIZE] = w
-        m[header.questions(m) + asked * QUESTION_SIZE + 1] = candidates.number(t, c)
+        at = header.questions(m) + asked * questions.SIZE
+        questions.set_wait(m, at, w)
+        questions.set_number(m, at, candidates.number(t, c))
     return UNKNOWN, -1

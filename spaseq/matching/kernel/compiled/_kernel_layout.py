@@ -1,4 +1,4 @@
-"""What calls end with, what actions and decisions say, the marks instead of places; how a batch is read.
+"""What calls end with, what negations know, the marks instead of places; how a batch is read.
 
 The fields of the tables' rows and of the memory's records are in ``records``.
 """
@@ -21,17 +21,6 @@ DRAIN: Final = 5
 CONSUME: Final = 6
 UNRANKED: Final = 7
 
-# Actions: kind, what about, and a bound or number.
-ENTER: Final = 0
-AGAIN: Final = 1
-LEAVE: Final = 2
-FORBID: Final = 3
-AWAIT: Final = 4
-DECIDE: Final = 5
-SINCE: Final = 6
-UNTIL: Final = 7
-ACTION_SIZE: Final = 3
-
 # What a wait knows of negations, from GAPS on: the latest place on the window's axis of something that is
 # forbidden before the match, whether something is left to be asked exactly; then its gaps.
 LED: Final = 0
@@ -46,17 +35,8 @@ NEVER: Final = -(1 << 63)
 # Of a negation: where its checks begin and end, for each view (the Kleenes in progress when it is decided).
 FORBIDDEN_SIZE: Final = 2
 
-DECISION_SIZE: Final = 3
-QUESTION_SIZE: Final = 2 + parts.LIMIT
 # What is gathered: 1 if some of the events have several solutions, and an entry for each part.
 GATHERED_SIZE: Final = 1 + parts.LIMIT
-
-# What decisions say instead of a candidate.
-BAR: Final = 0
-DROP: Final = -1
-POP: Final = -2
-SKIP: Final = -3
-FORGET: Final = -4
 
 
 @inlined

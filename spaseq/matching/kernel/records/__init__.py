@@ -3,7 +3,7 @@
 What is at a place is called by the singular, or by its letter: ``waits.time(m, w)``, ``gates.sign(t, gate)``.
 
 In the tables, read only: ``places``, ``accepts``, ``gates``, ``candidates``, ``parts``, ``units``,
-``kleenes``, ``checks``, ``chains``; where a field is a start and another an end, they enclose rows of another
-section. In the memory, behind its ``header``: ``waits`` with their ``gaps``, ``nodes``, ``buckets``,
-``partitions``, ``entries``, ``findings``, ``decisions``, ``questions``.
+``actions``, ``kleenes``, ``checks``, ``chains``; where a field is a start and another an end, they enclose
+rows of another section. In the memory, behind its ``header``: ``waits`` with their ``gaps``, ``nodes``,
+``buckets``, ``partitions``, ``entries``, ``findings``, ``decisions``, ``questions``.
 """

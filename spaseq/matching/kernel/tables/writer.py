@@ -19,7 +19,7 @@ from spaseq.matching.conditions.postfix import Accumulator, Site, Step
 from spaseq.matching.conditions.programs import Programs
 from spaseq.matching.conditions.sections import Reference, Sections
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.records import entries, gaps
+from spaseq.matching.kernel.records import actions, entries, gaps
 from spaseq.matching.kernel.records.gates import ANY, NEXT, STRICT
 from spaseq.matching.kernel.tables.absences import Absence
 from spaseq.matching.kernel.tables.analysis import Analysis, Candidate, Chain
@@ -246,32 +246,32 @@ class _Writer:
                 return sign, analysis.slots[right], column, int("=" in operator)
         return none
 
-    def _act(self, actions: tuple[Action, ...]) -> tuple[Reference, Reference]:
+    def _act(self, done: tuple[Action, ...]) -> tuple[Reference, Reference]:
         rows = []
-        for action in actions:
+        for action in done:
             about: int | Reference = 0
             number: int | Reference = 0
             match action:
                 case Enter(kleene):
-                    kind, about = lay.ENTER, self._programs.kleene(kleene)
+                    kind, about = actions.ENTER, self._programs.kleene(kleene)
                 case Again(kleene, maximum):
-                    kind, about = lay.AGAIN, self._programs.kleene(kleene)
+                    kind, about = actions.AGAIN, self._programs.kleene(kleene)
                     number = -1 if maximum is None else maximum
                 case Leave(kleene, minimum):
-                    kind, about, number = lay.LEAVE, self._programs.kleene(kleene), minimum
+                    kind, about, number = actions.LEAVE, self._programs.kleene(kleene), minimum
                 case Since(within):
-                    kind, about = lay.SINCE, self._analysis.absences.withins.index(within)
+                    kind, about = actions.SINCE, self._analysis.absences.withins.index(within)
                 case Until(within, limit):
-                    kind, about = lay.UNTIL, self._analysis.absences.withins.index(within)
+                    kind, about = actions.UNTIL, self._analysis.absences.withins.index(within)
                     number = Reference("limits", self._analysis.absences.limits.index(limit))
                 case Forbid() | Omit():
-                    kind = lay.FORBID
+                    kind = actions.FORBID
                     about = Reference("forbidden", self._first_view(action))
                 case Await(owner):
-                    kind, number = lay.AWAIT, owner + 1
+                    kind, number = actions.AWAIT, owner + 1
                 case Decide(owner, inside):
                     view = self._analysis.absences.views.index(inside) if self._analysis.absences.views else 0
-                    kind, about, number = lay.DECIDE, view, owner + 1
+                    kind, about, number = actions.DECIDE, view, owner + 1
             rows.append((kind, about, number))
         return self._out.rows("actions", rows)
 

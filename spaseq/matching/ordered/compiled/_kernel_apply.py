@@ -16,16 +16,13 @@ from spaseq.matching.conditions._kernel_values import (
 )
 from spaseq.matching.kernel.compiled._kernel_actions import may
 from spaseq.matching.kernel.compiled._kernel_apply import copy, follow
-from spaseq.matching.kernel.compiled._kernel_layout import (
-    BAR,
-    DECISION_SIZE,
-)
 from spaseq.matching.kernel.compiled._kernel_memory import (
     forget,
 )
 from spaseq.matching.kernel.records import (
     accepts,
     candidates,
+    decisions,
     gates,
     header,
     nodes,
@@ -108,8 +105,10 @@ def _take(
 @part
 def _refused_then(m: Ints, decision: int) -> int:
     """What the decision before this one is refused."""
-    at = header.decisions(m) + decision * DECISION_SIZE
-    return int(m[at + 2] if decision < header.decided(m) and m[at + 1] == REFUSED else 0)
+    at = header.decisions(m) + decision * decisions.SIZE
+    if decision < header.decided(m) and decisions.what(m, at) == REFUSED:
+        return decisions.row(m, at)
+    return 0
 
 
 @part
@@ -128,16 +127,17 @@ def _extend(
         over = is_past(t, o, m, w, time)
         bars = gates.operator(t, waits.gate(m, w)) == gates.STRICT and follows(t, m, w, time, stream)
         while decision < header.decided(m):
-            at = header.decisions(m) + decision * DECISION_SIZE
-            if m[at] != w:
+            at = header.decisions(m) + decision * decisions.SIZE
+            if decisions.wait(m, at) != w:
                 break
             decision += 1
-            if m[at + 1] == BAR:
+            what = decisions.what(m, at)
+            if what == decisions.BAR:
                 bars = True
-            elif m[at + 1] != REFUSED and not complete:
+            elif what != REFUSED and not complete:
                 last, complete = _take(
-                    t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, w, m[at + 1], m[at + 2],
-                    _refused_then(m, decision),
+                    t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, w, what,
+                    decisions.row(m, at), _refused_then(m, decision),
                 )  # fmt: skip
         if bars and t[SINGLE] == 0:
             bars = False
@@ -177,12 +177,13 @@ def apply(
     last = 0
     complete = False
     while decision < header.decided(m) and not complete:
-        at = header.decisions(m) + decision * DECISION_SIZE
+        at = header.decisions(m) + decision * decisions.SIZE
         decision += 1
-        if m[at + 1] != REFUSED:
+        what = decisions.what(m, at)
+        if what != REFUSED:
             last, complete = _take(
-                t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, m[at], m[at + 1], m[at + 2],
-                _refused_then(m, decision),
+                t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, decisions.wait(m, at), what,
+                decisions.row(m, at), _refused_then(m, decision),
             )  # fmt: skip
     if families.best(a, family) == 0 and families.head(a, family) == 0:
         drop(m, a, family)

@@ -22,17 +22,17 @@ from spaseq.matching.kernel.compiled._kernel_apply import begin_bounds, bind
 from spaseq.matching.kernel.compiled._kernel_decide import note
 from spaseq.matching.kernel.compiled._kernel_judge import judge
 from spaseq.matching.kernel.compiled._kernel_layout import (
-    BAR,
-    QUESTION_SIZE,
     row_of,
 )
 from spaseq.matching.kernel.records import (
     accepts,
     candidates,
+    decisions,
     gates,
     header,
     partitions,
     places,
+    questions,
     units,
     waits,
 )
@@ -113,10 +113,9 @@ def _refused(
             if asked < header.answered(m):
                 verdict = m[header.answers(m) + asked]
             elif asked < header.most_decisions(m):
-                m[header.questions(m) + asked * QUESTION_SIZE] = w
-                m[header.questions(m) + asked * QUESTION_SIZE + 1] = -1 - (
-                    candidates.number(t, c) * MOST_OPTIONS + number
-                )
+                at = header.questions(m) + asked * questions.SIZE
+                questions.set_wait(m, at, w)
+                questions.set_number(m, at, -1 - (candidates.number(t, c) * MOST_OPTIONS + number))
         if verdict != TRUE:
             refused |= 1 << number
     return refused
@@ -158,7 +157,7 @@ def _show(
             if candidates.rival(t, c) != 0:
                 bars = True
     if bars and gates.operator(t, gate) != gates.STRICT:
-        note(m, w, BAR, 0)
+        note(m, w, decisions.BAR, 0)
 
 
 @part
