@@ -54,6 +54,21 @@ def test_public_names() -> None:
         spaseq.Enigne  # noqa: B018  # the access is what is tested
 
 
+@pytest.mark.parametrize(
+    "name", [m.name for m in pkgutil.walk_packages(spaseq.__path__, "spaseq.") if m.ispkg]
+)
+def test_what_a_package_names_is_there(name: str) -> None:
+    """Many are looked up when they are first asked for, and so may have moved meanwhile."""
+    package = import_module(name)
+    for public in getattr(package, "__all__", ()):
+        if name == "spaseq.mcp" and public == "server":
+            pytest.importorskip("mcp", reason="the MCP server needs mcp, which is not installed")
+        assert getattr(package, public) is not None
+    if "__getattr__" in vars(package):
+        with pytest.raises(AttributeError, match="no attribute 'Enigne'"):
+            package.Enigne  # noqa: B018  # the access is what is tested
+
+
 def loaded_by(statement: str) -> set[str]:
     """The top-level packages in memory after a statement in a new interpreter."""
     code = f"{statement}\nimport sys\nprint(*sorted({{m.split('.')[0] for m in sys.modules}}))"
