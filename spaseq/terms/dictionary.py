@@ -166,10 +166,19 @@ class Dictionary:
                 return str(self.term(identifier)).encode()
             return self._table.text(identifier)
 
+    def _texts(self, ids: Ids) -> list[bytes]:
+        """The same of many ids."""
+        with self.lock:
+            if self._table is None:
+                return list(map(self.text, ids.tolist()))
+            for identifier in ids[self._table.are_fresh(ids)].tolist():
+                self.term(identifier)  # which gives it a name
+            return self._table.texts(ids)
+
     def ranks(self, ids: Ids) -> Ids:
         """Of each id, its place among these in the order of ``text``, from 0; in the shape of ``ids``."""
         found, inverse = numbered(ids, self.limit)
-        texts = list(map(self.text, found.tolist()))
+        texts = self._texts(found)
         places = np.empty(len(texts), dtype=np.int64)
         places[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
         ranks: Ids = places[inverse]

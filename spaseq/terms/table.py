@@ -155,6 +155,11 @@ class TermTable:
         start, length, *_ = self.terms[identifier].tolist()
         return self.arena[start : start + length].tobytes()
 
+    def texts(self, ids: Ids) -> list[bytes]:
+        """The bytes of many ids that have some; none of what is no term."""
+        arena = self.arena.data
+        return [bytes(arena[at : at + length]) for at, length in self.terms[ids][:, :2].tolist()]
+
     def read(self, identifier: int) -> Term:
         """The term of an id that has bytes."""
         kind, text = self.terms[identifier, KIND], self.text(identifier)

@@ -378,3 +378,14 @@ def test_in_a_callback_what_gives_events_may_push() -> None:
     engine.register(query("A"), found)
     engine.push(NS + "S", A, 1)
     assert (seen, engine.late, engine.arrived) == ([1, 2, 3, 4], 0, {NS + "S": 4})
+
+
+def test_room_to_spare_ends_no_query() -> None:
+    """What the kernel takes beyond its need, for the rest of a batch, is not counted against a limit."""
+    text = """PREFIX : <urn:> SELECT * WITHIN 50 SECONDS SLIDING FROM STREAM S <urn:s>
+    WHERE { SEQ(A ; B) DEFINE GPM A ON S { ?x :a ?v } DEFINE GPM B ON S { ?x :b ?w } }"""
+    engine = spaseq.Engine(limits=spaseq.Limits(query_bytes=900_000))
+    handle = engine.register(text)
+    engine.push_many("urn:s", [(f"<urn:x> <urn:{'aaab'[i % 4]}> {i} .", i) for i in range(3_000)])
+    assert handle.stats.events == 3_000
+    assert sum(map(len, handle.batches())) == handle.stats.matches > 0

@@ -32,7 +32,7 @@ from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
-from spaseq.matching.kernel.memory import Room, memory
+from spaseq.matching.kernel.memory import Room, memory, runs_size
 from spaseq.matching.kernel.ranking import ranked
 from spaseq.matching.kernel.records import findings, partitions, questions
 from spaseq.matching.kernel.records import header as mem
@@ -316,7 +316,7 @@ class Kernel:
         live, remembered = k.sweep(tables, old.ints, old.floats, nowhere, old.floats, *now)
         self._budget.partial(live + decided)
         room = self._room(live, remembered, decided, axis, time)
-        new = memory(self._compiled, Room(*(most + spare for most in room)), self._budget, old)
+        new = memory(self._compiled, self._with_spare(room, spare), self._budget, old)
         k.sweep(tables, old.ints, old.floats, new.ints, new.floats, *now)
         self._memory = new
 
@@ -329,6 +329,13 @@ class Kernel:
         found = decided * int(tables[v.MOST_ACCEPTS])
         entries = 2 * (remembered + int(m[mem.WANTED]))
         return Room(*map(max, Room(waits, nodes, found, entries), _START))
+
+    def _with_spare(self, room: Room, spare: int) -> Room:
+        """More space, as long as that does not come near a limit."""
+        wide = Room(*(most + spare for most in room))
+        size = self._budget.but("runs") + self._memory.scratch_bytes + runs_size(self._compiled, wide)
+        limit = self._budget.limits.query_bytes
+        return wide if limit is None or 2 * size < limit else room
 
     # --- questions ------------------------------------------------------------------------------
 
