@@ -49,7 +49,10 @@ Ints = npt.NDArray[np.int64]
 
 #: Later than any event, and far from overflow.
 _NEVER: Final = 1 << 62
-_START: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
+#: What a memory has space for at first: of many queries each has few runs. From sweep to sweep it grows, up
+#: to what makes sweeps rare wherever runs come and go.
+_START: Final = Room(1 << 5, 1 << 5, 1 << 5, 1 << 4)
+ENOUGH: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
 #: So much a memory that was full in the middle of a batch has to spare, so that it is not soon full again.
 _SPARE: Final = 1 << 12
 
@@ -73,7 +76,8 @@ def load() -> None:
 class Kernel:
     """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery.
 
-    ``compiled``: its tables, if there are some already; ``budget``: what it may keep, if not the context's.
+    ``compiled``: its tables, if there are some already; ``budget``: what it may keep, if not the context's;
+    ``floor``: what its memory has space for at least, at first.
     """
 
     def __init__(
@@ -84,6 +88,7 @@ class Kernel:
         bounds: Bounds,
         compiled: Compiled | None = None,
         budget: Budget | None = None,
+        floor: Room = _START,
     ) -> None:
         self._compiled = compiled or compile_tables(pattern, dictionary.pin)
         self._budget = budget or context.budget
@@ -108,7 +113,8 @@ class Kernel:
         self._is_plain = not (self._tables[v.N_GAPS] or self._compiled.ambiguous)
         self._open = Open(bounds.reach)
         self._certain = Certain(c, self._replay, bounds.reach)
-        self._memory = memory(self._compiled, _START, self._budget)
+        self._floor = floor
+        self._memory = memory(self._compiled, floor, self._budget)
         self._start = 0
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
@@ -183,8 +189,12 @@ class Kernel:
                 if status == lay.ASK:
                     self._answer(start)
                 elif status == lay.ROOM:
-                    self._make_room(columns)
-                elif status != lay.DRAIN:
+                    self._make_room(columns, int(self._memory.ints[mem.DECIDED]))
+                elif status == lay.DRAIN:
+                    if self._floor.found < ENOUGH.found:
+                        self._floor = self._floor._replace(found=ENOUGH.found)
+                        self._make_room(columns, 0)
+                else:
                     self._memory.grow_scratch(status == lay.MORE_KEYS)
             status = self._run(columns)
 
@@ -299,14 +309,17 @@ class Kernel:
             return min(axis, int(m[m[m[mem.PARKED]] + DUE]) - limit) - limit
         return axis - limit
 
-    def _make_room(self, columns: Ints) -> None:
-        """Leaves out runs that are over, and makes a memory at least half of which is free."""
-        m = self._memory.ints
-        event = m[mem.EVENT]
+    def _make_room(self, columns: Ints, decided: int) -> None:
+        """Leaves out runs that are over, and makes a memory at least half of which is free.
+
+        The next time will come later: it has more space than it had, up to ``ENOUGH``.
+        """
+        self._floor = Room(*(min(4 * now, enough) for now, enough in zip(self._floor, ENOUGH, strict=True)))
+        event = self._memory.ints[mem.EVENT]
         axis, time = columns[columns[v.B_AXIS] + event], columns[columns[v.B_TIME] + event]
         # What comes yet of the batch may need room, too.
         spare = min(int(columns[v.B_SIZE] - event), _SPARE)
-        self._sweep(int(axis), int(time), int(m[mem.DECIDED]), spare)
+        self._sweep(int(axis), int(time), decided, spare)
 
     def _sweep(self, axis: int, time: int, decided: int, spare: int = 0) -> None:
         """Makes a memory that has room for so many decisions, with the runs that may still go on."""
@@ -328,7 +341,7 @@ class Kernel:
         nodes = 2 * (int(m[mem.LIVE_NODES]) + decided * max(1, int(tables[v.MOST_PARTS])))
         found = decided * int(tables[v.MOST_ACCEPTS])
         entries = 2 * (remembered + int(m[mem.WANTED]))
-        return Room(*map(max, Room(waits, nodes, found, entries), _START))
+        return Room(*map(max, Room(waits, nodes, found, entries), self._floor))
 
     def _with_spare(self, room: Room, spare: int) -> Room:
         """More space, as long as that does not come near a limit."""

@@ -22,6 +22,7 @@ from spaseq.matching.kernel.tables.compiled import Compiled
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+#: So many decisions of an event have space at first, where the runs' memory is large enough.
 _DECISIONS: Final = 1 << 10
 _KEYS: Final = 8
 _QUESTIONS: Final = 1 << 10
@@ -143,7 +144,7 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     most_partitions = sizes[mem.PARTITIONS] // width
     found = sizes[mem.FOUND] // findings.SIZE
     entries = sizes[mem.ENTRIES] // max(compiled.entry, 1)
-    scratch = _Scratch(_KEYS, _DECISIONS, 2 if compiled.lookups else 0)
+    scratch = _Scratch(_KEYS, min(_DECISIONS, waits), 2 if compiled.lookups else 0)
     if like is not None:
         scratch = _scratch(like.ints)
     start = mem.SIZE + sum(sizes.values())

@@ -81,7 +81,7 @@ class Shedding(whole.Kernel):
         """Raises ``ValueError`` if false matches could be found (``fits.obstacles``)."""
         if against := in_words(obstacles(pattern, effort.policy)):
             raise ValueError(f"to shed by {effort.policy}, it must be that {', and '.join(against)}")
-        super().__init__(pattern, dictionary, context, bounds)
+        super().__init__(pattern, dictionary, context, bounds, floor=whole.ENOUGH)
         self._pattern = pattern
         self._effort = effort
         self._features = features(self._compiled, dictionary.pin)
@@ -117,7 +117,7 @@ class Shedding(whole.Kernel):
             self._name, gates, effort.policy, self._features.classes, is_chosen=self._doubt.matters
         )
         self._load_passes()
-        least = runs_size(self._compiled, whole._START) + self._memory.scratch_bytes
+        least = runs_size(self._compiled, whole.ENOUGH) + self._memory.scratch_bytes
         if effort.pool is not None and effort.pool.size < least:
             warn(
                 f"{self._name} keeps its partial matches in {least:,} bytes at least, and not in the "
@@ -393,9 +393,9 @@ class Shedding(whole.Kernel):
         most = max(most - self._memory.scratch_bytes, int(_STATE * most))
         if runs_size(self._compiled, room) <= most:
             return room
-        entries = max(remembered + int(self._memory.ints[mem.WANTED]), whole._START.entries)
+        entries = max(remembered + int(self._memory.ints[mem.WANTED]), whole.ENOUGH.entries)
         least = self._least(axis, time, decided, entries)
-        enough = max(_FULL * most, runs_size(self._compiled, whole._START._replace(entries=entries)))
+        enough = max(_FULL * most, runs_size(self._compiled, whole.ENOUGH._replace(entries=entries)))
         for _ in range(_ROUNDS):
             size = runs_size(self._compiled, least)
             if size <= enough or not self._lighten(_FILLED * most / size, axis, time):
@@ -418,7 +418,7 @@ class Shedding(whole.Kernel):
         return self._shed(share, axis, time, by_size=True)
 
     def _least(self, axis: int, time: int, decided: int, entries: int) -> Room:
-        return least_room(self._tables, self._memory.ints, axis, time, decided, entries, whole._START)
+        return least_room(self._tables, self._memory.ints, axis, time, decided, entries, whole.ENOUGH)
 
     def _notice(self, events: int) -> None:
         self._account.pass_by(events, self._sketch)
