@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -50,6 +50,17 @@ class Holder(Protocol):
         ...
 
 
+class Beside(Protocol):
+    """What somebody knows of ids, beside the dictionary that gave them."""
+
+    def forget_all_but(self, kept: npt.NDArray[np.bool_]) -> None:
+        """These ids may mean something else from now on, but those that are ``kept``, by id."""
+        ...
+
+
+_Beside = TypeVar("_Beside", bound=Beside)
+
+
 class Dictionary:
     """Terms ⇄ ids. Ids are small numbers, in the order in which terms were first seen.
 
@@ -77,6 +88,7 @@ class Dictionary:
         self._table: TermTable | None = None
         self._pinned: set[int] = set()
         self._holders: WeakSet[Holder] = WeakSet()
+        self._beside: dict[object, Any] = {}
         self._swept = 0
         self._number: npt.NDArray[np.float64] = np.empty(0)
         self._rank: npt.NDArray[np.int8] = np.empty(0, dtype=np.int8)
@@ -212,6 +224,14 @@ class Dictionary:
         with self.lock:
             self._holders.add(holder)
 
+    def beside(self, make: Callable[[Dictionary], _Beside]) -> _Beside:
+        """What ``make`` made of this dictionary when it was first asked for: one for all who ask."""
+        found: _Beside | None = self._beside.get(make)
+        if found is None:
+            with self.lock:
+                found = self._beside.setdefault(make, make(self))
+        return found
+
     def sweep(self, live: Iterable[Ids] = ()) -> int:
         """Forget every term but the pinned ones, those of holders, and ``live``; returns how many.
 
@@ -226,9 +246,11 @@ class Dictionary:
             for ids in live:
                 keep[ids] = True
             dead = self._forget(keep)
-            known = min(len(keep), len(self._rank))
-            self._rank[:known][~keep[:known]] = _NOT_DECODED
+            count = min(len(keep), len(self._rank))
+            self._rank[:count][~keep[:count]] = _NOT_DECODED
             self._rank[:1] = NO_NUMBER
+            for known in self._beside.values():
+                known.forget_all_but(keep)
             if self._table is not None:
                 freed = self._table.sweep(keep)
             else:

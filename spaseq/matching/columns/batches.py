@@ -63,11 +63,11 @@ class Columns:
         self._single = len(set(pattern.streams)) == 1
         self._streams: dict[int, int] = {}
         self.history = History(gpms, tuple(variable.name for variable in pattern.query.partition), budget)
-        self.numbers = Numbers(dictionary)
-        self._constants = np.array(constants, dtype=np.int64)
-        self.numbers.cover(self._constants)
+        self.numbers = Numbers.of(dictionary)
+        self.numbers.cover(np.array(constants, dtype=np.int64))
         self._stale = False
-        # Events that came alone, and what is asked of them.
+        # What is asked of events that come alone; those that did, once one has.
+        self._asked: Sequence[Asked] = ()
         self._singles: Singles | None = None
         self._joins: Joins | None = None
         self._placed: list[tuple[int, int]] = []
@@ -76,7 +76,6 @@ class Columns:
     def live_ids(self) -> Iterable[Ints]:
         """Those that the past's batches do not keep; asked when all others are about to be forgotten."""
         self._stale = True
-        self.numbers.forget_all_but(self.history.live_ids())
         return self.history.loose_ids
 
     def add(
@@ -91,17 +90,12 @@ class Columns:
         return chunk
 
     def renew(self) -> bool:
-        """If ids of events that are gone may have been given to other terms: looks at all terms again.
+        """Whether ids of events that are gone may have been given to other terms since the last call.
 
-        Whatever else holds ids of such events must then be left out by the caller.
+        Whatever holds ids of such events must then be left out by the caller.
         """
-        if not self._stale:
-            return False
-        self._stale = False
-        self.numbers.cover(self._constants)
-        for chunk in self.history:
-            self._cover(self._parts(chunk))
-        return True
+        is_stale, self._stale = self._stale, False
+        return is_stale
 
     def packed(self, chunk: Chunk, axis: Ints) -> Ints:
         """A batch for the kernel."""
@@ -136,15 +130,21 @@ class Columns:
         """Whether events may come alone, by ``single``, with these GPMs."""
         if self._derived or not self._single:
             return False
+        self._asked = asked
+        return True
+
+    def _begin_singles(self) -> Singles:
+        """The first event that comes alone is there."""
+        asked = self._asked
         numbers = [*dict.fromkeys(of.number for of in asked)]
         questions = [numbers.index(of.number) for of in asked]
         names = [of.names for of in asked]
-        self._singles = Singles(names, questions, [of.is_told for of in asked])
         self._placed = [(g, names[g].index(name) if name in names[g] else -1) for g, name in self._read]
         joins = [next(of.join for of in asked if of.number == number) for number in numbers]
         known = [join for join in joins if join is not None]
         self._joins = Joins(known, questions, self._placed) if len(known) == len(joins) else None
-        return True
+        self._singles = Singles(names, questions, [of.is_told for of in asked])
+        return self._singles
 
     def single(
         self, event: Single, start: int, solve: Callable[[], Sequence[Values] | None], axis: int, oldest: int
@@ -154,8 +154,8 @@ class Columns:
         ``solve`` gives the solutions of each GPM, where that is more than a join of few triples. None if it
         knows none. What this gives holds until the next event.
         """
-        singles, joins, numbers = self._singles, self._joins, self.numbers
-        assert singles is not None
+        singles = self._singles or self._begin_singles()
+        joins, numbers = self._joins, self.numbers
         self.history.make_room(singles, start)
         if joins is not None and not self._stale:
             size = joins.take(singles, event, start, axis, numbers.codes)

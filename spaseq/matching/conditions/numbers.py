@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from decimal import Decimal
 from typing import Final
 
@@ -55,7 +55,12 @@ EARLY: Final = NamedNode("urn:x-spaseq:no-value-yet")
 
 
 class Numbers:
-    """The id table: ``numbers`` and ``codes``, by id."""
+    """The id table: ``numbers`` and ``codes``, by id. A dictionary has one, for all queries (``of``)."""
+
+    @classmethod
+    def of(cls, dictionary: Dictionary) -> Numbers:
+        """That of a dictionary."""
+        return dictionary.beside(cls)
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
@@ -67,27 +72,30 @@ class Numbers:
         self._seen: set[int] = set()
 
     def cover(self, ids: Ids) -> None:
-        """Looks at terms that it has not seen yet."""
-        self._make_room()
-        value = self._dictionary.value
-        new = ids[self.codes[ids] == _UNKNOWN]
-        if not len(new):
-            return
-        for identifier in self._usual(distinct(new, len(self.codes))).tolist():
-            self.codes[identifier], self.numbers[identifier] = _look(value(identifier))
+        """Looks at terms that nobody has seen yet."""
+        dictionary = self._dictionary
+        with dictionary.lock:
+            self._make_room()
+            new = ids[self.codes[ids] == _UNKNOWN]
+            if not len(new):
+                return
+            for identifier in self._usual(distinct(new, len(self.codes))).tolist():
+                self.codes[identifier], self.numbers[identifier] = _look(dictionary.value(identifier))
 
     def cover_few(self, ids: Collection[int]) -> None:
         """The same without arrays, as for an event that comes alone."""
         if self._seen.issuperset(ids):
             return
-        new = set(ids) - self._seen
-        self._make_room()
-        code, dictionary = self.codes.item, self._dictionary
-        for identifier in new:
-            if code(identifier) == _UNKNOWN:
-                known = _short(dictionary.term(identifier)) or _look(dictionary.value(identifier))
-                self.codes[identifier], self.numbers[identifier] = known
-        self._seen |= new
+        dictionary = self._dictionary
+        with dictionary.lock:
+            new = set(ids) - self._seen
+            self._make_room()
+            code = self.codes.item
+            for identifier in new:
+                if code(identifier) == _UNKNOWN:
+                    known = _short(dictionary.term(identifier)) or _look(dictionary.value(identifier))
+                    self.codes[identifier], self.numbers[identifier] = known
+            self._seen |= new
 
     def _make_room(self) -> None:
         limit = self._dictionary.limit
@@ -109,13 +117,10 @@ class Numbers:
         others: Ids = new[ranks == NO_NUMBER]
         return others
 
-    def forget_all_but(self, live: Iterable[Ids]) -> None:
-        """All ids but these may mean something else from now on."""
-        kept = np.zeros(len(self.codes), dtype=np.bool_)
-        kept[:1] = True
-        for ids in live:
-            kept[ids[ids < len(kept)]] = True
-        self.codes[~kept] = _UNKNOWN
+    def forget_all_but(self, kept: npt.NDArray[np.bool_]) -> None:
+        """See ``Beside.forget_all_but``."""
+        count = min(len(kept), len(self.codes))
+        self.codes[:count][~kept[:count]] = _UNKNOWN
         self._seen.clear()
         self._stand_for()
 
