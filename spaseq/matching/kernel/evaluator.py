@@ -39,6 +39,7 @@ from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS, WAY
 from spaseq.matching.kernel.records.waits import DUE, NODE
 from spaseq.matching.kernel.replay import Path, Replay
+from spaseq.matching.kernel.tables.alike import tables_alike
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.kernel.trailing import Certain, Ended, Open, arranged
@@ -90,7 +91,7 @@ class Kernel:
         budget: Budget | None = None,
         floor: Room = _START,
     ) -> None:
-        self._compiled = compiled or compile_tables(pattern, dictionary.pin)
+        self._compiled = compiled or tables_alike(pattern, dictionary.pin)
         self._budget = budget or context.budget
         self._keys = tuple(variable.name for variable in pattern.query.partition)
         self._bounds = bounds
@@ -103,7 +104,9 @@ class Kernel:
         self._lookups = Lookups(c.lookups, dictionary)
         history = self._columns.history
         self._exact = Exact(pattern, c, context, history, bounds)
-        self._replay = Replay(c, context, history)
+        self._replay = Replay(
+            lambda: compiled or compile_tables(pattern, dictionary.pin), context, history
+        )
         self._matches = Matches(pattern, c, history, self._replay, context.order)
         self._trails = bool(self._tables[v.TRAILS])
         self._order = context.order

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 from spaseq.automaton.nfa import Action
 from spaseq.automaton.pattern import Atom, Both, Node, children, walk
@@ -20,15 +21,23 @@ Path = Sequence[tuple[int, int]]
 class Replay:
     """Gives runs that the kernel found, or asks about, to ``Context``: exactly, whatever the tables say."""
 
-    def __init__(self, compiled: Compiled, context: Context, history: History) -> None:
-        self._candidates = compiled.candidates
-        self._accepts = compiled.accepts
+    def __init__(self, own: Callable[[], Compiled], context: Context, history: History) -> None:
+        """``own`` compiles the query: most have no run that has to be looked at."""
+        self._own = own
         self._context = context
         self._history = history
 
+    @cached_property
+    def _compiled(self) -> Compiled:
+        return self._own()
+
+    @property
+    def _candidates(self) -> Sequence[Candidate]:
+        return self._compiled.candidates
+
     def match(self, path: Path, accept: int, key: Key) -> Found | None:
         """A run that ended as a match, unless its Ω turns out to be empty."""
-        rows = self._context.act(self.rows(path, key), self._accepts[accept])
+        rows = self._context.act(self.rows(path, key), self._compiled.accepts[accept])
         rows = self._context.complete(rows)
         if not rows:
             return None

@@ -63,7 +63,7 @@ class OrderedKernel:
             dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, context.budget
         )
         self._lookups = Lookups(c.lookups, dictionary)
-        self._replay = Replay(c, context, self._columns.history)
+        self._replay = Replay(lambda: c, context, self._columns.history)
         self._matches = Matches(pattern, c, self._columns.history, self._replay, context.order, decided=True)
         several = len(set(pattern.streams)) > 1
         self._ranked = Ranked(c.gpms, context.rank) if several else None

@@ -17,6 +17,7 @@ from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.matches import Ints, Matches, Runs, unrolled
 from spaseq.matching.kernel.records import gates, header, places
 from spaseq.matching.kernel.replay import Path, Replay
+from spaseq.matching.kernel.tables.alike import tables_alike
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.sharing.group import Group
@@ -96,9 +97,10 @@ class KernelPart(Part):
 
     def __init__(self, group: KernelGroup, member: Member, offset: int, number: int, tables: Tables) -> None:
         super().__init__(group, member, offset, tables.compiled.gpms)
-        compiled = compile_tables(member.pattern, member.dictionary.pin)
-        self._replay = Replay(compiled, member.context, self.history)
-        self._matches = Matches(member.pattern, compiled, self.history, self._replay, member.context.order)
+        pattern, intern = member.pattern, member.dictionary.pin
+        compiled = tables_alike(pattern, intern)
+        self._replay = Replay(lambda: compile_tables(pattern, intern), member.context, self.history)
+        self._matches = Matches(pattern, compiled, self.history, self._replay, member.context.order)
         self._candidates, self._accepts = tables.candidates[number], tables.accepts[number]
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:

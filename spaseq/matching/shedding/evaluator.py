@@ -22,6 +22,7 @@ from spaseq.matching.kernel import evaluator as whole
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.records import partitions
+from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import in_words
 from spaseq.matching.shedding import _kernel_firsts as firsts
@@ -81,7 +82,8 @@ class Shedding(whole.Kernel):
         """Raises ``ValueError`` if false matches could be found (``fits.obstacles``)."""
         if against := in_words(obstacles(pattern, effort.policy)):
             raise ValueError(f"to shed by {effort.policy}, it must be that {', and '.join(against)}")
-        super().__init__(pattern, dictionary, context, bounds, floor=whole.ENOUGH)
+        compiled = compile_tables(pattern, dictionary.pin)
+        super().__init__(pattern, dictionary, context, bounds, compiled, floor=whole.ENOUGH)
         self._pattern = pattern
         self._effort = effort
         self._features = features(self._compiled, dictionary.pin)

@@ -40,6 +40,7 @@ from spaseq.language.syntax import (
     Unary,
     Values,
     Var,
+    Window,
 )
 from spaseq.terms.dictionary import Term
 from spaseq.terms.values import RDF, XSD
@@ -54,6 +55,8 @@ _NAME: Final = object()
 
 _INTEGER: Final = NamedNode(XSD + "integer")
 _SMALL: Final = re.compile(r"[1-9][0-9]{0,8}")
+
+_ANY_WINDOW: Final = Window(1, "SECONDS")
 
 #: The fields by which nodes of a syntax tree are compared, by class.
 _COMPARED: Final[dict[type, tuple[str, ...]]] = {}
@@ -93,6 +96,12 @@ def shape(query: Query) -> tuple[object, ...]:
     """
     key, constants, _ = _form(query)
     return (*key, *map(_kind, constants))
+
+
+def outline(query: Query) -> tuple[object, ...]:
+    """What is left without its window, what triple patterns name, and what FILTERs of GPMs compare with."""
+    key, _, _ = _form(replace(query, window=_ANY_WINDOW))
+    return tuple(key)
 
 
 def _kind(term: Term) -> object:
