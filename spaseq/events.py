@@ -140,9 +140,14 @@ class EventBatch:
 
     def take(self, events: Ids) -> EventBatch:
         """The events at these positions, in this order."""
-        lengths = (self.offset[1:] - self.offset[:-1])[events]
-        offset = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        rows = np.repeat(self.offset[:-1][events] - offset[:-1], lengths) + np.arange(offset[-1])
+        begins = self.offset[events]
+        lengths = self.offset[events + 1] - begins
+        offset = np.zeros(len(events) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offset[1:])
+        if offset[-1] == len(events) and (lengths == 1).all():
+            rows = begins
+        else:
+            rows = np.repeat(begins - offset[:-1], lengths) + np.arange(offset[-1])
         return EventBatch(
             self.dictionary,
             self.clock,

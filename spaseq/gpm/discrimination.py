@@ -10,7 +10,7 @@ Hanson's discrimination networks with intervals beside it.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, Generic, TypeVar
 
@@ -222,21 +222,34 @@ class Discrimination(Generic[_Item]):
         found: dict[_Item, list[Ids]] = {item: [np.arange(len(batch))] for item in self._any}
         of_triple = np.repeat(np.arange(len(batch)), np.diff(batch.offset))
         if self._by_predicate and len(of_triple):
-            order = np.argsort(batch.p, kind="stable")
-            ordered, events = batch.p[order], of_triple[order]
-            begins = np.flatnonzero(np.diff(ordered, prepend=UNBOUND))
-            for p, of in zip(ordered[begins].tolist(), np.split(events, begins[1:]), strict=True):
-                for item in self._by_predicate.get(p, ()):
-                    found.setdefault(item, []).append(of)
+            for p, of in _by_predicate(batch.p, self._by_predicate):
+                for item in self._by_predicate[p]:
+                    found.setdefault(item, []).append(of_triple[of])
         for mask, table in self._mixed.items():
-            rows: dict[Shape, list[int]] = {}
+            found_rows: dict[Shape, list[int]] = {}
             for row, key in _keyed(batch, mask, table):
                 if key in table:
-                    rows.setdefault(key, []).append(row)
-            for key, places in rows.items():
+                    found_rows.setdefault(key, []).append(row)
+            for key, places in found_rows.items():
                 for item in table[key]:
                     found.setdefault(item, []).append(of_triple[places])
         return {item: _distinct(events, len(batch)) for item, events in found.items()}
+
+
+def _by_predicate(predicates: Ids, asked: Collection[int]) -> Iterator[tuple[int, Ids]]:
+    """Those of some predicates that are asked for, each with the numbers of the triples that have it."""
+    known = [UNBOUND, *asked]
+    # Numbers of few bits: they are sorted in no time.
+    number_of = np.zeros(max(int(predicates.max()), *known) + 1, dtype=np.min_scalar_type(len(known)))
+    number_of[known] = np.arange(len(known))
+    numbers = number_of[predicates]
+    rows = np.flatnonzero(numbers)
+    order = rows[np.argsort(numbers[rows], kind="stable")]
+    ordered = numbers[order]
+    ends = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    for of in np.split(order, ends):
+        if len(of):
+            yield known[numbers[of[0]]], of
 
 
 def _distinct(events: Sequence[Ids], size: int) -> Ids:

@@ -181,7 +181,8 @@ def test_how_much_programs_know(condition: str, terms: Sequence[Term], known: fl
 def little_memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for one run, one question and one answer, at first."""
     if request.param:
-        monkeypatch.setattr(kernel, "_START", kernel_memory.Room(*(1 for _ in kernel_memory.Room._fields)))
+        for room in ("_START", "ENOUGH"):
+            monkeypatch.setattr(kernel, room, kernel_memory.Room(*(1 for _ in kernel_memory.Room._fields)))
         monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
         monkeypatch.setattr(kernel_memory, "_QUESTIONS", 1)
         monkeypatch.setattr(kernel_memory, "_ANSWERS", 3)

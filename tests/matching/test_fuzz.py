@@ -48,7 +48,8 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     ``runs`` forgets after each event; the kernel's memory starts with room for one run.
     """
     monkeypatch.setattr(runs_memory, "_PAUSE", 1)
-    monkeypatch.setattr(kernel, "_START", kernel_memory.Room(*(1 for _ in kernel_memory.Room._fields)))
+    for room in ("_START", "ENOUGH"):
+        monkeypatch.setattr(kernel, room, kernel_memory.Room(*(1 for _ in kernel_memory.Room._fields)))
     monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
     monkeypatch.setattr(kernel_memory, "_KEYS", 1)
 

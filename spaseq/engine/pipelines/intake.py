@@ -193,12 +193,15 @@ class Intake:
                 self._show(batch)
             few = self._several(batch) if len(batch) > 1 else None
             parts: dict[bytes, EventBatch] = {}
+            earlier: Ids | None = None
             for query in self._concerned(batch) if few is None else few:
                 some = None if few is None or not query.pipeline.is_sparse else few[query]
                 unseen: list[EventBatch] = []
                 if query.asks_for_last:
                     unseen = self._unseen(query, begin)
-                    some = None if some is None else self._with_last(batch, some)
+                    if some is not None:
+                        earlier = _earlier(batch) if earlier is None else earlier
+                        some = _with_last(some, earlier)
                 given, at = batch, begin
                 if some is not None:
                     key = some.tobytes()
@@ -351,13 +354,6 @@ class Intake:
                     found.setdefault(query, []).append(events[of])
         return {query: np.sort(np.concatenate(of)) for query, of in found.items()}
 
-    def _with_last(self, batch: EventBatch, events: Ids) -> Ids:
-        """Some events of a batch and, before each and its end, those that ``_unseen`` would give of it."""
-        before = np.append(events, len(batch)) - 1
-        before = before[before >= 0]
-        earlier = np.searchsorted(batch.time, batch.time[before]) - 1
-        return np.unique(np.concatenate([events, before, earlier[earlier >= 0]]))
-
     def _asked(self, batch: EventBatch) -> list[Registered]:
         if len(batch) == 1:
             return self._indexes[int(batch.stream[0])].of_event(batch.triples(0))
@@ -370,6 +366,20 @@ class Intake:
             if len(events):
                 found += index.of_batch(batch.take(events))
         return found
+
+
+def _earlier(batch: EventBatch) -> Ids:
+    """Of each event of a batch, the number of the last of an earlier time; -1 of the first ones."""
+    return np.searchsorted(batch.time, batch.time) - 1
+
+
+def _with_last(events: Ids, earlier: Ids) -> Ids:
+    """Some events of a batch and, before each and its end, those that ``_unseen`` would give of it."""
+    before = np.append(events, len(earlier)) - 1
+    found = np.sort(np.concatenate([events, before, earlier[before]]), kind="stable")
+    is_new = np.append(True, found[1:] != found[:-1])
+    # Before the first is -1, as a place the last: what is earlier than that one is among them anyway.
+    return found[is_new & (found >= 0)]
 
 
 def _nothing() -> None:

@@ -78,7 +78,7 @@ class Kernel:
     """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery.
 
     ``compiled``: its tables, if there are some already; ``budget``: what it may keep, if not the context's;
-    ``floor``: what its memory has space for at least, at first.
+    ``floor``: what its memory has space for at least, at first, if that is not the usual.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Kernel:
         bounds: Bounds,
         compiled: Compiled | None = None,
         budget: Budget | None = None,
-        floor: Room = _START,
+        floor: Room | None = None,
     ) -> None:
         self._compiled = compiled or tables_alike(pattern, dictionary.pin)
         self._budget = budget or context.budget
@@ -104,9 +104,7 @@ class Kernel:
         self._lookups = Lookups(c.lookups, dictionary)
         history = self._columns.history
         self._exact = Exact(pattern, c, context, history, bounds)
-        self._replay = Replay(
-            lambda: compiled or compile_tables(pattern, dictionary.pin), context, history
-        )
+        self._replay = Replay(lambda: compiled or compile_tables(pattern, dictionary.pin), context, history)
         self._matches = Matches(pattern, c, history, self._replay, context.order)
         self._trails = bool(self._tables[v.TRAILS])
         self._order = context.order
@@ -116,8 +114,8 @@ class Kernel:
         self._is_plain = not (self._tables[v.N_GAPS] or self._compiled.ambiguous)
         self._open = Open(bounds.reach)
         self._certain = Certain(c, self._replay, bounds.reach)
-        self._floor = floor
-        self._memory = memory(self._compiled, floor, self._budget)
+        self._floor = floor or _START
+        self._memory = memory(self._compiled, self._floor, self._budget)
         self._start = 0
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:

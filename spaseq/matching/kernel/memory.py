@@ -152,30 +152,31 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     budget.takes("runs", 8 * (size + compiled.sums * (waits + 2)))
     # All at once: what is not used is not even touched.
     m = np.zeros(size, dtype=np.int64)
-    at = mem.SIZE
+    header, at = [0] * mem.SIZE, mem.SIZE
     for section, size in sizes.items():
-        m[section] = at
+        header[section] = at
         at += size
-    m[mem.WIDTH] = compiled.width
-    m[mem.TRIAL] = m[mem.WAITS] + compiled.width
-    m[mem.NEXT_WAIT] = m[mem.TRIAL] + compiled.width
-    m[mem.MOST_WAITS] = waits
-    m[mem.NEXT_NODE] = m[mem.NODES]
-    m[mem.MOST_NODES] = nodes
-    m[mem.NEXT_ENTRY] = m[mem.ENTRIES]
-    m[mem.MOST_ENTRIES] = entries
-    m[mem.ENTRY_WIDTH] = compiled.entry
+    header[mem.WIDTH] = compiled.width
+    header[mem.TRIAL] = header[mem.WAITS] + compiled.width
+    header[mem.NEXT_WAIT] = header[mem.TRIAL] + compiled.width
+    header[mem.MOST_WAITS] = waits
+    header[mem.NEXT_NODE] = header[mem.NODES]
+    header[mem.MOST_NODES] = nodes
+    header[mem.NEXT_ENTRY] = header[mem.ENTRIES]
+    header[mem.MOST_ENTRIES] = entries
+    header[mem.ENTRY_WIDTH] = compiled.entry
+    header[mem.BUCKET_COUNT] = bucket_count
+    header[mem.LIVE_PARTITIONS] = 0 if width > partitions.KEY else 1
+    header[mem.MOST_PARTITIONS] = most_partitions
+    header[mem.PARTITION_WIDTH] = width
+    header[mem.TABLE_SIZE] = sizes[mem.TABLE]
+    header[mem.MOST_FOUND] = found
+    m[: mem.SIZE] = header
     m[m[mem.OFFSETS] : m[mem.OFFSETS] + len(compiled.offsets)] = compiled.offsets
     m[m[mem.WAITS] + STREAM] = lay.NOWHERE
     if tables[v.N_GAPS]:
         m[m[mem.WAITS] + tables[v.GAPS] + lay.LED] = lay.NEVER
-    m[mem.BUCKET_COUNT] = bucket_count
-    m[mem.LIVE_PARTITIONS] = 0 if width > partitions.KEY else 1
-    m[mem.MOST_PARTITIONS] = most_partitions
-    m[mem.PARTITION_WIDTH] = width
     m[m[mem.PARTITIONS] + partitions.DROPPED] = -1
-    m[mem.TABLE_SIZE] = sizes[mem.TABLE]
-    m[mem.MOST_FOUND] = found
     first = 1 + 2 * v.DEEPEST
     column = m[m[mem.WAITS] : m[mem.NODES]].reshape(-1, compiled.width)[:, SUMS]
     column[:] = first + compiled.sums * np.arange(len(column))

@@ -51,6 +51,21 @@ class Canonical:
     gpms: Mapping[str, str]
 
 
+def beginning(pattern: SequencePattern, asked: Mapping[str, Asked]) -> tuple[int, ...] | None:
+    """What the GPMs of a query's first element ask: the same for queries that begin alike, and soon known.
+
+    None if the query surely shares no partial matches (``canonical``).
+    """
+    root, query = pattern.root, pattern.query
+    if not isinstance(root, Chain) or pattern.where or pattern.mixed or pattern.negated or pattern.witnesses:
+        return None
+    if query.skip is not None or query.consume is Consume.ANY:
+        return None
+    if any(is_strict(node) or not isinstance(node, Atom | Chain | Either | Kleene) for node in walk(root)):
+        return None
+    return tuple(asked[node.gpm].number for node in walk(root.items[0]) if isinstance(node, Atom))
+
+
 def canonical(pattern: SequencePattern, asked: Mapping[str, Asked], numbers: Numbers) -> Canonical | None:
     """A query under the names that ``numbers`` gives; None if it is none that can share partial matches.
 
@@ -58,13 +73,8 @@ def canonical(pattern: SequencePattern, asked: Mapping[str, Asked], numbers: Num
     What else an event does to a partial match is not up to its own elements alone: to ``,`` any event of its
     partition matters, to a negation whatever is between, to CONSUME the matches found.
     """
-    root, query = pattern.root, pattern.query
-    if not isinstance(root, Chain) or pattern.where or pattern.mixed or pattern.negated or pattern.witnesses:
-        return None
-    if query.skip is not None or query.consume is Consume.ANY or split(pattern).derived:
-        return None
-    nodes = list(walk(root))
-    if any(is_strict(node) or not isinstance(node, Atom | Chain | Either | Kleene) for node in nodes):
+    root = pattern.root
+    if not isinstance(root, Chain) or beginning(pattern, asked) is None or split(pattern).derived:
         return None
     return _Canonical(pattern, asked, numbers).made(root)
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from spaseq.automaton.pattern import SequencePattern
@@ -59,24 +60,26 @@ class Cohort:
     ) -> Member | None:
         """One query more; None if it can share no partial match."""
         # Imported only here, because compiled code takes a while to load.
-        from spaseq.matching.sharing.canonical import Asked, canonical
+        from spaseq.matching.sharing.canonical import Asked, beginning, canonical
         from spaseq.matching.sharing.member import Enumerated, Member
 
         asked = {name: Asked(gpm.number, gpm.names) for name, gpm in gpms.items()}
-        common = canonical(pattern, asked, self._elements.numbers)
-        if common is None:
+        begins = beginning(pattern, asked)
+        if begins is None:
             return None
-        make = Member
-        if evaluator == "enumeration":
-            if len(set(common.gpms.values())) < len(common.gpms):
-                return None  # what a match has of such an event has to be told apart
-            make = Enumerated
-        member = make(self, pattern, common, gpms, context, dictionary)
+        numbers = self._elements.numbers
+        make = Enumerated if evaluator == "enumeration" else Member
+        common = partial(canonical, pattern, asked, numbers)
+        member = make(self, pattern, begins, common, gpms, context, dictionary)
         self._waiting[member] = None
         return member
 
     def complete(self) -> None:
         """No query more will enter: those that begin like no other have nobody to wait for."""
+        asked = Counter(member.asks_first for member in self._waiting)
+        for member in list(self._waiting):
+            if asked[member.asks_first] == 1 or not member.can_share:
+                member.withdraw()
         begins = Counter(member.common.beginnings[0] for member in self._waiting)
         for member in list(self._waiting):
             if begins[member.common.beginnings[0]] == 1:
@@ -207,8 +210,11 @@ def _window(member: Member, offset: int) -> Bounds:
 
 
 def _axis(member: Member, offset: int) -> object:
-    """``kind`` of a member, and where its tumbling windows begin; None before its first event."""
-    if member.begin is None:
+    """``kind`` of a member, and where its tumbling windows begin.
+
+    None before its first event, and if it can share nothing.
+    """
+    if member.begin is None or not member.can_share:
         return None
     window = _window(member, offset)
     return kind(member.common, window, member.evaluator), 0 if window.sliding else window.start % window.size

@@ -40,14 +40,17 @@ class Member(Immediate):
         self,
         cohort: Cohort,
         pattern: SequencePattern,
-        common: Canonical,
+        asks_first: tuple[int, ...],
+        common: Callable[[], Canonical | None],
         gpms: Mapping[str, GpmEvaluator],
         context: Context,
         dictionary: Dictionary,
     ) -> None:
         self.pattern = pattern
         self.window = pattern.query.window
-        self.common = common
+        #: The same for all that may begin alike.
+        self.asks_first = asks_first
+        self._canonical = common
         self.gpms = gpms
         self.context = context
         self.dictionary = dictionary
@@ -60,6 +63,22 @@ class Member(Immediate):
         self._part: Part | None = None
         self._next: Part | None = None
         self._found: deque[tuple[int, list[Block]]] = deque()
+
+    @cached_property
+    def _common(self) -> Canonical | None:
+        # Made when somebody may begin alike: of most unlike queries nobody does.
+        return self._canonical()
+
+    @property
+    def can_share(self) -> bool:
+        """Whether it can share partial matches."""
+        return self._common is not None
+
+    @property
+    def common(self) -> Canonical:
+        """The query under common names, if it can share."""
+        assert self._common is not None
+        return self._common
 
     @property
     def is_over(self) -> bool:
@@ -190,6 +209,12 @@ class Enumerated(Member):
 
     #: What evaluated it before it had a part in a group, as long as that has matches.
     _before: Enumerating | None = None
+
+    @property
+    def can_share(self) -> bool:
+        # What a match has of such an event has to be told apart.
+        common = self._common
+        return common is not None and len(set(common.gpms.values())) == len(common.gpms)
 
     @cached_property
     def _parts(self) -> deque[EnumerationPart]:

@@ -57,8 +57,8 @@ _KINDS: Final[dict[tuple[object, ...], _Kind | None]] = {}
 def tables_alike(pattern: SequencePattern, intern: Callable[[Term], int]) -> Compiled:
     """The tables of a query, whose ``analysis``, ``candidates`` and ``accepts`` may be another query's.
 
-    That one differs in constants of FILTERs, in its window, and in what its triple patterns name, and in nothing
-    else. Raises ``BeyondTables``.
+    That one differs in constants of FILTERs, in its window, and in what its triple patterns name, and in
+    nothing else. Raises ``BeyondTables``.
     """
     query = pattern.query
     key = outline(query)

@@ -1,0 +1,64 @@
+"""Queries that differ in constants have the tables that each would have by itself."""
+
+import random
+from dataclasses import fields
+
+import pytest
+from pyoxigraph import Literal
+
+from spaseq.automaton.normal import normalise
+from spaseq.language import checked
+from spaseq.matching.conditions.postfix import BeyondTables
+from spaseq.matching.kernel.tables.alike import tables_alike
+from spaseq.matching.kernel.tables.compiled import Compiled
+from spaseq.matching.kernel.tables.compiling import compile_tables
+from spaseq.terms.dictionary import Dictionary
+from tests.matching.random_sequences import random_query
+
+#: What names places in a query, and so what stands there.
+_OF_ANOTHER = ("analysis", "candidates", "accepts")
+
+
+def alike(ours: Compiled, own: Compiled) -> None:
+    """Checks that tables are those of a query, number by number."""
+    assert ours.tables.tolist() == own.tables.tolist()
+    assert set(ours.constants) == set(own.constants)
+    for field in fields(Compiled):
+        if field.name not in ("tables", "constants", *_OF_ANOTHER):
+            assert getattr(ours, field.name) == getattr(own, field.name), field.name
+    assert [c.unit.id for c in ours.candidates] == [c.unit.id for c in own.candidates]
+    assert len(ours.accepts) == len(own.accepts)
+
+
+@pytest.mark.parametrize("sequence", ["A ; B", "A : B+[;] , A", "A , !C , B", "A ; (B & C)", "A ; (B | C)"])
+@pytest.mark.parametrize("window", ["10 SECONDS SLIDING", "7 EVENTS TUMBLING"])
+def test_of_other_numbers(sequence: str, window: str) -> None:
+    rng = random.Random(3)
+    dictionary = Dictionary()
+    for i in range(12):
+        # Some of them are equal, one is what tables have of their own, and one stands inside a function.
+        one, other, inside = (rng.choice(["0", "1", "2", "0.5", "'x'", "<urn:x>"]) for _ in range(3))
+        query = checked(f"""
+            PREFIX : <urn:> SELECT * WITHIN {window} FROM STREAM S <urn:s> WHERE {{ SEQ({sequence})
+              DEFINE GPM A ON S {{ ?x :p{i} ?a . FILTER(?a != {inside}) }}
+              DEFINE GPM B ON S {{ ?x :q{i} ?b . FILTER(?b > ?a + {one} || -?b = {other} * ?a) }}
+              DEFINE GPM C ON S {{ :n{i} :p ?c . FILTER(?c < ?a && ?c IN ({inside}, ?a)) }} }}""")
+        pattern = normalise(query)
+        alike(tables_alike(pattern, dictionary.pin), compile_tables(pattern, dictionary.pin))
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_of_any_query(part: int) -> None:
+    dictionary = Dictionary()
+    for seed in range(100 * part, 100 * part + 100):
+        pattern = random_query(random.Random(seed), rich=seed % 2 > 0, whole_language=seed % 3 > 1).pattern
+        try:
+            own = compile_tables(pattern, dictionary.pin)
+        except BeyondTables as reason:
+            with pytest.raises(BeyondTables) as raised:
+                tables_alike(pattern, dictionary.pin)
+            assert str(raised.value) == str(reason)
+            continue
+        for _ in range(2):
+            alike(tables_alike(pattern, dictionary.pin), own)
+    assert dictionary.find(Literal("urn:x-spaseq:constant:0")) == 0
