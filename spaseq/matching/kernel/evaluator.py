@@ -52,7 +52,7 @@ Ints = npt.NDArray[np.int64]
 _NEVER: Final = 1 << 62
 #: What a memory has space for at first: of many queries each has few runs. From sweep to sweep it grows, up
 #: to what makes sweeps rare wherever runs come and go.
-_START: Final = Room(1 << 5, 1 << 5, 1 << 5, 1 << 4)
+_START: Final = Room(1 << 3, 1 << 3, 1 << 3, 1 << 3)
 ENOUGH: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
 #: So much a memory that was full in the middle of a batch has to spare, so that it is not soon full again.
 _SPARE: Final = 1 << 12
