@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
 import numpy as np
 import pytest
+from numba.extending import _Intrinsic
 
+import spaseq
 from spaseq._fields import Ints, reads, reads_item, reads_row, writes, writes_item, writes_row
 from spaseq._jit import kernel
 from spaseq.matching.conditions._kernel_values import pointer
@@ -77,3 +85,35 @@ def test_fields_behind_a_pointer() -> None:
 def test_they_are_for_kernels_alone() -> None:
     with pytest.raises(NotImplementedError, match="pure-python"):
         first(np.arange(4), 0)
+
+
+def _calls_of_fields(module: ModuleType, tree: ast.Module) -> Iterator[str]:
+    """What a module calls that only compiled code can call."""
+    compiled = {id(n) for f in ast.walk(tree) if _is_compiled(f) for n in ast.walk(f)}
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or id(call) in compiled:
+            continue
+        match call.func:
+            case ast.Attribute(ast.Name(where), name):
+                called = getattr(getattr(module, where, None), name, None)
+            case ast.Name(name):
+                called = getattr(module, name, None)
+            case _:
+                continue
+        if isinstance(called, _Intrinsic):
+            yield f"{module.__name__}:{call.lineno}: {ast.unparse(call)}"
+
+
+def _is_compiled(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and bool(node.decorator_list)
+
+
+def test_only_kernels_call_fields() -> None:
+    root = Path(spaseq.__file__).parent
+    found: list[str] = []
+    for path in sorted((root / "matching").rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        if not path.name.startswith(("_kernel", "__init__")) and ("records" in source or "_fields" in source):
+            module = import_module(".".join(path.relative_to(root.parent).with_suffix("").parts))
+            found += _calls_of_fields(module, ast.parse(source))
+    assert found == []

@@ -155,7 +155,7 @@ class _Together(Kernel):
 
     def _found(self) -> Iterator[Block]:
         m = self._memory.ints
-        if header.found_count(m):
+        if m[header.FOUND_COUNT]:
             self._runs.append(unrolled(m, len(self._keys)))
         yield from ()
 
