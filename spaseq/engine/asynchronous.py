@@ -15,8 +15,8 @@ from functools import partial
 from typing import Final, Self, TypeVar
 from weakref import WeakSet, finalize
 
+from spaseq.engine.arguments import EventGraph, GivenEvent, GivenTime, GraphName, StreamName
 from spaseq.engine.engine import Engine
-from spaseq.engine.given import EventGraph, GivenEvent, GivenTime, GraphName, StreamName
 from spaseq.engine.handle import Handle
 from spaseq.engine.parts.reading import Source
 from spaseq.engine.parts.worker import Worker, quietly, tell
@@ -328,7 +328,7 @@ class _Batches(AsyncIterator[MatchBatch]):
 def _bring_up_to_date(engine: Engine, handles: WeakSet[AsyncHandle]) -> None:
     """What was pushed comes to the queries, if somebody waits for what that completes."""
     if engine.turn.is_behind and any(handle.is_awaited for handle in list(handles)):
-        quietly(engine.turn.settle)
+        quietly(engine.turn.flush)
 
 
 def _nothing() -> None:

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 import pyoxigraph as ox
 
 from spaseq.effort import Policy
-from spaseq.engine.given import (
+from spaseq.engine.arguments import (
     EventGraph,
     GivenEvent,
     GivenTime,
@@ -120,7 +120,7 @@ class Engine:
             core.state = opened(core, self._registry, state, commit_every, lateness, evaluator or "")
 
     def __repr__(self) -> str:
-        self.turn.settle()
+        self.turn.flush()
         state = "closed" if self._core.is_closed else "open"
         return f"<Engine: {state}, {self._flow.live} queries, {self.events} events>"
 
@@ -267,7 +267,7 @@ class Engine:
 
         Each time with some of one stream, in the order of arrival. It must not raise.
         """
-        self.turn.settle()
+        self.turn.flush()
         with self.turn.lock:
             self._flow.seen = seen
 
@@ -278,7 +278,7 @@ class Engine:
 
     def streams(self) -> Mapping[str, StreamStats]:
         """The streams that came or that a query reads, by IRI, and what there was of each."""
-        self.turn.settle()
+        self.turn.flush()
         with self.turn.lock:
             return self._streams.stats()
 
@@ -329,7 +329,7 @@ class Engine:
 
         After a restart these are those of the last commit: whoever pushes goes on after them.
         """
-        self.turn.settle()
+        self.turn.flush()
         with self.turn.lock:
             return self._streams.arrived()
 
@@ -400,5 +400,5 @@ class Engine:
     @property
     def watermark(self) -> datetime | int | None:
         """Up to where time is complete for the slowest query; None before the first event."""
-        self.turn.settle()
+        self.turn.flush()
         return self._streams.watermark()

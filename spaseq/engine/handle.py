@@ -65,7 +65,7 @@ class Handle(OnDemand):
             turn.prompts(lambda: self.is_over)
 
     def __repr__(self) -> str:
-        self._turn.settle()
+        self._turn.flush()
         state = (
             "failed"
             if self._error
@@ -106,7 +106,7 @@ class Handle(OnDemand):
     @property
     def stats(self) -> Stats:
         """What the query has seen and found so far."""
-        self._turn.settle()
+        self._turn.flush()
         lock = self._turn.lock
         # While another thread works, what it is at is left out: who asks waits for no callback.
         if lock.acquire(blocking=False):
@@ -125,14 +125,14 @@ class Handle(OnDemand):
         its state cannot be trusted.
         """
         if self._turn.is_behind:
-            self._turn.settle()
+            self._turn.flush()
         return self._error
 
     @property
     def done(self) -> bool:
         """Whether the query is over: cancelled, failed, its LIMIT reached, or its ASK answered."""
         if self._turn.is_behind:
-            self._turn.settle()
+            self._turn.flush()
         return self.is_over
 
     # --- what outlives the process ----------------------------------------------------------------
@@ -283,7 +283,7 @@ class Handle(OnDemand):
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Calls ``seen`` with the query's events from now on, in processing order, before their matches."""
-        self._turn.settle()
+        self._turn.flush()
         self._turn.prompts(lambda: self.is_over)
         self._pipeline.follow(seen)
 

@@ -115,7 +115,7 @@ class Registered:
 
     # --- what a pipeline asks of its seat -------------------------------------------------------
 
-    def settle(self, stats: Stats) -> None:
+    def refresh(self, stats: Stats) -> None:
         """Brings counts up to date, as long as the query is not over."""
         if self.is_over or self._intake is None:
             return

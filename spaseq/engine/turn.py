@@ -66,7 +66,7 @@ class Turn:
             prompt.pop()
         return not prompt
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Before anybody is told anything: all that was pushed has come to the queries."""
         if self.is_behind and not self.is_aside:
             with self.lock:

@@ -61,7 +61,7 @@ def test_the_newest_events_of_each_stream_are_kept_and_no_more_than_twice_the_bo
     for tick in range(1_000):
         engine.push(S, value(tick), tick)
     engine.push_many(T, ((value(tick), tick) for tick in range(500)))
-    engine.turn.settle()
+    engine.turn.flush()
     times = kept(recent, S)
     assert times == list(range(1_000 - len(times), 1_000))
     assert 100 <= len(times) <= 200
@@ -76,11 +76,11 @@ def test_triples_and_streams_are_bounded_too() -> None:
         engine.push(S, " ".join(value(n) for n in range(5)), tick)
     for stream in (T, "urn:u"):
         engine.push(stream, value(1), 50)
-    engine.turn.settle()
+    engine.turn.flush()
     assert kept(recent, S) == []  # silent for longest
     assert kept(recent, T) == [50]
     engine.push(S, " ".join(value(n) for n in range(50)), 51)
-    engine.turn.settle()
+    engine.turn.flush()
     assert kept(recent, S) == [51]  # the newest event, however large
 
 
@@ -89,7 +89,7 @@ def test_a_trial_finds_what_the_query_would_have_found() -> None:
     engine = followed(recent)
     for tick, number in enumerate([5, 4, 6, 3, 9, 8, 7]):
         engine.push(S, value(number), tick)
-    engine.turn.settle()
+    engine.turn.flush()
     trial = shown(recent, FALLS)
     assert [(match.start, match.end) for match in trial.matches] == [(0, 1), (2, 3), (4, 5), (5, 6)]
     assert (trial.streams, trial.more, trial.why, trial.stopped) == ({S: 7}, False, None, None)
@@ -107,7 +107,7 @@ def test_a_trial_stops_when_its_time_is_over() -> None:
     recent = Recent()
     engine = followed(recent)
     engine.push_many(S, ((value(0), tick) for tick in range(500)))
-    engine.turn.settle()
+    engine.turn.flush()
     trial = shown(recent, FALLS, seconds=0.0)
     assert trial.stopped == "stopped after 20 of 500 events, for which there was time"
 
@@ -160,7 +160,7 @@ def test_the_events_that_are_kept_are_of_one_clock() -> None:
     engine = followed(recent)
     engine.push(S, value(1), 1)
     engine.push(S, value(1), datetime(2026, 6, 4, tzinfo=UTC))
-    engine.turn.settle()
+    engine.turn.flush()
     (last,) = recent.of([S])[S]
     assert (last.clock, len(last)) == (Clock.INSTANTS, 1)
 

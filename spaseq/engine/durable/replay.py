@@ -72,12 +72,12 @@ class Replay:
         dictionary: Dictionary,
         journal: Journal,
         add: Add,
-        settle: Callable[[], None],
+        tidy: Callable[[], None],
         change: Callable[[Changed], None],
         added: Added,
     ) -> None:
         self._store, self._flow, self._dictionary = store, flow, dictionary
-        self._journal, self._add, self._settle, self._added = journal, add, settle, added
+        self._journal, self._add, self._tidy, self._added = journal, add, tidy, added
         self._change = change
         self._queries = {query.number: query for query in store.queries()}
         self._handles: dict[int, Handle] = {}
@@ -106,7 +106,7 @@ class Replay:
                     self._number(orders := orders_of(self._store.entry(seq)))
                     self._count(orders)
                 self._redo(seq)
-                self._settle()
+                self._tidy()
             if mark is not None and self._is_warming:
                 self._resume(mark["orders"])
             if mark is not None and not entries:

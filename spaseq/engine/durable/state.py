@@ -86,16 +86,16 @@ class State:
         self._at = time.monotonic()
         self.store = Store(path)
 
-    def open(self, add: Add, settle: Callable[[], None], change: Callable[[Changed], None]) -> None:
+    def open(self, add: Add, tidy: Callable[[], None], change: Callable[[Changed], None]) -> None:
         """Makes the engine what the last one was.
 
-        ``add`` registers a query there; ``settle`` tidies up; ``change`` changes a background graph.
+        ``add`` registers a query there; ``tidy`` forgets old terms; ``change`` changes a background graph.
         """
         self._meta = self.store.meta()
         self._identity = self._meta.get("id", self._identity)
         self._settings.check(self._meta, self.store.path)
         replay = Replay(
-            self.store, self._flow, self._dictionary, self._journal, add, settle, change, self._added
+            self.store, self._flow, self._dictionary, self._journal, add, tidy, change, self._added
         )
         replay.run(self._meta)
         self._next = int(self._meta.get("next", 0))

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import pyoxigraph as ox
 
 from spaseq.alone import Single
-from spaseq.engine.given import (
+from spaseq.engine.arguments import (
     EventGraph,
     GivenEvent,
     GraphName,

@@ -14,7 +14,7 @@ import pyoxigraph as ox
 
 from spaseq.connect import Live, LiveSource, Location, open_source, resolved
 from spaseq.connect.again import Count, Place, resumed
-from spaseq.engine.given import GivenTime, StreamName, stream_iri, time_given
+from spaseq.engine.arguments import GivenTime, StreamName, stream_iri, time_given
 from spaseq.engine.parts.core import Core
 from spaseq.engine.parts.pull import IDLE, WallClock, close, in_turn, with_idle
 from spaseq.engine.pipelines.order import BEGINNING

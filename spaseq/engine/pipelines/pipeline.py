@@ -95,7 +95,7 @@ class Pipeline(Watched):
     def stats(self) -> Stats:
         """What it has seen and done."""
         if self._seat is not None:
-            self._seat.settle(self._stats)
+            self._seat.refresh(self._stats)
             if self._member is not None:
                 self._stats.shared = self._member.shared
         return self._stats

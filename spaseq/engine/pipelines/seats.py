@@ -73,7 +73,7 @@ class Seat:
         """What the query has seen and done."""
         stats = self._counts()
         if not self._over:
-            self._crowd.settle(stats)
+            self._crowd.refresh(stats)
             if self._group is not None and self._row is not None:
                 self._group.counted(self._row, stats)
         return stats
@@ -210,7 +210,7 @@ class Crowd:
         self.kb = kb
         self.error: SpaseqError | None = None
         self.taken: object = None
-        self.settle = place.settle
+        self.refresh = place.refresh
         self._place = place
         self._staying = 0
         self._sharing = sharing

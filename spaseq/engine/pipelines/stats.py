@@ -57,7 +57,7 @@ def _added(counts: GpmStats, others: GpmStats, sign: int) -> GpmStats:
 class Seat(Protocol):
     """A pipeline's place among others that have the same events, who counts them for it."""
 
-    def settle(self, stats: Stats) -> None:
+    def refresh(self, stats: Stats) -> None:
         """Brings the counts of events up to date."""
         ...
 

@@ -126,7 +126,7 @@ def now(
     engine: Engine, recent: Recent, streams: Sequence[str]
 ) -> tuple[dict[str, list[EventBatch]], KnowledgeBase]:
     """The last events of streams and the background graphs as they are now; in the engine's turn."""
-    engine.turn.settle()
+    engine.turn.flush()
     return recent.of(streams, EVENTS), engine.kb.unshared()
 
 

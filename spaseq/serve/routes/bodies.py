@@ -14,7 +14,7 @@ from typing import IO, Final, cast
 from fastapi import Request
 
 from spaseq.engine import Engine, Source
-from spaseq.engine.given import GivenTime
+from spaseq.engine.arguments import GivenTime
 from spaseq.engine.parts.worker import Worker
 from spaseq.errors import SourceError
 from spaseq.serve.errors import ApiError, beyond

@@ -40,7 +40,7 @@ async def newest(service: Service, found: Registered) -> Newest:
     names = [stream.iri.value for stream in found.handle.query.streams]
 
     def ask(engine: Engine) -> Newest:
-        engine.turn.settle()
+        engine.turn.flush()
         pipeline = found.handle.handle.pipeline
         evidence = pipeline.evidence()
         return Newest(

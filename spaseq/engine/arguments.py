@@ -1,4 +1,4 @@
-"""What callers give ``push`` in several forms, as terms, triples and times."""
+"""The arguments of ``push`` and the like: what callers pass in several forms, as terms, triples and times."""
 
 from __future__ import annotations
 
