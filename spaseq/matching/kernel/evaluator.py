@@ -34,8 +34,7 @@ from spaseq.matching.kernel.exact import Exact
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory, runs_size
 from spaseq.matching.kernel.ranking import ranked
-from spaseq.matching.kernel.records import findings, partitions, questions
-from spaseq.matching.kernel.records import header as mem
+from spaseq.matching.kernel.records import findings, header, partitions, questions
 from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS, WAY
 from spaseq.matching.kernel.records.waits import DUE, NODE
 from spaseq.matching.kernel.replay import Path, Replay
@@ -63,10 +62,10 @@ def load() -> None:
     """Has the compiled code that pushed events need, which takes a while, before the first of them comes."""
     nothing, m, floats = (
         np.zeros(v.TABLES_HEADER, dtype=np.int64),
-        np.zeros(mem.SIZE, dtype=np.int64),
+        np.zeros(header.SIZE, dtype=np.int64),
         np.zeros(1),
     )
-    m[mem.WIDTH] = m[mem.ENTRY_WIDTH] = 1
+    m[header.WIDTH] = m[header.ENTRY_WIDTH] = 1
     codes = np.zeros(1, dtype=np.int8)
     k.run(nothing, m, floats, nothing, floats, codes)
     k.unroll(m, nothing)
@@ -132,7 +131,7 @@ class Kernel:
         columns = self._take(batch, start, solutions)
         self._memory.begin()
         status = self._run(columns)
-        if status == lay.DONE and not self._memory.ints.item(mem.FOUND_COUNT):
+        if status == lay.DONE and not self._memory.ints.item(header.FOUND_COUNT):
             return None
         return self._go_on(start, columns, status)
 
@@ -161,7 +160,7 @@ class Kernel:
             self._sweep(axis, event.at.time, 0)
         self._memory.begin()
         status = self._run(columns)
-        if status == lay.DONE and not self._memory.ints.item(mem.FOUND_COUNT):
+        if status == lay.DONE and not self._memory.ints.item(header.FOUND_COUNT):
             return None
         if (
             status == lay.DONE
@@ -190,7 +189,7 @@ class Kernel:
                 if status == lay.ASK:
                     self._answer(start)
                 elif status == lay.ROOM:
-                    self._make_room(columns, int(self._memory.ints[mem.DECIDED]))
+                    self._make_room(columns, int(self._memory.ints[header.DECIDED]))
                 elif status == lay.DRAIN:
                     if self._floor.found < ENOUGH.found:
                         self._floor = self._floor._replace(found=ENOUGH.found)
@@ -202,7 +201,7 @@ class Kernel:
     @property
     def waits(self) -> bool:
         """Whether matches wait for their windows' end."""
-        return self._trails and bool(self._memory.ints[mem.PARKED_COUNT])
+        return self._trails and bool(self._memory.ints[header.PARKED_COUNT])
 
     def advance(self, time: int) -> Iterator[Block]:
         """Time has come to ``time``: yields the matches whose windows have thereby ended."""
@@ -237,15 +236,15 @@ class Kernel:
 
     def _found(self) -> Iterator[Block]:
         m = self._memory.ints
-        if m[mem.FOUND_COUNT] and self._tables[v.N_GAPS]:
+        if m[header.FOUND_COUNT] and self._tables[v.N_GAPS]:
             self._leave_out_forbidden()
-        if m[mem.FOUND_COUNT] and self._compiled.ambiguous:
+        if m[header.FOUND_COUNT] and self._compiled.ambiguous:
             runs = [self._ended(row) for row in self._rows().tolist()]
-            k.keep(m, ~np.array(self._certain.repeated(runs, int(m[mem.NOW])), dtype=np.bool_))
-        if m[mem.FOUND_COUNT] and self._trails:
+            k.keep(m, ~np.array(self._certain.repeated(runs, int(m[header.NOW])), dtype=np.bool_))
+        if m[header.FOUND_COUNT] and self._trails:
             rows = self._rows()
             rows[:] = arranged(rows, self._last(rows))
-        if m[mem.FOUND_COUNT]:
+        if m[header.FOUND_COUNT]:
             yield from self._matches.of(m)
 
     def _consumed(self, start: int) -> list[Block]:
@@ -254,13 +253,13 @@ class Kernel:
         partition = int(self._rows()[0, findings.PARTITION])
         found = list(self._found())
         if found:
-            k.consume(m, partition, start + int(m[mem.EVENT]))
+            k.consume(m, partition, start + int(m[header.EVENT]))
         return found
 
     def _rows(self) -> Ints:
         """What was found."""
         m = self._memory.ints
-        start, count = int(m[mem.FOUND]), int(m[mem.FOUND_COUNT])
+        start, count = int(m[header.FOUND]), int(m[header.FOUND_COUNT])
         return m[start : start + count * findings.SIZE].reshape(count, findings.SIZE)
 
     def _last(self, rows: Ints) -> Sequence[Order]:
@@ -305,9 +304,9 @@ class Kernel:
         """From where on the window's axis runs, or what negations look back at, may have events."""
         limit = self._tables.item(v.LIMIT)
         m = self._memory.ints
-        if m.item(mem.PARKED_COUNT):
+        if m.item(header.PARKED_COUNT):
             # A match that waits may span a window, and look back to what was before it there.
-            return min(axis, int(m[m[m[mem.PARKED]] + DUE]) - limit) - limit
+            return min(axis, int(m[m[m[header.PARKED]] + DUE]) - limit) - limit
         return axis - limit
 
     def _make_room(self, columns: Ints, decided: int) -> None:
@@ -316,7 +315,7 @@ class Kernel:
         The next time will come later: it has more space than it had, up to ``ENOUGH``.
         """
         self._floor = Room(*(min(4 * now, enough) for now, enough in zip(self._floor, ENOUGH, strict=True)))
-        event = self._memory.ints[mem.EVENT]
+        event = self._memory.ints[header.EVENT]
         axis, time = columns[columns[v.B_AXIS] + event], columns[columns[v.B_TIME] + event]
         # What comes yet of the batch may need room, too.
         spare = min(int(columns[v.B_SIZE] - event), _SPARE)
@@ -339,9 +338,9 @@ class Kernel:
         del axis, time
         m, tables = self._memory.ints, self._tables
         waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
-        nodes = 2 * (int(m[mem.LIVE_NODES]) + decided * max(1, int(tables[v.MOST_PARTS])))
+        nodes = 2 * (int(m[header.LIVE_NODES]) + decided * max(1, int(tables[v.MOST_PARTS])))
         found = decided * int(tables[v.MOST_ACCEPTS])
-        entries = 2 * (remembered + int(m[mem.WANTED]))
+        entries = 2 * (remembered + int(m[header.WANTED]))
         return Room(*map(max, Room(waits, nodes, found, entries), self._floor))
 
     def _with_spare(self, room: Room, spare: int) -> Room:
@@ -366,18 +365,18 @@ class Kernel:
     def _answer(self, start: int) -> None:
         """Decides exactly what the tables could not."""
         m = self._memory.ints
-        event = start + int(m[mem.EVENT])
+        event = start + int(m[header.EVENT])
         size = len(self._keys)
-        at = int(m[mem.KEYS]) + int(m[mem.EVENT_KEY]) * size
+        at = int(m[header.KEYS]) + int(m[header.EVENT_KEY]) * size
         key = tuple(m[at : at + size].tolist())
-        for i in range(int(m[mem.ANSWERED]), int(m[mem.ASKED])):
-            at = int(m[mem.QUESTIONS]) + i * questions.SIZE
+        for i in range(int(m[header.ANSWERED]), int(m[header.ASKED])):
+            at = int(m[header.QUESTIONS]) + i * questions.SIZE
             wait, number, *positions = m[at : at + questions.SIZE].tolist()
             path = self._path(int(m[wait + NODE]))
             parts = len(self._compiled.candidates[number].parts)
             step = [(positions[j], number + j) for j in range(parts)] or [(event, number)]
-            m[m[mem.ANSWERS] + i] = self._is_relevant(path, step, key)
-        m[mem.ANSWERED] = m[mem.ASKED]
+            m[m[header.ANSWERS] + i] = self._is_relevant(path, step, key)
+        m[header.ANSWERED] = m[header.ASKED]
 
     def _is_relevant(self, path: Path, step: Path, key: Key) -> bool:
         """Whether an event, or several at one time, are relevant for a candidate of a run."""

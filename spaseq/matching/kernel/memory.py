@@ -12,8 +12,7 @@ from spaseq.limits import Budget
 from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.records import buckets, decisions, findings, partitions, questions
-from spaseq.matching.kernel.records import header as mem
+from spaseq.matching.kernel.records import buckets, decisions, findings, header, partitions, questions
 from spaseq.matching.kernel.records.nodes import SIZE as NODE_SIZE
 from spaseq.matching.kernel.records.parts import LIMIT as PART_LIMIT
 from spaseq.matching.kernel.records.waits import STREAM, SUMS
@@ -54,12 +53,12 @@ class Memory:
     @property
     def scratch_bytes(self) -> int:
         """How much of the memory is scratch space: what a sweep takes over, whatever it leaves out."""
-        return 8 * (len(self.ints) - int(self.ints[mem.TABLE] + self.ints[mem.TABLE_SIZE]))
+        return 8 * (len(self.ints) - int(self.ints[header.TABLE] + self.ints[header.TABLE_SIZE]))
 
     def begin(self) -> None:
         """A new batch begins."""
         m = self.ints
-        m[mem.EVENT] = m[mem.EVENT_KEY] = m[mem.ANSWERED] = m[mem.RANKS] = 0
+        m[header.EVENT] = m[header.EVENT_KEY] = m[header.ANSWERED] = m[header.RANKS] = 0
         if self.answers > _ANSWERS:
             self.forget_answers()
 
@@ -70,7 +69,7 @@ class Memory:
         if keys:
             scratch = scratch._replace(keys=2 * scratch.keys)
         else:
-            most = 2 * int(max(scratch.decisions, m[mem.DECIDED], m[mem.ASKED]))
+            most = 2 * int(max(scratch.decisions, m[header.DECIDED], m[header.ASKED]))
             scratch = scratch._replace(decisions=most)
         self._place(scratch)
 
@@ -80,9 +79,9 @@ class Memory:
     def questions(self) -> Ints:
         """What a kernel wants to know, a row each."""
         m = self.ints
-        stack = m.item(mem.KINDS)
+        stack = m.item(header.KINDS)
         count = min(m.item(stack + v.WONDERS), m.item(stack + v.MOST_WONDERS))
-        at = m.item(mem.ASKING)
+        at = m.item(header.ASKING)
         return m[at : at + count * memo.MEMO_SIZE].reshape(count, memo.MEMO_SIZE)
 
     def learn(self, answered: Ints) -> None:
@@ -91,21 +90,21 @@ class Memory:
             return
         self.answers += len(answered)
         m = self.ints
-        stack = m.item(mem.KINDS)
+        stack = m.item(header.KINDS)
         if 2 * self.answers > m.item(stack + v.MEMO_MASK):
             self._place(_scratch(m)._replace(memo=_power(4 * self.answers)))
             m = self.ints
-        memo.learn(m, m.item(mem.LEARNT), m.item(stack + v.MEMO_MASK), answered.ravel())
+        memo.learn(m, m.item(header.LEARNT), m.item(stack + v.MEMO_MASK), answered.ravel())
 
     def forget_answers(self) -> None:
         """The ids in answers may mean something else from now on."""
-        at = int(self.ints[mem.LEARNT])
+        at = int(self.ints[header.LEARNT])
         self.ints[at : at + _scratch(self.ints).memo * memo.MEMO_SIZE] = 0
         self.answers = 0
 
     def known(self) -> Ints:
         """All answers, with their questions."""
-        at = int(self.ints[mem.LEARNT])
+        at = int(self.ints[header.LEARNT])
         table = self.ints[at : at + _scratch(self.ints).memo * memo.MEMO_SIZE].reshape(-1, memo.MEMO_SIZE)
         found: Ints = table[table[:, memo.ANSWER] != 0]
         return found
@@ -113,14 +112,14 @@ class Memory:
     def _place(self, scratch: _Scratch) -> None:
         """Makes the scratch space another one, with what is in it that lasts."""
         m, known = self.ints, self.known()
-        size = int(m[mem.TABLE] + m[mem.TABLE_SIZE])
-        answers = m[m[mem.ANSWERS] : m[mem.ANSWERS] + m[mem.ANSWERED]].copy()
+        size = int(m[header.TABLE] + m[header.TABLE_SIZE])
+        answers = m[m[header.ANSWERS] : m[header.ANSWERS] + m[header.ANSWERED]].copy()
         end = _place_scratch(m, size, scratch)
         self.budget.takes("runs", 8 * (end + len(self.floats)))
         self.ints = np.concatenate([m[:size], np.zeros(end - size, dtype=np.int64)])
-        self.ints[self.ints[mem.ANSWERS] : self.ints[mem.ANSWERS] + len(answers)] = answers
+        self.ints[self.ints[header.ANSWERS] : self.ints[header.ANSWERS] + len(answers)] = answers
         if len(known):
-            memo.learn(self.ints, int(self.ints[mem.LEARNT]), scratch.memo - 1, known.ravel())
+            memo.learn(self.ints, int(self.ints[header.LEARNT]), scratch.memo - 1, known.ravel())
 
 
 class _Scratch(NamedTuple):
@@ -140,45 +139,45 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     width = partitions.KEY + int(tables[v.N_KEYS])
     waits, nodes, _, entries = room
     sizes = _sections(compiled, room)
-    bucket_count = sizes[mem.BUCKETS] // buckets.SIZE
-    most_partitions = sizes[mem.PARTITIONS] // width
-    found = sizes[mem.FOUND] // findings.SIZE
-    entries = sizes[mem.ENTRIES] // max(compiled.entry, 1)
+    bucket_count = sizes[header.BUCKETS] // buckets.SIZE
+    most_partitions = sizes[header.PARTITIONS] // width
+    found = sizes[header.FOUND] // findings.SIZE
+    entries = sizes[header.ENTRIES] // max(compiled.entry, 1)
     scratch = _Scratch(_KEYS, min(_DECISIONS, waits), 2 if compiled.lookups else 0)
     if like is not None:
         scratch = _scratch(like.ints)
-    start = mem.SIZE + sum(sizes.values())
+    start = header.SIZE + sum(sizes.values())
     size = start + sum(_scratch_sizes(scratch, width).values())
     budget.takes("runs", 8 * (size + compiled.sums * (waits + 2)))
     # All at once: what is not used is not even touched.
     m = np.zeros(size, dtype=np.int64)
-    header, at = [0] * mem.SIZE, mem.SIZE
+    fields, at = [0] * header.SIZE, header.SIZE
     for section, size in sizes.items():
-        header[section] = at
+        fields[section] = at
         at += size
-    header[mem.WIDTH] = compiled.width
-    header[mem.TRIAL] = header[mem.WAITS] + compiled.width
-    header[mem.NEXT_WAIT] = header[mem.TRIAL] + compiled.width
-    header[mem.MOST_WAITS] = waits
-    header[mem.NEXT_NODE] = header[mem.NODES]
-    header[mem.MOST_NODES] = nodes
-    header[mem.NEXT_ENTRY] = header[mem.ENTRIES]
-    header[mem.MOST_ENTRIES] = entries
-    header[mem.ENTRY_WIDTH] = compiled.entry
-    header[mem.BUCKET_COUNT] = bucket_count
-    header[mem.LIVE_PARTITIONS] = 0 if width > partitions.KEY else 1
-    header[mem.MOST_PARTITIONS] = most_partitions
-    header[mem.PARTITION_WIDTH] = width
-    header[mem.TABLE_SIZE] = sizes[mem.TABLE]
-    header[mem.MOST_FOUND] = found
-    m[: mem.SIZE] = header
-    m[m[mem.OFFSETS] : m[mem.OFFSETS] + len(compiled.offsets)] = compiled.offsets
-    m[m[mem.WAITS] + STREAM] = lay.NOWHERE
+    fields[header.WIDTH] = compiled.width
+    fields[header.TRIAL] = fields[header.WAITS] + compiled.width
+    fields[header.NEXT_WAIT] = fields[header.TRIAL] + compiled.width
+    fields[header.MOST_WAITS] = waits
+    fields[header.NEXT_NODE] = fields[header.NODES]
+    fields[header.MOST_NODES] = nodes
+    fields[header.NEXT_ENTRY] = fields[header.ENTRIES]
+    fields[header.MOST_ENTRIES] = entries
+    fields[header.ENTRY_WIDTH] = compiled.entry
+    fields[header.BUCKET_COUNT] = bucket_count
+    fields[header.LIVE_PARTITIONS] = 0 if width > partitions.KEY else 1
+    fields[header.MOST_PARTITIONS] = most_partitions
+    fields[header.PARTITION_WIDTH] = width
+    fields[header.TABLE_SIZE] = sizes[header.TABLE]
+    fields[header.MOST_FOUND] = found
+    m[: header.SIZE] = fields
+    m[m[header.OFFSETS] : m[header.OFFSETS] + len(compiled.offsets)] = compiled.offsets
+    m[m[header.WAITS] + STREAM] = lay.NOWHERE
     if tables[v.N_GAPS]:
-        m[m[mem.WAITS] + tables[v.GAPS] + lay.LED] = lay.NEVER
-    m[m[mem.PARTITIONS] + partitions.DROPPED] = -1
+        m[m[header.WAITS] + tables[v.GAPS] + lay.LED] = lay.NEVER
+    m[m[header.PARTITIONS] + partitions.DROPPED] = -1
     first = 1 + 2 * v.DEEPEST
-    column = m[m[mem.WAITS] : m[mem.NODES]].reshape(-1, compiled.width)[:, SUMS]
+    column = m[m[header.WAITS] : m[header.NODES]].reshape(-1, compiled.width)[:, SUMS]
     column[:] = first + compiled.sums * np.arange(len(column))
     f = np.zeros(first + compiled.sums * len(column))
     f[0] = compiled.sums
@@ -186,7 +185,7 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     _place_scratch(m, start, scratch)
     made = Memory(m, f, budget)
     if like is not None:
-        for place in (mem.EVENT, mem.EVENT_KEY, mem.SERIAL, mem.ENTERED, mem.RANKS):
+        for place in (header.EVENT, header.EVENT_KEY, header.SERIAL, header.ENTERED, header.RANKS):
             m[place] = like.ints[place]
         made.learn(like.known())
     return made
@@ -194,7 +193,7 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
 
 def runs_size(compiled: Compiled, room: Room) -> int:
     """How many bytes a memory with so much space takes, scratch space apart."""
-    integers = mem.SIZE + sum(_sections(compiled, room).values())
+    integers = header.SIZE + sum(_sections(compiled, room).values())
     return 8 * (integers + compiled.sums * (room.waits + 2))
 
 
@@ -208,51 +207,51 @@ def _sections(compiled: Compiled, room: Room) -> dict[int, int]:
     entries = entries if tables[v.CHAINS] < tables[v.CHAINS_END] else 0
     most_partitions = waits + entries if width > partitions.KEY else 1
     return {
-        mem.WAITS: (waits + 2) * compiled.width,
-        mem.NODES: nodes * NODE_SIZE,
-        mem.BUCKETS: _power(2 * (waits + entries)) * buckets.SIZE,
-        mem.PARTITIONS: most_partitions * width,
-        mem.FOUND: max(found, parked) * findings.SIZE,
-        mem.GATES_SEEN: compiled.gates,
-        mem.KINDS: v.STACK,
-        mem.TRIED: 3 * PART_LIMIT,
-        mem.PARKED: parked,
-        mem.ENTRIES: entries * compiled.entry,
-        mem.OFFSETS: len(compiled.offsets),
-        mem.TABLE: _power(2 * most_partitions),
+        header.WAITS: (waits + 2) * compiled.width,
+        header.NODES: nodes * NODE_SIZE,
+        header.BUCKETS: _power(2 * (waits + entries)) * buckets.SIZE,
+        header.PARTITIONS: most_partitions * width,
+        header.FOUND: max(found, parked) * findings.SIZE,
+        header.GATES_SEEN: compiled.gates,
+        header.KINDS: v.STACK,
+        header.TRIED: 3 * PART_LIMIT,
+        header.PARKED: parked,
+        header.ENTRIES: entries * compiled.entry,
+        header.OFFSETS: len(compiled.offsets),
+        header.TABLE: _power(2 * most_partitions),
     }
 
 
 def _scratch(m: Ints) -> _Scratch:
-    stack = int(m[mem.KINDS])
+    stack = int(m[header.KINDS])
     memo_size = int(m[stack + v.MEMO_MASK]) + 1 if m[stack + v.MOST_WONDERS] else 0
-    return _Scratch(int(m[mem.MOST_KEYS]), int(m[mem.MOST_DECISIONS]), memo_size)
+    return _Scratch(int(m[header.MOST_KEYS]), int(m[header.MOST_DECISIONS]), memo_size)
 
 
 def _scratch_sizes(scratch: _Scratch, partition_width: int) -> dict[int, int]:
     keys, decided, places = scratch
     return {
-        mem.KEYS: keys * (1 + partition_width - partitions.KEY),  # ranks, too
-        mem.DECISIONS: decided * decisions.SIZE,
-        mem.QUESTIONS: decided * questions.SIZE,
-        mem.ANSWERS: decided,
-        mem.GATHERED: (decided + 1) * lay.GATHERED_SIZE,
-        mem.LEARNT: places * memo.MEMO_SIZE,
-        mem.ASKING: (_QUESTIONS + 1) * memo.MEMO_SIZE if places else 0,
+        header.KEYS: keys * (1 + partition_width - partitions.KEY),  # ranks, too
+        header.DECISIONS: decided * decisions.SIZE,
+        header.QUESTIONS: decided * questions.SIZE,
+        header.ANSWERS: decided,
+        header.GATHERED: (decided + 1) * lay.GATHERED_SIZE,
+        header.LEARNT: places * memo.MEMO_SIZE,
+        header.ASKING: (_QUESTIONS + 1) * memo.MEMO_SIZE if places else 0,
     }
 
 
 def _place_scratch(m: Ints, start: int, scratch: _Scratch) -> int:
     """Says in the header that scratch space begins at ``start``; returns where it ends."""
-    m[mem.MOST_KEYS] = scratch.keys
-    m[mem.MOST_DECISIONS] = scratch.decisions
+    m[header.MOST_KEYS] = scratch.keys
+    m[header.MOST_DECISIONS] = scratch.decisions
     at = start
-    for section, size in _scratch_sizes(scratch, int(m[mem.PARTITION_WIDTH])).items():
+    for section, size in _scratch_sizes(scratch, int(m[header.PARTITION_WIDTH])).items():
         m[section] = at
         at += size
-    stack = int(m[mem.KINDS])
-    m[stack + v.MEMO], m[stack + v.MEMO_MASK] = m[mem.LEARNT], scratch.memo - 1
-    m[stack + v.WONDERED], m[stack + v.WONDERS] = m[mem.ASKING], 0
+    stack = int(m[header.KINDS])
+    m[stack + v.MEMO], m[stack + v.MEMO_MASK] = m[header.LEARNT], scratch.memo - 1
+    m[stack + v.WONDERED], m[stack + v.WONDERS] = m[header.ASKING], 0
     m[stack + v.MOST_WONDERS] = _QUESTIONS if scratch.memo else 0
     return at
 
