@@ -46,6 +46,8 @@ class ColumnFilter:
         keep, decided = self._compare(
             symbol, self._ids(left, solutions, context), self._ids(right, solutions, context)
         )
+        if len(keep) != len(solutions):  # of two values, whatever the row
+            keep, decided = (np.repeat(one, len(solutions)) for one in (keep, decided))
         if not decided.all():
             rest = np.flatnonzero(~decided)
             keep[rest] = self._one_by_one(solutions.take(rest), context)
@@ -56,21 +58,22 @@ class ColumnFilter:
             if operand in solutions.columns:
                 return solutions.columns[operand]
             operand = context.get(operand, UNBOUND)
-        return np.full(len(solutions), operand, dtype=np.int64)
+        return np.array([operand], dtype=np.int64)
 
     def _compare(self, symbol: str, left: Ids, right: Ids) -> tuple[Mask, Mask]:
         """The comparison by doubles, and the rows for which that is the exact answer.
 
         Doubles compare as XPath compares them with anything. Integers and decimals keep their order when
-        rounded to doubles, so different doubles decide; equal ones do not.
+        rounded to doubles, so different doubles decide; equal ones do not, unless they are of one term. One
+        operand of one value stands for as many as the other has.
         """
         x, x_rank = self._dictionary.numbers(left)
         y, y_rank = self._dictionary.numbers(right)
         numbers = (x_rank != NO_NUMBER) & (y_rank != NO_NUMBER)
         promoted = (x_rank == IS_DOUBLE) | (y_rank == IS_DOUBLE)
-        different = (x_rank == EXACT_ORDER) & (y_rank == EXACT_ORDER) & (x != y)
+        told_apart = (x_rank == EXACT_ORDER) & (y_rank == EXACT_ORDER) & ((x != y) | (left == right))
         answers: Mask = np.asarray(NUMERIC[symbol](x, y))
-        return answers, numbers & (promoted | different)
+        return answers, numbers & (promoted | told_apart)
 
     def _one_by_one(self, solutions: Solutions, context: Solution) -> Mask:
         kept = per_distinct(solutions, self._names, self._test, context, repeatable=self._repeatable)

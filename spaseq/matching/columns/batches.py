@@ -224,7 +224,6 @@ def by_event(solutions: Iterable[Solutions], size: int) -> tuple[tuple[Solutions
     if size == 1:
         whole = tuple(solutions)
         return whole, np.array([(0, len(table)) for table in whole], dtype=np.int64)
-    events = np.arange(size + 1)
     known: dict[int, tuple[Ints | None, Ints]] = {}
     tables, rows = [], []
     for table in solutions:
@@ -233,8 +232,9 @@ def by_event(solutions: Iterable[Solutions], size: int) -> tuple[tuple[Solutions
             raise ValueError("these solutions belong to no event")
         if id(event) not in known:
             unsorted = len(event) > 1 and (event[1:] < event[:-1]).any()
-            order = np.argsort(event, kind="stable") if unsorted else None
-            known[id(event)] = order, np.searchsorted(event, events, sorter=order)
+            begins = np.zeros(size + 1, dtype=np.int64)
+            np.cumsum(np.bincount(event, minlength=size), out=begins[1:])
+            known[id(event)] = np.argsort(event, kind="stable") if unsorted else None, begins
         order, begins = known[id(event)]
         tables.append(table if order is None else table.take(order))
         rows.append(begins)
