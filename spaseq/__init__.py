@@ -20,8 +20,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from spaseq._lazy import lazily
 
 if TYPE_CHECKING:
     from spaseq import connect, paths
@@ -98,45 +99,25 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# Where each public name lives. They are imported when first asked for, so that `import spaseq` costs
-# nothing to a program that only wants one of them.
-_HOMES = {
-    "AsyncEngine": "spaseq.engine",
-    "AsyncHandle": "spaseq.engine",
-    "BadEvent": "spaseq.sources",
-    "Diagnosis": "spaseq.why",
-    "Engine": "spaseq.engine",
-    "Event": "spaseq.results.match",
-    "Handle": "spaseq.engine",
-    "KnowledgeBase": "spaseq.gpm.kb",
-    "Limits": "spaseq.limits",
-    "Match": "spaseq.results.match",
-    "MatchBatch": "spaseq.results.batch",
-    "Progress": "spaseq.engine",
-    "Query": "spaseq.language.syntax",
-    "Run": "spaseq.engine",
-    "Source": "spaseq.engine",
-    "SourceOptions": "spaseq.sources",
-    "Stats": "spaseq.engine",
-    "explain": "spaseq.matching.plan",
-    "prepare": "spaseq.language",
-    "run": "spaseq.engine",
-    "table": "spaseq.sources.columns.table",
-}
-
-# Packages that are used by their own name, as in `spaseq.paths.load`.
-_PACKAGES = ("connect", "paths")
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'spaseq' has no attribute {name!r}")
-    if name in _PACKAGES:
-        return import_module(f"spaseq.{name}")  # which makes it an attribute
-    value: object = getattr(import_module(_HOMES.get(name, "spaseq.errors")), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+# `import spaseq` costs nothing to a program that only wants one of them.
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "connect": "",
+        "paths": "",
+        "engine": "AsyncEngine AsyncHandle Engine Handle Progress Run Source Stats run",
+        "errors": "BadEventError EngineError FormatError KnowledgeError LateEventError LimitError "
+        "PatternError QueryError QueryMeaningError QuerySyntaxError RetrievalError SinkError SourceError "
+        "SpaseqError SpaseqWarning",
+        "gpm.kb": "KnowledgeBase",
+        "language": "prepare",
+        "language.syntax": "Query",
+        "limits": "Limits",
+        "matching.plan": "explain",
+        "results.batch": "MatchBatch",
+        "results.match": "Event Match",
+        "sources": "BadEvent SourceOptions",
+        "sources.columns.table": "table",
+        "why": "Diagnosis",
+    },
+)

@@ -13,7 +13,17 @@ import pytest
 from numba.extending import _Intrinsic
 
 import spaseq
-from spaseq._fields import Ints, reads, reads_item, reads_row, writes, writes_item, writes_row
+from spaseq._fields import (
+    Ints,
+    reads,
+    reads_head,
+    reads_item,
+    reads_row,
+    writes,
+    writes_head,
+    writes_item,
+    writes_row,
+)
 from spaseq._jit import kernel
 from spaseq.matching.conditions._kernel_values import pointer
 
@@ -21,6 +31,7 @@ first, set_first = reads(0), writes(0)
 last, set_last = reads(3), writes(3)
 item, set_item = reads_item(1, 2), writes_item(1, 2)
 second, set_second = reads_row(1, 4), writes_row(1, 4)
+used, set_used = reads_head(2), writes_head(2)
 
 
 @kernel
@@ -67,6 +78,19 @@ def test_a_field_of_records_one_after_the_other() -> None:
     block = np.arange(8)
     raise_all(block, 2)
     assert block.tolist() == [0, 11, 2, 3, 4, 15, 6, 7]
+
+
+@kernel
+def use(block: Ints, more: int) -> int:
+    set_used(block, used(block) + more)
+    set_used(pointer(block), used(pointer(block)) + more)
+    return used(block)
+
+
+def test_a_field_of_the_record_that_an_array_begins_with() -> None:
+    block = np.arange(4)
+    assert use(block, 10) == 22
+    assert block.tolist() == [0, 1, 22, 3]
 
 
 @kernel

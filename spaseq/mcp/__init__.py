@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spaseq._lazy import lazily
 from spaseq.mcp.bounds import Bounds
 
 if TYPE_CHECKING:
@@ -11,10 +12,5 @@ if TYPE_CHECKING:
 
 __all__ = ["Bounds", "server"]
 
-
-def __getattr__(name: str) -> object:
-    if name != "server":
-        raise AttributeError(f"module 'spaseq.mcp' has no attribute {name!r}")
-    from spaseq.mcp.serving import server  # here, because it needs the extra
-
-    return server
+# It needs the extra.
+__getattr__, __dir__ = lazily(__name__, {"serving": "server"})

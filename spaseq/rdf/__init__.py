@@ -52,9 +52,9 @@ Live, named graphs that are added to a dataset are events (and matches of CONSTR
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from spaseq._lazy import lazily
 from spaseq.rdf.asking import listen
 
 if TYPE_CHECKING:
@@ -75,25 +75,13 @@ __all__ = [
 
 listen()
 
-# Imported when first asked for: not everyone streams who asks a recorded stream.
-_HOMES = {
-    "Connection": "live",
-    "Results": "live",
-    "Service": "service",
-    "SpaseqResult": "result",
-    "connect": "live",
-    "prepare": "prepared",
-    "register": "service",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'spaseq.rdf' has no attribute {name!r}")
-    value: object = getattr(import_module(f"spaseq.rdf.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+# Not everyone streams who asks a recorded stream.
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "live": "Connection Results connect",
+        "prepared": "prepare",
+        "result": "SpaseqResult",
+        "service": "Service register",
+    },
+)

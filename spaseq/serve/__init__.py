@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from spaseq._lazy import lazily
 
 if TYPE_CHECKING:
     from spaseq.serve.app import create_app
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Letters", "ServeLimits", "Settings", "create_app"]
 
-_HOMES = {"create_app": "app", "Letters": "newest.letters", "ServeLimits": "limits", "Settings": "settings"}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'spaseq.serve' has no attribute {name!r}")
-    return getattr(import_module(f"spaseq.serve.{_HOMES[name]}"), name)
+# To name what a server may take needs none of what it is made of.
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "app": "create_app",
+        "limits": "ServeLimits",
+        "newest.letters": "Letters",
+        "settings": "Settings",
+    },
+)

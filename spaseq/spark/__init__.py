@@ -20,8 +20,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from spaseq._lazy import lazily
 
 if TYPE_CHECKING:
     from spaseq.spark.background.frames import knowledge
@@ -62,30 +63,21 @@ __all__ = [
     "session",
 ]
 
-# Imported when first asked for: the stages run without Spark, and are tested so.
-_HOMES: Final = {
-    "answer_messages": "source.kafka",
-    "counted": "sinks.files",
-    "derived": "sinks.feedback",
-    "drive": "driver",
-    "events": "source.lift",
-    "folder_sink": "driver",
-    "graphframe": "paths.graphframes",
-    "kafka_events": "source.kafka",
-    "kafka_messages": "source.kafka",
-    "knowledge": "background.frames",
-    "path_pairs": "paths.chunks",
-    "path_pairs_of_edges": "paths.frontier",
-    "path_pairs_of_graphframe": "paths.graphframes",
-    "register": "source.datasource",
-    "save": "sinks.files",
-    "session": "sessions",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'spaseq.spark' has no attribute {name!r}")
-    value: object = getattr(import_module(f"spaseq.spark.{_HOMES.get(name, 'queries')}"), name)
-    globals()[name] = value
-    return value
+# The stages run without Spark, and are tested so.
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "background.frames": "knowledge",
+        "driver": "drive folder_sink",
+        "paths.chunks": "path_pairs",
+        "paths.frontier": "path_pairs_of_edges",
+        "paths.graphframes": "graphframe path_pairs_of_graphframe",
+        "queries": "answers answers_of expanded matches planned run",
+        "sessions": "session",
+        "sinks.feedback": "derived",
+        "sinks.files": "counted save",
+        "source.datasource": "register",
+        "source.kafka": "answer_messages kafka_events kafka_messages",
+        "source.lift": "events",
+    },
+)
