@@ -55,6 +55,8 @@ _START: Final = Room(1 << 3, 1 << 3, 1 << 3, 1 << 3)
 ENOUGH: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
 #: So much a memory that was full in the middle of a batch has to spare, so that it is not soon full again.
 _SPARE: Final = 1 << 12
+#: At so many gates an event is waited for there.
+_GATES: Final = 8
 
 
 @cache
@@ -345,7 +347,9 @@ class Kernel:
 
     def _with_spare(self, room: Room, spare: int) -> Room:
         """More space, as long as that does not come near a limit."""
-        wide = Room(*(most + spare for most in room))
+        # An event may be waited for at many gates, those of many queries that begin alike.
+        waits = room.waits + spare * min(int(self._tables[v.MOST_GATES]), _GATES)
+        wide = Room(waits, *(most + spare for most in room[1:]))
         size = self._budget.but("runs") + self._memory.scratch_bytes + runs_size(self._compiled, wide)
         limit = self._budget.limits.query_bytes
         return wide if limit is None or 2 * size < limit else room

@@ -64,12 +64,13 @@ def tables(patterns: Sequence[SequencePattern], intern: Callable[[Term], int]) -
     members = [Analysis(pattern) for pattern in patterns]
     merged, merger = _merged(patterns, [member.start for member in members])
     analysis = Analysis(merged.pattern, start=merged.start)
+    ways = [(merger.ways[gate], _size(analysis, gate)) for gate in analysis.gates]
     accepts = [(ends, merger.accepts[place][ends]) for place in analysis.places for ends in place.accepts]
     return Tables(
         merged,
         write(analysis, {}, intern),
         tuple(frozenset(member for of in merger.ways[gate] for member in of) for gate in analysis.gates),
-        tuple(_candidates(analysis, merger.ways, number, member) for number, member in enumerate(members)),
+        tuple(_candidates(ways, number, member) for number, member in enumerate(members)),
         tuple(_accepts(accepts, number, member) for number, member in enumerate(members)),
     )
 
@@ -151,19 +152,22 @@ def _step(way: Way) -> object:
 
 
 def _candidates(
-    whole: Analysis, ways: Mapping[Gate, list[dict[int, tuple[Gate, int]]]], member: int, own: Analysis
+    ways: Sequence[tuple[list[dict[int, tuple[Gate, int]]], int]], member: int, own: Analysis
 ) -> Ints:
-    """A way is one candidate, since there is no ``&``; behind the ways are rivals that are none."""
+    """A way is one candidate, since there is no ``&``; behind the ways are rivals that are none.
+
+    ``ways``: of each gate of all, the ways, and how many candidates it has.
+    """
     begins, count = dict[Gate, int](), 0
     for gate in own.gates:
         begins[gate] = count
         count += _size(own, gate)
     found: list[int] = []
-    for gate in whole.gates:
-        for of in ways[gate]:
+    for of_gate, size in ways:
+        for of in of_gate:
             found.append(begins[of[member][0]] + of[member][1] if member in of else -1)
-        mine = next((of[member][0] for of in ways[gate] if member in of), None)
-        for i in range(len(ways[gate]), _size(whole, gate)):
+        mine = next((of[member][0] for of in of_gate if member in of), None)
+        for i in range(len(of_gate), size):
             found.append(-1 if mine is None else begins[mine] + i)
     return np.array(found, dtype=np.int64)
 

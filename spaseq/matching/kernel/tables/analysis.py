@@ -84,7 +84,8 @@ class Chain:
 class Analysis:
     """Everything about a query that its tables are written from; the variables ``derived`` join nothing.
 
-    ``start``: where its automaton begins, if it is not compiled of the pattern. Raises ``BeyondTables``.
+    ``start``: where its automaton begins, if it is not compiled of the pattern. Raises ``BeyondTables``, as
+    ``codes``, ``slots`` and ``accumulators`` may.
     """
 
     def __init__(
@@ -106,9 +107,6 @@ class Analysis:
         self.free = {
             check.atom.id: check.free for a in self.absences.all for check in self.absences.checks(a)
         }
-        self.codes = self._find_codes()
-        self.slots = self._find_slots()
-        self.accumulators = self._find_accumulators()
 
     # --- the automaton ------------------------------------------------------------------------
 
@@ -202,7 +200,9 @@ class Analysis:
         """The variables of an atom by which its events are joined with a run."""
         return self._joined & self.pattern.gpms[atom.gpm].variables
 
-    def _find_slots(self) -> dict[str, int]:
+    @cached_property
+    def slots(self) -> dict[str, int]:
+        """The variables that are kept of a run, numbered."""
         bound = frozenset().union(*(self.pattern.gpms[a.gpm].variables for a in self.atoms.values()))
         names = set(self._joined)
         # What `?` has taken may be bound when the same is forbidden in an earlier iteration's gap.
@@ -216,7 +216,9 @@ class Analysis:
                 names.add(step.what.variable)
         return {name: i for i, name in enumerate(sorted(names & bound))}
 
-    def _find_accumulators(self) -> list[Accumulator]:
+    @cached_property
+    def accumulators(self) -> list[Accumulator]:
+        """The aggregates that are kept of a run."""
         found = {s.what for s in self._all_steps() if isinstance(s.what, Accumulator)}
         for a in found:
             kleene = self.kleenes[a.kleene]
@@ -253,7 +255,8 @@ class Analysis:
         """An atom where it stands, as ``codes`` names it."""
         return atom.id, self._inside[atom.id]
 
-    def _find_codes(self) -> dict[tuple[int, tuple[int, ...]], list[Step]]:
+    @cached_property
+    def codes(self) -> dict[tuple[int, tuple[int, ...]], list[Step]]:
         """The conditions of atoms, by the Kleenes inside which they are asked."""
         negated = dict.fromkeys(atom.id for atom in self._checked())
         asked = dict.fromkeys(self.unit(candidate.unit) for candidate in self._everything())
