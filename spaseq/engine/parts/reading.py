@@ -127,7 +127,11 @@ class Steps(Iterator[None]):
             return False
         before = [waiting.time.item(-1) for of, waiting in flow.arriving if of == stream]
         first = time.item(0)
-        return first >= max(before, default=first) and flow.is_smooth(stream, batch.clock, first)
+        if first < max(before, default=first):
+            return False
+        # The first events say what all others are on.
+        is_first = flow.is_new(stream) and all(of.clock is batch.clock for _, of in flow.arriving)
+        return is_first or flow.is_smooth(stream, batch.clock, first)
 
     def _wait(self, stream: int, batch: EventBatch) -> None:
         """Puts events where they wait until they are so many that it is worth to look at them."""

@@ -58,6 +58,11 @@ class Reorder:
         self._promises: list[tuple[Clock, int, Sequence[int]]] = []
 
     @property
+    def is_new(self) -> bool:
+        """Whether nothing is known of time yet: no event is late, on whatever clock it is."""
+        return self.clock is None and not self._promises
+
+    @property
     def time(self) -> int | None:
         """Up to where time is complete; None before anything is known of it."""
         return self.watermark if BEGINNING < self.watermark < END else None

@@ -115,6 +115,11 @@ class Places:
                 return False
         return True
 
+    def is_new(self, stream: int) -> bool:
+        """Whether who reads a stream has had no event of any."""
+        readers = self._readers.get(stream, ())
+        return bool(readers) and all(intake.order.is_new for intake in readers)
+
     def crowd(self, key: tuple[object, ...], kb: KnowledgeBase) -> Crowd | None:
         """Where a query of this form may join others that have seen nothing yet either."""
         first = self._by_form.get(key)
