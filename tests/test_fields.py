@@ -10,7 +10,6 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from numba.extending import _Intrinsic
 
 import spaseq
 from spaseq._fields import (
@@ -124,7 +123,7 @@ def _calls_of_fields(module: ModuleType, tree: ast.Module) -> Iterator[str]:
                 called = getattr(module, name, None)
             case _:
                 continue
-        if isinstance(called, _Intrinsic):
+        if isinstance(called, type(first)):
             yield f"{module.__name__}:{call.lineno}: {ast.unparse(call)}"
 
 
