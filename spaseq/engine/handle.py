@@ -17,7 +17,7 @@ from spaseq.language.syntax import Ask, Query
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.limits import Limits
 from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match
+from spaseq.results.match import Match, alone
 from spaseq.terms.dictionary import Term
 from spaseq.why.diagnosis import Diagnosis
 from spaseq.why.evidence import Evidence
@@ -220,12 +220,19 @@ class Handle(OnDemand):
         turn, found = self._turn, self._found
         while True:
             turn.check()
-            with turn.lock:
-                if not found.size:
-                    turn.catch_up()
-                    if not found.size and not self._look(AT_ONCE):
-                        break
-                match = found.next()
+            match: Match | None = None
+            try:
+                with turn.lock:
+                    if not found.size:
+                        turn.catch_up()
+                        if not found.size and not self._look(AT_ONCE):
+                            break
+                    match = found.next()
+            except BaseException:
+                if match is not None:  # an interrupt, when the lock was let go
+                    with turn.lock:
+                        found.give_back(alone(match))
+                raise
             yield match
         if self._error is not None:
             raise self._error.with_traceback(None)

@@ -17,78 +17,106 @@ class Undelivered:
 
     ``size``: how many there are; ``delivered``: how many somebody got; ``again``: so many of those to come
     were delivered before, by the process whose state this one goes on with, and are left out.
+
+    An interrupt comes at a call or in a loop, and after any of them the counts are those of what is there:
+    so what changes them is plain assignments, with no call between them.
     """
 
-    __slots__ = ("_at", "_batches", "again", "delivered", "size")
+    __slots__ = ("_at", "_batches", "_end", "_now", "again", "delivered", "size")
 
     def __init__(self) -> None:
-        # Of the first batch, those from number ``_at`` on.
+        # A batch whose matches from ``_at`` to ``_end`` were not delivered, while others were; then further ones.
+        self._now: MatchBatch | None = None
         self._batches = _NO_MATCHES
-        self._at = self.size = self.delivered = self.again = 0
+        self._at = self._end = self.size = self.delivered = self.again = 0
 
     @property
     def before_last(self) -> int:
         """How many there are without those of the last batch."""
-        return self.size - (len(self._batches[-1]) if self._batches else 0)
+        return self.size - len(self._batches[-1]) if self._batches else 0
 
     def add(self, batch: MatchBatch) -> int:
         """Keeps matches until somebody asks for them; how many they are."""
         if self.again:
             before = min(self.again, len(batch))
-            self.again -= before
             if before == len(batch):
+                self.again -= before
                 return 0
             batch = batch.part(before, len(batch))
+            self.again -= before
         if self._batches is _NO_MATCHES:
             self._batches = deque()
+        count = len(batch)
+        self.size += count
         self._batches.append(batch)
-        self.size += len(batch)
-        return len(batch)
+        return count
 
     def next(self) -> Match:
         """Delivers the first of them."""
-        batch, at = self._batches[0], self._at
+        batch, at, end = self._now, self._at, self._end
+        if batch is None:
+            batch = self._batches[0]
+            at, end = 0, len(batch)
+            self._now, self._at, self._end = batch, at, end
+            self._batches.popleft()
+        match = view(batch, at)
+        self._at = at + 1
+        if at + 1 == end:
+            self._now = None
         self.size -= 1
         self.delivered += 1
-        if at + 1 < len(batch):
-            self._at = at + 1
-        else:
-            self._batches.popleft()
-            self._at = 0
-        return view(batch, at)
+        return match
 
     def take(self, most: int) -> MatchBatch:
         """Delivers the first of them, as many as are there, up to ``most``."""
+        now, at, end = self._now, self._at, self._end
         parts: list[MatchBatch] = []
-        count, at = 0, self._at
+        count = whole = 0
+        if now is not None:
+            count = min(end - at, most)
+            parts.append(now.part(at, at + count))
+            at += count
+            now = now if at < end else None
         for batch in self._batches:
-            end = min(len(batch), at + most - count)
-            if count == most or (parts and end < len(batch)):
+            stop = min(len(batch), most - count)
+            if count == most or (parts and stop < len(batch)):
                 break
-            parts.append(batch.part(at, end))
-            count += end - at
-            at = end if end < len(batch) else 0
-        # Joined first: that is what may take long, so that an interrupt comes there.
+            parts.append(batch.part(0, stop))
+            count += stop
+            whole += 1
+            if stop < len(batch):
+                now, at, end = batch, stop, len(batch)
         joined = MatchBatch.joined(parts)
-        self._at = at
+        left = len(self._batches) - whole
+        self._now, self._at, self._end = now, at, end
         self.size -= count
         self.delivered += count
-        for _ in range(len(parts) - bool(at)):
-            self._batches.popleft()
+        try:
+            self._shorten(left)
+        except BaseException:  # an interrupt: nobody gets it
+            self._shorten(left)
+            self.give_back(joined)
+            raise
         return joined
+
+    def _shorten(self, left: int) -> None:
+        """The first batches are taken; so many are left."""
+        while len(self._batches) > left:
+            self._batches.popleft()
 
     def give_back(self, batch: MatchBatch) -> None:
         """What was taken last, and came to nobody, is the first again."""
-        if self._at:
-            first = self._batches.popleft()
-            self._batches.appendleft(first.part(self._at, len(first)))
-            self._at = 0
+        if self._now is not None:
+            self._batches.appendleft(self._now.part(self._at, self._end))
+            self._now = None
+        if self._batches is _NO_MATCHES:
+            self._batches = deque()
         self._batches.appendleft(batch)
         self.size += len(batch)
         self.delivered -= len(batch)
 
     def drop(self) -> None:
         """Forgets them all; they count as delivered."""
-        self._batches.clear()
         self.delivered += self.size
-        self._at = self.size = 0
+        self.size = 0
+        self._now, self._batches = None, _NO_MATCHES

@@ -245,6 +245,12 @@ def view(batch: MatchBatch, i: int) -> Match:
     return match
 
 
+def alone(match: Match) -> MatchBatch:
+    """A batch of one of the engine's matches."""
+    assert match._batch is not None
+    return match._batch.part(match._at, match._at + 1)
+
+
 _new: Final = object.__new__
 
 

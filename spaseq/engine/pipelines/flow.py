@@ -178,32 +178,38 @@ class Flow(Places):
     def _take(self, stream: int, batch: EventBatch) -> None:
         """Hands a stream's events to the queries that read it; rejects what comes too late."""
         numbered = batch.renumber(self._arrivals[stream])
-        self._arrivals[stream] += len(batch)
-        self.events += len(batch)
-        if self.seen is not None:
-            self.seen(numbered)
         readers = [intake for intake in self._readers.get(stream, ()) if intake.is_live]
-        if not readers:
-            self._warn_unread(stream)
         late: dict[int, int] = {}
         misfit: Intake | None = None
         interrupt: BaseException | None = None
-        for intake in readers:
-            intake.is_fresh = False
-            if not intake.order.fits(numbered.clock):
-                misfit = intake
-                continue
-            self._stirred[intake] = None
-            try:
-                found = intake.order.add(numbered)
-            except BaseException as error:
-                # The others still get the event, and are moved on by the next one.
-                self.visits.fail(intake.live, error)
-                interrupt = interrupt if isinstance(error, Exception) else error
-                continue
-            intake.late += len(found)
-            for index, watermark in found.items():
-                late[index] = max(watermark, late.get(index, watermark))
+        count, at = len(batch), 0
+        # From here on they have arrived, with no call before ``try``: whom they do not reach is over.
+        self._arrivals[stream] += count
+        self.events += count
+        try:
+            if self.seen is not None:
+                self.seen(numbered)
+            if not readers:
+                self._warn_unread(stream)
+            for at, intake in enumerate(readers):  # noqa: B007  # where it was, when it was interrupted
+                intake.is_fresh = False
+                if not intake.order.fits(numbered.clock):
+                    misfit = intake
+                    continue
+                self._stirred[intake] = None
+                try:
+                    found = intake.order.add(numbered)
+                except BaseException as error:
+                    # The others still get the event, and are moved on by the next one.
+                    self.visits.fail(intake.live, error)
+                    interrupt = interrupt if isinstance(error, Exception) else error
+                    continue
+                intake.late += len(found)
+                for index, watermark in found.items():
+                    late[index] = max(watermark, late.get(index, watermark))
+        except BaseException as error:
+            self.visits.fail([query for intake in readers[at:] for query in intake.live], error)
+            raise
         if interrupt is not None:
             raise interrupt
         if misfit is not None:

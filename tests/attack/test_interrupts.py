@@ -1,0 +1,170 @@
+"""An interrupt at any call of some files: what came is with every query, or the query says that it is over.
+
+Python looks for signals where a function begins, when one of C returns, and in loops. A profiler is called in the
+first two of these places, and what it raises comes out there, as what a signal's handler raises does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from io import BytesIO
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import spaseq
+from spaseq import Engine, Handle, Match, Source, SourceOptions
+from spaseq.errors import SpaseqError
+
+STREAM = "http://example.org/s"
+TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"
+INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
+#: So many events are there when something is interrupted, and so many follow.
+BEFORE, AFTER = 9, 6
+SEQUENCES = ("A ; B", "A ; !C ; B", "A : B+")
+
+
+def query(sequence: str) -> str:
+    kinds = "abc"[: 2 + ("C" in sequence)]
+    gpms = " ".join(f"DEFINE GPM {kind.upper()} ON S {{ ?x <urn:{kind}> ?{kind} }}" for kind in kinds)
+    return f"SELECT ?x WITHIN 9 SECONDS SLIDING FROM STREAM S <{STREAM}> WHERE {{ SEQ({sequence}) {gpms} }}"
+
+
+def event(number: int) -> str:
+    return f"<urn:x> <urn:{'abc'[number % 3]}> {number} ."
+
+
+def lines(numbers: range) -> bytes:
+    return "".join(
+        f'<urn:g{n}> {TIME} "{n}"^^{INTEGER} .\n<urn:x> <urn:{"abc"[n % 3]}> "{n}"^^{INTEGER} <urn:g{n}> .\n'
+        for n in numbers
+    ).encode()
+
+
+@dataclass
+class AtCall:
+    """Interrupts the call of this number in a file of the package."""
+
+    file: str
+    number: int
+    count: int = field(default=0, init=False)
+
+    def __call__(self, frame: FrameType, kind: str, _: Any) -> None:
+        if kind in ("call", "c_return") and frame.f_code.co_filename.endswith(self.file):
+            self.count += 1
+            if self.count == self.number:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    def during(self, work: Callable[[], None]) -> bool:
+        """Does something; whether it was interrupted."""
+        sys.setprofile(self)
+        try:
+            work()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.setprofile(None)
+        return False
+
+
+Chosen = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def chosen(match: Match) -> Chosen:
+    return tuple((name, tuple(event.n for event in events)) for name, events in match.events.items())
+
+
+@dataclass
+class Run:
+    """Queries in an engine, with or without a callback, and what they gave."""
+
+    called_back: bool
+    engine: Engine = field(default_factory=Engine)
+    handles: list[Handle] = field(default_factory=list)
+    found: list[list[Match]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for sequence in SEQUENCES:
+            mine: list[Match] = []
+            self.found.append(mine)
+            self.handles.append(
+                self.engine.register(query(sequence), on_match=mine.append if self.called_back else None)
+            )
+
+    def push(self, numbers: range) -> None:
+        for number in numbers:
+            self.engine.push(STREAM, event(number), number)
+
+    def push_many(self) -> None:
+        self.engine.push_many(STREAM, [(event(number), number) for number in range(BEFORE)])
+
+    def feed(self) -> None:
+        source = Source(STREAM, BytesIO(lines(range(BEFORE))), SourceOptions(format="nq"))
+        self.engine.feed(source)
+
+    def matches(self) -> None:
+        for handle, mine in zip(self.handles, self.found, strict=True):
+            for match in handle.matches():
+                mine += [match]
+
+    def batches(self) -> None:
+        for handle, mine in zip(self.handles, self.found, strict=True):
+            for batch in handle.batches(2):
+                mine += batch
+
+    def finish(self) -> Iterator[tuple[list[Chosen], bool]]:
+        """What each query gave in the end, and whether it failed."""
+        self.push(range(self.engine.arrived.get(STREAM, 0), BEFORE + AFTER))
+        for handle, mine in zip(self.handles, self.found, strict=True):
+            try:
+                mine += handle.matches()
+            except SpaseqError:
+                yield [], True
+            else:
+                yield sorted(map(chosen, mine)), handle.error is not None
+
+
+WORK: dict[str, Callable[[Run], None]] = {
+    "push": lambda run: run.push(range(BEFORE)),
+    "push_many": Run.push_many,
+    "feed": Run.feed,
+    "matches": Run.matches,
+    "batches": Run.batches,
+}
+
+
+@pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
+@pytest.mark.parametrize(
+    ("what", "called_back", "file"),
+    [
+        ("push", True, "engine/undelivered.py"),
+        ("push_many", True, "engine/undelivered.py"),
+        ("push", False, "pipelines/flow.py"),
+        ("push", True, "pipelines/flow.py"),
+        ("push_many", False, "pipelines/flow.py"),
+        ("feed", False, "pipelines/flow.py"),
+        ("feed", True, "pipelines/flow.py"),
+        ("matches", False, "engine/undelivered.py"),
+        ("matches", False, "engine/handle.py"),
+        ("batches", False, "engine/undelivered.py"),
+        ("batches", False, "engine/handle.py"),
+    ],
+)
+def test_an_interrupt_at_any_call(what: str, called_back: bool, file: str) -> None:
+    whole = Run(called_back)
+    whole.push(range(BEFORE + AFTER))
+    expected = [found for found, _ in whole.finish()]
+    number, was_interrupted = 0, True
+    while was_interrupted:
+        number += 1
+        run = Run(called_back)
+        if what in ("matches", "batches"):
+            run.push(range(BEFORE))
+        was_interrupted = AtCall(file, number).during(lambda: WORK[what](run))  # noqa: B023  # called at once
+        for sequence, found, (given, is_over) in zip(SEQUENCES, expected, run.finish(), strict=True):
+            assert is_over or given == found, f"{sequence}, interrupted at call {number}"
+    assert number > 1
