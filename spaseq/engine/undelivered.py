@@ -25,7 +25,7 @@ class Undelivered:
     __slots__ = ("_at", "_batches", "_end", "_now", "again", "delivered", "size")
 
     def __init__(self) -> None:
-        # A batch whose matches from ``_at`` to ``_end`` were not delivered, while others were; then further ones.
+        # A batch whose matches from ``_at`` to ``_end`` were not delivered, while others were; then others.
         self._now: MatchBatch | None = None
         self._batches = _NO_MATCHES
         self._at = self._end = self.size = self.delivered = self.again = 0

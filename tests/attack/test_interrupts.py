@@ -1,7 +1,7 @@
 """An interrupt at any call of some files: what came is with every query, or the query says that it is over.
 
-Python looks for signals where a function begins, when one of C returns, and in loops. A profiler is called in the
-first two of these places, and what it raises comes out there, as what a signal's handler raises does.
+Python looks for signals where a function begins, when one of C returns, and in loops. A profiler is called
+in the first two of these places, and what it raises comes out there, as what a signal's handler raises does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-import spaseq
 from spaseq import Engine, Handle, Match, Source, SourceOptions
 from spaseq.errors import SpaseqError
 
