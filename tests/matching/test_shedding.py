@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -14,6 +15,9 @@ from hypothesis import strategies as st
 
 from spaseq.automaton.pattern import SequencePattern, may_trail
 from spaseq.effort import Effort, Policy, Pool, WorkClock
+from spaseq.events import EventBatch
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as kernel
 from spaseq.matching.kernel import memory as kernel_memory
@@ -167,6 +171,37 @@ def test_a_bound_of_memory_is_kept_with_scratch_space() -> None:
     assert ours.held <= 1.02 * bound
     assert ours.matches <= whole.matches
     assert len(ours.matches) > 0.9 * len(whole.matches)
+
+
+@pytest.mark.slow
+def test_no_event_pays_for_a_look_at_all_partial_matches() -> None:
+    """With each event as many are looked at as it was units of work, where all are more than a few events
+    may take: or else one breaks the bound.
+    """
+    events: list[tuple[float, float, int]] = []
+    bound = 15.0
+
+    class Watched(Shedding):
+        looked = 0.0
+
+        def _look(self, *given: int) -> None:
+            begin = self._effort.clock()
+            super()._look(*given)
+            self.looked = self._effort.clock() - begin
+
+        def process(
+            self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+        ) -> Iterator[Block]:
+            begin, self.looked = self._effort.clock(), 0.0
+            yield from super().process(batch, start, solutions)
+            work = self._effort.clock() - begin - self.looked
+            events.append((self.looked, work, int(self._sketch.alive.sum())))
+
+    sharp.run("Q3", sharp.Stream(4_000, 1.5, seed=2), bound, evaluated=Watched)
+    assert max(alive for _, _, alive in events) / 16 > 12 * bound
+    for looked, work, _ in events:
+        # What a look will take is known of the last one: by now there may be more.
+        assert looked <= max((work + 1) / 16, 10 * bound)
 
 
 @pytest.mark.slow

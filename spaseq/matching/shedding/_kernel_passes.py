@@ -7,6 +7,8 @@ not make it seem worth less.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
@@ -62,38 +64,42 @@ from spaseq.matching.shedding._kernel_known import (
 
 Marks = npt.NDArray[np.int8]
 
+#: For each partial match to be looked at, so many places are passed at most, of which most may be empty.
+_EMPTY: Final = 4
+
 
 @kernel
 def observe(
     tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
     bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, counts_: Floats, steps_: Floats,
-    alive_: Ints, axis: int, time: int, now: int, events: float, since: int, counted: bool,
-) -> int:  # fmt: skip
-    """Looks at all partial matches: codes new ones, counts them by cell into ``alive``; how many there are.
+    alive_: Ints, begin: int, most: int, axis: int, time: int, now: int, position: int, events: int,
+    counted: bool,
+) -> tuple[int, int]:  # fmt: skip
+    """Looks at ``most`` partial matches from the ``begin``-th place on: codes new ones, counts all by cell
+    into ``alive``; at which place it stopped, and how many there were.
 
-    ``events``: since the last time, when the next one's position was ``since``. ``counted``: what went on to
-    a new one is told so.
+    ``events``: since they were looked at last; the next one's position is ``position``. ``counted``: what
+    went on to a new one is told so.
     """
     t, m, f = pointer(tables), pointer(ints), pointer(floats)
     n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
     bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
     rings, counts, alive = pointer(rings_), pointer(counts_), pointer(alive_)
     total = 0
-    for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
-        if not is_live(t, m, w, axis, time):
-            continue
-        total += 1
-        node = waits.node(m, w)
-        lived = events
-        at = known_at(m, known, node)
-        if at < 0:
-            at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, counted)
-        if nodes.position(m, node) >= since:
-            lived = events / 2
-        number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
-        counts[number * COUNTS + LIVED] += lived
-        alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
-    return total
+    w = header.waits(m) + header.width(m) * (1 + begin)
+    end = min(header.next_wait(m), w + header.width(m) * _EMPTY * most)
+    while w < end and total < most:
+        if is_live(t, m, w, axis, time):
+            total += 1
+            node = waits.node(m, w)
+            at = known_at(m, known, node)
+            if at < 0:
+                at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, counted)
+            number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
+            counts[number * COUNTS + LIVED] += min(events, position - nodes.position(m, node))
+            alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
+        w += header.width(m)
+    return (w - header.waits(m)) // header.width(m) - 1, total
 
 
 @part
@@ -156,6 +162,18 @@ def welcome(
         alive[cell] += 1
         load += loads[number]
     return total, load
+
+
+@kernel
+def surviving(tables: Ints, ints: Ints, places: int, axis: int, time: int) -> int:
+    """How many of the first so many places a sweep would move."""
+    t, m = pointer(tables), pointer(ints)
+    count = 0
+    width = header.width(m)
+    end = min(header.next_wait(m), header.waits(m) + width * (1 + places))
+    for w in range(header.waits(m) + width, end, width):
+        count += is_kept(t, m, w, axis, time)
+    return count
 
 
 @kernel
@@ -277,14 +295,20 @@ def shown(tables: Ints, ints: Ints, batch: Ints, at_gates: Floats, weight: float
     return total
 
 
+@part
+def is_kept(t: Ints, m: Ints, w: int, axis: int, time: int) -> bool:
+    """Whether a sweep moves what stands at a place: what may go on, or is a match that waits."""
+    parked = waits.gate(m, w) != 0 and waits.bucket(m, w) == waits.IS_PARKED
+    return bool(parked or not is_over(m, w, t[LIMIT], axis, time))
+
+
 @kernel
 def remaining(tables: Ints, ints: Ints, axis: int, time: int, seen: Marks) -> tuple[int, int]:
     """How many waits and nodes a sweep would move. ``seen``: a zero for each node."""
     t, m = pointer(tables), pointer(ints)
     wait_count, node_count = 0, 0
     for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
-        parked = waits.gate(m, w) != 0 and waits.bucket(m, w) == waits.IS_PARKED
-        if not parked and is_over(m, w, t[LIMIT], axis, time):
+        if not is_kept(t, m, w, axis, time):
             continue
         wait_count += 1
         node = waits.node(m, w)

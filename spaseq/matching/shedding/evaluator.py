@@ -34,22 +34,19 @@ from spaseq.matching.shedding.features import features
 from spaseq.matching.shedding.firsts import let_go
 from spaseq.matching.shedding.fits import obstacles
 from spaseq.matching.shedding.least import least_room
-from spaseq.matching.shedding.lots import admitted_of, part_of
+from spaseq.matching.shedding.lots import admitted_of, part_of, taken_at_once
 from spaseq.matching.shedding.overload import Overload
 from spaseq.matching.shedding.sketch import Sketch, Worth
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
-#: A look at all partial matches is due when so many times as long was worked as it takes.
+#: A look at all partial matches begins when so many times as long was worked as the last one held events up.
 _SELDOM: Final = 16
+#: It is spread over events if it takes longer than so many events may: what is known is fresher if it is not.
+_BRIEF: Final = 8.0
 #: What a look at a partial match is to a clock that counts work: much less than showing it an event.
 _LOOK: Final = 1 / 16
-#: So many events at most are taken at once, and as a part of a bound so much time, about.
-_CHUNK: Final = 4_096
-_SLICE: Final = 1 / 8
-#: So many events at least are taken at once where they come so: a call for each takes longer than they.
-_FEW: Final = 16.0
 #: So many events at least are between two that are asked to how many partial matches they are shown.
 _SAMPLED: Final = 8
 #: A plan is made anew after such a part of an age, from such a part of the bound on.
@@ -96,12 +93,16 @@ class Shedding(whole.Kernel):
         self._kept: npt.NDArray[np.float64] = np.ones(self._sketch.alive.size)
         self._scratch: Ints = np.zeros_like(self._sketch.alive)
         self._next = int(self._memory.ints[mem.NEXT_WAIT])
-        # Since the last look: events, and seconds of work; and what a look takes.
-        self._events, self._spent, self._looking = 0, 0.0, 0.0
+        # Since the last look ended: events, and seconds of work and of the next look; what the last one took,
+        # and of that, how long it held events up.
+        self._events, self._spent, self._looking, self._taken, self._pause = 0, 0.0, 0.0, 0.0, 0.0
+        # Of the look at hand, the next place and what it has counted; and the events between the last two.
+        self._hand, self._between = 0, 0
+        self._counted: Ints = np.zeros_like(self._sketch.alive)
         # Of the work, what the overload detector knows.
         self._measured = 0.0
-        # Where the events in hand end, and the last look was.
-        self._position = self._since = 0
+        # Where the events in hand end.
+        self._position = 0
         # Where the events in hand begin, on the window's axis and in time.
         self._place = 0, 0
         self._chunk = 1
@@ -137,7 +138,7 @@ class Shedding(whole.Kernel):
 
     def _load_passes(self) -> None:
         """Compiled code takes a while to be loaded: before anything is measured, not in the first look."""
-        self._observe(0, 0, 0.0)
+        self._observe(0, 0)
         k.strangers(self._memory.ints, self._known)
         self._credit()
         self._mark(np.ones(self._sketch.alive.size), 0, 0)
@@ -161,13 +162,13 @@ class Shedding(whole.Kernel):
             axis, time = self._bounds.places(part, start + at), int(part.time[-1])
             self._events += end - at
             at, self._position = end, start + end
-            load = self._load
+            load, units = self._load, self._units
             self._welcome(int(axis[-1]), time)
             if self._overload is not None:
-                self._overload.measure(len(part), self._spent - self._measured, load, self._units)
-                self._measured, self._units = self._spent, 0.0
-            if self._spent >= (1 + _SELDOM) * self._looking:
-                self._look(int(axis[-1]), time, start + end)
+                self._overload.measure(len(part), self._spent - self._measured, load, units)
+            self._measured, self._units = self._spent, 0.0
+            if self._hand or self._spent >= _SELDOM * self._pause:
+                self._look(int(axis[-1]), time, start + end, int(units) + 1)
             self._pace()
 
     def take_one(
@@ -185,8 +186,7 @@ class Shedding(whole.Kernel):
         """How many events come between two looks, at least."""
         if isinstance(self._effort.clock, WorkClock) or not self._events or self._effort.latency is None:
             return
-        each = max(self._spent / self._events, 1e-9)
-        self._chunk = int(min(_CHUNK, max(_FEW, self._effort.latency * _SLICE / each)))
+        self._chunk = taken_at_once(self._effort.latency, self._spent / self._events)
 
     # --- what the kernel does meanwhile ---------------------------------------------------------
 
@@ -209,8 +209,8 @@ class Shedding(whole.Kernel):
         m = self._memory.ints
         if m[mem.FOUND_COUNT]:
             # Of many events at once, those that a match came of were not looked at yet.
-            if self._spent >= self._looking and k.strangers(m, self._known):
-                self._observe(*self._place, 0.0)
+            if self._spent >= self._taken and k.strangers(m, self._known):
+                self._observe(*self._place)
             self._credit()
         for block in super()._found():
             if self._doubt.matters:
@@ -226,6 +226,7 @@ class Shedding(whole.Kernel):
     def _sweep(self, axis: int, time: int, decided: int, spare: int = 0) -> None:
         del spare  # a bound of memory counts it
         old = self._memory
+        self._hand = k.surviving(self._tables, old.ints, self._hand, axis, time)
         super()._sweep(axis, time, decided)
         known, self._known = self._known, self._unknown()
         k.follow(old.ints, self._memory.ints, known, self._known)
@@ -243,30 +244,58 @@ class Shedding(whole.Kernel):
         if isinstance(self._effort.clock, WorkClock):
             self._effort.clock.add(made)
 
-    def _look(self, axis: int, time: int, position: int) -> None:
-        """Looks at all partial matches, learns, and sheds what is too much."""
-        clock = self._effort.clock
-        events = self._events
-        self._events, self._spent = 0, 0.0
-        begin = clock()
-        self._sketch.pass_to(axis, position)
-        self._sketch.decay(events)
-        total = self._observe(axis, time, float(events))
-        self._since = position
-        if self._sketch.learn():
+    def _look(self, axis: int, time: int, position: int, most: int) -> None:
+        """Looks at ``most`` partial matches; learns, and sheds what is too much, when all have been seen.
+
+        No event pays for them all: with each, as many are looked at as it was units of work. But if they are
+        few, all are looked at.
+        """
+        begin = self._effort.clock()
+        m = self._memory.ints
+        places = int(m[mem.NEXT_WAIT] - m[mem.WAITS]) // int(m[mem.WIDTH]) - 1
+        brief = self._overload is None or self._taken <= _BRIEF * (self._effort.latency or 0.0)
+        if not self._hand:
+            self._counted[:] = 0
+            most = places + 1 if brief else most
+        # Those that are next were seen before by the last look, which was as far on then.
+        passed = self._events + int(self._between * (1 - min(1.0, self._hand / max(1, places))))
+        self._hand, seen = self._visit(self._counted, axis, time, self._hand, most, passed)
+        self._add_work(seen)
+        if self._hand >= places:
+            ending = self._effort.clock()
+            self._looking += ending - begin
+            self._end_look(axis, time, position)
+            self._looking, self._taken = 0.0, self._looking + self._effort.clock() - ending
+            self._pause = self._effort.clock() - ending
+            if brief:
+                self._pause, self._between = self._taken, 0
+            self._spent = self._measured = 0.0
+        else:
+            self._looking += self._effort.clock() - begin
+        self._spent += self._effort.clock() - begin
+
+    def _add_work(self, seen: int) -> None:
+        """So many partial matches were looked at."""
+        if isinstance(self._effort.clock, WorkClock):
+            self._effort.clock.add(seen * _LOOK)
+
+    def _end_look(self, axis: int, time: int, position: int) -> None:
+        """All partial matches have been looked at: learns of that, and sheds what is too much."""
+        s, events = self._sketch, self._events
+        self._between, self._events, self._hand = events, 0, 0
+        s.alive[:] = self._counted
+        s.pass_to(axis, position)
+        s.decay(events)
+        if s.learn():
             self._kept[:] = 1.0
             self._known[:] = 0
-            self._observe(axis, time, 0.0, counted=False)
-        if isinstance(clock, WorkClock):
-            clock.add(total * _LOOK)
+            self._observe(axis, time, counted=False)
         if self._overload is not None:
             self._load = self._loaded()
             share = self._overload.share(self._load)
             self.shed.latency = self._overload.latency
             self._keep(share, axis, time, events)
         self._notice(events)
-        self._spent = self._looking = clock() - begin
-        self._measured = 0.0
 
     def _welcome(self, axis: int, time: int) -> None:
         """Looks at the partial matches that the last events made; sheds of these where there is no room."""
@@ -283,22 +312,26 @@ class Shedding(whole.Kernel):
         )  # fmt: skip
         self._load += load
         self._next = int(m.ints[mem.NEXT_WAIT])
-        if isinstance(self._effort.clock, WorkClock):
-            self._effort.clock.add(total * _LOOK)
+        self._add_work(total)
         if shed.any():
             self._account.add(shed, self._sketch)
             shed[:] = 0
             self._account.begin(_late(self._overload.expect(self._load) if self._overload else None))
         self._spent += self._effort.clock() - begin
 
-    def _observe(self, axis: int, time: int, events: float, *, counted: bool = True) -> int:
-        s, f = self._sketch, self._features
-        s.alive[:] = 0
-        m, numbers = self._memory, self._columns.numbers
+    def _observe(self, axis: int, time: int, *, counted: bool = True) -> None:
+        """Sees at once what partial matches there are."""
+        self._sketch.alive[:] = 0
+        self._visit(self._sketch.alive, axis, time, 0, int(self._memory.ints[mem.NEXT_WAIT]), 0, counted)
+
+    def _visit(
+        self, alive: Ints, axis: int, time: int, begin: int, most: int, events: int, counted: bool = True
+    ) -> tuple[int, int]:
+        s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
         return k.observe(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
-            s.edges, s.rings, s.counts, s.steps, s.alive, axis, time, s.passed(self._position),
-            events, self._since, counted,
+            s.edges, s.rings, s.counts, s.steps, alive, begin, most, axis, time, s.passed(self._position),
+            self._position, events, counted,
         )  # fmt: skip
 
     def _loaded(self) -> float:
@@ -329,7 +362,7 @@ class Shedding(whole.Kernel):
         self._loads = s.load()
         if share < 1 and self._shed(share, axis, time):
             self._sweep(axis, time, 0)
-            self._observe(axis, time, 0.0)
+            self._observe(axis, time)
             self._load = self._loaded()
             self._account.begin(_late(self.shed.latency))
 
@@ -413,7 +446,7 @@ class Shedding(whole.Kernel):
 
     def _lighten(self, share: float, axis: int, time: int) -> int:
         """Leaves this share of the partial matches; how many are gone."""
-        self._observe(axis, time, 0.0)
+        self._observe(axis, time)
         if not self._sketch.price:
             # There may be time enough, so that nothing was planned yet.
             self._sketch.plan(math.inf)

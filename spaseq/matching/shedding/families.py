@@ -26,17 +26,13 @@ from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel_shed as k
 from spaseq.matching.ordered.evaluator import OrderedKernel
 from spaseq.matching.ordered.records import families, roster
-from spaseq.matching.shedding.lots import part_of
+from spaseq.matching.shedding.lots import part_of, taken_at_once
 from spaseq.matching.shedding.overload import Overload
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: So many events at most are taken at once, and as a part of a bound so much time, about.
-_CHUNK: Final = 4_096
-_FEW: Final = 16.0
-_SLICE: Final = 1 / 8
 #: What is known of first events is by gate, age and how often their runs doubled, a bit each: of a window
 #: there are so many ages, and so many doublings are told apart.
 _AGES: Final = 4
@@ -100,8 +96,7 @@ class SheddingFamilies(OrderedKernel):
     def _pace(self, each: float) -> None:
         """How many events come between two looks."""
         if not isinstance(self._effort.clock, WorkClock) and self._effort.latency is not None:
-            most = self._effort.latency * _SLICE / max(each, 1e-9)
-            self._chunk = int(min(_CHUNK, max(_FEW, most)))
+            self._chunk = taken_at_once(self._effort.latency, each)
 
     def _found(self) -> Iterator[Block]:
         rows = self.families.rows
