@@ -151,6 +151,15 @@ WORK: dict[str, Callable[[Run], None]] = {
         ("matches", False, "engine/handle.py"),
         ("batches", False, "engine/undelivered.py"),
         ("batches", False, "engine/handle.py"),
+        ("push_many", True, "parts/core.py"),
+        ("feed", True, "parts/core.py"),
+        ("push", True, "conditions/numbers.py"),
+        ("push_many", False, "conditions/numbers.py"),
+        ("push", True, "terms/dictionary.py"),
+        ("push", False, "sharing/cohort.py"),
+        ("push_many", True, "sharing/member.py"),
+        ("push", True, "sharing/group.py"),
+        ("push_many", False, "sharing/by_kernel.py"),
     ],
 )
 def test_an_interrupt_at_any_call(what: str, called_back: bool, file: str) -> None:

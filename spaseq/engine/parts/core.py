@@ -70,9 +70,10 @@ class Core:
         most = self.limits.held_events
         if self.is_working and most is not None and len(self.tasks) >= most:
             raise self.limits.error("held_events", f"pushing {len(self.tasks) + 1} events inside callbacks")
-        self.tasks.append(task)
-        if not self.is_working:
-            self._work()
+        if self.is_working:
+            self.tasks.append(task)
+        else:
+            self._work(task)
 
     def step(self, event: Single) -> None:
         """``do`` of the arrival of an event; most come while nothing waits and nothing is in hand."""
@@ -91,9 +92,14 @@ class Core:
         if flow.visits.has_failed:
             self._tell()
 
-    def _work(self) -> None:
+    def _work(self, task: Callable[[], None]) -> None:
         self.is_working = True
         try:
+            # What is to be done does not wait among the others: an interrupt before it begins drops it, and
+            # whoever pushes once more what has not arrived doubles nothing.
+            while self.tasks:
+                self.tasks.popleft()()
+            task()
             while self.tasks:
                 self.tasks.popleft()()
             self.forget()
@@ -197,7 +203,7 @@ class Core:
         """Ends every window, and delivers what that completes; see ``Engine.finish``."""
         self._check_idle()
         self.catch_up()
-        self._work()
+        self._work(lambda: None)  # what waits
         self.is_working = self._is_closing = True
         try:
             self.flow.close()

@@ -101,9 +101,13 @@ class Numbers:
         limit = self._dictionary.limit
         if len(self.codes) < limit:
             room = 2 * limit - len(self.codes)
-            self.numbers = np.concatenate([self.numbers, np.zeros(room)])
-            self.codes = np.concatenate([self.codes, np.full(room, _UNKNOWN, dtype=np.int8)])
-            self._stand_for()
+            numbers = np.concatenate([self.numbers, np.zeros(room)])
+            codes = np.concatenate([self.codes, np.full(room, _UNKNOWN, dtype=np.int8)])
+            # What is no term, and the terms that stand for errors, are what they are without a look.
+            codes[0] = codes[self._error] = v.NOTHING
+            codes[self._early] = v.MISSING
+            # No interrupt comes between the two: that takes a call, or a loop.
+            self.numbers, self.codes = numbers, codes
 
     def _usual(self, new: Ids) -> Ids:
         """Enters the numbers that the dictionary reads without a Python object; returns the other ids."""
@@ -119,16 +123,10 @@ class Numbers:
 
     def forget_all_but(self, kept: npt.NDArray[np.bool_]) -> None:
         """See ``Beside.forget_all_but``."""
-        count = min(len(kept), len(self.codes))
-        self.codes[:count][~kept[:count]] = _UNKNOWN
+        # First, so that an interrupt leaves nothing there that is not known.
         self._seen.clear()
-        self._stand_for()
-
-    def _stand_for(self) -> None:
-        """What is no term, and the terms that stand for errors, are what they are without a look."""
-        if len(self.codes):
-            self.codes[0] = self.codes[self._error] = v.NOTHING
-            self.codes[self._early] = v.MISSING
+        forgotten = np.flatnonzero(~kept[: len(self.codes)])
+        self.codes[forgotten[forgotten > 0]] = _UNKNOWN
 
 
 def _short(term: Term) -> tuple[int, float] | None:

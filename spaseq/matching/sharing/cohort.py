@@ -87,6 +87,8 @@ class Cohort:
 
     def begin(self, first: Member, begin: int, ticks: bool) -> None:
         """The first event, at time ``begin``, has come to ``first``: it and those alike go together."""
+        if first not in self._waiting:
+            return  # an interrupt came when they were about to: it goes on by itself
         windows = {member: bounds(member.window, ticks, begin) for member in self._waiting}
         axis = kind(first.common, windows[first], first.evaluator)
         alike = [

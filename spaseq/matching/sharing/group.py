@@ -27,13 +27,16 @@ class Group(ABC):
     seen; ``reach``: how far apart those of a match may be.
     """
 
+    error: Exception | None
+
     def __init__(self, members: Sequence[Member], windows: Sequence[Bounds]) -> None:
         """Members that see the first events now. Raises ``BeyondTables``; then nothing has become of them."""
         self._make(members, windows, [0] * len(members), 0)
+        self.is_settled = True
         for part in self.parts:
             part.member.join(part, 0)
-        self.is_settled = True
         self.drop()
+        self.error = None
 
     @classmethod
     def of(
@@ -46,16 +49,18 @@ class Group(ABC):
         """
         group = cls.__new__(cls)
         group._make(members, windows, offsets, reached)
+        group.is_settled = False
         for part in group.parts:
             part.member.join(part, reached - part.offset if part.member.is_unseen else None)
-        group.is_settled = False
         group.drop()
+        group.error = None
         return group
 
     def _make(
         self, members: Sequence[Member], windows: Sequence[Bounds], offsets: Sequence[int], reached: int
     ) -> None:
-        self.error: Exception | None = None
+        # Until all have joined: what interrupts that ends those that have.
+        self.error = EngineError("an interrupt came while several queries began as one")
         self.windows = windows
         self.widest = max(windows, key=lambda window: window.size)
         self.parts = self.prepare(members, offsets)

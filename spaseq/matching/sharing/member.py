@@ -119,9 +119,10 @@ class Member(Immediate):
         if self.begin is None:
             self.begin, self.ticks = begin, batch.clock is Clock.TICKS
         if self._cohort is not None:
-            cohort, self._cohort = self._cohort, None
             if self._part is None:
-                cohort.begin(self, begin, self.ticks)
+                self._cohort.begin(self, begin, self.ticks)
+            # Behind that: an interrupt in there lets these events come once more.
+            self._cohort = None
         if self._next is not None:  # may become that of now
             self._next.group.see(batch, start + self._next.offset)
         if self._part is not None:
