@@ -144,7 +144,7 @@ def _decompressed(blocks: Iterator[bytes], start: Callable[[], Any], name: str) 
 
 
 def unmarked(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The blocks of a text, without a byte order mark at its beginning.
+    r"""The blocks of a text, without a byte order mark at its beginning.
 
     >>> list(unmarked(iter([b"\xef", b"\xbb\xbfa", b"b"])))
     [b'a', b'b']
