@@ -26,10 +26,18 @@ BEFORE, AFTER = 9, 6
 SEQUENCES = ("A ; B", "A ; !C ; B", "A : B+")
 
 
-def query(sequence: str) -> str:
+def query(sequence: str, condition: str = "") -> str:
     kinds = "abc"[: 2 + ("C" in sequence)]
-    gpms = " ".join(f"DEFINE GPM {kind.upper()} ON S {{ ?x <urn:{kind}> ?{kind} }}" for kind in kinds)
+    gpms = " ".join(
+        f"DEFINE GPM {kind.upper()} ON S {{ ?x <urn:{kind}> ?{kind} {condition * (kind == 'a')} }}"
+        for kind in kinds
+    )
     return f"SELECT ?x WITHIN 9 SECONDS SLIDING FROM STREAM S <{STREAM}> WHERE {{ SEQ({sequence}) {gpms} }}"
+
+
+SEVERAL = tuple(map(query, SEQUENCES))
+#: They run as one over a table of their constants, two of them with the same.
+TEMPLATE = tuple(query("A ; B", f"FILTER(?a > {least})") for least in (-1, 2, 5, 5))
 
 
 def event(number: int) -> str:
@@ -82,16 +90,17 @@ class Run:
     """Queries in an engine, with or without a callback, and what they gave."""
 
     called_back: bool
+    queries: tuple[str, ...] = SEVERAL
     engine: Engine = field(default_factory=Engine)
     handles: list[Handle] = field(default_factory=list)
     found: list[list[Match]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for sequence in SEQUENCES:
+        for text in self.queries:
             mine: list[Match] = []
             self.found.append(mine)
             self.handles.append(
-                self.engine.register(query(sequence), on_match=mine.append if self.called_back else None)
+                self.engine.register(text, on_match=mine.append if self.called_back else None)
             )
 
     def push(self, numbers: range) -> None:
@@ -163,16 +172,36 @@ WORK: dict[str, Callable[[Run], None]] = {
     ],
 )
 def test_an_interrupt_at_any_call(what: str, called_back: bool, file: str) -> None:
-    whole = Run(called_back)
+    is_clean_at_any_call(what, called_back, file, SEVERAL)
+
+
+@pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    ("what", "called_back", "file"),
+    [
+        ("push", True, "pipelines/group.py"),
+        ("push_many", False, "pipelines/group.py"),
+        ("matches", False, "pipelines/seats.py"),
+        ("push_many", True, "pipelines/seats.py"),
+        ("batches", False, "engine/handle.py"),
+        ("push_many", False, "templates/table.py"),
+    ],
+)
+def test_an_interrupt_at_any_call_of_queries_that_run_as_one(what: str, called_back: bool, file: str) -> None:
+    is_clean_at_any_call(what, called_back, file, TEMPLATE)
+
+
+def is_clean_at_any_call(what: str, called_back: bool, file: str, queries: tuple[str, ...]) -> None:
+    whole = Run(called_back, queries)
     whole.push(range(BEFORE + AFTER))
     expected = [found for found, _ in whole.finish()]
     number, was_interrupted = 0, True
     while was_interrupted:
         number += 1
-        run = Run(called_back)
+        run = Run(called_back, queries)
         if what in ("matches", "batches"):
             run.push(range(BEFORE))
         was_interrupted = AtCall(file, number).during(lambda: WORK[what](run))  # noqa: B023  # called at once
-        for sequence, found, (given, is_over) in zip(SEQUENCES, expected, run.finish(), strict=True):
-            assert is_over or given == found, f"{sequence}, interrupted at call {number}"
+        for text, found, (given, is_over) in zip(queries, expected, run.finish(), strict=True):
+            assert is_over or given == found, f"{text}, interrupted at call {number}"
     assert number > 1

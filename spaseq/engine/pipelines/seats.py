@@ -297,13 +297,14 @@ class Crowd:
         try:
             for _ in matches:
                 pass
+            if self._group is not None:
+                found = self._group.take()
+                # Last: an interrupt before it ends the queries, one behind it finds all in their places.
+                self._due.extend([(self._handles[seat.rank], seat.answers(of)) for seat, of in found])
         except BaseException as error:
             self.fail(error)
             if not isinstance(error, Exception):
                 raise
-        if self._group is not None:
-            for seat, found in self._group.take():
-                self._due.append((self._handles[seat.rank], seat.answers(found)))
         self._hand_on()
 
     def deliver(self) -> None:
@@ -319,17 +320,20 @@ class Crowd:
     def _hand_on(self, raised: Exception | None = None) -> None:
         """Gives matches to their handles; what callbacks raise is for the end."""
         while self._due:
-            handle, matches = self._due.popleft()
-            if handle.is_over:
-                continue
-            before = handle.error
-            try:
-                handle.add(matches, all_at_once=False, after_all=True)
-            except Exception as error:
-                raised = raised or error
-            finally:
-                if handle.error is not before:
-                    self._note(handle)
+            # They stay there until the handle has them: an interrupt that comes before must not lose them.
+            due = self._due[0]
+            handle, matches = due
+            if not handle.is_over and handle.taken is not due:
+                before = handle.error
+                try:
+                    handle.add(matches, all_at_once=False, after_all=True, visit=due)
+                except Exception as error:
+                    raised = raised or error
+                finally:
+                    if handle.error is not before:
+                        self._note(handle)
+            del self._due[0]
+            handle.taken = None
         if raised is not None:
             raise raised
 
