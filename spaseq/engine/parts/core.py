@@ -84,8 +84,8 @@ class Core:
         self.turn.used = self.is_working = True
         try:
             flow.arrive(event.at.stream, event)
-            while self.tasks:
-                self.tasks.popleft()()
+            if self.tasks:
+                self._work_off()
             self.forget()
         finally:
             self.is_working = False
@@ -97,15 +97,18 @@ class Core:
         try:
             # What is to be done does not wait among the others: an interrupt before it begins drops it, and
             # whoever pushes once more what has not arrived doubles nothing.
-            while self.tasks:
-                self.tasks.popleft()()
+            self._work_off()
             task()
-            while self.tasks:
-                self.tasks.popleft()()
+            self._work_off()
             self.forget()
         finally:
             self.is_working = False
         self._tell()
+
+    def _work_off(self) -> None:
+        """Does what waits, in its order."""
+        while self.tasks:
+            self.tasks.popleft()()
 
     def _tell(self) -> None:
         """Warns of queries that failed, where nobody will ask their handles."""
