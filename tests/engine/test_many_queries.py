@@ -22,6 +22,7 @@ from spaseq.engine.pipelines import intake, later
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.registered import Registered
 from spaseq.events import EventBatch
+from spaseq.matching.sharing import canonical as shared_names
 from tests.conftest import examples
 from tests.judge.generate import random_case, random_query
 from tests.judge.pattern import Query
@@ -331,6 +332,24 @@ def test_registering_late_joins_those_who_came_before(looks: list[str]) -> None:
             handles[1].cancel()
     assert looks == ["A", "B", "C", "D", "A", "C", "D", "A"]
     assert [handle.stats.events for handle in handles] == [9, 4, 7, 6]
+
+
+def test_one_that_comes_late_does_not_have_all_others_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those that begin with other graph patterns nobody need know what they are under common names."""
+    made: list[object] = []
+    canonical = shared_names.canonical
+
+    def noting(*given: object) -> object:
+        made.append(given[0])
+        return canonical(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(shared_names, "canonical", noting)
+    engine = spaseq.Engine()
+    for sequence in ("A ; B", "B ; C", "C ; D", "D ; E", "A ; C"):
+        engine.register(query(sequence))
+        engine.push(NS + "S", "<urn:x> <urn:y> <urn:z> .", engine.events)
+        assert engine.watermark == engine.events - 1
+    assert len(made) == 2
 
 
 @pytest.mark.parametrize(("between", "together"), [([], True), ([("T", 3)], False), ([("T", 4)], True)])

@@ -118,6 +118,8 @@ class Kin:
     def __init__(self) -> None:
         # Those that come, each with what its positions lack in the common counting.
         self._new: dict[Member, int] = {}
+        # By what their first elements ask: the one who asks that, with the same; None if there are several.
+        self._lone: dict[object, tuple[Member, int] | None] = {}
         self._members: dict[object, dict[Member, int]] = {}
         self._courting: dict[object, None] = {}
 
@@ -134,20 +136,32 @@ class Kin:
         begun, self._new = self._new, {}
         for members, is_late in ((begun, False), (others, True)):
             for member, offset in members.items():
-                axis = None if member.is_over else _axis(member, offset)
-                if axis is None:
+                asked = member.asks_first
+                if asked not in self._lone:
+                    # Nobody may begin like it: what it is under common names need not be known.
+                    self._lone[asked] = member, offset
                     continue
-                alike = self._members.setdefault(axis, {})
-                alike[member] = offset
-                if is_late and len(alike) > 1:
-                    self._courting[axis] = None
+                lone, self._lone[asked] = self._lone[asked], None
+                if lone is not None:
+                    self._place(*lone, is_late=False)
+                self._place(member, offset, is_late)
         for axis in self._courting:
             for member in self._members[axis]:
                 member.is_courted = True
 
+    def _place(self, member: Member, offset: int, is_late: bool) -> None:
+        """Puts a member where those are that begin like it; ``is_late``: a group may come of that."""
+        axis = None if member.is_over else _axis(member, offset)
+        if axis is not None:
+            alike = self._members.setdefault(axis, {})
+            alike[member] = offset
+            if is_late and len(alike) > 1:
+                self._courting[axis] = None
+
     def prune(self) -> None:
         """Forgets those that are over."""
         self._new = _live(self._new)
+        self._lone = {asked: one for asked, one in self._lone.items() if one is None or not one[0].is_over}
         members = {axis: _live(alike) for axis, alike in self._members.items()}
         self._members = {axis: alike for axis, alike in members.items() if alike}
         self._courting = {axis: None for axis in self._courting if axis in self._members}
