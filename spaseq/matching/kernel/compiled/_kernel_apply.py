@@ -109,7 +109,7 @@ def bind(t: Ints, m: Ints, b: Ints, e: int, key: int, w: int, c: int, row: int) 
                 m[slot] = same
 
 
-@part
+@inlined
 def _extend(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int,
     w: int, c: int, row: int,
@@ -233,7 +233,7 @@ def _arrive(
     release(m, node)
 
 
-@part
+@inlined
 def apply(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int
 ) -> None:

@@ -224,7 +224,7 @@ def _visit_keys(
         _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, k0, k1, k2, k3, False))
 
 
-@part
+@inlined
 def _visit_gate(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int, gate: int
 ) -> None:
@@ -240,10 +240,11 @@ def _visit_gate(
             )
         for j in range(candidates.parts(t, c), candidates.parts_end(t, c), parts.SIZE):
             _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, parts.gpm(t, j), parts.keys(t, j))
-    _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, -1, -1, -1, -1, False))
+    if header.is_loose(m) != 0:
+        _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, -1, -1, -1, -1, False))
 
 
-@part
+@inlined
 def decide(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int
 ) -> None:

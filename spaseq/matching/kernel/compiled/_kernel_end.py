@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spaseq._jit import part
+from spaseq._jit import inlined, part
 from spaseq.matching.conditions._kernel_values import (
     FALSE,
     GAPS,
@@ -57,7 +57,7 @@ def _is_open(t: Ints, m: Ints, w: int) -> bool:
     return found
 
 
-@part
+@inlined
 def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
     """A run ends here, unless something forbidden has led to it in its window; whether it waits now."""
     unsure = 0

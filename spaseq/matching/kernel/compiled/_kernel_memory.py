@@ -26,6 +26,13 @@ from spaseq.matching.conditions._kernel_values import (
 from spaseq.matching.kernel.records import buckets, header, nodes, partitions, waits
 
 _MULTIPLIER: Final = 0x2545F4914F6CDD1D
+#: What the parts of a bucket's name are multiplied by, all at once: to mix each into the last takes longer.
+_ODD_0: Final = 0x1E3779B97F4A7C15
+_ODD_1: Final = 0x3F58476D1CE4E5B9
+_ODD_2: Final = 0x14D049BB133111EB
+_ODD_3: Final = 0x2C62272E07BB0143
+_ODD_4: Final = 0x51AFD7ED558CCDCD
+_ODD_5: Final = 0x0EB9FE1A85EC53FB
 
 
 @inlined
@@ -142,9 +149,10 @@ def remove(m: Ints, w: int) -> None:
 @part
 def find_bucket(m: Ints, gate: int, p: int, k0: int, k1: int, k2: int, k3: int, make: bool) -> int:
     """The bucket of a gate, partition and key; 0 if there is none and none is to be made."""
-    code = mix(mix(mix(mix(mix(mix(1, gate), p), k0), k1), k2), k3)
+    code = gate * _ODD_0 + p * _ODD_1 + k0 * _ODD_2 + k1 * _ODD_3 + k2 * _ODD_4 + k3 * _ODD_5
+    code = (code ^ (code >> 29)) * _MULTIPLIER
     mask = header.bucket_count(m) - 1
-    at = code & mask
+    at = (code ^ (code >> 32)) & mask
     while True:
         bucket = header.buckets(m) + at * buckets.SIZE
         if buckets.gate(m, bucket) == 0:

@@ -42,6 +42,7 @@ def place(t: Ints, m: Ints, w: int, numbers: Floats, codes: Codes) -> None:
     k3 = m[slots + t[start + 3]] if size > 3 else 0
     if (size > 0 and k0 <= 0) or (size > 1 and k1 <= 0) or (size > 2 and k2 <= 0) or (size > 3 and k3 <= 0):
         k0, k1, k2, k3 = -1, -1, -1, -1
+        header.set_loose(m, 1)
     bucket = find_bucket(m, gate, waits.partition(m, w), k0, k1, k2, k3, True)
     waits.set_bucket(m, w, bucket)
     if gates.sign(t, gate) != 0 and k0 >= 0:

@@ -122,5 +122,7 @@ ASKING: Final = 52
 #: Where the batch says, by GPM, where the ranks of its rows' keys begin; 0: nowhere yet.
 RANKS: Final = 53
 ranks = reads_head(RANKS)
+#: Whether some wait has no key that is known.
+is_loose, set_loose = reads_head(54), writes_head(54)
 
 SIZE: Final = 56
