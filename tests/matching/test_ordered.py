@@ -125,6 +125,10 @@ def delivered(sequence: str, stream: str, skip: str = PAST, window: str = "10 SE
         # Whether the second one begins is said by the first one.
         ("A , B{0,2}[,]", "a1 b2 a3 x4", [[], [], ["a1b2"], ["a3"], []]),
         ("A ; B{0,1}? ; C", "a1 b2 c3", [[], [], ["a1c3"], []]),
+        # Of what is simultaneous, or in any order: what may still come with it is preferred less.
+        ("A ; (B & C)", "a1 b2 c2 b2 x3", [[], [], ["a1b2c2"], [], [], []]),
+        ("B & C", "b1 c1 c1 x2", [[], ["b1c1"], [], [], []]),
+        ("A : ALL(B , C)", "a1 c2 b3 c4 x5", [[], [], ["a1c2b3"], [], [], []]),
         # When a bound of time is over, as any later event says.
         ("(A ; B+) WITHIN 3 SECONDS", "a1 b2 x4 x5", [[], [], [], ["a1b2"], []]),
         ("A ; ((B+) WITHIN 2 SECONDS | C)", "a1 b2 b3 x5", [[], [], [], ["a1b2b3"], []]),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal
 
 from spaseq.automaton.normal import normalise
-from spaseq.automaton.pattern import AnyOrder, Both, walk
+from spaseq.automaton.pattern import AnyOrder, Atom, Both, Kleene, Maybe, walk
 from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching.context import Context
@@ -24,7 +24,7 @@ from spaseq.matching.evaluators import by_events
 from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.kernel.records import header
 from spaseq.matching.model import Bounds, Occurrence
-from spaseq.matching.ordered import memory, simulation
+from spaseq.matching.ordered import families, memory
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.ordered import Letters, evaluator_of, query
 from tests.conftest import examples
@@ -44,7 +44,7 @@ seeds = st.integers(0, 2**64 - 1)
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the kernel run out of room, and runs be merged, where else only long streams would."""
-    monkeypatch.setattr(simulation, "_FEW", 0)
+    monkeypatch.setattr(families, "FEW", 0)
     monkeypatch.setattr(memory, "_START", kernel_memory.Room(1, 1, 1, 1))
     monkeypatch.setattr(memory, "_FAMILIES", 1)
     monkeypatch.setattr(kernel_memory, "_DECISIONS", 1)
@@ -61,8 +61,9 @@ def test_as_the_reference_in_10_000_cases() -> None:
 
 
 def as_the_reference(queries: int) -> None:
-    """Any query; what it delivers with each step, and only in the end where events may be simultaneous or are
-    negated: there the reference may see earlier that none can come that would be preferred.
+    """Any query; what it delivers with each step. Only in the end where events of several streams may be
+    simultaneous, or are gathered beside a negation, a loop or a sequence: there the reference may see
+    earlier that none can come that would be preferred (30 of 13,900 samples, by one step).
     """
 
     @settings(unshrunk, max_examples=queries)
@@ -84,8 +85,13 @@ def as_the_reference(queries: int) -> None:
 def judged(sample: Sample) -> None:
     """Compares the simulation event by event with the reference."""
     sequence = sample.query.text.partition("DEFINE")[0]
-    streams = {e.stamp.stream for e in sample.events}
-    at_once = len(streams) > 1 or any(word in sequence for word in ("&", "ALL(", "!"))
+    streams = {name for gpm in sample.query.pattern.gpms.values() for name in gpm.streams}
+    nodes = list(walk(sample.query.pattern.root))
+    together = any(isinstance(node, Both | AnyOrder) for node in nodes)
+    plain = not any(isinstance(node, Kleene | Maybe) for node in nodes) and all(
+        isinstance(operand, Atom) for node in nodes if isinstance(node, AnyOrder) for operand in node.operands
+    )
+    at_once = len(streams) > 1 or (together and ("!" in sequence or not plain))
 
     def wrong(small: Sample) -> bool:
         expected, found = by_judge(small), by_simulation(small)

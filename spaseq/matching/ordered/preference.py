@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from spaseq.automaton.nfa import Unit
-from spaseq.automaton.pattern import AnyOrder, Both, Either, Node
 from spaseq.events import Stamp
 from spaseq.matching.ordered.skipping import Moment, Rank, moment
 from spaseq.matching.runs.memory import Path
@@ -53,9 +51,11 @@ class Preference:
         """A run leaves the sequence, or an operand of an ``ALL``."""
         return Trace(before, (order, ()), _NEVER, _depth(before))
 
-    def bound(self, before: Trace | None, order: tuple[int, ...], unit: Unit, now: Moment) -> Trace:
-        """No choice is less of a run that still takes its next step, with no event before ``now``."""
-        return Trace(before, (order, _least(unit, now)), now, _depth(before))
+    def bound(
+        self, before: Trace | None, order: tuple[int, ...], chosen: tuple[object, ...], now: Moment
+    ) -> Trace:
+        """No choice is less of a run that still takes its next step, which is ``chosen`` at least."""
+        return Trace(before, (order, chosen), now, _depth(before))
 
 
 def preferred(one: Trace, other: Trace) -> bool:
@@ -98,14 +98,6 @@ def _decided_behind(steps: Sequence[Trace]) -> Iterator[tuple[Moment, tuple[obje
         yield step.moment, (order if i == 0 else (), chosen, after.choice[0])
 
 
-def _least(unit: Node, now: Moment) -> tuple[object, ...]:
-    """The beginning of the least choice of a unit; what follows does not matter."""
-    match unit:
-        case Both(operands=operands):
-            return _least(operands[0], now)
-        case Either(operands=operands):
-            return unit.place(0), *_least(operands[0], now)
-        case AnyOrder():
-            return ()  # any of the events so far may be its first
-        case _:
-            return (now,)
+def gathered(part: Trace | None) -> tuple[Moment, tuple[object, ...]]:
+    """When the one step of an operand of an ``ALL`` is, and its choices, see ``Preference.gathered``."""
+    return next(_decided_behind(_steps(part)))

@@ -38,6 +38,8 @@ class Reference:
         skip = pattern.query.skip
         self._ended: int | None = None
         self._skipping = None if skip is None else Skipping(skip, context)
+        #: The streams on which a match may begin, at most.
+        self._streams = {context.stream_id(name) for gpm in pattern.gpms.values() for name in gpm.streams}
 
     @property
     def kept(self) -> tuple[int, int]:
@@ -87,7 +89,8 @@ class Reference:
 
         def preceded(m: Partial) -> bool:
             first = self._first(m)
-            before = any(order(event.stamp) < order(first.stamp) for event in horizon)
+            coming = [event.stamp for event in horizon if event.stamp.stream in self._streams]
+            before = any(order(stamp) < order(first.stamp) for stamp in coming)
             return before and self._bounds.closing(first) > at
 
         return [found_of(m) for m in self._skipping.certain(complete, open_, preceded)]

@@ -36,7 +36,8 @@ class Gathering:
         self._way = way
         self._run = run
         self._marked = marked
-        self._found: list[dict[int, Part]] = [{} for _ in way.operands]
+        #: Of each operand the matches so far, by number.
+        self.found: list[dict[int, Part]] = [{} for _ in way.operands]
 
     @property
     def wait(self) -> Wait:
@@ -63,13 +64,13 @@ class Gathering:
     def offer(self, machine: Machine, operand: int, run: Run, rows: Rows) -> None:
         """Takes a match of an operand, and joins it with those of the others that are there."""
         part = (replace(run, home=None), rows)
-        options = [list(parts.values()) for parts in self._found]
+        options = [list(parts.values()) for parts in self.found]
         options[operand] = [part]
         for parts in product(*options):
             self._join(machine, parts)
         number = machine.number()
-        self._found[operand][number] = part
-        machine.remember(number, run, Parts(self._found[operand], self))
+        self.found[operand][number] = part
+        machine.remember(number, run, Parts(self.found[operand], self))
 
     def _join(self, machine: Machine, parts: tuple[Part, ...]) -> None:
         added = tuple(chain.from_iterable(run.choices for run, _ in parts))

@@ -266,7 +266,11 @@ class Machine:
         self.remember(wait.number, run, wait)
         for way, begun_run, begun_rows in wait.begun:
             if way.operands:
-                Gathering(wait, way, begun_run, self.context.mark(begun_rows)).start(self)
+                self.gather(Gathering(wait, way, begun_run, self.context.mark(begun_rows)))
+
+    def gather(self, gathering: Gathering) -> None:
+        """Lets the operands of an ``ALL`` begin."""
+        gathering.start(self)
 
     def reread(
         self, program: Program, run: Run, rows: Rows, choices: Sequence[Choice]

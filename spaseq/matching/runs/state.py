@@ -78,10 +78,16 @@ class Gap(NamedTuple):
 
 
 class Home(Protocol):
-    """Where sub-matches of an ``ALL`` are brought to; ``wait`` is what waits for them."""
+    """Where sub-matches of an ``ALL`` are brought to; ``wait`` is what waits for them.
+
+    ``found``: those of each operand so far, by number.
+    """
 
     @property
     def wait(self) -> Wait: ...
+
+    @property
+    def found(self) -> Sequence[Mapping[int, Part]]: ...
 
     def offer(self, machine: Machine, operand: int, run: Run, rows: Rows) -> None: ...
 
