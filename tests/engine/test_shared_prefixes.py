@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import timedelta
-from functools import partial
 from itertools import groupby
 
 import pytest
@@ -16,11 +15,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.engine.parts import core
-from spaseq.engine.pipelines import intake
 from spaseq.matching.columns.alone import singles
 from spaseq.matching.sharing.member import Member
-from spaseq.why.sample import Sample
 from tests.conftest import examples
 from tests.streams import NS, events_of, letters, query
 
@@ -36,11 +32,11 @@ class _Drawn:
     def __init__(self, rng: random.Random, evaluator: str = "kernel") -> None:
         """``evaluator`` can run them."""
         self._rng = rng
-        self._is_enumerated = evaluator == "enumeration"
+        self._is_enumerated, self._is_lazy = evaluator == "enumeration", evaluator == "lazy"
         self._joined, self._partition = rng.random() < 0.7, rng.random() < 0.5
         self._unit, self._kind = rng.choice(["SECONDS", "EVENTS"]), rng.choice(["SLIDING", "TUMBLING"])
         # Loops of any events have very many matches, unless a window has few events.
-        self._most = 6 if self._is_enumerated else 20
+        self._most = {"enumeration": 6, "lazy": 8}.get(evaluator, 20)
         self._size = rng.randint(4, self._most)
         self._prefix = self._elements(rng.randint(1, 3))
         self._count = 0
@@ -52,11 +48,12 @@ class _Drawn:
         if self._is_enumerated:
             repeated = ["", "", "+[:]", "{1,2}[:]"] if self._unit == "EVENTS" else [""]
             return [(":", rng.choice("abc"), rng.choice(repeated), "") for _ in range(count)]
+        loops = "+[;]" if not self._is_lazy else "+[:]" if self._unit == "EVENTS" else ""
         return [
             (
-                rng.choice(";;:"),
+                ":" if self._is_lazy else rng.choice(";;:"),
                 rng.choice("abc"),
-                rng.choice(["", "", "", "+[;]", "{1,2}[:]"]),
+                rng.choice(["", "", "", loops, "{1,2}[:]"]),
                 rng.choice(["", "?v{n} > ?v{m}", "?v{n} >= ?v{m}", "?v{n} != ?v{m} && ?v{n} < 4"]),
             )
             for _ in range(count)
@@ -137,7 +134,7 @@ def _answers(matches: Iterable[spaseq.Match]) -> Answers:
     ]
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "enumeration"])
+@pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy"])
 @settings(max_examples=examples(60), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
 def test_as_if_each_were_alone(evaluator: str, seed: int) -> None:
@@ -182,10 +179,6 @@ def test_each_event_alone_is_as_the_reference_says(seed: int) -> None:
     matches: list[spaseq.Match] = []
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(singles, "_MOST", rng.choice([1, 3, 64]))
-        patch.setattr(singles, "_LOG", rng.choice([9, 60, 1 << 13]))
-        patch.setattr(core, "_SWEEP_AFTER", rng.choice([4, 10_000]))
-        # While events are kept to say why there is no match, they are more than a few numbers.
-        patch.setattr(intake, "Sample", partial(Sample, *rng.choice([(1, 1), (2_000, 10_000)])))
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         handle, expected = told.register(text, matches.append), judge.register(text)
         time = 0
@@ -208,7 +201,7 @@ def test_each_event_alone_is_as_the_reference_says(seed: int) -> None:
     assert asdict(handle.stats) == asdict(expected.stats)
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "enumeration"])
+@pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy"])
 @settings(max_examples=examples(100), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
 def test_those_that_come_later_are_as_if_alone_too(evaluator: str, seed: int) -> None:
@@ -256,7 +249,7 @@ def test_those_that_come_later_are_as_if_alone_too(evaluator: str, seed: int) ->
     _compare(shared, alone, drawn.texts, enumerated=evaluator == "enumeration")
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "enumeration"])
+@pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy"])
 def test_most_that_begin_alike_share_whenever_they_come(evaluator: str) -> None:
     """Of sets of random queries that come one after the other; tumbling windows would have to begin alike."""
     shared = 0

@@ -10,8 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 import spaseq
+from spaseq.automaton.normal import normalise
 from spaseq.cli import app
 from spaseq.language import checked
+from spaseq.matching.evaluators import choose
 from spaseq.matching.sharing.plan import explain_all
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -81,6 +83,25 @@ def test_each_state_has_the_queries_that_want_it() -> None:
         "2 → 4  : D",
         "2 → 5  : C",
     ]
+
+
+def test_it_says_what_those_that_lazy_runs_share() -> None:
+    parts = [("C", "?c > ?a + ?b"), ("D", "?d > ?a + ?b"), ("C", "?c < ?a * ?b")]
+    texts = {
+        f"{number}.rq": TEXT
+        % (f"A : B : {gpm}", f"DEFINE GPM {gpm} ON S {{ ?x ex:{gpm.lower()} ?{gpm.lower()} FILTER({than}) }}")
+        for number, (gpm, than) in enumerate(parts)
+    }
+    queries = {name: checked(text) for name, text in texts.items()}
+    assert {choose(normalise(query)).name for query in queries.values()} == {"lazy"}
+    (prefix,) = explain_all(queries).prefixes
+    engine = spaseq.Engine()
+    handles = {name: engine.register(text) for name, text in texts.items()}
+    for number, letter in enumerate("abcd", 1):
+        engine.push(f"{EX}s", f"<urn:x> <{EX}{letter}> {number} .", number)
+    for name, handle in handles.items():
+        assert handle.stats.shared == tuple(len(of) for of in prefix.wanted[1:] if name in of) == (3, 3, 1)
+    assert [handle.stats.matches for handle in handles.values()] == [0, 1, 0]
 
 
 def test_the_table_has_the_constants_that_differ() -> None:

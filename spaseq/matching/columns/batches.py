@@ -5,7 +5,7 @@ GPMs that ask the same share their columns (``gpm.sharing``), and what is done t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import Clock, EventBatch, Stamp
+from spaseq.events import EventBatch
 from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
 from spaseq.language.scope import mentioned
@@ -22,7 +22,7 @@ from spaseq.matching.columns.alone._kernel_alone import LARGE
 from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Counts, Singles
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.evaluator import Asked, Solve
+from spaseq.matching.columns.evaluator import Asked
 from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived
@@ -60,7 +60,6 @@ class Columns:
             if name in derived
         ]
         self._read = read
-        self._dictionary = dictionary
         self._single = len(set(pattern.streams)) == 1
         self._streams: dict[int, int] = {}
         self.history = History(gpms, tuple(variable.name for variable in pattern.query.partition), budget)
@@ -69,8 +68,6 @@ class Columns:
         self._stale = False
         # What is asked of events that come alone; those that did, once one has.
         self._asked: Sequence[Asked] = ()
-        self._solve: Solve = _nothing
-        self._clock = Clock.TICKS
         self._singles: Singles | None = None
         self._joins: Joins | None = None
         self._placed: list[tuple[int, int]] = []
@@ -129,11 +126,11 @@ class Columns:
             dtype=np.int64,
         )
 
-    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
-        """Whether events may come alone, by ``single``, with these GPMs; what ``solve`` gives them."""
+    def expect(self, asked: Sequence[Asked]) -> bool:
+        """Whether events may come alone, by ``single``, with these GPMs."""
         if self._derived or not self._single:
             return False
-        self._asked, self._clock, self._solve = asked, clock, solve
+        self._asked = asked
         return True
 
     def _begin_singles(self) -> Singles:
@@ -146,51 +143,42 @@ class Columns:
         joins = [next(of.join for of in asked if of.number == number) for number in numbers]
         known = [join for join in joins if join is not None]
         self._joins = Joins(known, questions, self._placed) if len(known) == len(joins) else None
-        told = [of.is_told for of in asked]
-        self._singles = Singles(self._dictionary, self._clock, names, questions, told)
+        self._singles = Singles(names, questions, [of.is_told for of in asked])
         return self._singles
 
     def single(
-        self,
-        at: Stamp,
-        graph: int,
-        terms: Sequence[int],
-        start: int,
-        axis: int,
-        oldest: int,
-        event: Single | None,
+        self, event: Single, start: int, solve: Callable[[], Sequence[Values] | None], axis: int, oldest: int
     ) -> Ints | None:
         """Takes an event that came alone, and gives it to the kernel: in ``axis`` it lies there.
 
-        None if it is too large for that. What this gives holds until the next event.
+        ``solve`` gives the solutions of each GPM, where that is more than a join of few triples. None if it
+        knows none. What this gives holds until the next event.
         """
         singles = self._singles or self._begin_singles()
-        joins, numbers, count = self._joins, self.numbers, len(terms)
-        self.history.make_room(singles, start, count)
-        if not singles.fits(count):
-            return None
-        singles.write(start, at, graph, terms, axis, len(numbers.codes))
+        joins, numbers = self._joins, self.numbers
+        self.history.make_room(singles, start)
         if joins is not None and not self._stale:
-            size = joins.take(singles, count, numbers.codes)
+            size = joins.take(singles, event, start, axis, numbers.codes)
             if size != LARGE:
-                self.history.add_one(singles, start, count, axis, oldest)
+                self.history.add_one(singles, start, event, axis, oldest)
                 if size < 0:
                     numbers.cover_few(joins.batch[joins.values : -size].tolist())
                 return joins.batch
-        solved = self._solve(event or Single(self._dictionary, self._clock, at, graph, terms))
+        solved = solve()
         if solved is None:
             return None
         if not singles.solved(solved):
-            self.history.end_singles()
+            self.history.make_room(singles, None)
             singles.widen(solved)
             singles.solved(solved)
-            singles.write(start, at, graph, terms, axis, len(numbers.codes))
-        self.history.add_one(singles, start, count, axis, oldest)
-        return self._one(singles, at, start, solved, axis)
+        self.history.add_one(singles, start, event, axis, oldest)
+        return self._one(event, start, solved, axis)
 
-    def _one(self, singles: Singles, stamp: Stamp, start: int, solved: Sequence[Values], axis: int) -> Ints:
+    def _one(self, event: Single, start: int, solved: Sequence[Values], axis: int) -> Ints:
         """The last event that came alone for the kernel, of these solutions."""
-        begins, ends = singles.spans()
+        singles = self._singles
+        assert singles is not None
+        begins, ends = singles.firsts[len(singles.events) - 1 : len(singles.events) + 1].tolist()
         at = v.B_HEADER + len(self._placed)
         columns: list[int] = []
         read = [1, start, at, at + 1, at + 2, at + 3, at + 4, v.B_HEADER]
@@ -200,7 +188,7 @@ class Columns:
             read.append(begin + len(columns) - begins[singles.asked[g]])
             columns += [row[place] if place >= 0 else UNBOUND for row in solved[g]]
         self.numbers.cover_few(columns)
-        read += (stamp.time, 0, stamp.n, axis)
+        read += (event.at.time, 0, event.at.n, axis)
         for question in singles.asked:
             read += (begins[question], ends[question])
         return np.array(read + columns, dtype=np.int64)
@@ -229,11 +217,6 @@ class Columns:
         streams, inverse = np.unique(batch.stream, return_inverse=True)
         numbers = [self._streams.setdefault(stream, len(self._streams)) for stream in streams.tolist()]
         return np.array(numbers, dtype=np.int64)[inverse]
-
-
-def _nothing(event: Single) -> None:
-    """Where no event comes alone."""
-    del event
 
 
 def by_event(solutions: Iterable[Solutions], size: int) -> tuple[tuple[Solutions, ...], Ints]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.limits import Budget
 from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.evaluator import Immediate
 from spaseq.matching.columns.found import Block
@@ -26,7 +27,7 @@ from spaseq.matching.lazy.matches import Matches
 from spaseq.matching.lazy.memory import Memory
 from spaseq.matching.lazy.order import chain_order, is_better
 from spaseq.matching.lazy.records import counter
-from spaseq.matching.lazy.tables import compile_tables
+from spaseq.matching.lazy.tables import Compiled, compile_tables
 from spaseq.matching.model import Bounds
 from spaseq.terms.dictionary import Dictionary
 
@@ -44,21 +45,25 @@ class Lazy(Immediate):
         bounds: Bounds,
         *,
         tree: bool = False,
+        compiled: Compiled | None = None,
+        budget: Budget | None = None,
     ) -> None:
-        """``tree``: the order is found for each match anew, and nothing waits."""
+        """``tree``: the order is found for each match anew, and nothing waits.
+
+        ``compiled``: its tables, if there are some; ``budget``: what it may keep, if not the context's.
+        """
         self._tree = tree
         self._orders: list[tuple[int, ...]] = []
         self._seen = 0
-        self._compiled = compile_tables(pattern, dictionary.pin)
+        self._compiled = compiled or compile_tables(pattern, dictionary.pin)
+        budget = budget or context.budget
         self._bounds = bounds
         c = self._compiled
-        self._columns = Columns(
-            dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, context.budget
-        )
-        self._memory = Memory(c, bounds.reach, len(set(pattern.streams)) == 1, context.budget)
+        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, budget)
+        self._memory = Memory(c, bounds.reach, len(set(pattern.streams)) == 1, budget)
         history = self._columns.history
         exact = Exact(pattern, context, bounds, history)
-        self._matches = Matches(pattern, c, history, exact, context.order, dictionary)
+        self._matches = Matches(pattern, c.sites, history, exact, context.order, dictionary)
 
     @property
     def memory(self) -> Memory:

@@ -18,8 +18,8 @@ from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.matches import plain_kleenes
 from spaseq.matching.lazy.exact import Exact
+from spaseq.matching.lazy.plans import Item
 from spaseq.matching.lazy.records import outcome
-from spaseq.matching.lazy.tables import Compiled
 from spaseq.matching.model import Found, distinct
 from spaseq.terms.dictionary import Dictionary
 
@@ -34,12 +34,13 @@ class Matches:
     def __init__(
         self,
         pattern: SequencePattern,
-        compiled: Compiled,
+        items: Sequence[Item],
         history: History,
         exact: Exact,
         order: InOrder,
         dictionary: Dictionary,
     ) -> None:
+        """``items`` are those of all plans, one plan after the other."""
         self._dictionary = dictionary
         self._emit = emitted(pattern)
         self._order = order
@@ -47,19 +48,19 @@ class Matches:
         self._keys = len(pattern.query.partition)
         self._history = history
         self._exact = exact
-        plain = plain_kleenes(pattern)
+        plain, gpms = plain_kleenes(pattern), tuple(pattern.gpms)
         sites = [
             Site(
-                compiled.gpms.index(item.atom.gpm),
+                gpms.index(item.atom.gpm),
                 item.atom.gpm,
                 None if item.kleene is None else item.kleene.id,
                 item.kleene is not None,
                 frozenset() if item.kleene is None else item.kleene.own,
             )
-            for item in compiled.sites
+            for item in items
         ]
-        self._sites = Sites(sites, compiled.gpms)
-        self._simple = all(item.kleene is None or item.kleene.id in plain for item in compiled.sites)
+        self._sites = Sites(sites, gpms)
+        self._simple = all(item.kleene is None or item.kleene.id in plain for item in items)
 
     def of(self, found: Ints, choices: Ints) -> Iterator[Block]:
         """The matches of what was found: rows as in ``_kernel_layout``, and their choices."""

@@ -23,6 +23,7 @@ from spaseq.matching.lazy.records import (
     stored,
     waiting,
 )
+from spaseq.matching.lazy.records.query import plan
 from spaseq.matching.lazy.tables import Compiled
 
 Ints = npt.NDArray[np.int64]
@@ -123,6 +124,17 @@ class Memory:
                 break
             self.grow(status, self.counts, -lay.FAR)
         c[counter.REPEATING] = 0
+
+    def restrict(self, over: Sequence[int], reach: int) -> None:
+        """Some plans find no match any more; the events of others reach so far on the window's axis."""
+        self.counters[counter.LIMIT] = reach
+        t = self._tables
+        begin = int(t[lay.T_PLANS])
+        rows = t[begin : int(t[lay.T_PLANS_END])].reshape(-1, plan.SIZE)
+        rows[over, plan.ITEMS_END] = rows[over, plan.ITEMS]
+        begins = [*self.orders[:, ordering.LISTS].tolist(), len(self.lists)]
+        for number in over:
+            self.lists[begins[number] : begins[number + 1]] = 0
 
     def grow(self, status: int, wanted: Ints, axis: int) -> None:
         """Makes more of what the kernel wants more of.

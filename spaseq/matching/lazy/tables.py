@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import count
 from typing import Final
 
 from pyoxigraph import Literal
@@ -78,24 +79,37 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> C
     if len(pattern.query.partition) >= posting.KEY_LIMIT:
         raise DoesNotFit(f"PARTITION BY names {posting.KEY_LIMIT} variables or more")
     taken = split(pattern)
-    return _Writer(taken, plans(taken.pattern), intern).compiled()
+    return _Writer(taken.pattern, [taken], intern).compiled()
+
+
+def compile_all(
+    whole: SequencePattern, members: Sequence[SequencePattern], intern: Callable[[Term], int]
+) -> Compiled:
+    """The tables of queries under common names, each of which fits, as one; their plans follow each other.
+
+    ``whole`` has the elements and GPMs of all.
+    """
+    return _Writer(whole, [split(member) for member in members], intern).compiled()
 
 
 class _Writer:
-    def __init__(self, taken: Split, found: Sequence[Plan], intern: Callable[[Term], int]) -> None:
-        pattern = taken.pattern
+    """Writes the tables of queries that see the same events; ``pattern`` has the elements and GPMs of all."""
+
+    def __init__(
+        self, pattern: SequencePattern, members: Sequence[Split], intern: Callable[[Term], int]
+    ) -> None:
         self._pattern = pattern
-        self._derived = taken.derived
+        self._derived = {name: derived for taken in members for name, derived in taken.derived.items()}
         self._intern = intern
-        self._plans = [(plan, demands(taken, plan)) for plan in found]
+        of_members = [[(plan, demands(taken, plan)) for plan in plans(taken.pattern)] for taken in members]
+        self._plans = [one for of in of_members for one in of]
         self._gpms = tuple(pattern.gpms)
         self._partition = tuple(variable.name for variable in pattern.query.partition)
         self._kleenes = {n.id: n for n in nodes(pattern.root) if isinstance(n, Kleene)}
-        codes = [c.code for _, d in self._plans for c in d.conditions]
-        codes += [check.code for _, d in self._plans for check in d.checks]
-        self._accumulators = accumulators(codes)
-        self._joined = self._find_joined()
-        self._slots = {name: i for i, name in enumerate(sorted(self._find_slots(codes)))}
+        self._accumulators = accumulators(_codes(self._plans))
+        self._joined = frozenset[str]().union(*(_joined(taken.pattern) for taken in members))
+        read = self._joined | set(_read(_codes(self._plans)))
+        self._slots = _slots(read, [taken.pattern for taken in members])
         self._columns: dict[tuple[int, str], int] = {}
         self._ordered = {gpm: self._find_ordered(gpm) for gpm in self._gpms}
         self._out = Sections()
@@ -114,7 +128,7 @@ class _Writer:
             sites += plan.items
         keys = out.rows("keys", [(self._slots[name],) for name in self._partition])
         header: list[int | Reference] = [0] * lay.HEADER
-        header[v.N_SLOTS] = len(self._slots)
+        header[v.N_SLOTS] = slots = 1 + max(self._slots.values(), default=-1)
         header[v.N_KLEENES] = len(self._kleenes)
         header[v.AGGREGATES] = Reference("aggregates", 0)
         header[lay.T_PLANS], header[lay.T_PLANS_END] = (
@@ -132,7 +146,7 @@ class _Writer:
             columns=tuple(self._columns),
             sites=tuple(sites),
             constants=tuple(self._programs.constants),
-            record=len(self._slots) + 2 * len(self._kleenes) + len(self._accumulators),
+            record=slots + 2 * len(self._kleenes) + len(self._accumulators),
             sums=sums,
             values=values,
             ordered=ordered,
@@ -141,29 +155,6 @@ class _Writer:
         )
 
     # --- what is kept of events -----------------------------------------------------------------
-
-    def _find_joined(self) -> frozenset[str]:
-        """The variables that several atoms have, or that iterations share."""
-        atoms = [node for node in nodes(self._pattern.root) if isinstance(node, Atom)]
-        own = frozenset[str]().union(*(kleene.own for kleene in self._kleenes.values()))
-        repeated = {atom.id for k in self._kleenes.values() for atom in nodes(k) if isinstance(atom, Atom)}
-        found, seen = set(self._partition), set[str]()
-        for atom in atoms:
-            variables = self._pattern.gpms[atom.gpm].variables
-            found |= variables & seen
-            seen |= variables
-            if atom.id in repeated:
-                found |= variables - own
-        return frozenset(found)
-
-    def _find_slots(self, codes: Iterable[Sequence[Step]]) -> set[str]:
-        names = set(self._joined)
-        for step in (step for code in codes for step in code):
-            if step.op in ("PUSH", "ONE", "BOUND"):
-                names.add(str(step.what))
-            elif isinstance(step.what, Accumulator):
-                names.add(step.what.variable)
-        return names
 
     def _kept(self, gpm: str) -> list[str]:
         """The variables of a GPM that are kept, in the order of a row's values."""
@@ -287,3 +278,51 @@ class _Writer:
             self._programs.constants[factor] = None
             rows.append((-1 if term.name is None else self._slots[term.name], factor))
         return self._out.rows("terms", rows)
+
+
+def _codes(found: Iterable[tuple[Plan, Demands]]) -> list[tuple[Step, ...]]:
+    """The programs of plans."""
+    codes = []
+    for _, demanded in found:
+        codes += [condition.code for condition in demanded.conditions]
+        codes += [check.code for check in demanded.checks]
+    return codes
+
+
+def _joined(pattern: SequencePattern) -> frozenset[str]:
+    """The variables that several atoms have, or that iterations share."""
+    atoms = [node for node in nodes(pattern.root) if isinstance(node, Atom)]
+    kleenes = [node for node in nodes(pattern.root) if isinstance(node, Kleene)]
+    own = frozenset[str]().union(*(kleene.own for kleene in kleenes))
+    repeated = {atom.id for k in kleenes for atom in nodes(k) if isinstance(atom, Atom)}
+    found, seen = {variable.name for variable in pattern.query.partition}, set[str]()
+    for atom in atoms:
+        variables = pattern.gpms[atom.gpm].variables
+        found |= variables & seen
+        seen |= variables
+        if atom.id in repeated:
+            found |= variables - own
+    return frozenset(found)
+
+
+def _read(codes: Iterable[Sequence[Step]]) -> Iterator[str]:
+    """The variables that programs read."""
+    for step in (step for code in codes for step in code):
+        if step.op in ("PUSH", "ONE", "BOUND"):
+            yield str(step.what)
+        elif isinstance(step.what, Accumulator):
+            yield step.what.variable
+
+
+def _slots(names: Set[str], members: Sequence[SequencePattern]) -> dict[str, int]:
+    """Where the values of variables stand; those that no query has both of may stand in one place."""
+    found: dict[str, int] = {}
+    for member in members:
+        own = names & frozenset[str]().union(
+            *(part.variables for part in member.gpms.values()),
+            (variable.name for variable in member.query.partition),
+        )
+        taken = {found[name] for name in own if name in found}
+        free = (slot for slot in count() if slot not in taken)
+        found |= {name: next(free) for name in sorted(own - found.keys())}
+    return found

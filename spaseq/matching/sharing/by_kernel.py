@@ -63,7 +63,7 @@ class KernelGroup(Group):
         history = self._kernel.history
         offsets = np.concatenate([[0], np.cumsum(runs.depths)])
         ends = runs.steps[offsets[1:] - 1, 0]
-        lengths = self._lengths(runs.steps[offsets[:-1], 0], ends, history)
+        lengths = self.lengths(runs.steps[offsets[:-1], 0], ends, history)
         order = np.argsort(runs.ways, kind="stable")
         cuts = np.searchsorted(runs.ways[order], np.arange(len(self._tables.compiled.accepts) + 1))
         for i in self.live():
@@ -79,17 +79,6 @@ class KernelGroup(Group):
             if len(own):
                 part.follow(history)
                 part.take(_some(runs, offsets, own), self.reached)
-
-    def _lengths(self, first: Ints, last: Ints, history: History) -> Ints | None:
-        """How far matches reach on the window's axis; None if no member's window ends before the kernel's."""
-        windows = [self.windows[i] for i in self.live()]
-        if all(window.reach == self.reach for window in windows):
-            return None
-        if windows[0].counted:
-            return last - first
-        stretch, places = history.stretch(np.concatenate([first, last]))
-        times = stretch.events("time")[places]
-        return np.asarray(times[len(first) :] - times[: len(first)])
 
 
 class KernelPart(Part):

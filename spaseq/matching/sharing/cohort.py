@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from spaseq.matching.sharing.member import Member
 
 #: The evaluators whose queries may share partial matches.
-SHARING: Final = frozenset({"kernel", "enumeration"})
+SHARING: Final = frozenset({"kernel", "enumeration", "lazy"})
 
 
 class Elements:
@@ -70,7 +70,7 @@ class Cohort:
         numbers = self._elements.numbers
         make = Enumerated if evaluator == "enumeration" else Member
         common = partial(canonical, pattern, asked, numbers)
-        member = make(self, pattern, begins, common, gpms, context, dictionary)
+        member = make(self, pattern, evaluator, begins, common, gpms, context, dictionary)
         self._waiting[member] = None
         return member
 
@@ -197,19 +197,21 @@ def _of(member: Member) -> type[Group]:
     """The groups that a member can be in."""
     from spaseq.matching.sharing.by_enumeration import EnumerationGroup
     from spaseq.matching.sharing.by_kernel import KernelGroup
+    from spaseq.matching.sharing.by_lazy import LazyGroup
 
-    return EnumerationGroup if member.evaluator == "enumeration" else KernelGroup
+    groups = {"kernel": KernelGroup, "enumeration": EnumerationGroup, "lazy": LazyGroup}
+    return groups[member.evaluator]
 
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
-    """Members that begin alike, in as many groups as are needed: one of ``enumeration`` has few GPMs."""
+    """Members that begin alike, in as many groups as needed: but for ``kernel``, one has few GPMs."""
     from spaseq.matching.enumeration.fits import MOST_GPMS
 
     some: list[Member] = []
     gpms: set[str] = set()
     for member in members:
         more = gpms.union(member.common.gpms.values())
-        if member.evaluator == "enumeration" and len(more) > MOST_GPMS:
+        if member.evaluator != "kernel" and len(more) > MOST_GPMS:
             if len(some) > 1:
                 yield some
             some, more = [], set(member.common.gpms.values())

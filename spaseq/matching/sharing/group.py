@@ -8,15 +8,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from spaseq.errors import EngineError
 from spaseq.events import EventBatch
 from spaseq.gpm.discrimination import Discrimination, needs
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.sharing import renamed_columns
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.history import History
 from spaseq.matching.model import Bounds
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.part import Part
+
+Ints = npt.NDArray[np.int64]
 
 
 class Group(ABC):
@@ -95,6 +101,20 @@ class Group(ABC):
         live = [self.parts[i].member for i in self.live()]
         wanted = [(other.common.beginnings, other.queries()) for other in live]
         return tuple(sum(n for other, n in wanted if own in other) for own in member.common.beginnings)
+
+    def lengths(self, first: Ints, last: Ints, history: History) -> Ints | None:
+        """How far matches reach on the window's axis, given their first and last events.
+
+        None if no live member's window ends before the group's.
+        """
+        windows = [self.windows[i] for i in self.live()]
+        if all(window.reach == self.reach for window in windows):
+            return None
+        if windows[0].counted:
+            return last - first
+        stretch, places = history.stretch(np.concatenate([first, last]))
+        times = stretch.events("time")[places]
+        return np.asarray(times[len(first) :] - times[: len(first)])
 
     def drop(self) -> None:
         """Asks for nothing that no member wants any more."""

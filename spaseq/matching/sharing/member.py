@@ -33,13 +33,11 @@ class Member(Immediate):
     what times are. ``is_courted``: it will have a group as soon as events come.
     """
 
-    #: What evaluates it, by itself or with others.
-    evaluator = "kernel"
-
     def __init__(
         self,
         cohort: Cohort,
         pattern: SequencePattern,
+        evaluator: str,
         asks_first: tuple[int, ...],
         common: Callable[[], Canonical | None],
         gpms: Mapping[str, GpmEvaluator],
@@ -47,6 +45,8 @@ class Member(Immediate):
         dictionary: Dictionary,
     ) -> None:
         self.pattern = pattern
+        #: What evaluates it, by itself or with others.
+        self.evaluator = evaluator
         self.window = pattern.query.window
         #: The same for all that may begin alike.
         self.asks_first = asks_first
@@ -205,8 +205,6 @@ class Member(Immediate):
 
 class Enumerated(Member):
     """A member that has roots, from which its matches are enumerated when somebody asks for them."""
-
-    evaluator = "enumeration"
 
     #: What evaluated it before it had a part in a group, as long as that has matches.
     _before: Enumerating | None = None

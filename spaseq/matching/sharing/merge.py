@@ -54,6 +54,17 @@ class Tables:
     accepts: tuple[Ints, ...]
 
 
+def together(patterns: Sequence[SequencePattern]) -> SequencePattern:
+    """Queries under common names as the alternatives of one."""
+    return replace(
+        patterns[0],
+        root=Either(-1, tuple({pattern.root.id: pattern.root for pattern in patterns}.values()), apart=True),
+        gpms={name: part for pattern in patterns for name, part in pattern.gpms.items()},
+        group_of={name: kleene for pattern in patterns for name, kleene in pattern.group_of.items()},
+        owners={name: kleenes for pattern in patterns for name, kleenes in pattern.owners.items()},
+    )
+
+
 def merge(patterns: Sequence[SequencePattern], starts: Sequence[Place]) -> Merged:
     """The automata of queries under common names, as one; ``starts``: where each begins."""
     return _merged(patterns, starts)[0]
@@ -76,14 +87,7 @@ def tables(patterns: Sequence[SequencePattern], intern: Callable[[Term], int]) -
 
 
 def _merged(patterns: Sequence[SequencePattern], starts: Sequence[Place]) -> tuple[Merged, _Merger]:
-    first = patterns[0]
-    whole = replace(
-        first,
-        root=Either(-1, tuple({pattern.root.id: pattern.root for pattern in patterns}.values()), apart=True),
-        gpms={name: part for pattern in patterns for name, part in pattern.gpms.items()},
-        group_of={name: kleene for pattern in patterns for name, kleene in pattern.group_of.items()},
-        owners={name: kleenes for pattern in patterns for name, kleenes in pattern.owners.items()},
-    )
+    whole = together(patterns)
     merger = _Merger()
     start = merger.place(dict(enumerate(starts)))
     wanted = {place: frozenset(member for member, _ in key) for key, place in merger.known.items()}

@@ -1,0 +1,149 @@
+"""Queries that begin alike and are run by ``lazy``: one memory holds the events that they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.events import EventBatch
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.limits import Budget
+from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.history import History
+from spaseq.matching.lazy.evaluator import Lazy
+from spaseq.matching.lazy.exact import Exact
+from spaseq.matching.lazy.matches import Matches
+from spaseq.matching.lazy.plans import plans
+from spaseq.matching.lazy.records import outcome
+from spaseq.matching.lazy.tables import Compiled, compile_all
+from spaseq.matching.model import Bounds
+from spaseq.matching.sharing.group import Group
+from spaseq.matching.sharing.member import Member
+from spaseq.matching.sharing.merge import together
+from spaseq.matching.sharing.part import Part
+
+Ints = npt.NDArray[np.int64]
+
+
+class LazyGroup(Group):
+    """Members as the alternatives of one query."""
+
+    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
+        first = members[0]
+        patterns = [member.common.pattern for member in members]
+        whole = together(patterns)
+        compiled = compile_all(whole, patterns, first.dictionary.pin)
+        self._own = [
+            LazyPart(self, member, offset, compiled.gpms, window)
+            for member, offset, window in zip(members, offsets, self.windows, strict=True)
+        ]
+        #: Of each member, the first of its plans and of its sites; then how many there are of all.
+        self._plans = np.cumsum([0, *(part.plans for part in self._own)])
+        self._sites = np.cumsum([0, *(part.sites for part in self._own)])
+        budget = Budget(first.context.budget.limits.times(len(members)))
+        self._lazy = _Together(whole, first, self.widest, compiled, budget)
+        return self._own
+
+    def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        found, choices = self._lazy.found_in(batch, start, solutions)
+        self.reached = start + len(batch)
+        if len(found):
+            self._give(found, choices, start)
+
+    def narrow(self, live: frozenset[int], reach: int) -> None:
+        over = [i for i in range(len(self._own)) if i not in live]
+        self._lazy.restrict([plan for i in over for plan in range(self._plans[i], self._plans[i + 1])], reach)
+
+    def _give(self, found: Ints, choices: Ints, start: int) -> None:
+        """Gives members their matches: rows of ``outcome``, and what each chose."""
+        history = self._lazy.history
+        begins, ends = found[:, outcome.BEGIN], found[:, outcome.END]
+        lengths = self.lengths(choices[begins, 0], choices[ends - 1, 0], history)
+        of = np.searchsorted(self._sites, choices[begins, 1], side="right") - 1
+        order = np.argsort(of, kind="stable")
+        cuts = np.searchsorted(of[order], np.arange(len(self._own) + 1))
+        for i in self.live():
+            part, own = self._own[i], order[cuts[i] : cuts[i + 1]]
+            if not part.member.has(part):
+                continue
+            if lengths is not None:
+                own = own[lengths[own] <= self.windows[i].size]
+            if part.member.is_over:
+                own = own[start + found[own, outcome.EVENT] < part.until]
+            if len(own):
+                part.follow(history)
+                part.take(*_some(found, choices, own, int(self._sites[i])), self.reached)
+
+
+class LazyPart(Part):
+    """A member: what the group finds as its own matches."""
+
+    def __init__(
+        self, group: Group, member: Member, offset: int, gpms: Sequence[str], window: Bounds
+    ) -> None:
+        super().__init__(group, member, offset, gpms)
+        pattern, context = member.pattern, member.context
+        own = plans(pattern)
+        items = [item for plan in own for item in plan.items]
+        self.plans, self.sites = len(own), len(items)
+        exact = Exact(pattern, context, window, self.history)
+        self._matches = Matches(pattern, items, self.history, exact, context.order, member.dictionary)
+
+    def take(self, found: Ints, choices: Ints, before: int) -> None:
+        """Its matches; all events before a position were seen."""
+        self.member.take_found(list(self._matches.of(found, choices)), before - self.offset)
+
+
+class _Together(Lazy):
+    """The evaluator of a group: its matches go to the members."""
+
+    def __init__(
+        self, whole: SequencePattern, first: Member, window: Bounds, compiled: Compiled, budget: Budget
+    ) -> None:
+        super().__init__(whole, first.dictionary, first.context, window, compiled=compiled, budget=budget)
+        self._taken: list[tuple[Ints, Ints]] = []
+
+    @property
+    def history(self) -> History:
+        """The events that matches may still have."""
+        return self._columns.history
+
+    def found_in(
+        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
+    ) -> tuple[Ints, Ints]:
+        """What events complete: rows of ``outcome``, and what was chosen."""
+        self._taken = []
+        for _ in self.process(batch, start, solutions):
+            pass
+        before = 0
+        for found, choices in self._taken:
+            found[:, [outcome.BEGIN, outcome.END]] += before
+            before += len(choices)
+        if not self._taken:
+            return np.zeros((0, outcome.SIZE), dtype=np.int64), np.zeros((0, 3), dtype=np.int64)
+        found, choices = map(np.concatenate, zip(*self._taken, strict=True))
+        return found, choices
+
+    def restrict(self, over: Sequence[int], reach: int) -> None:
+        """Looks for no match by some of the plans; the events of others reach so far on the window's axis."""
+        self._memory.restrict(over, reach)
+
+    def _found(self, unfinished: int | None) -> Iterator[Block]:
+        found, choices = self._memory.take(unfinished)
+        if len(found):
+            self._taken.append((found, choices))
+        yield from ()
+
+
+def _some(found: Ints, choices: Ints, numbers: Ints, site: int) -> tuple[Ints, Ints]:
+    """Some of what was found, with its choices alone, whose sites count from ``site`` on."""
+    own = found[numbers]
+    begins, counts = own[:, outcome.BEGIN], own[:, outcome.END] - own[:, outcome.BEGIN]
+    ends = np.cumsum(counts)
+    chosen = choices[np.repeat(begins - (ends - counts), counts) + np.arange(int(ends[-1]))]
+    chosen[:, 1] -= site
+    own[:, outcome.BEGIN], own[:, outcome.END] = ends - counts, ends
+    return own, chosen
