@@ -161,6 +161,17 @@ def test_of_a_class_of_which_little_is_known_what_is_known_of_its_parent_is_expe
     assert seldom < unknown < 0.06
 
 
+def test_an_unknown_class_is_as_the_quantiles_next_to_it_and_not_as_all_of_them() -> None:
+    """The lower half goes on, the upper half never does; of one quantile of each half nothing was seen."""
+    lived = np.array([0.0, 500.0, 0.0, 500.0, 500.0, 0.0, 500.0])
+    went = np.where(np.arange(7) < 4, 0.1, 0.0) * lived
+    rates = shrunk(went[:, None], lived, (1, 7), 0.01)[:, 0]
+    assert rates[2] > 0.08
+    assert rates[5] < 0.02
+    # What is no number has no neighbours.
+    assert rates[0] == pytest.approx(0.05, rel=0.1)
+
+
 def test_a_bound_of_memory_is_kept_with_scratch_space() -> None:
     """It is scratch space, too, that takes memory: without it, 5 % more than the bound were held."""
     stream = sharp.Stream(1_000, 2.5, seed=2)
