@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from itertools import chain
 from typing import Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
-from pyoxigraph import BlankNode, Literal, NamedNode, Triple
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
 
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 
@@ -284,32 +285,33 @@ def _identifier(dictionary: Dictionary, term: Term) -> int:
     return dictionary.intern(term)
 
 
-def identified(
-    dictionary: Dictionary,
-    triples: Iterable[Triple | Row],
-    graph: NamedNode | BlankNode | None,
-    accept: Callable[[Term], None] | None = None,
-) -> tuple[dict[tuple[int, int, int], None], int]:
-    """The different triples of an event, its blank nodes fresh, and its graph's name; under the lock.
+class _Entering:
+    """Gives terms of one event ids by ``intern``, its blank nodes fresh ones; under the dictionary's lock."""
 
-    ``accept`` sees terms that are new to the dictionary and may raise, as for what ``BatchBuilder.add`` does.
-    """
-    intern, known = dictionary.intern, dictionary.known
-    blank: dict[BlankNode, int] = {}
+    __slots__ = ("_blank", "_dictionary", "_intern")
 
-    def identify(term: Term | Triple) -> int:
+    def __init__(self, dictionary: Dictionary, intern: Callable[[Term], int]) -> None:
+        self._dictionary, self._intern = dictionary, intern
+        self._blank: dict[BlankNode, int] = {}
+
+    def identify(self, term: Term | Triple) -> int:
+        """The id of a term; ValueError for what only RDF 1.2 has."""
         if isinstance(term, BlankNode):
-            if term not in blank:
-                blank[term] = dictionary.fresh()
-            return blank[term]
+            if term not in self._blank:
+                self._blank[term] = self._dictionary.fresh()
+            return self._blank[term]
         if not isinstance(term, NamedNode):
             problem = beyond_rdf11(term)
             if problem:
                 raise ValueError(problem)
-        if accept is not None:
-            accept(cast("Term", term))
-        return intern(cast("Term", term))
+        return self._intern(cast("Term", term))
 
+
+def identified(
+    dictionary: Dictionary, triples: Iterable[Triple | Row], graph: NamedNode | BlankNode | None
+) -> tuple[dict[tuple[int, int, int], None], int]:
+    """The different triples of an event, its blank nodes fresh, and its graph's name; under the lock."""
+    known, identify = dictionary.known, _Entering(dictionary, dictionary.intern).identify
     rows: dict[tuple[int, int, int], None] = {}
     for s, p, o in triples:
         # Most terms have been seen before.
@@ -317,3 +319,38 @@ def identified(
         object_ = None if type(o) is BlankNode else known(o)
         rows[subject or identify(s), known(p) or identify(p), object_ or identify(o)] = None
     return rows, UNBOUND if graph is None else identify(graph)
+
+
+def identified_one(
+    dictionary: Dictionary,
+    triples: Sequence[Triple | Quad],
+    graph: NamedNode | BlankNode | None,
+    intern: Callable[[Term], int],
+) -> tuple[tuple[int, ...], int]:
+    """The same of an event that comes alone: the terms of its different triples, one after the other.
+
+    ``intern`` gives the ids of terms that were never seen as Python objects, and may raise, as for what
+    ``BatchBuilder.add`` does.
+    """
+    known = dictionary.known
+    entering: _Entering | None = None
+    found: list[int] = []
+    for triple in triples:
+        subject, predicate, object_ = triple.subject, triple.predicate, triple.object
+        s = known(subject) if type(subject) is NamedNode else None
+        p = known(predicate)
+        o = None if type(object_) is BlankNode else known(object_)
+        if s is None or p is None or o is None:
+            entering = entering or _Entering(dictionary, intern)
+            s = s or entering.identify(subject)
+            p = p or entering.identify(predicate)
+            o = o or entering.identify(object_)
+        found += (s, p, o)
+    terms = tuple(found)
+    if len(triples) > 2 or (len(triples) == 2 and terms[:3] == terms[3:]):
+        different = dict.fromkeys(zip(terms[0::3], terms[1::3], terms[2::3], strict=True))
+        if len(different) < len(triples):
+            terms = tuple(chain.from_iterable(different))
+    if graph is None:
+        return terms, UNBOUND
+    return terms, (entering or _Entering(dictionary, intern)).identify(graph)

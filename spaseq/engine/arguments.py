@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyoxigraph as ox
 import rdflib
+from pyoxigraph import Triple
 from rdflib.term import Node
 
 from spaseq.errors import EngineError
@@ -32,6 +33,8 @@ GivenTime = datetime | int | np.integer[Any]
 
 #: An event of several: its graph, its time and perhaps the graph's name.
 GivenEvent = tuple[EventGraph, GivenTime] | tuple[EventGraph, GivenTime, GraphName]
+
+_TURTLE: Final = ox.RdfFormat.TURTLE
 
 #: What can be iterated over, and yet has no parts in an order.
 _NO_PARTS: Final = (str, bytes, bytearray, Mapping, Set, rdflib.Graph)
@@ -98,21 +101,27 @@ def graph_name(name: GraphName, graph: EventGraph) -> ox.NamedNode | ox.BlankNod
     return term
 
 
-def triples_given(graph: EventGraph, limits: Limits) -> Iterable[ox.Triple]:
+def triples_given(graph: EventGraph, limits: Limits) -> Sequence[ox.Triple]:
     """The triples; SyntaxError, ValueError or TypeError for what is no graph, or nested beyond a limit.
 
     Whether its terms are, ``check_term`` says.
     """
     if isinstance(graph, str):
-        text = graph.encode()
-        check_triple_terms(text, limits)
-        try:
-            return [quad.triple for quad in ox.parse(text, format=ox.RdfFormat.TURTLE)]
-        except MemoryError as error:
-            raise ValueError(too_long(error)) from None
-    if isinstance(graph, bytes | bytearray) or not isinstance(graph, Iterable):
+        return [quad.triple for quad in parsed(graph, limits)]
+    # Most give a list, of which nobody asks whether it can be iterated over: that takes long.
+    if type(graph) is not list and (isinstance(graph, bytes | bytearray) or not isinstance(graph, Iterable)):
         raise TypeError(f"a graph is an rdflib.Graph, triples, Turtle or N-Triples text, not {graph!r:.60}")
-    return [triple if isinstance(triple, ox.Triple) else to_triple(_three(triple)) for triple in graph]
+    return [triple if isinstance(triple, Triple) else to_triple(_three(triple)) for triple in graph]
+
+
+def parsed(graph: str, limits: Limits) -> Sequence[ox.Quad]:
+    """The triples of a text, all in the default graph; raises as ``triples_given``."""
+    text = graph.encode()
+    check_triple_terms(text, limits)
+    try:
+        return list(ox.parse(text, format=_TURTLE))
+    except MemoryError as error:
+        raise ValueError(too_long(error)) from None
 
 
 def _three(triple: tuple[Node, Node, Node]) -> tuple[Node, Node, Node]:

@@ -8,8 +8,8 @@ never comes here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
@@ -84,6 +84,6 @@ class Inbox:
         ]
 
 
-def row(stream: int, time: int, graph: int, triples: Collection[tuple[int, int, int]]) -> tuple[int, ...]:
+def row(stream: int, time: int, graph: int, terms: Sequence[int]) -> tuple[int, ...]:
     """An event as an inbox has it."""
-    return (stream, time, graph, 3 * len(triples), *chain.from_iterable(triples))
+    return (stream, time, graph, len(terms), *terms)

@@ -25,11 +25,14 @@ _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
 
 class OnDemand:
-    """What a query completes, for who has the turn. ``taken``: the visit that was taken last."""
+    """What a query completes, for who has the turn.
+
+    ``taken``: the visit that was taken last; ``coming``: what was found, and not yet looked at.
+    """
 
     __slots__ = (
-        "_cancelled", "_coming", "_error", "_found", "_limits", "_looking", "_on_match", "_pipeline",
-        "on_found", "taken",
+        "_cancelled", "_error", "_found", "_limits", "_looking", "_on_match", "_pipeline",
+        "coming", "on_found", "taken",
     )  # fmt: skip
 
     def __init__(
@@ -41,7 +44,7 @@ class OnDemand:
         self._error: SpaseqError | None = None
         self._cancelled = False
         self._found = Undelivered()
-        self._coming: Iterator[MatchBatch] = _NOTHING
+        self.coming: Iterator[MatchBatch] = _NOTHING
         self.taken: object = None
         self._looking = False
         #: Told, in the turn, that matches are there or that the query failed. It must neither wait nor raise.
@@ -69,10 +72,10 @@ class OnDemand:
             self._finish()
             if self.is_over:  # with what was found just now
                 return
-        coming = chain(self._coming, matches)
+        coming = chain(self.coming, matches)
         # No interrupt comes between the two: that takes a call, or a loop.
         self.taken = visit or self.taken
-        self._coming = coming
+        self.coming = coming
         if all_at_once or self._on_match is not None:
             self._finish()
         elif self._found.size < AT_ONCE or self._pipeline.unread is not None:
@@ -93,7 +96,7 @@ class OnDemand:
             coming = take(event, position)
             if coming is None:
                 return False
-            self._coming = coming
+            self.coming = coming
         except BaseException as error:
             self.fail(error)
             if not isinstance(error, Exception):
@@ -104,7 +107,7 @@ class OnDemand:
     @property
     def is_behind(self) -> bool:
         """Whether some of its matches were not even looked for."""
-        return self._coming is not _NOTHING
+        return self.coming is not _NOTHING
 
     def deliver(self) -> None:
         """Gives the callback what it did not get because it raised something."""
@@ -119,7 +122,7 @@ class OnDemand:
             if self._on_match is not None:
                 self._deliver(self._on_match)
                 if self._cancelled:
-                    self._coming = _NOTHING
+                    self.coming = _NOTHING
 
     def _deliver(self, on_match: Callable[[Match], None]) -> None:
         """Gives what was found to the callback; what that raises is the caller's, and spoils nothing."""
@@ -138,12 +141,12 @@ class OnDemand:
         count = 0
         self._looking = True
         try:
-            for batch in self._coming:
+            for batch in self.coming:
                 count += self._keep(batch)
                 if count >= most:
                     break
             else:
-                self._coming = _NOTHING
+                self.coming = _NOTHING
             unread = self._pipeline.unread
             if unread is not None and count < most and (left := unread.next()) is not None:
                 # As many as come at once, since matches may be long: few at first, and more each time.
@@ -177,7 +180,7 @@ class OnDemand:
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             reason = f"{what} came in the middle of an event, and its state cannot be trusted"
             self._error = EngineError(f"query {self.name} is over: {reason}. Register it anew")
-        self._coming = _NOTHING
+        self.coming = _NOTHING
         self._pipeline.drop()
         self.on_found()
 

@@ -68,6 +68,14 @@ class Registered:
         """Whether it may be given several events at once without those between them."""
         return not self.asks_for_last and self.pipeline.is_sparse
 
+    @property
+    def alone(self) -> Handle | None:
+        """Its handle, if an event that comes alone is for its pipeline's ``take_alone``, and that is all."""
+        handle = self.handle
+        if self.output is not None or self.asks_for_last or not self.pipeline.takes_alone:
+            return None
+        return handle if isinstance(handle, Handle) and not handle.is_behind and not handle.is_over else None
+
     def enter(self, intake: Intake, sample: Sample) -> None:
         """Takes its place: the intake's events are its own from now on, the first of them in ``sample``."""
         self._intake = intake

@@ -34,6 +34,8 @@ class Turn:
         self._worth_pruning = _SLACK
         self._is_copy = False
         self._aside: int | None = None
+        #: Whether ``check`` may raise at all.
+        self.is_odd = False
         _alive.add(self)
 
     def check(self) -> None:
@@ -75,18 +77,21 @@ class Turn:
     @contextmanager
     def aside(self) -> Iterator[None]:
         """Around a callback of a thread that reads, and may wait for nobody. One thread at a time."""
+        # Before the other, and after it: no interrupt leaves a thread aside that nobody looks for.
+        self.is_odd = True
         self._aside = threading.get_ident()
         try:
             yield
         finally:
             self._aside = None
+            self.is_odd = self._is_copy
 
     def after_fork(self) -> None:
         """In the child: whoever held the lock in another thread is not here to release it."""
         self._is_copy = self.used or not self.lock.acquire(blocking=False)
         self.lock = threading.RLock()
         if self._is_copy:
-            self.is_behind = False
+            self.is_odd, self.is_behind = True, False
 
 
 def _nothing() -> None:

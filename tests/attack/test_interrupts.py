@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from types import FrameType
 from typing import Any
@@ -16,7 +17,9 @@ from typing import Any
 import pytest
 
 from spaseq import Engine, Handle, Match, Source, SourceOptions
+from spaseq.engine.pipelines import flow, intake
 from spaseq.errors import SpaseqError
+from spaseq.why.sample import Sample
 
 STREAM = "http://example.org/s"
 TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"
@@ -36,6 +39,8 @@ def query(sequence: str, condition: str = "") -> str:
 
 
 SEVERAL = tuple(map(query, SEQUENCES))
+#: Of its events, which come alone, no more than a few numbers is made.
+ALONE = (query("A ; B"),)
 #: They run as one over a table of their constants, two of them with the same.
 TEMPLATE = tuple(query("A ; B", f"FILTER(?a > {least})") for least in (-1, 2, 5, 5))
 
@@ -196,6 +201,43 @@ def test_an_interrupt_at_any_call(what: str, called_back: bool, file: str) -> No
 )
 def test_an_interrupt_at_any_call_of_queries_that_run_as_one(what: str, called_back: bool, file: str) -> None:
     is_clean_at_any_call(what, called_back, file, TEMPLATE)
+
+
+@pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    "file",
+    [
+        "parts/pushing.py",
+        "parts/core.py",
+        "pipelines/flow.py",
+        "pipelines/intake.py",
+        "pipelines/visits.py",
+        "pipelines/pipeline.py",
+        "engine/registered.py",
+        "engine/on_demand.py",
+        "engine/undelivered.py",
+        "kernel/evaluator.py",
+        "columns/batches.py",
+        "columns/history.py",
+        "alone/singles.py",
+        "conditions/numbers.py",
+        "spaseq/events.py",
+    ],
+)
+def test_an_interrupt_at_any_call_of_events_that_come_alone(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "Sample", partial(Sample, 1, 1))  # those that it wants are made objects of
+    passed: list[bool] = []
+    passes = flow.Flow.passes
+
+    def noted(*event: Any) -> bool:
+        passed.append(passes(*event))
+        return passed[-1]
+
+    monkeypatch.setattr(flow.Flow, "passes", noted)
+    is_clean_at_any_call("push", True, file, ALONE)
+    assert any(passed)
 
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")

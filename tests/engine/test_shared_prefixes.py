@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import timedelta
+from functools import partial
 from itertools import groupby
 
 import pytest
@@ -15,8 +16,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
+from spaseq.engine.parts import core
+from spaseq.engine.pipelines import intake
 from spaseq.matching.columns.alone import singles
 from spaseq.matching.sharing.member import Member
+from spaseq.why.sample import Sample
 from tests.conftest import examples
 from tests.streams import NS, events_of, letters, query
 
@@ -179,6 +183,10 @@ def test_each_event_alone_is_as_the_reference_says(seed: int) -> None:
     matches: list[spaseq.Match] = []
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(singles, "_MOST", rng.choice([1, 3, 64]))
+        patch.setattr(singles, "_LOG", rng.choice([9, 60, 1 << 13]))
+        patch.setattr(core, "_SWEEP_AFTER", rng.choice([4, 10_000]))
+        # While events are kept to say why there is no match, they are more than a few numbers.
+        patch.setattr(intake, "Sample", partial(Sample, *rng.choice([(1, 1), (2_000, 10_000)])))
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         handle, expected = told.register(text, matches.append), judge.register(text)
         time = 0

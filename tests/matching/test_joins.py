@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 import spaseq
-from spaseq.alone import Single
 from spaseq.events import Clock, Stamp
 from spaseq.gpm.spectra.single import Join, joined
 from spaseq.language.syntax import Group, TriplePattern, Triples, Var
@@ -67,17 +66,21 @@ def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, data: st.Data
     of_gpms = [names[question] for question in asked]
     places = [(g, value) for g in range(len(asked)) for value in range(-1, len(of_gpms[g]))]
     columns = data.draw(st.lists(st.sampled_from(places), max_size=6))
-    singles, compiled = Singles(of_gpms, asked, [True] * len(asked)), Joins(joins, asked, columns)
+    singles, compiled = (
+        Singles(dictionary, Clock.TICKS, of_gpms, asked, [True] * len(asked)),
+        Joins(joins, asked, columns),
+    )
     expected = [[join(_terms(dictionary, graph)) for join in joins] for graph in graphs]
     codes = np.zeros(dictionary.limit, dtype=np.int8)
     before = [0] * len(joins)
     for n, graph in enumerate(graphs):
-        event = Single(dictionary, Clock.TICKS, Stamp(n + 5, 1, n), 0, _terms(dictionary, graph))
-        size = compiled.take(singles, event, n + 3, n + 7, codes)
+        terms = _terms(dictionary, graph)
+        singles.write(n + 3, Stamp(n + 5, 1, n), 0, terms, n + 7, len(codes))
+        size = compiled.take(singles, len(terms), codes)
         if size == k.LARGE:
             assert max(map(len, expected[n])) > k.MOST_ROWS or any(len(j.steps) > 1 for j in joins)
             return
-        singles.add(n + 3, event, n + 7, 0)
+        singles.add(n + 3, len(terms), n + 7, 0)
         batch = compiled.batch
         assert batch[[v.B_SIZE, v.B_START]].tolist() == [1, n + 3]
         assert [int(batch[batch[at]]) for at in (v.B_TIME, v.B_STREAM, v.B_NUMBER, v.B_AXIS)] == [

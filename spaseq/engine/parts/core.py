@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
@@ -18,7 +18,7 @@ from spaseq.engine.pipelines.flow import Flow
 from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, warn
-from spaseq.events import BatchBuilder, Clock
+from spaseq.events import BatchBuilder, Clock, Stamp
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
 from spaseq.terms.dictionary import Dictionary, Term
@@ -56,8 +56,7 @@ class Core:
         self.raised: Exception | None = None
         self.turn.catch_up = self.catch_up
         self.state: State | None = None
-        self.is_working = self.is_closed = False
-        self._is_closing = False
+        self.is_working = self.is_closed = self.is_closing = False
 
     # --- one turn -----------------------------------------------------------------------------
 
@@ -75,15 +74,19 @@ class Core:
         else:
             self._work(task)
 
-    def step(self, event: Single) -> None:
-        """``do`` of the arrival of an event; most come while nothing waits and nothing is in hand."""
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits, and nothing is in hand."""
+        return not (self.is_working or self.tasks or self.inbox.events or self.built or self.flow.is_behind)
+
+    def take(self, stream: int, clock: Clock, time: int, graph: int, terms: Sequence[int]) -> None:
+        """``do`` of the arrival of an event, while it ``is_idle``: its name, and the terms of its triples."""
         flow = self.flow
-        if self.is_working or self.tasks or self.inbox.events or self.built or flow.is_behind:
-            self.do(partial(flow.arrive, event.at.stream, event))
-            return
         self.turn.used = self.is_working = True
         try:
-            flow.arrive(event.at.stream, event)
+            if not flow.passes(stream, clock, time, graph, terms):
+                stamp = Stamp(time, stream, flow.arrived(stream))
+                flow.arrive(stream, Single(self.dictionary, clock, stamp, graph, terms))
             if self.tasks:
                 self._work_off()
             self.forget()
@@ -191,7 +194,7 @@ class Core:
         self.turn.check()
         if self.is_closed:
             raise EngineError("the engine is closed: make a new one")
-        if self._is_closing:
+        if self.is_closing:
             raise EngineError("the engine is being closed: nothing comes after that")
 
     def close(self) -> None:
@@ -207,7 +210,7 @@ class Core:
         self._check_idle()
         self.catch_up()
         self._work(lambda: None)  # what waits
-        self.is_working = self._is_closing = True
+        self.is_working = self.is_closing = True
         try:
             self.flow.close()
         finally:

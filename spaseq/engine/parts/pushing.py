@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import chain
 from typing import Final, NamedTuple
 
+import numpy as np
 import pyoxigraph as ox
+from pyoxigraph import Literal
 
 from spaseq.alone import Single
 from spaseq.engine.arguments import (
@@ -17,6 +18,7 @@ from spaseq.engine.arguments import (
     StreamName,
     event_given,
     graph_name,
+    parsed,
     stream_iri,
     time_given,
     triples_given,
@@ -25,9 +27,11 @@ from spaseq.engine.inbox import row
 from spaseq.engine.parts.core import Core
 from spaseq.engine.rejects import Kind
 from spaseq.errors import EngineError
-from spaseq.events import Clock, Stamp, identified
+from spaseq.events import Clock, Ids, Stamp, identified_one
+from spaseq.matching.conditions.numbers import Numbers
 from spaseq.sources import BadEvent
 from spaseq.sources.assembly.sink import check_term, check_terms
+from spaseq.terms.dictionary import UNBOUND, Term
 
 #: What an event that is none raises.
 _MALFORMED: Final = (ValueError, SyntaxError, TypeError)
@@ -50,34 +54,50 @@ class Pushing:
         self._core = core
         self._turn, self._inbox, self._flow = core.turn, core.inbox, core.flow
         self._dictionary, self._rejects, self._limits = core.dictionary, core.rejects, core.limits
-        self._check = partial(check_term, limits=self._limits)
+        self._numbers = Numbers.of(self._dictionary)
         # The ids of streams, which are pinned, by what they were called.
         self._streams: dict[StreamName, int] = {}
+        # The name and the terms of the event that was pushed last.
+        self._hand: tuple[int, Sequence[int]] = (UNBOUND, ())
+        core.dictionary.hold(self)
+
+    def live_ids(self) -> Iterable[Ids]:
+        """The ids of the event in hand."""
+        name, terms = self._hand
+        return (np.array((name, *terms), dtype=np.int64),)
 
     def push(
         self, to: StreamName, graph: EventGraph, clock: Clock, value: int, name: GraphName = None
     ) -> None:
         """See ``Engine.push``."""
-        core = self._core
-        if to not in self._streams:
+        core, turn, stream = self._core, self._turn, self._streams.get(to)
+        if stream is None:
             stream_iri(to)  # or an error, before anything waits
-        if self._turn.is_aside:
-            # Dead letters may be told by a thread that has no turn, and must not wait for one.
-            core.tasks.append(lambda: self._arrive(self._event(self._id(to), graph, clock, value, name)))
-            return
-        self._turn.check()
-        with self._turn.lock:
-            core.check_open()
+        if turn.is_odd:
+            if turn.is_aside:
+                # Dead letters may be told by a thread that has no turn, and must not wait for one.
+                core.tasks.append(lambda: self._arrive(self._event(self._id(to), graph, clock, value, name)))
+                return
+            turn.check()
+        with turn.lock:
+            if turn.is_odd or core.is_closed or core.is_closing:
+                core.check_open()
             if core.built:
                 core.arrive_built()
-            event = self._event(self._id(to), graph, clock, value, name)
-            if isinstance(event, _Bad):
+            if stream is None:
+                stream = self._id(to)
+            event = self._event(stream, graph, clock, value, name)
+            if event is self._hand:
+                core.take(stream, clock, value, *self._hand)
+            elif event is None:
+                if self._inbox.is_full:
+                    core.catch_up(is_asked=False)
+            elif isinstance(event, Single):
+                core.do(partial(self._flow.arrive, stream, event))
+            elif isinstance(event, _Bad):
                 self._refuse(event)
-            elif event is not None:
-                core.step(event)
-            elif self._inbox.is_full:
-                core.catch_up(is_asked=False)
-            core.commit_if_due()
+            if core.state is not None:
+                core.commit_if_due()
 
     def push_many(self, iri: ox.NamedNode, events: Iterable[GivenEvent]) -> None:
         """See ``Engine.push_many``."""
@@ -135,19 +155,27 @@ class Pushing:
 
     def _event(
         self, stream: int, graph: EventGraph, clock: Clock, time: int, name: GraphName
-    ) -> Single | _Bad | None:
-        """The event that was pushed, if it is to arrive now; None if it waits."""
-        terms, inbox = self._dictionary, self._inbox
+    ) -> tuple[int, Sequence[int]] | Single | _Bad | None:
+        """The event that was pushed, if it is to arrive now; None if it waits.
+
+        While nothing else is in hand it is no more than its graph's name and its triples' terms.
+        """
+        terms, inbox, limits = self._dictionary, self._inbox, self._limits
         try:
-            triples = triples_given(graph, self._limits)
+            triples: Sequence[ox.Triple | ox.Quad]
+            triples = parsed(graph, limits) if type(graph) is str else triples_given(graph, limits)
             # What most give is text, or a list, and has no name.
             named = None if name is None and type(graph) in _NAMELESS else graph_name(name, graph)
+            waits = self._may_wait(stream, clock, time)
             with terms.lock:
-                rows, graph_id = identified(terms, triples, named, self._check)
-                if not self._may_wait(stream, clock, time):
+                found, graph_id = identified_one(terms, triples, named, self._enter if waits else self._learn)
+                if not waits and self._core.is_idle:
+                    self._hand = graph_id, found
+                    return self._hand
+                if not waits:
                     stamp = Stamp(time, stream, self._flow.arrived(stream))
-                    return Single(terms, clock, stamp, graph_id, tuple(chain.from_iterable(rows)))
-                event = row(stream, time, graph_id, rows)
+                    return Single(terms, clock, stamp, graph_id, found)
+                event = row(stream, time, graph_id, found)
                 # No interrupt comes between these: that takes a call, or a loop.
                 inbox.newest, inbox.last, inbox.size = time, stream, inbox.size + 1
                 self._turn.is_behind = self._turn.used = True
@@ -156,10 +184,23 @@ class Pushing:
             return _Bad(stream, str(error), str(graph))
         return None
 
-    def _arrive(self, event: Single | _Bad | None) -> None:
+    def _enter(self, term: Term) -> int:
+        """The id of a term that was not seen before; ValueError for one beyond the limits."""
+        check_term(term, self._limits)
+        return self._dictionary.intern(term)
+
+    def _learn(self, term: Term) -> int:
+        """The same of an event that queries turn to at once: numbers are looked at while they are here."""
+        identifier = self._enter(term)
+        if type(term) is Literal:
+            self._numbers.note(identifier, term)
+        return identifier
+
+    def _arrive(self, event: object) -> None:
+        """An event of a callback that had no turn: now something is in hand."""
         if isinstance(event, _Bad):
             self._reject(event)
-        elif event is not None:
+        elif isinstance(event, Single):
             self._flow.arrive(event.at.stream, event)
 
     def _refuse(self, bad: _Bad) -> None:

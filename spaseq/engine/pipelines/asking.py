@@ -10,7 +10,7 @@ from spaseq.alone import Single
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import GpmPart, SequencePattern
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
-from spaseq.events import EventBatch, Ids
+from spaseq.events import Clock, EventBatch, Ids
 from spaseq.gpm.discrimination import Needs, needs
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.expressions.walk import patterns
@@ -68,7 +68,7 @@ class Asking:
         solved = [values for question in self._singly if (values := known[question]) is not None]
         return solved if len(solved) == len(self._singly) else None
 
-    def _expect(self, matcher: Quick) -> None:
+    def _expect(self, matcher: Quick, clock: Clock) -> None:
         """Sees whether the evaluator takes events that come alone, and how."""
         gpms = {name: gpm for name, gpm in self._gpms.items() if isinstance(gpm, GpmEvaluator)}
         if gpms.keys() != set(matcher.gpms) or not all(gpm.is_for_one for gpm in gpms.values()):
@@ -79,7 +79,7 @@ class Asking:
             Asked(gpm.names, gpm.number, gpm.join, is_told=g not in witnesses)
             for g, gpm in zip(matcher.gpms, of_all, strict=True)
         ]
-        if not matcher.expect(asked):
+        if not matcher.expect(asked, clock, self._solved):
             return
         asking = {gpm.number: gpm for gpm in of_all}
         place = {number: i for i, number in enumerate(asking)}

@@ -12,7 +12,7 @@ from spaseq.engine.pipelines.places import Places
 from spaseq.engine.pipelines.visits import Visits
 from spaseq.engine.registered import Registered
 from spaseq.engine.rejects import Rejects
-from spaseq.events import Clock, EventBatch
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.sharing import Sharing
 from spaseq.limits import Limits
 from spaseq.terms.dictionary import Dictionary
@@ -68,15 +68,10 @@ class Flow(Places):
     def _steps(self, stream: int, event: Single) -> bool:
         """Takes an event that waits for nothing, as nothing waits for it; false if it is no such event.
 
-        What most are that are pushed: it does what ``enter`` and ``move`` do, without asking each time.
+        It does what ``enter`` and ``move`` do, without asking each time.
         """
-        readers, visits = self._readers.get(stream, ()), self.visits
-        if visits.due or self._makers or self._stirred or visits.owing or self.arriving or len(readers) != 1:
-            return False
-        if visits.later.visits or self.journal is not None or self.seen is not None or not visits.is_asked:
-            return False
-        (intake,) = readers
-        if event.at.n != self._arrivals[stream] or not intake.is_next(event):
+        visits, intake = self.visits, self._next(stream, event.clock, event.at.time)
+        if intake is None or event.at.n != self._arrivals[stream]:
             return False
         self._arrivals[stream] += 1
         self.events += 1
@@ -90,6 +85,56 @@ class Flow(Places):
             raised = visits.work()
             if raised is not None:
                 raise raised
+        return True
+
+    def _next(self, stream: int, clock: Clock, time: int) -> Intake | None:
+        """Who takes an event that waits for nothing, as nothing waits for it; None if it is no such event."""
+        readers, visits = self._readers.get(stream, ()), self.visits
+        if visits.due or self._makers or self._stirred or visits.owing or self.arriving or len(readers) != 1:
+            return None
+        if visits.later.visits or self.journal is not None or self.seen is not None or not visits.is_asked:
+            return None
+        intake = readers[0]
+        return intake if intake.is_next(clock, time) else None
+
+    def passes(self, stream: int, clock: Clock, time: int, graph: int, terms: Sequence[int]) -> bool:
+        """Takes an event that one query at most has to take, by itself; false if it is no such event.
+
+        What most are that are pushed: the numbers that it is are all that is made of it. ``graph``: its
+        graph's name; ``terms``: those of its triples, one after the other.
+        """
+        intake = self._next(stream, clock, time)
+        if intake is None or not intake.is_plain:
+            return False
+        found = intake.concerned(stream, terms)
+        handle = found[0].alone if len(found) == 1 else None
+        if found and handle is None:
+            return False
+        order, position, before = intake.order, intake.position, self._arrivals[stream]
+        of, at = order.only, Stamp(time, stream, before)
+        assert of is not None
+        # It arrives here. No interrupt comes between these: that takes a call, or a loop.
+        self._arrivals[stream], self.events = before + 1, self.events + 1
+        of.newest = order.watermark = time
+        intake.position = position + 1
+        intake.counts[stream] += 1
+        if handle is None:
+            return True
+        query = found[0]
+        query.reached = position + 1
+        try:
+            coming = query.pipeline.take_alone(at, graph, terms, position - query.start)
+            if coming is None:
+                return True
+            handle.coming, self.visits.owing[query] = coming, None
+        except BaseException as error:
+            self.visits.fail((query,), error)
+            if not isinstance(error, Exception):
+                raise
+            return True
+        raised = self.visits.deliver(query)
+        if raised is not None:
+            raise raised
         return True
 
     def enter(self, stream: int, batch: EventBatch) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 
 from spaseq.alone import Single
 from spaseq.engine.pipelines.order import Reorder
-from spaseq.events import EventBatch, Ids, concatenate
+from spaseq.events import Clock, EventBatch, Ids, concatenate
 from spaseq.gpm.discrimination import Discrimination
 from spaseq.matching.sharing.cohort import Cohort, Elements, Kin
 from spaseq.why.sample import Sample
@@ -217,11 +217,27 @@ class Intake:
             visits += [Visit(query, None, 0) for query in self.waiting if query not in touched]
         return visits
 
-    def is_next(self, event: Single) -> bool:
+    def is_next(self, clock: Clock, time: int) -> bool:
         """Whether an event is the only one to be released when it arrives, and moves no other query on."""
         if self.is_fresh or self._new or self.waiting or not self.is_live:
             return False
-        return self.order.is_next(event.clock, event.at.time)
+        return self.order.is_next(clock, time)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nobody is to be told of an event besides those whom it concerns."""
+        return not (
+            self._samples or self._looks_back or self._kin or self._over > len(self.members) // 2 + _SLACK
+        )
+
+    def concerned(self, stream: int, terms: Sequence[int]) -> list[Registered]:
+        """The queries that an event may concern which came alone, some of them perhaps over."""
+        if len(self._attending) == len(self.members):
+            return self.members
+        found = self._indexes[stream].of_single(terms)
+        if self._attending:
+            found = [*{*self._attending, *found}]
+        return sorted(found, key=_rank) if len(found) > 1 else found
 
     def step(self, event: Single) -> list[Visit]:
         """``release`` of such an event, which need not be added to the order."""
@@ -235,16 +251,8 @@ class Intake:
         self.counts[stream] += 1
         if self._samples:
             self._show(event)
-        if len(self._attending) == len(self.members):
-            found = self.members
-        else:
-            found = self._indexes[stream].of_single(event.terms)
-            if self._attending:
-                found = [*{*self._attending, *found}]
-            if len(found) > 1:
-                found = sorted(found, key=_rank)
         visits = []
-        for query in found:
+        for query in self.concerned(stream, event.terms):
             if not query.handle.is_over:
                 given = self._unseen(query, position) if query.asks_for_last else ()
                 batch = concatenate([*given, event]) if given else event

@@ -47,6 +47,8 @@ class Reorder:
     def __init__(self, streams: Mapping[int, int], lateness: timedelta) -> None:
         """``streams``: the id of each stream, and its rank in the order of simultaneous events."""
         self.clocks = {stream: StreamClock(rank) for stream, rank in streams.items()}
+        #: That of the only stream, if there is no other.
+        self.only = next(iter(self.clocks.values())) if len(self.clocks) == 1 else None
         self.clock: Clock | None = None
         self.watermark = BEGINNING
         self.held = 0
@@ -149,15 +151,15 @@ class Reorder:
 
     def is_next(self, clock: Clock, time: int) -> bool:
         """Whether an event of the only stream would be released at once: none is held, and it is not late."""
-        if self.held or self._lateness or self.clock is not clock or len(self.clocks) > 1:
+        of = self.only
+        if of is None or self.held or self._lateness or self.clock is not clock:
             return False
-        (of,) = self.clocks.values()
         return time >= self.watermark and time >= of.newest and time >= of.promised and not of.holds
 
     def step(self, time: int) -> None:
         """Such an event is taken, and released."""
-        (of,) = self.clocks.values()
-        of.newest = self.watermark = time
+        assert self.only is not None
+        self.only.newest = self.watermark = time
 
     def _add_one(self, batch: EventBatch, time: int, clock: StreamClock) -> Mapping[int, int]:
         """The same, without arrays: an event that is pushed comes alone."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from spaseq.alone import Single
@@ -207,12 +206,38 @@ class Pipeline(Watched):
         if self._seen is not None:
             self._seen(batch)
         if self._singly and isinstance(batch, Single):
-            try:
-                found = quick.take_single(batch, position, partial(self._solved, batch))
-            except UnsolvedError:
-                found = self._take_large(quick, batch, position)
-        else:
-            found = self._take_large(quick, batch, position)
+            return self.take_alone(batch.at, batch.named, batch.terms, position, batch)
+        found = self._take_large(quick, batch, position)
+        self._position = position + 1
+        return None if found is None else self._matches(found)
+
+    @property
+    def takes_alone(self) -> bool:
+        """Whether ``take_alone`` can be asked, and nobody else is to be told of the event."""
+        return (
+            bool(self._singly)
+            and self._quick is not None
+            and self._seat is not None
+            and self._seen is None
+            and self.cuts is None
+            and (self._member is None or self._member.is_alone)
+        )
+
+    def take_alone(
+        self, at: Stamp, graph: int, terms: Sequence[int], position: int, event: Single | None = None
+    ) -> Iterator[MatchBatch] | None:
+        """As ``take_one``, of an event that is a few numbers; ``event``: it as an object, if there is one.
+
+        ``graph``: its graph's name; ``terms``: those of its triples, one after the other.
+        """
+        quick = self._quick
+        assert quick is not None
+        try:
+            found = quick.take_single(at, graph, terms, position, event)
+        except UnsolvedError:
+            assert self._clock is not None
+            event = event or Single(self._dictionary, self._clock, at, graph, terms)
+            found = self._take_large(quick, event, position)
         self._position = position + 1
         return None if found is None else self._matches(found)
 
@@ -353,7 +378,7 @@ class Pipeline(Watched):
             self._matcher.watcher = self.cuts
         if isinstance(self._matcher, Quick) and self._seat is not None:
             self._quick = self._matcher
-            self._expect(self._quick)
+            self._expect(self._quick, batch.clock)
         # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.
         bounded = self._left is not None or self._only_first or emitted(self.pattern) is not Emit.ALL
         if self.may_leave and not bounded and isinstance(self._matcher, Enumerating):

@@ -140,6 +140,17 @@ class Visits:
             query.handle.deliver()
         self._visit(Visit(query, None, 0))
 
+    def deliver(self, query: Registered) -> Exception | None:
+        """Hands on what an event completed that came alone, which the query owes; returns what is raised."""
+        try:
+            self._find(query, iter(()))
+        except Exception as error:  # a callback's
+            return error
+        if query.handle.is_behind:
+            query.intake.waiting[query] = None
+        self.owing.pop(query, None)
+        return None
+
     def _visit(self, visit: Visit) -> None:
         """A query goes on, with events or with time alone."""
         query, batch, position = visit

@@ -5,7 +5,7 @@ GPMs that ask the same share their columns (``gpm.sharing``), and what is done t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
 from spaseq.language.scope import mentioned
@@ -22,7 +22,7 @@ from spaseq.matching.columns.alone._kernel_alone import LARGE
 from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Counts, Singles
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.evaluator import Asked
+from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.derived import Derived
@@ -60,6 +60,7 @@ class Columns:
             if name in derived
         ]
         self._read = read
+        self._dictionary = dictionary
         self._single = len(set(pattern.streams)) == 1
         self._streams: dict[int, int] = {}
         self.history = History(gpms, tuple(variable.name for variable in pattern.query.partition), budget)
@@ -68,6 +69,8 @@ class Columns:
         self._stale = False
         # What is asked of events that come alone; those that did, once one has.
         self._asked: Sequence[Asked] = ()
+        self._solve: Solve = _nothing
+        self._clock = Clock.TICKS
         self._singles: Singles | None = None
         self._joins: Joins | None = None
         self._placed: list[tuple[int, int]] = []
@@ -126,11 +129,11 @@ class Columns:
             dtype=np.int64,
         )
 
-    def expect(self, asked: Sequence[Asked]) -> bool:
-        """Whether events may come alone, by ``single``, with these GPMs."""
+    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+        """Whether events may come alone, by ``single``, with these GPMs; what ``solve`` gives them."""
         if self._derived or not self._single:
             return False
-        self._asked = asked
+        self._asked, self._clock, self._solve = asked, clock, solve
         return True
 
     def _begin_singles(self) -> Singles:
@@ -143,42 +146,51 @@ class Columns:
         joins = [next(of.join for of in asked if of.number == number) for number in numbers]
         known = [join for join in joins if join is not None]
         self._joins = Joins(known, questions, self._placed) if len(known) == len(joins) else None
-        self._singles = Singles(names, questions, [of.is_told for of in asked])
+        told = [of.is_told for of in asked]
+        self._singles = Singles(self._dictionary, self._clock, names, questions, told)
         return self._singles
 
     def single(
-        self, event: Single, start: int, solve: Callable[[], Sequence[Values] | None], axis: int, oldest: int
+        self,
+        at: Stamp,
+        graph: int,
+        terms: Sequence[int],
+        start: int,
+        axis: int,
+        oldest: int,
+        event: Single | None,
     ) -> Ints | None:
         """Takes an event that came alone, and gives it to the kernel: in ``axis`` it lies there.
 
-        ``solve`` gives the solutions of each GPM, where that is more than a join of few triples. None if it
-        knows none. What this gives holds until the next event.
+        None if it is too large for that. What this gives holds until the next event.
         """
         singles = self._singles or self._begin_singles()
-        joins, numbers = self._joins, self.numbers
-        self.history.make_room(singles, start)
+        joins, numbers, count = self._joins, self.numbers, len(terms)
+        self.history.make_room(singles, start, count)
+        if not singles.fits(count):
+            return None
+        singles.write(start, at, graph, terms, axis, len(numbers.codes))
         if joins is not None and not self._stale:
-            size = joins.take(singles, event, start, axis, numbers.codes)
+            size = joins.take(singles, count, numbers.codes)
             if size != LARGE:
-                self.history.add_one(singles, start, event, axis, oldest)
+                self.history.add_one(singles, start, count, axis, oldest)
                 if size < 0:
                     numbers.cover_few(joins.batch[joins.values : -size].tolist())
                 return joins.batch
-        solved = solve()
+        solved = self._solve(event or Single(self._dictionary, self._clock, at, graph, terms))
         if solved is None:
             return None
         if not singles.solved(solved):
-            self.history.make_room(singles, None)
+            self.history.end_singles()
             singles.widen(solved)
             singles.solved(solved)
-        self.history.add_one(singles, start, event, axis, oldest)
-        return self._one(event, start, solved, axis)
+            singles.write(start, at, graph, terms, axis, len(numbers.codes))
+        self.history.add_one(singles, start, count, axis, oldest)
+        return self._one(singles, at, start, solved, axis)
 
-    def _one(self, event: Single, start: int, solved: Sequence[Values], axis: int) -> Ints:
+    def _one(self, singles: Singles, stamp: Stamp, start: int, solved: Sequence[Values], axis: int) -> Ints:
         """The last event that came alone for the kernel, of these solutions."""
-        singles = self._singles
-        assert singles is not None
-        begins, ends = singles.firsts[len(singles.events) - 1 : len(singles.events) + 1].tolist()
+        begins, ends = singles.spans()
         at = v.B_HEADER + len(self._placed)
         columns: list[int] = []
         read = [1, start, at, at + 1, at + 2, at + 3, at + 4, v.B_HEADER]
@@ -188,7 +200,7 @@ class Columns:
             read.append(begin + len(columns) - begins[singles.asked[g]])
             columns += [row[place] if place >= 0 else UNBOUND for row in solved[g]]
         self.numbers.cover_few(columns)
-        read += (event.at.time, 0, event.at.n, axis)
+        read += (stamp.time, 0, stamp.n, axis)
         for question in singles.asked:
             read += (begins[question], ends[question])
         return np.array(read + columns, dtype=np.int64)
@@ -217,6 +229,11 @@ class Columns:
         streams, inverse = np.unique(batch.stream, return_inverse=True)
         numbers = [self._streams.setdefault(stream, len(self._streams)) for stream in streams.tolist()]
         return np.array(numbers, dtype=np.int64)[inverse]
+
+
+def _nothing(event: Single) -> None:
+    """Where no event comes alone."""
+    del event
 
 
 def by_event(solutions: Iterable[Solutions], size: int) -> tuple[tuple[Solutions, ...], Ints]:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from spaseq.alone import Single
-from spaseq.events import EventBatch
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.single import Join
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.found import Block
 
-#: Gives the solutions of each GPM in the event at hand; None for a large event.
-Solve = Callable[[], Sequence[Values] | None]
+#: Gives the solutions of each GPM in an event; None for a large one.
+Solve = Callable[[Single], Sequence[Values] | None]
 
 
 class UnsolvedError(Exception):
@@ -102,12 +102,21 @@ class Quick(ByColumns, Protocol):
         """The GPMs in the order of what ``take_single`` asks for."""
         ...
 
-    def expect(self, asked: Sequence[Asked]) -> bool:
-        """Whether ``take_single`` can be used; what its GPMs ask is said."""
+    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
+        """Whether ``take_single`` can be used; what its GPMs ask is said.
+
+        ``solve`` gives their solutions, where that is more than a join of few triples.
+        """
         ...
 
-    def take_single(self, event: Single, start: int, solve: Solve) -> Iterable[Block] | None:
-        """As ``take_one``, and counts. Raises ``UnsolvedError``, and does nothing, if it is large."""
+    def take_single(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
+    ) -> Iterable[Block] | None:
+        """As ``take_one``, and counts. Raises ``UnsolvedError``, and does nothing, if the event is large.
+
+        ``graph``: its graph's name; ``terms``: those of its triples, one after the other. ``event``: it as an
+        object, if there is one.
+        """
         ...
 
     def counts(self) -> Counts | None:

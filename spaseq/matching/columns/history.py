@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.alone import Single
 from spaseq.events import EventBatch, Stamp
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Singles
@@ -187,7 +186,7 @@ class History:
         self.there: Sequence[int] = ()
 
     def __iter__(self) -> Iterator[Chunk]:
-        self._end_singles()
+        self.end_singles()
         return iter(self._chunks.values())
 
     def live_ids(self) -> Iterator[Ints]:
@@ -202,19 +201,19 @@ class History:
         """Those that no batch keeps."""
         return () if self._singles is None else self._singles.live_ids()
 
-    def make_room(self, made: Singles, position: int | None) -> None:
+    def make_room(self, made: Singles, position: int, terms: int) -> None:
         """Ends the events that came alone, unless there is room in ``made`` for one at this position."""
-        if made.is_full or made.end not in (None, position):
-            self._end_singles()
+        if not made.fits(terms) or (made.end is not None and made.end != position):
+            self.end_singles()
 
-    def add_one(self, made: Singles, position: int, event: Single, axis: int, oldest: int) -> None:
-        """An event more that came alone, whose solutions are kept in ``made``, and its place on the axis."""
-        made.add(position, event, axis, oldest)
+    def add_one(self, made: Singles, position: int, terms: int, axis: int, oldest: int) -> None:
+        """The event that was written in ``made``, with its solutions, is one of those that came alone."""
+        made.add(position, terms, axis, oldest)
         self._singles = made
         if self._seen:
             self._seen.clear()
 
-    def _end_singles(self) -> None:
+    def end_singles(self) -> None:
         """Makes a batch of the events that came alone."""
         if self._singles is not None:
             (chunk, oldest), self._singles = self._singles.take(), None
@@ -222,7 +221,7 @@ class History:
 
     def add(self, chunk: Chunk, oldest: int) -> None:
         """One batch more; those that end before ``oldest`` on the window's axis go."""
-        self._end_singles()
+        self.end_singles()
         while self._gone < len(self._starts) and self._chunks[self._starts[self._gone]].last < oldest:
             del self._chunks[self._starts[self._gone]]
             self._size -= self._sizes[self._gone]
@@ -252,13 +251,13 @@ class History:
 
     def since(self, start: int) -> list[Chunk]:
         """The batches that begin after a position."""
-        self._end_singles()
+        self.end_singles()
         first = max(self._gone, bisect_right(self._starts, start))
         return [self._chunks[begin] for begin in self._starts[first:]]
 
     def chunks(self, positions: Ints) -> list[Chunk]:
         """The batches in which events are."""
-        self._end_singles()
+        self.end_singles()
         first = bisect_right(self._starts, int(positions.min())) - 1
         starts = np.array(self._starts[first:], dtype=np.int64)
         found = starts[np.searchsorted(starts, positions, side="right") - 1]
@@ -266,7 +265,7 @@ class History:
 
     def stretch(self, positions: Ints) -> tuple[Stretch, Ints]:
         """The batches in which events are, and the places of these there."""
-        self._end_singles()
+        self.end_singles()
         starts = self._starts
         first = bisect_right(starts, int(positions.min())) - 1
         last = bisect_right(starts, int(positions.max()))
@@ -295,7 +294,7 @@ class History:
 
     def of(self, starts: Sequence[int]) -> Stretch | None:
         """The batches that begin there, as one; None if it has not all of them any more."""
-        self._end_singles()
+        self.end_singles()
         if not all(start in self._chunks for start in starts):
             return None
         key = tuple(starts)
@@ -312,7 +311,7 @@ class History:
 
     def occurrence(self, position: int, key: Key, gpm: str) -> Occurrence:
         """An event as one partition sees it, with its solutions of one GPM at least."""
-        self._end_singles()
+        self.end_singles()
         found = self._seen.get((position, key))
         if found is not None and gpm in found.solutions:
             return found

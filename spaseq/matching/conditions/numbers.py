@@ -68,8 +68,8 @@ class Numbers:
         self.numbers: npt.NDArray[np.float64] = np.zeros(0)
         self.codes: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self._ranks: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
-        # Those that ``cover_few`` has seen: a set says that faster than an array.
-        self._seen: set[int] = set()
+        # The codes, for who looks at few.
+        self._codes = self.codes.data
 
     def cover(self, ids: Ids) -> None:
         """Looks at terms that nobody has seen yet."""
@@ -84,18 +84,25 @@ class Numbers:
 
     def cover_few(self, ids: Collection[int]) -> None:
         """The same without arrays, as for an event that comes alone."""
-        if self._seen.issuperset(ids):
+        codes, limit = self._codes, len(self._codes)
+        new = [identifier for identifier in ids if identifier >= limit or codes[identifier] == _UNKNOWN]
+        if not new:
             return
         dictionary = self._dictionary
         with dictionary.lock:
-            new = set(ids) - self._seen
             self._make_room()
-            code = self.codes.item
             for identifier in new:
-                if code(identifier) == _UNKNOWN:
-                    known = _short(dictionary.term(identifier)) or _look(dictionary.value(identifier))
-                    self.codes[identifier], self.numbers[identifier] = known
-            self._seen |= new
+                known = _short(dictionary.term(identifier)) or _look(dictionary.value(identifier))
+                # Last the code, which says that the number is there.
+                self.numbers[identifier], self._codes[identifier] = known[1], known[0]
+
+    def note(self, identifier: int, term: Literal) -> None:
+        """Looks at a new term, if that is no work; if it is, it is looked at when it is needed."""
+        known = _short(term)
+        if known is not None:
+            if identifier >= len(self._codes):
+                self._make_room()
+            self.numbers[identifier], self._codes[identifier] = known[1], known[0]
 
     def _make_room(self) -> None:
         limit = self._dictionary.limit
@@ -106,8 +113,9 @@ class Numbers:
             # What is no term, and the terms that stand for errors, are what they are without a look.
             codes[0] = codes[self._error] = v.NOTHING
             codes[self._early] = v.MISSING
-            # No interrupt comes between the two: that takes a call, or a loop.
-            self.numbers, self.codes = numbers, codes
+            few = codes.data
+            # No interrupt comes between these: that takes a call, or a loop.
+            self.numbers, self.codes, self._codes = numbers, codes, few
 
     def _usual(self, new: Ids) -> Ids:
         """Enters the numbers that the dictionary reads without a Python object; returns the other ids."""
@@ -123,8 +131,6 @@ class Numbers:
 
     def forget_all_but(self, kept: npt.NDArray[np.bool_]) -> None:
         """See ``Beside.forget_all_but``."""
-        # First, so that an interrupt leaves nothing there that is not known.
-        self._seen.clear()
         forgotten = np.flatnonzero(~kept[: len(self.codes)])
         self.codes[forgotten[forgotten > 0]] = _UNKNOWN
 

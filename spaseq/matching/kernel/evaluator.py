@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.events import EventBatch
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone._kernel_alone import alone
@@ -72,7 +72,7 @@ def load() -> None:
     k.run(nothing, m, floats, nothing, floats, codes)
     k.unroll(m, nothing)
     k.sweep(nothing, m, floats, nothing[:0], floats, 0, 0, floats, codes)
-    alone(nothing, nothing, nothing, nothing, codes, nothing.copy())
+    alone(nothing, nothing, 0, nothing, nothing, codes, nothing.copy())
 
 
 class Kernel:
@@ -137,9 +137,9 @@ class Kernel:
             return None
         return self._go_on(start, columns, status)
 
-    def expect(self, asked: Sequence[Asked]) -> bool:
+    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
         """See ``Quick.expect``."""
-        return not self._trails and self._columns.expect(asked)
+        return not self._trails and self._columns.expect(asked, clock, solve)
 
     def counts(self) -> Counts | None:
         """See ``Quick.counts``."""
@@ -150,16 +150,20 @@ class Kernel:
         """See ``Quick.gpms``."""
         return self._compiled.gpms
 
-    def take_single(self, event: Single, start: int, solve: Solve) -> Iterable[Block] | None:
+    def take_single(
+        self, at: Stamp, graph: int, terms: Sequence[int], start: int, event: Single | None = None
+    ) -> Iterable[Block] | None:
         """See ``Quick.take_single``."""
-        axis = self._bounds.place(event.at.time, start)
-        columns = self._columns.single(event, start, solve, axis, self._oldest(axis))
+        axis = self._bounds.place(at.time, start)
+        # No match waits, where events come alone.
+        oldest = axis - self._tables.item(v.LIMIT)
+        columns = self._columns.single(at, graph, terms, start, axis, oldest, event)
         if columns is None:
             raise UnsolvedError
         self._start = start
         if self._columns.renew():
             self._memory.forget_answers()
-            self._sweep(axis, event.at.time, 0)
+            self._sweep(axis, at.time, 0)
         self._memory.begin()
         status = self._run(columns)
         if status == lay.DONE and not self._memory.ints.item(header.FOUND_COUNT):

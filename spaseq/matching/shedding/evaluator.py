@@ -12,10 +12,10 @@ import numpy.typing as npt
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.effort import Effort, Policy, Shed, WorkClock
 from spaseq.errors import warn
-from spaseq.events import EventBatch
+from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax.printing import print_sequence
-from spaseq.matching.columns.evaluator import Asked
+from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.columns.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as whole
@@ -177,9 +177,9 @@ class Shedding(whole.Kernel):
         """See ``Quick.take_one``: there is always something left to do."""
         return self.process(batch, start, solutions)
 
-    def expect(self, asked: Sequence[Asked]) -> bool:
+    def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
         """See ``Quick.expect``."""
-        del asked
+        del asked, clock, solve
         return False
 
     def _pace(self) -> None:

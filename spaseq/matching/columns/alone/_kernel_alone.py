@@ -9,9 +9,10 @@ What is asked (``asked``) is the same for all events, and stands in tables:
     of a GPM    its question
     of a column its GPM, and which pick it is
 
-An event (``given``) is its position, time, number, and place on the window's axis; how many events were kept
-before it, how many terms there are, how many triples it has, and these. ``firsts`` has, for each event that
-is kept, where its solutions of each question begin.
+An event, which begins in ``log`` ``at`` some place, is its position, time, number, and place on the window's
+axis; how many events were kept before it, how many terms there are, how many triples it has; its stream, its
+graph's name, and the terms of its triples. ``firsts`` has, for each event that is kept, where its solutions
+of each question begin.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ AXIS: Final = 3
 BEFORE: Final = 4
 TERMS: Final = 5
 TRIPLES: Final = 6
-EVENT_HEADER: Final = 7
+STREAM: Final = 7
+GRAPH: Final = 8
+EVENT_HEADER: Final = 9
 
 #: So many solutions of a question an event may have here.
 MOST_ROWS: Final = 32
@@ -84,17 +87,17 @@ UNKNOWN: Final = -1
 
 
 @kernel
-def alone(asked: Ints, given: Ints, firsts: Ints, kept: Ints, codes: Codes, batch: Ints) -> int:
+def alone(asked: Ints, log: Ints, at: int, firsts: Ints, kept: Ints, codes: Codes, batch: Ints) -> int:
     """Writes the batch, and keeps the solutions; returns its size, ``LARGE``, or the size below zero.
 
     The last says that some term in the columns, which stand at its end, is not known to ``codes``. If it
     is ``LARGE``, nothing has happened.
     """
     questions, gpms, columns = asked[QUESTIONS], asked[GPMS], asked[COLUMNS]
-    width, before, triples = asked[WIDTH], given[BEFORE], given[TRIPLES]
+    width, before, triples = asked[WIDTH], log[at + BEFORE], log[at + TRIPLES]
     begin, end = before * questions, (before + 1) * questions
-    at = B_HEADER + columns
-    write = at + 4 + 2 * gpms
+    to = B_HEADER + columns
+    write = to + 4 + 2 * gpms
     scratch = write + asked[PICKS] * MOST_ROWS
     place = scratch + 2 * MOST_ROWS * width  # of each pick, where its column begins
     picks = 0
@@ -111,10 +114,10 @@ def alone(asked: Ints, given: Ints, firsts: Ints, kept: Ints, codes: Codes, batc
             for r in range(count):
                 row = rows + r * width
                 for i in range(triples):
-                    triple = EVENT_HEADER + 3 * i
-                    if given[triple + 1] != asked[step + PREDICATE]:
+                    triple = at + EVENT_HEADER + 3 * i
+                    if log[triple + 1] != asked[step + PREDICATE]:
                         continue
-                    first, second = given[triple], given[triple + 2]
+                    first, second = log[triple], log[triple + 2]
                     if s != NEW and first != (asked[step + SUBJECT] if s == CONSTANT else batch[row + s]):
                         continue
                     if is_loop:
@@ -145,8 +148,8 @@ def alone(asked: Ints, given: Ints, firsts: Ints, kept: Ints, codes: Codes, batc
         firsts[end + q] = first_row + count
         for r in range(count):
             for j in range(names):
-                to = asked[a + KEPT] + (first_row + r) * names + j
-                kept[to] = batch[rows + r * width + asked[order + j]]
+                into = asked[a + KEPT] + (first_row + r) * names + j
+                kept[into] = batch[rows + r * width + asked[order + j]]
         for i in range(picked):
             batch[place + picks] = write
             picks += 1
@@ -155,18 +158,19 @@ def alone(asked: Ints, given: Ints, firsts: Ints, kept: Ints, codes: Codes, batc
                 term = 0 if value < 0 else batch[rows + r * width + asked[order + value]]
                 batch[write] = term
                 write += 1
-                if term >= given[TERMS] or codes[term] == UNKNOWN:
+                if term >= log[at + TERMS] or codes[term] == UNKNOWN:
                     is_known = False
     # The kernel knows a row by its number among those that are kept.
     for c in range(columns):
         column = asked[AT_COLUMNS] + 2 * c
         q = asked[asked[AT_GPMS] + asked[column]]
         batch[B_HEADER + c] = batch[place + asked[column + 1]] - firsts[begin + q]
-    batch[B_SIZE], batch[B_START], batch[B_COLUMNS] = 1, given[POSITION], B_HEADER
-    batch[B_TIME], batch[B_STREAM], batch[B_NUMBER], batch[B_AXIS] = at, at + 1, at + 2, at + 3
-    batch[B_ROWS] = at + 4
-    batch[at], batch[at + 1], batch[at + 2], batch[at + 3] = given[TIME], 0, given[NUMBER], given[AXIS]
+    batch[B_SIZE], batch[B_START], batch[B_COLUMNS] = 1, log[at + POSITION], B_HEADER
+    batch[B_TIME], batch[B_STREAM], batch[B_NUMBER], batch[B_AXIS] = to, to + 1, to + 2, to + 3
+    batch[B_ROWS] = to + 4
+    batch[to], batch[to + 1] = log[at + TIME], 0
+    batch[to + 2], batch[to + 3] = log[at + NUMBER], log[at + AXIS]
     for g in range(gpms):
         q = asked[asked[AT_GPMS] + g]
-        batch[at + 4 + 2 * g], batch[at + 5 + 2 * g] = firsts[begin + q], firsts[end + q]
+        batch[to + 4 + 2 * g], batch[to + 5 + 2 * g] = firsts[begin + q], firsts[end + q]
     return int(write if is_known else -write)

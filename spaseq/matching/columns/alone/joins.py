@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from struct import Struct
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.alone import Single
 from spaseq.gpm.spectra.single import MOST_TRIPLES, Join
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone.singles import Singles
@@ -47,39 +44,24 @@ class Joins:
         for g, value in columns:
             table += (g, picks.index((asked[g], value)))
         self._table = np.array(table, dtype=np.int64)
-        self._event = np.zeros(k.EVENT_HEADER + _MOST_TERMS, dtype=np.int64)
-        self._given = self._event.data
         scratch = (len(picks) + 2 * max(j.width for j in joins)) * k.MOST_ROWS
         #: Where the columns begin in it.
         self.values = B_HEADER + len(columns) + 4 + 2 * len(asked)
         self.batch = np.zeros(self.values + scratch + len(picks), dtype=np.int64)
         self._kept: Ints | None = None
 
-    def take(
-        self, singles: Singles, event: Single, start: int, axis: int, codes: npt.NDArray[np.int8]
-    ) -> int:
-        """Joins the next event; returns what ``_kernel_alone.alone`` does."""
-        terms = event.terms
-        count = len(terms)
-        if count > _MOST_TERMS:
+    def take(self, singles: Singles, terms: int, codes: npt.NDArray[np.int8]) -> int:
+        """Joins the event that was written last; returns what ``_kernel_alone.alone`` does."""
+        if terms > _MOST_TERMS:
             return k.LARGE
         if singles.values is not self._kept:
             self._place(singles)
-        (time, _, n), before = event.at, len(singles.events)
-        _words(k.EVENT_HEADER + count).pack_into(
-            self._given, 0, start, time, n, axis, before, len(codes), count // 3, *terms
+        return k.alone(
+            self._table, singles.log, singles.used, singles.firsts, singles.values, codes, self.batch
         )
-        firsts = singles.firsts.reshape(-1)
-        return k.alone(self._table, self._event, firsts, singles.values, codes, self.batch)
 
     def _place(self, singles: Singles) -> None:
         """Says where solutions are kept."""
         self._kept = singles.values
         for at, begin, room in zip(self._places, singles.begin, singles.rooms, strict=True):
             self._table[at + k.KEPT], self._table[at + k.ROOM] = begin, room
-
-
-@lru_cache
-def _words(count: int) -> Struct:
-    """So many integers of 64 bits, one after the other."""
-    return Struct(f"={count}q")

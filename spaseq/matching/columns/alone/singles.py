@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from struct import Struct
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.alone import Single, gathered
-from spaseq.events import EventBatch
+from spaseq.alone import Single
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.sharing import Values
+from spaseq.gpm.spectra.single import MOST_TRIPLES
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.chunk import Chunk
+from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
@@ -25,6 +29,10 @@ Ints = npt.NDArray[np.int64]
 _MOST: Final = 256
 #: So many solutions of a question have room from the beginning.
 _ROWS: Final = 1_024
+#: How many integers events have room for, one after the other: more than the largest has.
+_LOG: Final = 1 << 13
+#: What writes an event of so many triples; larger ones are rare.
+_WORDS: Final = [Struct(f"={k.EVENT_HEADER + 3 * count}q") for count in range(MOST_TRIPLES + 1)]
 
 
 class Counts(NamedTuple):
@@ -40,20 +48,37 @@ class Singles:
 
     Several GPMs may ask the same question, but for the names of variables: ``asked`` says which each does,
     ``widths`` how many values a solution of each question has. ``firsts``: where the solutions of each event
-    begin, shape ``(events + 1, questions)``. ``kept``: the solutions of each question, ``(rows, width)``;
-    parts of ``values``, where they ``begin``, with so many ``rooms``.
+    begin, of one event after the other. ``kept``: the solutions of each question, ``(rows, width)``; parts of
+    ``values``, where they ``begin``, with so many ``rooms``. ``log``: the events, as ``_kernel_alone`` says,
+    of which there are ``size``; the next one stands at ``used``.
+
+    All are numbers: objects that live a while would have the garbage collector look at the whole process.
     """
 
-    def __init__(self, names: Sequence[Sequence[str]], asked: Sequence[int], told: Sequence[bool]) -> None:
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        clock: Clock,
+        names: Sequence[Sequence[str]],
+        asked: Sequence[int],
+        told: Sequence[bool],
+    ) -> None:
         """``told``: of which GPMs it counts whether they have solutions."""
         self.end: int | None = None
-        self.first = self._last = self._oldest = 0
-        self.events: list[Single] = []
+        self.first = self.size = self.used = self._last = self._oldest = 0
+        self._dictionary, self._clock = dictionary, clock
         self._names, self.asked, self._of = names, asked, np.array(asked, dtype=np.int64)
         self._told = np.array(told, dtype=np.bool_)
         width = dict(zip(asked, map(len, names), strict=True))
         self.widths = [width[question] for question in range(len(width))]
-        self.firsts = np.zeros((_MOST + 1, len(width)), dtype=np.int64)
+        self.firsts = np.zeros((_MOST + 1) * len(width), dtype=np.int64)
+        self._firsts = self.firsts.reshape(_MOST + 1, len(width))
+        self.log = np.zeros(_LOG, dtype=np.int64)
+        self._words = self.log.data
+        # Where each event begins in the log.
+        self._begins: list[int] = []
+        # Those that somebody has asked for.
+        self._made: dict[int, Single] = {}
         self._place([_ROWS] * len(width))
         self._counted = 0
         self._counts = self._none()
@@ -72,14 +97,27 @@ class Singles:
         nothing = np.zeros(len(self.asked), dtype=np.int64)
         return Counts(0, nothing, nothing)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether they are enough."""
-        return len(self.events) >= _MOST
+    def fits(self, terms: int) -> bool:
+        """Whether there is room for one event more with so many terms."""
+        return self.size < _MOST and self.used + k.EVENT_HEADER + terms <= _LOG
+
+    def write(
+        self, position: int, at: Stamp, graph: int, terms: Sequence[int], axis: int, limit: int
+    ) -> None:
+        """Puts an event, which ``fits``, behind the others; it is none of them until it is added.
+
+        ``axis``: its place there; all ids are below ``limit``.
+        """
+        triples, (time, stream, n) = len(terms) // 3, at
+        header = position, time, n, axis, self.size, limit, triples, stream, graph
+        if triples <= MOST_TRIPLES:
+            _WORDS[triples].pack_into(self._words, 8 * self.used, *header, *terms)
+        else:
+            self.log[self.used : self.used + k.EVENT_HEADER + len(terms)] = (*header, *terms)
 
     def solved(self, solutions: Sequence[Values]) -> bool:
         """Keeps what the GPMs of the next event have; false if there is no room for that."""
-        begin = self.firsts[len(self.events)].tolist()
+        begin = self._firsts[self.size].tolist()
         end = list(begin)
         for question, values in zip(self.asked, solutions, strict=True):
             end[question] = begin[question] + len(values)
@@ -87,7 +125,7 @@ class Singles:
                 return False
             if values and self.widths[question]:
                 self.kept[question][begin[question] : end[question]] = values
-        self.firsts[len(self.events) + 1] = end
+        self._firsts[self.size + 1] = end
         return True
 
     def widen(self, solutions: Sequence[Values]) -> None:
@@ -97,28 +135,65 @@ class Singles:
             rooms[question] = max(rooms[question], len(values))
         self._place(rooms)
 
-    def add(self, position: int, event: Single, axis: int, oldest: int) -> None:
-        """An event whose solutions are kept, at its place on the axis, where ``oldest`` may still count."""
-        if not self.events:
+    def add(self, position: int, terms: int, axis: int, oldest: int) -> None:
+        """The event that was written, of so many terms, and whose solutions are kept, is one of them.
+
+        ``oldest``: from where on the axis others may still count.
+        """
+        if not self.size:
             self.first = position
-        self.events.append(event)
+        self._begins.append(self.used)
+        self.size += 1
+        self.used += k.EVENT_HEADER + terms
         self.end, self._last, self._oldest = position + 1, axis, oldest
+
+    def spans(self) -> tuple[list[int], list[int]]:
+        """Where the solutions of each question in the last event begin, and end."""
+        begins, ends = self._firsts[self.size - 1 : self.size + 1].tolist()
+        return begins, ends
+
+    def event(self, number: int) -> Single:
+        """One of them."""
+        made = self._made.get(number)
+        if made is None:
+            begin = self._begins[number]
+            end = self._begins[number + 1] if number + 1 < self.size else self.used
+            _, time, n, _, _, _, _, stream, graph, *terms = self.log[begin:end].tolist()
+            made = Single(self._dictionary, self._clock, Stamp(time, stream, n), graph, tuple(terms))
+            self._made[number] = made
+        return made
 
     def solution(self, position: int, g: int, row: int) -> tuple[Single, Callable[[], dict[str, int]]]:
         """An event of those that are there, and what makes a solution of a GPM in it."""
         values = self.kept[self.asked[g]][row].tolist()
-        return self.events[position - self.first], partial(_bound, self._names[g], values)
+        return self.event(position - self.first), partial(_bound, self._names[g], values)
 
     def live_ids(self) -> Iterator[Ints]:
-        """The ids in the solutions; the events keep theirs."""
-        for kept, end in zip(self.kept, self.firsts[len(self.events)].tolist(), strict=True):
+        """The ids in the events and their solutions."""
+        for kept, end in zip(self.kept, self._firsts[self.size].tolist(), strict=True):
             yield kept[:end]
+        headers = self._headers()
+        yield headers[:, [k.STREAM, k.GRAPH]]
+        yield self._terms(headers)
+
+    def _headers(self) -> Ints:
+        """What is said of each event before its terms, a row each."""
+        begins = np.array(self._begins, dtype=np.int64)
+        headers: Ints = self.log[begins[:, None] + np.arange(k.EVENT_HEADER)]
+        return headers
+
+    def _terms(self, headers: Ints) -> Ints:
+        """The terms of all events, one after the other."""
+        counts = 3 * headers[:, k.TRIPLES]
+        before = np.arange(1, self.size + 1) * k.EVENT_HEADER
+        terms: Ints = self.log[np.arange(int(counts.sum())) + np.repeat(before, counts)]
+        return terms
 
     def counts(self) -> Counts:
         """What was counted since the last call."""
-        begin, self._counted = self._counted, len(self.events)
+        begin, self._counted = self._counted, self.size
         before, self._counts = self._counts, self._none()
-        found = np.diff(self.firsts[begin : self._counted + 1], axis=0)[:, self._of]
+        found = np.diff(self._firsts[begin : self._counted + 1], axis=0)[:, self._of]
         some = found > 0
         relevant = int(np.count_nonzero(some[:, self._told].any(axis=1)))
         return Counts(before.relevant + relevant, before.matched + some.sum(0), before.rows + found.sum(0))
@@ -126,21 +201,31 @@ class Singles:
     def take(self) -> tuple[Chunk, int]:
         """They as a batch, and from where on the axis others may still count; none are left."""
         self._counts = self.counts()
-        events, count = self.events, len(self.events)
-        batch: EventBatch = events[0] if count == 1 else gathered(events)
+        count = self.size
+        batch = self._gathered()
         tables, rows = [], []
         known: dict[int, tuple[Ints, Ints, Ints]] = {}
         for names, question in zip(self._names, self.asked, strict=True):
             if question not in known:
-                begins = self.firsts[: count + 1, question].copy()
+                begins = self._firsts[: count + 1, question].copy()
                 at = np.repeat(np.arange(count), np.diff(begins))
                 known[question] = at, self.kept[question][: begins[-1]].T.copy(), begins
             at, columns, begins = known[question]
             tables.append(Solutions(len(at), at, dict(zip(names, columns, strict=True))))
             rows.append(begins)
         chunk = Chunk(self.first, batch, tuple(tables), self._last, np.array(rows, dtype=np.int64))
-        self.end, self.events, self._counted = None, [], 0
+        self.end, self.size, self.used, self._counted = None, 0, 0, 0
+        self._begins, self._made = [], {}
         return chunk, self._oldest
+
+    def _gathered(self) -> EventBatch:
+        """They as columns."""
+        headers = self._headers()
+        s, p, o = np.ascontiguousarray(self._terms(headers).reshape(-1, 3).T)
+        offset = np.concatenate([[0], np.cumsum(headers[:, k.TRIPLES])])
+        columns = np.ascontiguousarray(headers.T)
+        stream, graph, time, n = (columns[field] for field in (k.STREAM, k.GRAPH, k.TIME, k.NUMBER))
+        return EventBatch(self._dictionary, self._clock, stream, graph, time, n, offset, s, p, o)
 
 
 def _bound(names: Sequence[str], values: Sequence[int]) -> dict[str, int]:

@@ -1,0 +1,162 @@
+"""An event that comes alone and concerns one query is a few numbers up to the kernel: nobody can tell."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import pyoxigraph as ox
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spaseq
+from spaseq.engine.parts import core
+from spaseq.engine.pipelines import intake
+from spaseq.engine.pipelines.flow import Flow
+from spaseq.why.sample import Sample
+from tests.conftest import examples
+from tests.streams import events_of
+
+STREAM = "http://example.org/s"
+KINDS = "abcd"
+
+
+def _text(rng: random.Random) -> str:
+    first, second = rng.sample(KINDS, 2)
+    sequence = rng.choice(["A ; B", "A ; B+ , C", "A : B", "A , B", "A ; !C ; B", "A"])
+    window = rng.choice(["9 SECONDS SLIDING", "9 SECONDS SLIDING", "7 EVENTS", "5 SECONDS TUMBLING"])
+    further = rng.choice(["", "FILTER(?b > ?a)", "FILTER(?b > 3)", "OPTIONAL { ?x <urn:w> ?w }"])
+    gpms = {
+        "A": f"DEFINE GPM A ON S {{ ?x <urn:{first}> ?a }}",
+        "B": f"DEFINE GPM B ON S {{ ?x <urn:{second}> ?b . {further if 'B' in sequence else ''} }}",
+        "C": f"DEFINE GPM C ON S {{ ?x <urn:{first}> ?c }}",
+    }
+    by = rng.choice(["", "PARTITION BY ?x"])
+    used = " ".join(gpm for name, gpm in gpms.items() if name in sequence)
+    return f"SELECT * WITHIN {window} {by} FROM STREAM S <{STREAM}> WHERE {{ SEQ({sequence}) {used} }}"
+
+
+def _graph(rng: random.Random) -> str | list[ox.Triple]:
+    if rng.random() < 0.05:
+        return "no graph"
+    count = rng.choice([0, 1, 1, 1, 2, 2, 3, 20])
+    subjects, objects = ["<urn:x>", "<urn:y>", "_:b"], [*range(6), "2.5", "<urn:x>", "_:b"]
+    triples = [
+        f"{rng.choice(subjects)} <urn:{rng.choice(KINDS + 'w')}> {rng.choice(objects)} ."
+        for _ in range(count)
+    ]
+    text = "\n".join(triples)
+    if rng.random() < 0.5:
+        return text
+    return [quad.triple for quad in ox.parse(text, format=ox.RdfFormat.TURTLE)]
+
+
+class _Told:
+    """An engine whose callbacks raise and push as numbers that are drawn say, and all that is told."""
+
+    def __init__(self) -> None:
+        self.engine = spaseq.Engine()
+        self.handles: list[spaseq.Handle] = []
+        self.log: list[object] = []
+        self.rng = random.Random(0)
+
+    def register(self, text: str) -> None:
+        self.handles.append(self.engine.register(text, partial(self._match, len(self.handles))))
+
+    def _match(self, query: int, match: spaseq.Match) -> None:
+        rows = sorted(
+            sorted((name, str(term)) for name, term in row.items() if "b" not in name)
+            for row in match.bindings
+        )
+        self.log.append(
+            (
+                query,
+                match.start,
+                match.end,
+                events_of(match),
+                len(rows),
+                asdict(self.handles[query].stats)["matches"],
+            )
+        )
+        if self.rng.random() < 0.1:
+            self.engine.push(STREAM, f"<urn:x> <urn:{self.rng.choice(KINDS)}> 1 .", match.end)
+        if self.rng.random() < 0.1:
+            raise ValueError(str(match.end))
+
+    def do(self, what: str, *given: Any) -> None:
+        try:
+            if what == "register":
+                self.register(*given)
+            elif what == "cancel":
+                self.handles[given[0] % len(self.handles)].cancel()
+            else:
+                getattr(self.engine, what)(*given)
+        except (ValueError, spaseq.SpaseqError) as error:
+            self.log.append(repr(error))
+
+    def end(self) -> tuple[object, ...]:
+        self.do("close")
+        engine = self.engine
+        return (
+            self.log,
+            [asdict(handle.stats) for handle in self.handles],
+            engine.arrived,
+            engine.late,
+            engine.bad,
+        )
+
+
+def _script(rng: random.Random) -> Iterator[tuple[Any, ...]]:
+    for _ in range(rng.randint(1, 3)):
+        yield "register", _text(rng)
+    time = 0
+    for _ in range(rng.randint(10, 60)):
+        time += rng.choice([0, 1, 1, 2, 3])
+        at = time - 5 if rng.random() < 0.03 else time
+        yield "push", STREAM, _graph(rng), at, *(["urn:g"] if rng.random() < 0.1 else [])
+        if rng.random() < 0.04:
+            yield "advance", time
+        if rng.random() < 0.04:
+            yield "register", _text(rng)
+        if rng.random() < 0.02:
+            yield "cancel", rng.randrange(9)
+
+
+def _answer(seed: int, passes: Callable[..., bool]) -> tuple[object, ...]:
+    """What is told of a script, where ``passes`` says which events are but numbers."""
+    told, rng = _Told(), random.Random(seed)
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore", spaseq.SpaseqWarning)
+        patch.setattr(core, "_SWEEP_AFTER", 5)
+        # While events are kept to say why there is no match, they are more than that.
+        patch.setattr(intake, "Sample", partial(Sample, 1, 1))
+        patch.setattr(Flow, "passes", passes)
+        for what in _script(rng):
+            told.do(*what)
+        return told.end()
+
+
+@settings(max_examples=examples(150))
+@given(st.integers(0, 2**64 - 1))
+def test_nobody_can_tell(seed: int) -> None:
+    assert _answer(seed, Flow.passes) == _answer(seed, lambda *_: False)
+
+
+def test_many_are_but_numbers() -> None:
+    ways = Counter[bool]()
+    passes = Flow.passes
+
+    def counted(*event: Any) -> bool:
+        passed = passes(*event)
+        ways[passed] += 1
+        return passed
+
+    for seed in range(20):
+        _answer(seed, counted)
+    assert ways[True] > 100
