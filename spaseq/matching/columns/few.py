@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import EventBatch
+from spaseq.matching.columns.alone.singles import Lone
+from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.one import combined
 from spaseq.matching.columns.plain import Site
 from spaseq.matching.model import Choice, Found, Occurrence, Row
@@ -19,54 +20,59 @@ from spaseq.terms.dictionary import Dictionary
 Ints = npt.NDArray[np.int64]
 
 
-class Step(NamedTuple):
-    """An event of a match: its position, where it is, where in the sequence, and what makes its solution.
-
-    Most callbacks look at few of them.
-    """
-
-    position: int
-    batch: EventBatch
-    at: int
-    site: Site
-    solution: Callable[[], Mapping[str, int]]
-
-
 class _Kept:
-    """Keeps the terms of solutions as long as it is referenced."""
+    """Keeps the terms of events that came alone as long as it is referenced; batches keep those of theirs."""
 
-    __slots__ = ("__weakref__", "_steps")
+    __slots__ = ("__weakref__", "_events")
 
-    def __init__(self, steps: Sequence[Step]) -> None:
-        self._steps = steps
+    def __init__(self, events: Sequence[Lone]) -> None:
+        self._events = events
 
     def live_ids(self) -> Iterator[Ints]:
-        """The ids in the solutions; the batches keep those of the events."""
-        yield np.fromiter(chain.from_iterable(s.solution().values() for s in self._steps), dtype=np.int64)
+        """The ids in the events and their solutions."""
+        yield np.fromiter(chain.from_iterable(e.live_ids() for e in self._events), dtype=np.int64)
 
 
 class Few(Found):
-    """A match of these events, with their solutions side by side as its Ω; it keeps their terms."""
+    """A match of some events, with their solutions side by side as its Ω; it keeps their terms.
 
-    __slots__ = ("_kept", "_steps")
-    _steps: Sequence[Step]
+    Most callbacks look at little of it: so it is numbers until somebody looks.
+    """
+
+    __slots__ = ("_held", "_kept", "_sites", "_steps")
+    _sites: Sequence[Site]
+    _steps: Sequence[int]
+    _held: Sequence[Chunk | Lone]
     _kept: _Kept
 
-    def __init__(self, steps: Sequence[Step], dictionary: Dictionary) -> None:
-        kept = _Kept(steps)
-        object.__setattr__(self, "_steps", steps)
-        object.__setattr__(self, "_kept", kept)
+    def __init__(
+        self,
+        sites: Sequence[Site],
+        steps: Sequence[int],
+        held: Sequence[Chunk | Lone],
+        lone: Sequence[Lone],
+        dictionary: Dictionary,
+    ) -> None:
+        """``steps``: of each event its position, the number of its site, and the row of its solution.
+
+        ``held``: where each is; ``lone``: those that came alone.
+        """
+        kept = _Kept(lone)
+        put = object.__setattr__
+        put(self, "_sites", sites)
+        put(self, "_steps", steps)
+        put(self, "_held", held)
+        put(self, "_kept", kept)
         dictionary.hold(kept)
 
     @property
     def events(self) -> tuple[Choice, ...]:
-        return tuple(
-            (
-                site.gpm,
-                Occurrence(batch.stamp(at), position, {site.gpm: (solution(),)}, batch, at, self._kept),
-            )
-            for position, batch, at, site, solution in self._steps
-        )
+        choices = []
+        for position, site, batch, at, solution in self._looked_at():
+            seen = {site.gpm: (solution,)}
+            event = Occurrence(batch.stamp(at), position, seen, batch, at, self._held)
+            choices.append((site.gpm, event))
+        return tuple(choices)
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -81,36 +87,57 @@ class Few(Found):
     @property
     def size(self) -> int:
         counts: dict[int, int] = {}
-        for step in self._steps:
-            if step.site.begins and step.site.kleene is not None:
-                counts[step.site.kleene] = counts.get(step.site.kleene, 0) + 1
+        sites = self._sites
+        for way in self._steps[1::3]:
+            site = sites[way]
+            if site.begins and site.kleene is not None:
+                counts[site.kleene] = counts.get(site.kleene, 0) + 1
         return prod(counts.values())
 
     @property
     def path(self) -> tuple[tuple[int, str], ...]:
-        return tuple(sorted((step.position, step.site.gpm) for step in self._steps))
+        gpms = [self._sites[way].gpm for way in self._steps[1::3]]
+        return tuple(sorted(zip(self._steps[0::3], gpms, strict=True)))
 
     @property
     def span(self) -> tuple[int, int]:
-        times = [step.batch.stamp(step.at).time for step in self._steps]
-        return times[0], times[-1]
+        return self._time(0), self._time(len(self._held) - 1)
+
+    def _time(self, event: int) -> int:
+        """When an event of the match was."""
+        of = self._held[event]
+        if isinstance(of, Lone):
+            return of.time
+        return int(of.batch.time.item(self._steps[3 * event] - of.start))
 
     @property
     def places(self) -> Iterator[tuple[str, EventBatch, int]]:
-        for step in self._steps:
-            yield step.site.gpm, step.batch, step.at
+        for _, site, batch, at, _ in self._looked_at():
+            yield site.gpm, batch, at
+
+    def _looked_at(self) -> Iterator[tuple[int, Site, EventBatch, int, Mapping[str, int]]]:
+        """Of each event its position, its site, the batch in which it is, its number there, its solution."""
+        steps = self._steps
+        for position, way, row, of in zip(steps[0::3], steps[1::3], steps[2::3], self._held, strict=True):
+            site = self._sites[way]
+            if isinstance(of, Lone):
+                yield position, site, of.event, 0, of.solution()
+            else:
+                yield position, site, of.batch, position - of.start, of.row(site.number, row)
 
     def _solutions(self) -> tuple[dict[str, int], dict[int, list[dict[str, int]]]]:
         """What is bound outside of Kleenes, and in each of their iterations."""
         shared: dict[str, int] = {}
         kleenes: dict[int, list[dict[str, int]]] = {}
-        for step in self._steps:
-            site, own = step.site, shared
+        steps = self._steps
+        for way, row, of in zip(steps[1::3], steps[2::3], self._held, strict=True):
+            site, own = self._sites[way], shared
             if site.kleene is not None:
                 iterations = kleenes.setdefault(site.kleene, [])
                 if site.begins:
                     iterations.append({})
                 own = iterations[-1]
-            for name, term in step.solution().items():
+            solution = of.solution() if isinstance(of, Lone) else of.row(site.number, row)
+            for name, term in solution.items():
                 (own if name in site.own else shared)[name] = term
         return shared, kleenes

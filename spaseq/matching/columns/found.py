@@ -188,6 +188,9 @@ class Objects(Block):
     def sizes(self) -> Ints:
         return np.array([match.size for match in self._found], dtype=np.int64)
 
+    def solution_count(self) -> int:
+        return sum(match.size for match in self._found)
+
     def chosen(self) -> Chosen:
         names: dict[str, int] = {}
         batches: dict[int, tuple[int, EventBatch]] = {}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.events import EventBatch, Stamp
+from spaseq.events import Stamp
 from spaseq.limits import Budget
-from spaseq.matching.columns.alone.singles import Singles
+from spaseq.matching.columns.alone.singles import Lone, Singles
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.host import Key
 from spaseq.matching.model import Occurrence, Solution
@@ -238,16 +237,22 @@ class History:
         self._last = None
         self._of.clear()
 
-    def solution(
-        self, position: int, g: int, row: int
-    ) -> tuple[EventBatch, int, Callable[[], Mapping[str, int]]]:
-        """The batch in which an event is, its number there, and what makes a GPM's solution in that row."""
-        singles = self._singles
-        if singles is not None and position >= singles.first:
-            event, solution = singles.solution(position, g, row)
-            return event, 0, solution
-        chunk = self._chunks[self._starts[bisect_right(self._starts, position) - 1]]
-        return chunk.batch, position - chunk.start, partial(chunk.row, g, row)
+    def held(self, steps: Sequence[int], gpms: Sequence[int]) -> tuple[list[Chunk | Lone], list[Lone]]:
+        """The batch in which each of some events is, or what it is if it came alone; and the latter ones.
+
+        ``steps``: of each its position, the number of a site, and the row of a solution; ``gpms``: of each
+        site the number of its GPM.
+        """
+        singles, chunks, starts = self._singles, self._chunks, self._starts
+        held: list[Chunk | Lone] = []
+        lone: list[Lone] = []
+        for position, site, row in zip(steps[0::3], steps[1::3], steps[2::3], strict=True):
+            if singles is not None and position >= singles.first:
+                lone.append(singles.solution(position, gpms[site], row))
+                held.append(lone[-1])
+            else:
+                held.append(chunks[starts[bisect_right(starts, position) - 1]])
+        return held, lone
 
     def since(self, start: int) -> list[Chunk]:
         """The batches that begin after a position."""

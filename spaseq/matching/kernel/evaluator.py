@@ -71,6 +71,7 @@ def load() -> None:
     codes = np.zeros(1, dtype=np.int8)
     k.run(nothing, m, floats, nothing, floats, codes)
     k.unroll(m, nothing)
+    k.look(m, nothing.astype(np.bool_), nothing.astype(np.bool_), nothing)
     k.sweep(nothing, m, floats, nothing[:0], floats, 0, 0, floats, codes)
     alone(nothing, nothing, 0, nothing, nothing, codes, nothing.copy())
 

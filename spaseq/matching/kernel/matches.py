@@ -13,7 +13,7 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Emit, Filter
-from spaseq.matching.columns.few import Few, Step
+from spaseq.matching.columns.few import Few
 from spaseq.matching.columns.found import Block, Objects
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
@@ -21,7 +21,7 @@ from spaseq.matching.conditions.postfix import needs
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.compiled import _kernel as k
 from spaseq.matching.kernel.records import findings, header, partitions
-from spaseq.matching.kernel.records.nodes import DEPTH, POSITION, PREVIOUS, ROW, WAY
+from spaseq.matching.kernel.records.nodes import DEPTH
 from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.model import Found, distinct
@@ -30,8 +30,9 @@ from spaseq.terms.dictionary import Dictionary
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: So many matches of an event are made one by one.
+#: So many matches of an event are made one by one, of so many events in all.
 _FEW: Final = 4
+_DEEP: Final = 1_024
 
 
 class Runs(NamedTuple):
@@ -103,6 +104,9 @@ class Matches:
                 )
             )
         self._sites = Sites(sites, compiled.gpms)
+        self._gpms = [site.number for site in sites]
+        # The events of a few runs.
+        self._steps = np.zeros(3 * _DEEP, dtype=np.int64)
         self._simple = np.array(simple, dtype=np.bool_)
         self._simple_ends = np.array([_keeps(ends, plain) for ends in compiled.accepts], dtype=np.bool_)
 
@@ -118,34 +122,26 @@ class Matches:
         count, begin = m.item(header.FOUND_COUNT), m.item(header.FOUND)
         if count > _FEW or self._several or (count > 1 and self._emit is not Emit.ALL):
             return None
-        found = []
-        depth, partition = 0, m.item(begin + findings.PARTITION)
+        depth = k.look(m, self._simple, self._simple_ends, self._steps)
+        if not depth:
+            return None
+        numbers, sites, gpms, history = (
+            self._steps[: 3 * depth].tolist(),
+            self._sites.all,
+            self._gpms,
+            self._history,
+        )
+        partition, end, found = m.item(begin + findings.PARTITION), 0, []
         for run in range(begin, begin + count * findings.SIZE, findings.SIZE):
-            of_one = m.item(run + findings.PARTITION) == partition
-            steps = self._steps(m, m.item(run + findings.NODE))
-            if not of_one or steps is None or not self._simple_ends.item(m.item(run + findings.ACCEPT)):
-                return None
-            depth += len(steps)
-            found.append(Few(steps, dictionary))
+            at, end = end, end + 3 * m.item(m.item(run + findings.NODE) + DEPTH)
+            steps = numbers[at:end]
+            found.append(Few(sites, steps, *history.held(steps, gpms), dictionary))
         by_path = {match.path: match for match in found} if count > 1 else {}
         if 0 < len(by_path) < count:
             return None
         key = tuple(m.item(partition + partitions.KEY + i) for i in range(self._keys))
-        k.unroll(m, np.empty(3 * depth, dtype=np.int64))
+        k.unroll(m, self._steps)
         return Objects([(key, by_path[path]) for path in sorted(by_path)] or [(key, found[0])])
-
-    def _steps(self, m: Ints, node: int) -> list[Step] | None:
-        """The events up to a node, in order; None where it takes more than their solutions to know Ω."""
-        steps = []
-        while node:
-            position, way, row = (m.item(node + place) for place in (POSITION, WAY, ROW))
-            if row < 0 or not self._simple.item(way):
-                return None
-            site = self._sites.all[way]
-            batch, index, solution = self._history.solution(position, site.number, row)
-            steps.append(Step(position, batch, index, site, solution))
-            node = m.item(node + PREVIOUS)
-        return steps[::-1]
 
     def of_runs(self, runs: Runs) -> Iterator[Block]:
         """The matches that runs are."""

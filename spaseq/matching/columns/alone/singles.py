@@ -6,8 +6,7 @@ one batch cost what few of them cost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -41,6 +40,50 @@ class Counts(NamedTuple):
     relevant: int
     matched: Ints
     rows: Ints
+
+
+class Lone:
+    """An event that came alone, with one solution: numbers of its own, from which objects are made.
+
+    ``numbers``: as in a log; ``values``: those of the solution's ``names``.
+    """
+
+    __slots__ = ("_clock", "_dictionary", "_event", "names", "numbers", "values")
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        clock: Clock,
+        numbers: Sequence[int],
+        names: Sequence[str],
+        values: Sequence[int],
+    ) -> None:
+        self._dictionary, self._clock = dictionary, clock
+        self._event: Single | None = None
+        self.numbers, self.names, self.values = numbers, names, values
+
+    @property
+    def time(self) -> int:
+        """When it was."""
+        return self.numbers[k.TIME]
+
+    @property
+    def event(self) -> Single:
+        """The event."""
+        if self._event is None:
+            _, time, n, _, _, _, _, stream, graph, *terms = self.numbers
+            stamp = Stamp(time, stream, n)
+            self._event = Single(self._dictionary, self._clock, stamp, graph, tuple(terms))
+        return self._event
+
+    def solution(self) -> dict[str, int]:
+        """The solution, without what is unbound."""
+        return {name: term for name, term in zip(self.names, self.values, strict=True) if term}
+
+    def live_ids(self) -> Iterator[int]:
+        """The ids in both."""
+        yield from self.numbers[k.STREAM :]
+        yield from self.values
 
 
 class Singles:
@@ -77,8 +120,6 @@ class Singles:
         self._words = self.log.data
         # Where each event begins in the log.
         self._begins: list[int] = []
-        # Those that somebody has asked for.
-        self._made: dict[int, Single] = {}
         self._place([_ROWS] * len(width))
         self._counted = 0
         self._counts = self._none()
@@ -152,21 +193,20 @@ class Singles:
         begins, ends = self._firsts[self.size - 1 : self.size + 1].tolist()
         return begins, ends
 
-    def event(self, number: int) -> Single:
-        """One of them."""
-        made = self._made.get(number)
-        if made is None:
-            begin = self._begins[number]
-            end = self._begins[number + 1] if number + 1 < self.size else self.used
-            _, time, n, _, _, _, _, stream, graph, *terms = self.log[begin:end].tolist()
-            made = Single(self._dictionary, self._clock, Stamp(time, stream, n), graph, tuple(terms))
-            self._made[number] = made
-        return made
-
-    def solution(self, position: int, g: int, row: int) -> tuple[Single, Callable[[], dict[str, int]]]:
-        """An event of those that are there, and what makes a solution of a GPM in it."""
-        values = self.kept[self.asked[g]][row].tolist()
-        return self.event(position - self.first), partial(_bound, self._names[g], values)
+    def solution(self, position: int, g: int, row: int) -> Lone:
+        """An event of those that are there, with one of the solutions that a GPM has in it."""
+        begins, number = self._begins, position - self.first
+        end = begins[number + 1] if number + 1 < self.size else self.used
+        question = self.asked[g]
+        width = self.widths[question]
+        at = self.begin[question] + row * width
+        return Lone(
+            self._dictionary,
+            self._clock,
+            self.log[begins[number] : end].tolist(),
+            self._names[g],
+            self.values[at : at + width].tolist(),
+        )
 
     def live_ids(self) -> Iterator[Ints]:
         """The ids in the events and their solutions."""
@@ -215,7 +255,7 @@ class Singles:
             rows.append(begins)
         chunk = Chunk(self.first, batch, tuple(tables), self._last, np.array(rows, dtype=np.int64))
         self.end, self.size, self.used, self._counted = None, 0, 0, 0
-        self._begins, self._made = [], {}
+        self._begins = []
         return chunk, self._oldest
 
     def _gathered(self) -> EventBatch:
@@ -226,8 +266,3 @@ class Singles:
         columns = np.ascontiguousarray(headers.T)
         stream, graph, time, n = (columns[field] for field in (k.STREAM, k.GRAPH, k.TIME, k.NUMBER))
         return EventBatch(self._dictionary, self._clock, stream, graph, time, n, offset, s, p, o)
-
-
-def _bound(names: Sequence[str], values: Sequence[int]) -> dict[str, int]:
-    """A solution, without what is unbound."""
-    return {name: term for name, term in zip(names, values, strict=True) if term}

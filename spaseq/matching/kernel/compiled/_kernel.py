@@ -62,6 +62,8 @@ from spaseq.matching.kernel.compiled._kernel_places import (
 )
 from spaseq.matching.kernel.records import entries, findings, header, nodes, partitions, waits
 
+Mask = npt.NDArray[np.bool_]
+
 
 @part
 def find_keys(t: Ints, m: Ints, b: Ints, e: int, ranked: bool) -> int:
@@ -236,6 +238,33 @@ def unroll(ints: Ints, paths: Ints) -> None:
             node = nodes.previous(m, node)
         release(m, last)
     header.set_found_count(m, 0)
+
+
+@kernel
+def look(ints: Ints, simple: Mask, simple_ends: Mask, paths: Ints) -> int:
+    """As ``unroll``, of runs of one partition that are nothing but events, each with one solution.
+
+    Forgets none; returns how many events they have, 0 if a run is none of those, or ``paths`` too short.
+    """
+    m: Ints = pointer(ints)
+    at = 0
+    for i in range(header.found_count(m)):
+        found = header.found(m) + i * findings.SIZE
+        node = findings.node(m, found)
+        at += 3 * nodes.depth(m, node)
+        if findings.partition(m, found) != findings.partition(m, header.found(m)):
+            return 0
+        if at > len(paths) or not simple_ends[findings.accept(m, found)]:
+            return 0
+        j = at
+        while node != 0:
+            way, row = nodes.way(m, node), nodes.row(m, node)
+            if row < 0 or not simple[way]:
+                return 0
+            j -= 3
+            paths[j], paths[j + 1], paths[j + 2] = nodes.position(m, node), way, row
+            node = nodes.previous(m, node)
+    return at // 3
 
 
 @kernel

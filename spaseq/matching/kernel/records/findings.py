@@ -18,7 +18,7 @@ partition, set_partition = reads(PARTITION), writes(PARTITION)
 NODE: Final = 2
 node, set_node = reads(NODE), writes(NODE)
 ACCEPT: Final = 3
-set_accept = writes(ACCEPT)
+accept, set_accept = reads(ACCEPT), writes(ACCEPT)
 #: Whether something is left to be asked exactly.
 UNSURE: Final = 4
 set_unsure = writes(UNSURE)
