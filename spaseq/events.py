@@ -321,13 +321,22 @@ def identified(
     return rows, UNBOUND if graph is None else identify(graph)
 
 
+def different(terms: tuple[int, ...]) -> tuple[int, ...]:
+    """The terms of some triples, one after the other, without triples that were there before."""
+    if len(terms) > 6 or (len(terms) == 6 and terms[:3] == terms[3:]):
+        rows = dict.fromkeys(zip(terms[0::3], terms[1::3], terms[2::3], strict=True))
+        if 3 * len(rows) < len(terms):
+            return tuple(chain.from_iterable(rows))
+    return terms
+
+
 def identified_one(
     dictionary: Dictionary,
     triples: Sequence[Triple | Quad],
     graph: NamedNode | BlankNode | None,
     intern: Callable[[Term], int],
-) -> tuple[tuple[int, ...], int]:
-    """The same of an event that comes alone: the terms of its different triples, one after the other.
+) -> tuple[int, tuple[int, ...]]:
+    """The same of an event that comes alone: its graph's name, and the terms of its different triples.
 
     ``intern`` gives the ids of terms that were never seen as Python objects, and may raise, as for what
     ``BatchBuilder.add`` does.
@@ -346,11 +355,7 @@ def identified_one(
             p = p or entering.identify(predicate)
             o = o or entering.identify(object_)
         found += (s, p, o)
-    terms = tuple(found)
-    if len(triples) > 2 or (len(triples) == 2 and terms[:3] == terms[3:]):
-        different = dict.fromkeys(zip(terms[0::3], terms[1::3], terms[2::3], strict=True))
-        if len(different) < len(triples):
-            terms = tuple(chain.from_iterable(different))
+    terms = different(tuple(found))
     if graph is None:
-        return terms, UNBOUND
-    return terms, (entering or _Entering(dictionary, intern)).identify(graph)
+        return UNBOUND, terms
+    return (entering or _Entering(dictionary, intern)).identify(graph), terms

@@ -245,12 +245,13 @@ class Dictionary:
                     keep[ids] = True
             for ids in live:
                 keep[ids] = True
+            # First, so that an interrupt leaves nobody with what is known of a term that is gone.
+            for known in self._beside.values():
+                known.forget_all_but(keep)
             dead = self._forget(keep)
             count = min(len(keep), len(self._rank))
             self._rank[:count][~keep[:count]] = _NOT_DECODED
             self._rank[:1] = NO_NUMBER
-            for known in self._beside.values():
-                known.forget_all_but(keep)
             if self._table is not None:
                 freed = self._table.sweep(keep)
             else:

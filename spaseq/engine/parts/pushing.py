@@ -25,6 +25,7 @@ from spaseq.engine.arguments import (
 )
 from spaseq.engine.inbox import row
 from spaseq.engine.parts.core import Core
+from spaseq.engine.plain import Plain
 from spaseq.engine.rejects import Kind
 from spaseq.errors import EngineError
 from spaseq.events import Clock, Ids, Stamp, identified_one
@@ -54,7 +55,7 @@ class Pushing:
         self._core = core
         self._turn, self._inbox, self._flow = core.turn, core.inbox, core.flow
         self._dictionary, self._rejects, self._limits = core.dictionary, core.rejects, core.limits
-        self._numbers = Numbers.of(self._dictionary)
+        self._numbers, self._plain = Numbers.of(self._dictionary), Plain.of(self._dictionary)
         # The ids of streams, which are pinned, by what they were called.
         self._streams: dict[StreamName, int] = {}
         # The name and the terms of the event that was pushed last.
@@ -160,28 +161,42 @@ class Pushing:
 
         While nothing else is in hand it is no more than its graph's name and its triples' terms.
         """
-        terms, inbox, limits = self._dictionary, self._inbox, self._limits
+        terms, limits = self._dictionary, self._limits
         try:
+            if type(graph) is str and name is None:
+                with terms.lock:
+                    waits = self._may_wait(stream, clock, time)
+                    plain = self._plain.read(graph, self._enter if waits else self._learn)
+                    if plain is not None:
+                        return self._given(waits, stream, clock, time, UNBOUND, plain)
             triples: Sequence[ox.Triple | ox.Quad]
             triples = parsed(graph, limits) if type(graph) is str else triples_given(graph, limits)
             # What most give is text, or a list, and has no name.
             named = None if name is None and type(graph) in _NAMELESS else graph_name(name, graph)
-            waits = self._may_wait(stream, clock, time)
             with terms.lock:
-                found, graph_id = identified_one(terms, triples, named, self._enter if waits else self._learn)
-                if not waits and self._core.is_idle:
-                    self._hand = graph_id, found
-                    return self._hand
-                if not waits:
-                    stamp = Stamp(time, stream, self._flow.arrived(stream))
-                    return Single(terms, clock, stamp, graph_id, found)
-                event = row(stream, time, graph_id, found)
-                # No interrupt comes between these: that takes a call, or a loop.
-                inbox.newest, inbox.last, inbox.size = time, stream, inbox.size + 1
-                self._turn.is_behind = self._turn.used = True
-                inbox.events.extend(event)
+                waits = self._may_wait(stream, clock, time)
+                enter = self._enter if waits else self._learn
+                return self._given(waits, stream, clock, time, *identified_one(terms, triples, named, enter))
         except _MALFORMED as error:
             return _Bad(stream, str(error), str(graph))
+
+    def _given(
+        self, waits: bool, stream: int, clock: Clock, time: int, name: int, found: tuple[int, ...]
+    ) -> tuple[int, Sequence[int]] | Single | None:
+        """The event of some terms, where it is kept, for who has the dictionary's lock; see ``_event``."""
+        if not waits and self._core.is_idle:
+            self._hand = name, found
+            return self._hand
+        if not waits:
+            return Single(
+                self._dictionary, clock, Stamp(time, stream, self._flow.arrived(stream)), name, found
+            )
+        inbox = self._inbox
+        event = row(stream, time, name, found)
+        # No interrupt comes between these: that takes a call, or a loop.
+        inbox.newest, inbox.last, inbox.size = time, stream, inbox.size + 1
+        self._turn.is_behind = self._turn.used = True
+        inbox.events.extend(event)
         return None
 
     def _enter(self, term: Term) -> int:
