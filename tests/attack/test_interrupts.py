@@ -222,6 +222,8 @@ def test_an_interrupt_at_any_call_of_queries_that_run_as_one(what: str, called_b
         "alone/singles.py",
         "conditions/numbers.py",
         "spaseq/events.py",
+        "engine/plain.py",
+        "terms/dictionary.py",
     ],
 )
 def test_an_interrupt_at_any_call_of_events_that_come_alone(
