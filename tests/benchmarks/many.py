@@ -78,13 +78,9 @@ def _cases(quick: bool) -> Iterator[Measurement]:
     prices = q.drawn(events // 5, shares, ["price"])
     alerts = [spaseq.prepare(text) for text in q.alerts(several)]
     beginning = q.drawn(events, 100, q.third_and_third(count))
-    fewer = q.drawn(events // 10, 100, q.third_and_third(count))
     own = [f"{kind}{i}" for kind in ("bought", "price") for i in range(count)]
     cases = [
-        *(
-            (f"that begin alike, {name}", q.prefixed(name, count), fewer if name == "ordered" else beginning)
-            for name in q.PREFIXES
-        ),
+        *((f"that begin alike, {name}", q.prefixed(name, count), beginning) for name in q.PREFIXES),
         ("equal", [q.anyone()] * count, prices),
         ("of a template", alerts, prices),
         ("that share nothing", q.apart(count), prices),

@@ -25,6 +25,8 @@ from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.kernel.records import header
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.ordered import families, memory
+from spaseq.matching.ordered.records import preferences
+from spaseq.matching.ordered.tables import order_tables
 from spaseq.terms.dictionary import Dictionary
 from tests.benchmarks.ordered import Letters, evaluator_of, query
 from tests.conftest import examples
@@ -250,3 +252,26 @@ def test_equal_runs_are_merged_event_by_event() -> None:
     assert [len(match.events) for match in found] == [40]
     # Three runs of each first event, but those that are passed over.
     assert most < 40 * 8
+
+
+@pytest.mark.parametrize(
+    ("sequence", "skip", "kind", "expected"),
+    [
+        ("A ; B", "PAST LAST EVENT", "SLIDING", True),
+        ("A : B+[:]", "TO NEXT EVENT", "TUMBLING", True),
+        ("A , B", "PAST LAST EVENT", "SLIDING", False),  # each event matters to the runs there
+        ("A ; B WITHIN 2 SECONDS", "PAST LAST EVENT", "SLIDING", False),
+        ("A ; B", "PAST LAST EVENT", "TUMBLING", False),  # runs of several first events stand for each other
+    ],
+)
+def test_where_an_event_comes_only_to_runs_that_wait_for_its_keys(
+    sequence: str, skip: str, kind: str, expected: bool
+) -> None:
+    """A million runs that an event does not concern cost it nothing then."""
+    pattern = pattern_of(
+        f"PREFIX : <http://example.org/> SELECT * WITHIN 9 SECONDS {kind} FROM STREAM S :s WHERE {{ "
+        f"SEQ({sequence}) DEFINE GPM A ON S {{ ?x :a ?a }} DEFINE GPM B ON S {{ ?x :b ?b }} }} "
+        f"AFTER MATCH SKIP {skip}"
+    )
+    ordering = order_tables(pattern, lambda _: 1, kind == "SLIDING")
+    assert bool(ordering.options[preferences.INDEXED]) == expected

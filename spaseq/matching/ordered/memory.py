@@ -56,7 +56,8 @@ class Families:
         self._budget.partial(int(m[header.LIVE_WAITS]) + decided)
         waits = 2 * (int(m[header.LIVE_WAITS]) + decided * (self._most + 1) + 2)
         nodes = 2 * (int(m[header.LIVE_NODES]) + decided)
-        is_known = m[header.LIVE_PARTITIONS] < m[header.MOST_PARTITIONS]
+        buckets = 2 * (int(m[header.LIVE_BUCKETS]) + decided * (self._most + 1) + 2)
+        is_known = buckets <= m[header.BUCKET_COUNT] and m[header.LIVE_PARTITIONS] < m[header.MOST_PARTITIONS]
         if waits > m[header.MOST_WAITS] or nodes > m[header.MOST_NODES] or not is_known:
             self._move(Room(*map(max, Room(waits, nodes, 1, 1), _START)))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from spaseq.automaton.nfa import Action, Again, Leave
 from spaseq.automaton.pattern import SequencePattern
-from spaseq.language.syntax import All, Conjunction, Not, SkipMode
+from spaseq.language.syntax import All, Conjunction, Not, SkipMode, Strategy
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Site, Step, with_nearer
@@ -121,6 +121,10 @@ def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], slidin
     header[preferences.ACROSS] = int(skip.mode is SkipMode.PAST_LAST_EVENT and not sliding)
     header[preferences.ASKS] = int(bool(pattern.where))
     header[preferences.BOUNDED] = int(bool(analysis.absences.withins))
+    strict = any(gate.strategy is Strategy.STRICT for gate in analysis.gates)
+    header[preferences.INDEXED] = int(
+        not (strict or header[preferences.ACROSS] or header[preferences.BOUNDED])
+    )
     ranges: dict[int, list[tuple[int, int]]] = {
         preferences.PLACES: [],
         preferences.GATES: [],

@@ -25,14 +25,10 @@ def _hang(m: Ints, w: int, head: int) -> None:
     m[head] = w
 
 
-@part
-def place(t: Ints, m: Ints, w: int, numbers: Floats, codes: Codes) -> None:
-    """Puts a wait where it is found."""
+@inlined
+def bucket_of(t: Ints, m: Ints, w: int, p: int) -> int:
+    """The bucket of a wait of a partition, by its gate and what it knows of the join key."""
     gate = waits.gate(m, w)
-    if gates.operator(t, gate) == gates.STRICT:
-        waits.set_bucket(m, w, 0)
-        _hang(m, w, waits.partition(m, w) + partitions.HEAD)
-        return
     start = gates.keys(t, gate)
     size = gates.keys_end(t, gate) - start
     slots = w + SLOTS
@@ -43,10 +39,21 @@ def place(t: Ints, m: Ints, w: int, numbers: Floats, codes: Codes) -> None:
     if (size > 0 and k0 <= 0) or (size > 1 and k1 <= 0) or (size > 2 and k2 <= 0) or (size > 3 and k3 <= 0):
         k0, k1, k2, k3 = -1, -1, -1, -1
         header.set_loose(m, 1)
-    bucket = find_bucket(m, gate, waits.partition(m, w), k0, k1, k2, k3, True)
+    return find_bucket(m, gate, p, k0, k1, k2, k3, True)
+
+
+@part
+def place(t: Ints, m: Ints, w: int, numbers: Floats, codes: Codes) -> None:
+    """Puts a wait where it is found."""
+    gate = waits.gate(m, w)
+    if gates.operator(t, gate) == gates.STRICT:
+        waits.set_bucket(m, w, 0)
+        _hang(m, w, waits.partition(m, w) + partitions.HEAD)
+        return
+    bucket = bucket_of(t, m, w, waits.partition(m, w))
     waits.set_bucket(m, w, bucket)
-    if gates.sign(t, gate) != 0 and k0 >= 0:
-        identifier = m[slots + gates.slot(t, gate)]
+    if gates.sign(t, gate) != 0 and buckets.key(m, bucket, 0) >= 0:
+        identifier = waits.slot(m, w, gates.slot(t, gate))
         if identifier > 0 and is_orderly(codes[identifier]):
             waits.set_child(m, w, 0)
             waits.set_link(m, w, 0)

@@ -5,6 +5,9 @@ a backtracking matcher do: an event goes through the list from the front, what t
 options in their order, and a complete match cuts all behind it. A run that agrees with one before it in all
 that the rest of the sequence reads can only find the same, less preferred, and is left out.
 
+Where no run must be shown each event (``preferences.is_indexed``), an event goes through those families only
+that have a run which waits for its keys.
+
 As the runs kernel, whose memory and conditions it shares, it first *decides* what an event does, and can stop
 and be called again before it *applies* that.
 """
@@ -49,6 +52,7 @@ from spaseq.matching.ordered.compiled._kernel_families import (
     go_on,
     look_out,
 )
+from spaseq.matching.ordered.compiled._kernel_index import enter
 from spaseq.matching.ordered.compiled._kernel_layout import (
     COMPLETED,
 )
@@ -59,8 +63,10 @@ from spaseq.matching.ordered.records import families, preferences, results, rost
 def _has_room(o: Ints, m: Ints, a: Ints) -> bool:
     """Whether all that was decided can be applied."""
     decided = header.decided(m)
+    new = decided * (preferences.most(o) + 1) + 2
     return bool(
-        header.live_waits(m) + decided * (preferences.most(o) + 1) + 2 <= header.most_waits(m)
+        header.live_waits(m) + new <= header.most_waits(m)
+        and 2 * (header.live_buckets(m) + new) <= header.bucket_count(m)
         and header.live_nodes(m) + decided <= header.most_nodes(m)
         and (roster.free(a) != 0 or roster.next(a) < roster.end(a))
     )
@@ -112,7 +118,8 @@ def _run(
             if header.asked(m) > header.answered(m):
                 return ASK
             partitions.set_newest(m, p, header.serial(m))
-            if header.decided(m) > 0 or partitions.head(m, p) != 0:
+            # Where runs are found by keys, an event that none of them takes changes nothing.
+            if header.decided(m) > 0 or (preferences.is_indexed(o) == 0 and partitions.head(m, p) != 0):
                 if not _has_room(o, m, a):
                     header.set_answered(m, 0)
                     return ROOM
@@ -219,5 +226,7 @@ def sweep(tables: Ints, ints: Ints, floats: Floats, alive: Ints, new_ints: Ints,
         while w != 0:
             following = waits.link(old, w)
             last = append(new, a, family, last, carry(old, old_f, w, new, new_f))
+            if waits.bucket(new, last) != 0:
+                enter(t, new, a, last)
             w = following
         family = families.later(a, family)

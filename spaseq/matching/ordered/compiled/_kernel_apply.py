@@ -39,12 +39,13 @@ from spaseq.matching.ordered.compiled._kernel_families import (
     new_family,
     pass_over,
 )
+from spaseq.matching.ordered.compiled._kernel_index import end_run, enter
 from spaseq.matching.ordered.compiled._kernel_layout import (
     OPTION_SIZE,
     REFUSED,
 )
 from spaseq.matching.ordered.compiled._kernel_merge import is_known
-from spaseq.matching.ordered.records import families, preferences
+from spaseq.matching.ordered.records import families, preferences, roster
 
 
 @part
@@ -98,6 +99,8 @@ def _take(
             forget(m, new)
         else:
             last = append(m, a, family, last, new)
+            if preferences.is_indexed(o) != 0:
+                enter(t, m, a, new)
     forget(m, taken)
     return last, complete
 
@@ -145,7 +148,7 @@ def _extend(
             waits.set_bar_time(m, w, time)
             call_soon(a, family)
         if complete or over or bars or is_known(t, o, m, f, a, s, size, w):
-            forget(m, w)
+            end_run(m, w)
         else:
             last = append(m, a, family, last, w)
         w = following
@@ -159,11 +162,12 @@ def apply(
 ) -> None:  # fmt: skip
     """An event goes through the families of a partition, and may begin one of its own."""
     decision, foremost = 0, 1
-    family = partitions.head(m, p)
+    indexed = preferences.is_indexed(o) != 0
+    family = roster.called(a) if indexed else partitions.head(m, p)
     while family != 0:
         families.set_foremost(a, family, foremost)
         decision = _extend(t, o, m, f, a, s, size, b, numbers, codes, e, key, family, decision)
-        following = families.next(a, family)
+        following = families.after(a, family) if indexed else families.next(a, family)
         if families.best(a, family) != 0:
             foremost = 0
         elif families.head(a, family) == 0:

@@ -39,12 +39,13 @@ from spaseq.matching.kernel.records import (
 from spaseq.matching.ordered.compiled._kernel_families import (
     is_past,
 )
+from spaseq.matching.ordered.compiled._kernel_index import call
 from spaseq.matching.ordered.compiled._kernel_layout import (
     MOST_OPTIONS,
     OPTION_SIZE,
     REFUSED,
 )
-from spaseq.matching.ordered.records import families, preferences
+from spaseq.matching.ordered.records import families, preferences, roster
 
 
 @part
@@ -168,13 +169,16 @@ def decide(
     header.set_decided(m, 0)
     header.set_asked(m, 0)
     header.set_serial(m, header.serial(m) + 1)
-    family = partitions.head(m, p)
+    indexed = preferences.is_indexed(o) != 0
+    if indexed:
+        call(t, m, a, b, e, key, p)
+    family = roster.called(a) if indexed else partitions.head(m, p)
     while family != 0:
         w = families.head(a, family)
         while w != 0:
             _show(t, o, m, f, b, numbers, codes, e, key, w)
             w = waits.link(m, w)
-        family = families.next(a, family)
+        family = families.after(a, family) if indexed else families.next(a, family)
     if b[B_START] + e <= partitions.dropped(m, p):
         return
     w = header.waits(m)

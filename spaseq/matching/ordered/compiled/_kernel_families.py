@@ -8,6 +8,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     forget,
 )
 from spaseq.matching.kernel.records import gates, nodes, partitions, waits
+from spaseq.matching.ordered.compiled._kernel_index import end_run
 from spaseq.matching.ordered.compiled._kernel_layout import (
     BOUND_SIZE,
     PAST_LAST,
@@ -34,6 +35,7 @@ def new_family(m: Ints, a: Ints, p: int, first: int, position: int, time: int) -
     families.set_time(a, family, time)
     families.set_next(a, family, 0)
     families.set_soon(a, family, 0)
+    families.set_called(a, family, 0)
     head = partitions.head(m, p)
     if head == 0:
         partitions.set_head(m, p, family)
@@ -72,7 +74,7 @@ def end_runs(m: Ints, a: Ints, family: int) -> None:
     families.set_head(a, family, 0)
     while w != 0:
         following = waits.link(m, w)
-        forget(m, w)
+        end_run(m, w)
         w = following
 
 
@@ -225,7 +227,7 @@ def _prune(t: Ints, o: Ints, m: Ints, a: Ints, family: int, time: int) -> None:
     while w != 0:
         following = waits.link(m, w)
         if is_past(t, o, m, w, time):
-            forget(m, w)
+            end_run(m, w)
         else:
             last = append(m, a, family, last, w)
         w = following

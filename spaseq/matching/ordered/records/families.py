@@ -34,7 +34,10 @@ rank, set_rank = reads(11), writes(11)
 foremost, set_foremost = reads(12), writes(12)
 #: In the chain ``roster.soon``: the next one, or END; 0: not in it.
 soon, set_soon = reads(13), writes(13)
+#: The serial number of the last event that it was called for; then the next one called for it.
+called, set_called = reads(14), writes(14)
+after, set_after = reads(15), writes(15)
 
-SIZE: Final = 14
+SIZE: Final = 16
 #: In a chain, that there is no next one.
 END: Final = 1

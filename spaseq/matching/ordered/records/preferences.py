@@ -38,5 +38,8 @@ asks = reads_head(ASKS)
 #: Whether there are bounds of time at all.
 BOUNDED: Final = 9
 bounded = reads_head(BOUNDED)
+#: Whether an event is shown to those runs only that wait for its keys.
+INDEXED: Final = 10
+is_indexed = reads_head(INDEXED)
 
-SIZE: Final = 10
+SIZE: Final = 11

@@ -33,6 +33,8 @@ soon, set_soon = reads_head(9), writes_head(9)
 #: After this time some bound of time may be over, with which a match may be decided.
 DUE: Final = 10
 due, set_due = reads_head(DUE), writes_head(DUE)
+#: Those that the event in hand may concern, in a chain.
+called, set_called = reads_head(11), writes_head(11)
 
-SIZE: Final = 11
+SIZE: Final = 12
 NEVER_DUE: Final = (1 << 63) - 1
