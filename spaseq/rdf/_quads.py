@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rdflib.graph import Graph
@@ -17,25 +17,57 @@ Quad = tuple[Triple, IdentifiedNode]
 
 
 class QuadStore(Store):
-    """Quads that are counted: each is there until it was taken away as often as it was put in.
+    """Quads by what they were put in for: each is there until all that it was put in for was taken away.
 
     rdflib's own store in memory keeps empty index entries of all that it ever held; this one keeps nothing.
+    What an interrupt left half-done is made anew when the owner next puts in, takes away, or calls ``mend``.
     """
 
     context_aware = True
     graph_aware = True
 
     def __init__(self, configuration: str | None = None, identifier: Node | None = None) -> None:
-        self._names: dict[Triple, dict[IdentifiedNode, int]] = {}
-        self._graphs: dict[IdentifiedNode, dict[Triple, None]] = {}
-        self._index: tuple[dict[Node, dict[Triple, None]], ...] = ({}, {}, {})
+        self._parts: dict[Hashable, Sequence[Quad]] = {}
+        self._empty()
+        self._whole = True
         self._prefixes: dict[str, URIRef] = {}
         super().__init__(configuration, identifier)  # type: ignore[arg-type]  # any node identifies a store
 
     # --- for the owner
 
-    def put(self, quads: Iterable[Quad]) -> None:
-        """Puts quads in, or once more."""
+    def put(self, part: Hashable, quads: Sequence[Quad]) -> None:
+        """Puts in the quads of a part, if they are not there."""
+        self.mend()
+        if part not in self._parts:
+            self._whole = False
+            self._parts[part] = quads
+            self._count(quads)
+            self._whole = True
+
+    def take(self, part: Hashable) -> None:
+        """Takes away the quads of a part, if they are there."""
+        self.mend()
+        if part in self._parts:
+            self._whole = False
+            self._discount(self._parts[part])
+            del self._parts[part]
+            self._whole = True
+
+    def mend(self) -> None:
+        """Makes the indices anew, if an interrupt has left them half-done."""
+        if not self._whole:
+            self._empty()
+            for quads in self._parts.values():
+                self._count(quads)
+            self._whole = True
+
+    def _empty(self) -> None:
+        # In how many parts each triple of a graph is.
+        self._names: dict[Triple, dict[IdentifiedNode, int]] = {}
+        self._graphs: dict[IdentifiedNode, dict[Triple, None]] = {}
+        self._index: tuple[dict[Node, dict[Triple, None]], ...] = ({}, {}, {})
+
+    def _count(self, quads: Iterable[Quad]) -> None:
         for triple, name in quads:
             names = self._names.setdefault(triple, {})
             if not names:
@@ -44,8 +76,7 @@ class QuadStore(Store):
             names[name] = names.get(name, 0) + 1
             self._graphs.setdefault(name, {})[triple] = None
 
-    def take(self, quads: Iterable[Quad]) -> None:
-        """Takes away quads that were put in, each once."""
+    def _discount(self, quads: Iterable[Quad]) -> None:
         for triple, name in quads:
             names = self._names[triple]
             names[name] -= 1

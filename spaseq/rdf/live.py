@@ -51,10 +51,15 @@ class Results:
 
     def __iter__(self) -> Iterator[Match]:
         while True:
-            try:
-                match = self._found.popleft()
-            except IndexError:
+            if not self._found:
                 break
+            match = self._found[0]
+            try:
+                self._found.popleft()
+            except BaseException:  # an interrupt: nobody gets it
+                if not self._found or self._found[0] is not match:
+                    self._found.appendleft(match)
+                raise
             yield match
         if self.handle is not None and self.handle.error is not None:
             raise self.handle.error
@@ -95,7 +100,8 @@ class Connection:
         # Those whose time was said, and whose graph is still to come.
         self._announced: dict[Name, Node] = {}
         self._writing = 0
-        self._waiting: deque[tuple[Name, Node]] = deque()
+        # Those to be pushed, each with its time, and on how many of its streams it was.
+        self._waiting: dict[Name, tuple[Node, int]] = {}
         self._pushing = False
         self._warned = False
         # rdflib raises for a kind of event that nobody has subscribed to, once there is any subscriber.
@@ -129,6 +135,7 @@ class Connection:
             for name, time in sorted(found, key=lambda pair: (_order(pair[1]), pair[0])):
                 if isinstance(name, URIRef | BNode):
                     self._take(name, time)
+            self._push_waiting()
 
     def _changed(self, event: TripleAddedEvent | TripleRemovedEvent) -> None:
         """rdflib: a triple was added, or is just being added, to some graph of the store, or removed."""
@@ -158,22 +165,32 @@ class Connection:
         return sorted(due, key=lambda pair: (_order(pair[1]), pair[0]))
 
     def _take(self, name: Name, time: Node) -> None:
-        """Pushes an event; those that arrive meanwhile, from callbacks, come after it."""
+        """Pushes an event; those that arrive meanwhile, from callbacks, come after it.
+
+        One that an interrupt kept from the engine is pushed before the next one.
+        """
         self._announced.pop(name, None)
         if name in self._events:
             return
-        self._events[name] = None
-        self._waiting.append((name, time))
+        self._waiting.setdefault(name, (time, 0))
+        self._push_waiting()
+
+    def _push_waiting(self) -> None:
         if self._pushing:
             return
         self._pushing = True
         try:
             while self._waiting:
-                self._push(*self._waiting.popleft())
+                first, (said, done) = next(iter(self._waiting.items()))
+                self._push(first, said, done)
+                self._events[first] = None
+                self._waiting.pop(first, None)
+                self._forget(self._events)
         finally:
             self._pushing = False
 
-    def _push(self, name: Name, time: Node) -> None:
+    def _push(self, name: Name, time: Node, done: int) -> None:
+        """Pushes an event on its streams, of which it was on so many; see ``_waiting``."""
         graph = named_graph(self._graph, name)
         streams = [str(stream) for stream in self._times.objects(name, PART_OF)]
         if not streams and self._stream is not None:
@@ -184,11 +201,19 @@ class Connection:
             clock, value, *_ = read_time(from_rdflib(time))
         except (TypeError, ValueError) as error:
             self._reject(BadEvent("".join(streams[:1]), f"graph {name}", str(error), str(time)))
-        else:
-            for stream in streams:
-                self._engine.push(stream, graph, clock.show(value), name=name)
-            self.pushed += 1
-        self._forget(self._events)
+            return
+        shown = clock.show(value)
+        for stream in sorted(streams)[done:]:
+            before = self._engine.arrived.get(stream, 0)
+            try:
+                self._engine.push(stream, graph, shown, name=name)
+            except BaseException as error:
+                if isinstance(error, Exception) or self._engine.arrived.get(stream, 0) > before:
+                    self._waiting[name] = time, done + 1
+                raise
+            done += 1
+            self._waiting[name] = time, done
+        self.pushed += 1
 
     def _reject(self, event: BadEvent) -> None:
         self.rejected.append(event)

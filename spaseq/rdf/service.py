@@ -18,6 +18,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 from rdflib.graph import Graph
@@ -55,9 +56,21 @@ _BLOCKS: Final = 16
 _TRIPLES: Final = 500_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Kept:
-    """What is kept of a match: its rows and its description, not its events' graphs."""
+    """A match, until it is described: then its rows alone are kept here, and not its events' graphs.
+
+    ``came``: how many triples had come when it was found.
+    """
+
+    came: int
+    match: Match | None
+    described: _Described | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """The rows of a match, and its description."""
 
     rows: Sequence[Row]
     quads: Sequence[Quad]
@@ -80,12 +93,13 @@ class Service:
         self.variables = tuple(map(Variable, columns(query)))
         self.handle: Handle | None = None
         self.on_match: Callable[[Match], None] | None = None
+        # The last of them are not described, since nobody has asked for them; ``_since``: when the first
+        # of those was found.
         self._kept: deque[_Kept] = deque()
-        # Newer than those, which nobody has asked for: each with how many triples had come when it was found.
-        self._new: deque[tuple[int, Match]] = deque()
+        self._since: int | None = None
         self._came = 0
         self._store = QuadStore()
-        self._store.put((triple, self.iri) for triple in about_query(query, self.iri))
+        self._store.put(None, [(triple, self.iri) for triple in about_query(query, self.iri)])
         self._graph = Graph(store=self._store, identifier=self.iri)
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
         self.recent = Recent(query.window)
@@ -95,7 +109,7 @@ class Service:
     def __len__(self) -> int:
         """How many matches it keeps now."""
         with self._lock:
-            return len(self._kept) + len(self._new)
+            return min(len(self._kept), self.keep)
 
     def close(self) -> None:
         """Ends the query, and frees the name."""
@@ -119,26 +133,37 @@ class Service:
     def add(self, match: Match) -> None:
         """Keeps a match."""
         with self._lock:
-            self._new.append((self._came, match))
-            if len(self._kept) + len(self._new) > self.keep:
-                if self._kept:
-                    self._store.take(self._kept.popleft().quads)
-                else:
-                    self._new.popleft()
-            if self._came - self._new[0][0] > _TRIPLES:
+            self._kept.append(_Kept(self._came, match))
+            if self._since is None:
+                self._since = self._came
+            self._make_room()
+            if self._came - self._since > _TRIPLES:
                 self._describe()
         if self.on_match is not None:
             self.on_match(match)
 
-    def _describe(self) -> None:
-        """Puts the matches found since somebody asked into the graph, in order."""
-        while self._new:
-            kept = self._described(self._new[0][1])
-            self._store.put(kept.quads)
-            self._kept.append(kept)
-            self._new.popleft()
+    def _make_room(self) -> None:
+        while len(self._kept) > self.keep:
+            self._store.take(self._kept[0])
+            self._kept.popleft()
+            if self._kept[0].match is not None:
+                self._since = self._kept[0].came
 
-    def _described(self, match: Match) -> _Kept:
+    def _describe(self) -> None:
+        """Puts the matches found since somebody asked into the graph, in order.
+
+        Wherever an interrupt comes, those that it left are described by the next call, none of them twice.
+        """
+        self._store.mend()
+        for kept in reversed(list(takewhile(lambda kept: kept.match is not None, reversed(self._kept)))):
+            if kept.described is None and kept.match is not None:
+                kept.described = self._described(kept.match)
+            if kept.described is not None:
+                self._store.put(kept, kept.described.quads)
+            kept.match = None
+        self._since = None
+
+    def _described(self, match: Match) -> _Described:
         node = BNode()
         triples: list[Triple] = [*about_match(match, node), *about_choices(match, node, self.iri)]
         if isinstance(self.query.form, Construct):
@@ -146,7 +171,7 @@ class Service:
         rows: list[dict[Variable, Node]] = [{}]
         if isinstance(self.query.form, Select):
             rows = [{Variable(v): term for v, term in row.items()} for row in match.bindings]
-        return _Kept([row | {_MATCH: node} for row in rows], [(triple, self.iri) for triple in triples])
+        return _Described([row | {_MATCH: node} for row in rows], [(triple, self.iri) for triple in triples])
 
     def ask(self, part: CompValue, ctx: QueryContext) -> list[Mapping[Variable, Node]]:
         """The solutions of the block of a SERVICE that can go with what ``ctx`` has bound.
@@ -156,6 +181,7 @@ class Service:
         if self.handle is not None and self.handle.error is not None and not part.silent:
             raise self.handle.error
         with self._lock:
+            self._make_room()
             self._describe()
             block = self._block(part)
             seen = {*self.variables, _MATCH} - block.hidden
@@ -163,7 +189,7 @@ class Service:
             block.rows[:] = [
                 dict(row)
                 for kept in self._kept
-                for row in kept.rows
+                for row in (kept.described.rows if kept.described is not None else ())
                 if all(_same(row.get(v, term), term) for v, term in known.items())
             ]
             inner = QueryContext(self._graph, initBindings=ctx.initBindings)

@@ -106,7 +106,8 @@ class WindowStore(QuadStore):
     def __init__(self, configuration: str | None = None, identifier: Node | None = None) -> None:
         self._name: str | None = None
         self._service: Service | None = None
-        self._shown: deque[tuple[int, tuple[Quad, ...]]] = deque()
+        # The positions of the events that are shown.
+        self._shown: deque[int] = deque()
         self._lock = threading.Lock()
         super().__init__(configuration, identifier)
 
@@ -149,23 +150,27 @@ class WindowStore(QuadStore):
     def _look(self) -> None:
         """Shows what is in the window now."""
         with self._lock:
+            self.mend()
             service = None if self._name is None else SERVICES.get(self._name)
             if service is not self._service:
+                self._hide(None)
                 self._service = service
-                while self._shown:
-                    self.take(self._shown.popleft()[1])
             if service is None:
                 return
             time = None if service.handle is None else service.handle.stats.watermark
             found = service.recent.now(time)
-            while self._shown and (not found or self._shown[0][0] < found[0][0]):
-                self.take(self._shown.popleft()[1])
-            known = self._shown[-1][0] if self._shown else -1
+            self._hide(found[0][0] if found else None)
+            known = self._shown[-1] if self._shown else -1
             for position, batch, index in found:
                 if position > known:
-                    quads = event_quads(batch, index)
-                    self.put(quads)
-                    self._shown.append((position, quads))
+                    self.put(position, event_quads(batch, index))
+                    self._shown.append(position)
+
+    def _hide(self, before: int | None) -> None:
+        """Shows no longer what stood before a position; None: nothing any more."""
+        while self._shown and (before is None or self._shown[0] < before):
+            self.take(self._shown[0])
+            self._shown.popleft()
 
 
 def event_quads(batch: EventBatch, index: int) -> tuple[Quad, ...]:

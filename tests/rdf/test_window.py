@@ -264,11 +264,13 @@ def test_the_store_answers_as_rdflibs_own(
     name: URIRef | None,
 ) -> None:
     store, memory = QuadStore(), Dataset().store
-    store.put(put)
-    left = list(put)
+    parts = dict(enumerate(put))
+    for n, quad in parts.items():
+        store.put(n, [quad])
     for n in take:
-        if n < len(left):
-            store.take([left.pop(n)])
+        if parts.pop(n, None):
+            store.take(n)
+    left = list(parts.values())
     for triple, graph in left:
         memory.add(triple, Graph(store=memory, identifier=graph))
 
