@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Final, NamedTuple, cast
 
 import numpy as np
@@ -161,6 +161,40 @@ class EventBatch:
             self.p[rows],
             self.o[rows],
         )
+
+    def parts(self, of: Sequence[Ids]) -> Iterator[EventBatch]:
+        """What ``take`` gives of each: many are looked up at once, which takes less where they are small."""
+        sizes = [len(events) for events in of]
+        begin = 0
+        while begin < len(of):
+            # No more at once than the batch itself is, but for one that is.
+            end, size = begin + 1, sizes[begin]
+            while end < len(of) and size + sizes[end] <= len(self):
+                size += sizes[end]
+                end += 1
+            if end - begin == 1:
+                yield self.take(of[begin])
+            else:
+                whole = self.take(np.concatenate(of[begin:end]))
+                yield from whole._neighbours(np.cumsum([0, *sizes[begin:end]]))
+            begin = end
+
+    def _neighbours(self, bounds: Ids) -> Iterator[EventBatch]:
+        """The events between bounds. Copies, so that a part that is kept does not keep the others."""
+        rows = self.offset[bounds].tolist()
+        for (begin, end), (first, last) in zip(pairwise(bounds.tolist()), pairwise(rows), strict=True):
+            yield EventBatch(
+                self.dictionary,
+                self.clock,
+                self.stream[begin:end].copy(),
+                self.graph[begin:end].copy(),
+                self.time[begin:end].copy(),
+                self.n[begin:end].copy(),
+                self.offset[begin : end + 1] - first,
+                self.s[first:last].copy(),
+                self.p[first:last].copy(),
+                self.o[first:last].copy(),
+            )
 
 
 def concatenate(batches: Iterable[EventBatch]) -> EventBatch:

@@ -46,6 +46,8 @@ Needs = tuple[tuple[Shape, ...], ...]
 _MOST_ALTERNATIVES: Final = 16
 #: So many predicates of a table are looked for in a batch one by one.
 _FEW_PREDICATES: Final = 32
+#: Where there are so many more events than may be asked for, these alone are put in order.
+_SPARSE: Final = 8
 #: Of so many sets of predicates it is remembered who is concerned.
 _MOST_KNOWN: Final = 1_024
 
@@ -254,8 +256,12 @@ def _by_predicate(predicates: Ids, asked: Collection[int]) -> Iterator[tuple[int
 
 def _distinct(events: Sequence[Ids], size: int) -> Ids:
     """Numbers below ``size`` that are in any of some arrays, in order."""
-    if len(events) == 1 and (np.diff(events[0]) > 0).all():
+    if len(events) == 1 and (events[0][1:] > events[0][:-1]).all():
         return events[0]
+    if _SPARSE * sum(map(len, events)) < size:
+        ordered = np.sort(np.concatenate(events))
+        each: Ids = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+        return each
     seen = np.zeros(size, dtype=np.bool_)
     for some in events:
         seen[some] = True

@@ -141,7 +141,8 @@ class GpmEvaluator:
             found = self._plan.evaluate(batch, NO_CONTEXT, initial, part.views)
         else:
             found = self._plan.evaluate(batch, NO_CONTEXT, initial)
-        found = found.everywhere(np.arange(len(batch)))
+        if found.event is None:
+            found = found.everywhere(np.arange(len(batch)))
         if part.positions is None:
             return found
         assert found.event is not None

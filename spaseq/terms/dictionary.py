@@ -325,7 +325,11 @@ class Dictionary:
             self._number = np.concatenate([self._number, np.zeros(room)])
             self._rank = np.concatenate([self._rank, np.full(room, _NOT_DECODED, dtype=np.int8)])
             self._rank[UNBOUND] = NO_NUMBER
-        new = distinct(ids[self._rank[ids] == _NOT_DECODED], self.limit)
+        ranks = self._rank[ids]
+        is_new = ranks == _NOT_DECODED
+        if not is_new.any():
+            return self._number[ids], ranks
+        new = distinct(ids[is_new], self.limit)
         self.usual(new, self._number, self._rank)
         new = new[self._rank[new] == _NOT_DECODED]
         for identifier in new.tolist():

@@ -39,6 +39,33 @@ def test_who_has_a_solution_is_found(patterns: list[Group], events: list[list[Tr
         assert number in of_batch or not len(found)
 
 
+@pytest.mark.parametrize("others", [0, 100])
+def test_an_event_is_given_once_among_few_and_among_many(others: int) -> None:
+    """Twice in one event, and by two graph patterns of a query."""
+    dictionary = Dictionary()
+    index: Discrimination[int] = Discrimination()
+    p, q, r = (E + name for name in "pqr")
+    for needed in (p, q):
+        index.add(0, (((0, dictionary.pin(NamedNode(needed)), 0),),))
+    s = NamedNode(E + "s")
+    made = {name: [Triple(s, NamedNode(name), Literal(i)) for i in (1, 2)] for name in (p, q, r)}
+    events = [made[r]] * others + [made[q], made[p] + made[q], made[r], made[p]] + [made[r]] * others
+    assert index.by_item(batch(events, dictionary))[0].tolist() == [others, others + 1, others + 3]
+
+
+@given(st.lists(graphs, min_size=6, max_size=9), st.data())
+def test_parts_of_a_batch_are_as_if_taken_one_by_one(events: list[list[Triple]], data: st.DataObject) -> None:
+    whole = batch(events, Dictionary())
+    numbers = st.lists(st.integers(0, len(events) - 1), min_size=1, max_size=3)
+    of = [np.array(sorted(part)) for part in data.draw(st.lists(numbers, min_size=3, max_size=6))]
+    found = list(whole.parts(of))
+    assert len(found) == len(of)
+    for part, taken in zip(found, map(whole.take, of), strict=True):
+        for name in ("stream", "graph", "time", "n", "offset", "s", "p", "o"):
+            assert getattr(part, name).tolist() == getattr(taken, name).tolist()
+            assert getattr(part, name).base is None  # it keeps no other part
+
+
 @pytest.mark.parametrize(
     ("pattern", "concerned"),
     [

@@ -192,7 +192,8 @@ class Intake:
             if self._samples:
                 self._show(batch)
             few = self._several(batch) if len(batch) > 1 else None
-            parts: dict[bytes, EventBatch] = {}
+            wanted: dict[bytes, Ids] = {}
+            given: list[tuple[Registered, bytes | None, list[EventBatch]]] = []
             earlier: Ids | None = None
             for query in self._concerned(batch) if few is None else few:
                 some = None if few is None or not query.pipeline.is_sparse else few[query]
@@ -202,13 +203,15 @@ class Intake:
                     if some is not None:
                         earlier = _earlier(batch) if earlier is None else earlier
                         some = _with_last(some, earlier)
-                given, at = batch, begin
-                if some is not None:
-                    key = some.tobytes()
-                    if key not in parts:
-                        parts[key] = batch.take(some)
-                    given, at = parts[key], begin + some.item(0)
-                visits.append(Visit(query, concatenate([*unseen, given]), at - len(unseen)))
+                key = None if some is None else some.tobytes()
+                if key is not None and some is not None:
+                    wanted.setdefault(key, some)
+                given.append((query, key, unseen))
+            parts = dict(zip(wanted, batch.parts([*wanted.values()]), strict=True))
+            for query, key, unseen in given:
+                part = batch if key is None else parts[key]
+                at = begin if key is None else begin + wanted[key].item(0)
+                visits.append(Visit(query, concatenate([*unseen, part]), at - len(unseen)))
                 query.reached = self.position
             if self._looks_back:
                 self._pass(batch, begin)
@@ -378,7 +381,10 @@ class Intake:
 
 def _earlier(batch: EventBatch) -> Ids:
     """Of each event of a batch, the number of the last of an earlier time; -1 of the first ones."""
-    return np.searchsorted(batch.time, batch.time) - 1
+    first = np.zeros(len(batch), dtype=np.int64)
+    begins = np.flatnonzero(batch.time[1:] != batch.time[:-1]) + 1
+    first[begins] = begins
+    return np.maximum.accumulate(first) - 1
 
 
 def _with_last(events: Ids, earlier: Ids) -> Ids:

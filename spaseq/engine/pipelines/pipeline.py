@@ -21,7 +21,7 @@ from spaseq.language.syntax import (
     Query,
 )
 from spaseq.limits import UNLIMITED, Limits
-from spaseq.matching.columns.evaluator import ByColumns, Enumerating, Quick, UnsolvedError
+from spaseq.matching.columns.evaluator import ByColumns, Quick, UnsolvedError, is_enumerating, is_quick
 from spaseq.matching.columns.found import Block, blocks, in_blocks
 from spaseq.matching.evaluators import attends, by_columns, by_events, check, chosen, load, under_bound
 from spaseq.matching.host import Matcher, emitted
@@ -263,7 +263,7 @@ class Pipeline(Watched):
         self._position = position + 1
         if not member.has_found:
             return None
-        if self.unread is not None and isinstance(member, Enumerating):
+        if self.unread is not None and is_enumerating(member):
             member.take(batch, position, {})
             return iter(())
         return self._matches(member.process(batch, position, {}))
@@ -311,8 +311,8 @@ class Pipeline(Watched):
 
     def _join(self, member: Member) -> Member:
         """Its matches come from others from now on."""
-        if self.unread is not None and self._matcher is not member and isinstance(member, Enumerating):
-            assert isinstance(self._matcher, Enumerating)
+        if self.unread is not None and self._matcher is not member and is_enumerating(member):
+            assert is_enumerating(self._matcher)
             cast("Enumerated", member).instead_of(self._matcher)
             self.unread.move(member)
         self._matcher, self._quick = member, None
@@ -329,7 +329,7 @@ class Pipeline(Watched):
                 solutions = {name: self.cuts.left(name, batch, of) for name, of in solutions.items()}
             found = evaluator.process(batch, start, solutions)
             yield from self._matches(self.cuts.noticed(found, batch))
-        elif self.unread is not None and isinstance(evaluator, Enumerating):
+        elif self.unread is not None and is_enumerating(evaluator):
             evaluator.take(batch, start, solutions)
         else:
             yield from self._matches(evaluator.process(batch, start, solutions))
@@ -352,7 +352,7 @@ class Pipeline(Watched):
     def drop(self) -> None:
         """Forgets all that is not yet a match: the query is over."""
         self.leave()
-        if isinstance(self._member, Enumerating):
+        if is_enumerating(self._member):
             self._member.drop()
         self._matcher = self._quick = self._derived = self._sample = self.unread = None
         self._gpms = {}
@@ -376,11 +376,11 @@ class Pipeline(Watched):
             context = self._context
             self._matcher = Matcher(self.pattern, window, make, context.budget, context.order, context.texts)
             self._matcher.watcher = self.cuts
-        if isinstance(self._matcher, Quick) and self._seat is not None:
+        if is_quick(self._matcher) and self._seat is not None:
             self._quick = self._matcher
             self._expect(self._quick, batch.clock)
         # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.
         bounded = self._left is not None or self._only_first or emitted(self.pattern) is not Emit.ALL
-        if self.may_leave and not bounded and isinstance(self._matcher, Enumerating):
+        if self.may_leave and not bounded and is_enumerating(self._matcher):
             self.unread = Unread(self._matcher, self._matches)
         return self._matcher

@@ -43,9 +43,10 @@ class Solutions:
 
     def take(self, rows: Ids | Mask) -> Solutions:
         """Some rows, by position or by mask."""
+        if rows.dtype == np.bool_:
+            rows = np.flatnonzero(rows)
         event = None if self.event is None else self.event[rows]
-        size = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
-        return Solutions(size, event, {name: column[rows] for name, column in self.columns.items()})
+        return Solutions(len(rows), event, {name: column[rows] for name, column in self.columns.items()})
 
     def by_time(self) -> Solutions:
         """The rows in the order of their events."""

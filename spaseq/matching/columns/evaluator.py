@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from spaseq.alone import Single
 from spaseq.events import Clock, EventBatch, Stamp
@@ -19,6 +19,17 @@ Solve = Callable[[Single], Sequence[Values] | None]
 
 class UnsolvedError(Exception):
     """An event is too large to be taken as one that came alone."""
+
+
+#: What classes of evaluators can do: ``isinstance`` of a protocol takes as long as to make half an evaluator.
+_KNOWN: Final[dict[tuple[type, type], bool]] = {}
+
+
+def _is(evaluator: object, protocol: type) -> bool:
+    asked = type(evaluator), protocol
+    if asked not in _KNOWN:
+        _KNOWN[asked] = isinstance(evaluator, protocol)
+    return _KNOWN[asked]
 
 
 class Asked(NamedTuple):
@@ -144,3 +155,13 @@ class Immediate:
     def settled(self, time: int) -> int:
         """The time up to which all matches were delivered, when the query's time has come to ``time``."""
         return time
+
+
+def is_quick(evaluator: object) -> TypeGuard[Quick]:
+    """Whether an evaluator is ``Quick``."""
+    return _is(evaluator, Quick)
+
+
+def is_enumerating(evaluator: object) -> TypeGuard[Enumerating]:
+    """Whether an evaluator is ``Enumerating``."""
+    return _is(evaluator, Enumerating)

@@ -55,6 +55,8 @@ _START: Final = Room(1 << 3, 1 << 3, 1 << 3, 1 << 3)
 ENOUGH: Final = Room(1 << 10, 1 << 10, 1 << 10, 1 << 10)
 #: So much a memory that was full in the middle of a batch has to spare, so that it is not soon full again.
 _SPARE: Final = 1 << 12
+#: A first batch of more events is given so much space at once.
+_LARGE: Final = 256
 #: At so many gates an event is waited for there.
 _GATES: Final = 8
 
@@ -124,8 +126,17 @@ class Kernel:
         """See ``ByColumns.process``."""
         if len(batch):
             columns = self._take(batch, start, solutions)
+            if len(batch) > _LARGE and self._floor is _START and not self._memory.ints.item(header.SERIAL):
+                self._expect_many(solutions)
             self._memory.begin()
             yield from self._go_on(start, columns, self._run(columns))
+
+    def _expect_many(self, solutions: Mapping[str, Solutions]) -> None:
+        """Before the first event: space for what begins in a batch, instead of growing a sweep at a time."""
+        first = {name for gate in self._compiled.analysis.start.gates for name in gate.gpms}
+        begun = sum(len(solutions[name]) for name in first if name in solutions)
+        room = self._with_spare(_START, min(begun, _SPARE))
+        self._memory = memory(self._compiled, room, self._budget)
 
     def take_one(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
@@ -354,7 +365,8 @@ class Kernel:
         """More space, as long as that does not come near a limit."""
         # An event may be waited for at many gates, those of many queries that begin alike.
         waits = room.waits + spare * min(int(self._tables[v.MOST_GATES]), _GATES)
-        wide = Room(waits, *(most + spare for most in room[1:]))
+        # What is found holds a node, as what waits does.
+        wide = Room(waits, room.nodes + 2 * spare, room.found + spare, room.entries + spare)
         size = self._budget.but("runs") + self._memory.scratch_bytes + runs_size(self._compiled, wide)
         limit = self._budget.limits.query_bytes
         return wide if limit is None or 2 * size < limit else room

@@ -108,6 +108,7 @@ class Matches:
         # The events of a few runs.
         self._steps = np.zeros(3 * _DEEP, dtype=np.int64)
         self._simple = np.array(simple, dtype=np.bool_)
+        self._all_simple = all(simple)
         self._simple_ends = np.array([_keeps(ends, plain) for ends in compiled.accepts], dtype=np.bool_)
 
     def of(self, m: Ints) -> Iterator[Block]:
@@ -147,13 +148,16 @@ class Matches:
         """The matches that runs are."""
         ends, keys, ways, depths, steps = runs
         count = len(ways)
-        groups = np.concatenate([[0], np.cumsum((ends[1:] != ends[:-1]).any(axis=1))])
+        others = (ends[1:, 0] != ends[:-1, 0]) | (ends[1:, 1] != ends[:-1, 1])
+        groups = np.concatenate([[0], np.cumsum(others)])
         block = self._block(keys, depths, steps)
         simple = self._are_simple(block, ways, steps)
-        size = np.bincount(groups)[groups]
         # Where nothing has to be replayed nor chosen, the order of delivery is all there is to do.
-        odd = np.bincount(groups, ~simple)[groups] > 0
-        odd |= (size > 1) & (self._several or self._emit is not Emit.ALL)
+        odd = ~simple
+        if odd.any():
+            odd = np.bincount(groups, odd)[groups] > 0
+        if self._several or self._emit is not Emit.ALL:
+            odd |= np.bincount(groups)[groups] > 1
         in_order = block
         if groups[-1] < count - 1:
             in_order, again = arranged(block, groups, steps[:, 0])
@@ -199,6 +203,8 @@ class Matches:
         return Columns(self._sites, stretch, keys, offsets, places, site, rows)
 
     def _are_simple(self, block: Columns, ways: Ints, steps: Ints) -> Mask:
+        if self._all_simple and (steps[:, 2] >= 0).all():
+            return self._simple_ends[ways]
         whole = self._simple[block.site] & (steps[:, 2] >= 0)
         return np.asarray(self._simple_ends[ways] & np.logical_and.reduceat(whole, block.offsets[:-1]))
 

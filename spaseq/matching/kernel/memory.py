@@ -149,7 +149,6 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     start = header.SIZE + sum(sizes.values())
     size = start + sum(_scratch_sizes(scratch, width).values())
     budget.takes("runs", 8 * (size + compiled.sums * (waits + 2)))
-    # All at once: what is not used is not even touched.
     m = np.zeros(size, dtype=np.int64)
     fields, at = [0] * header.SIZE, header.SIZE
     for section, size in sizes.items():
@@ -176,10 +175,12 @@ def memory(compiled: Compiled, room: Room, budget: Budget, like: Memory | None =
     if tables[v.N_GAPS]:
         m[m[header.WAITS] + tables[v.GAPS] + lay.LED] = lay.NEVER
     m[m[header.PARTITIONS] + partitions.DROPPED] = -1
+    # Those that are there from the first; a new one gets its floats when it is made, so that what is not
+    # used is not even touched.
     first = 1 + 2 * v.DEEPEST
-    column = m[m[header.WAITS] : m[header.NODES]].reshape(-1, compiled.width)[:, SUMS]
-    column[:] = first + compiled.sums * np.arange(len(column))
-    f = np.zeros(first + compiled.sums * len(column))
+    m[m[header.WAITS] + SUMS], m[m[header.TRIAL] + SUMS] = first, first + compiled.sums
+    m[header.NEXT_SUMS], m[header.SUMS_WIDTH] = first + 2 * compiled.sums, compiled.sums
+    f = np.zeros(first + compiled.sums * (waits + 2))
     f[0] = compiled.sums
     f[first + 2 : first + compiled.sums : 3] = v.CALC
     _place_scratch(m, start, scratch)

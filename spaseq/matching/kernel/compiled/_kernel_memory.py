@@ -87,7 +87,9 @@ def new_wait(m: Ints) -> int:
         header.set_free_wait(m, waits.link(m, w))
     else:
         w = header.next_wait(m)
-        header.set_next_wait(m, header.next_wait(m) + header.width(m))
+        header.set_next_wait(m, w + header.width(m))
+        waits.set_sums(m, w, header.next_sums(m))
+        header.set_next_sums(m, header.next_sums(m) + header.sums_width(m))
     waits.set_node(m, w, 0)
     return int(w)
 

@@ -125,5 +125,10 @@ RANKS: Final = 53
 ranks = reads_head(RANKS)
 #: Whether some wait has no key that is known.
 is_loose, set_loose = reads_head(54), writes_head(54)
+#: Where the floats of the next new wait are, and how many a wait has.
+NEXT_SUMS: Final = 55
+next_sums, set_next_sums = reads_head(NEXT_SUMS), writes_head(NEXT_SUMS)
+SUMS_WIDTH: Final = 56
+sums_width = reads_head(SUMS_WIDTH)
 
-SIZE: Final = 56
+SIZE: Final = 57
