@@ -61,8 +61,13 @@ class Memory:
         self.index = np.zeros(_ENTRIES * posting.SIZE, dtype=np.int64)
         self.frames = np.zeros(frame.BEGIN + _FRAMES * self.width, dtype=np.int64)
         self.sums = np.zeros(1 + 2 * v.DEEPEST + _FRAMES * self.floats)
-        self.orders = np.zeros((len(compiled.plans), ordering.SIZE), dtype=np.int64)
+        self._plans = compiled.plans
+        self._numbers = {gpm: g for g, gpm in enumerate(compiled.gpms)}
         items = [len(plan.items) for plan, _ in compiled.plans]
+        end = len(items) * ordering.SIZE
+        self._order = np.zeros(end + 2 * self._gpms + sum(items), dtype=np.int64)
+        self.orders = self._order[:end].reshape(-1, ordering.SIZE)
+        self.counters[counter.WOKEN] = end
         self.orders[:, ordering.LISTS] = np.cumsum([0, *items[:-1]])
         self.lists = np.zeros(sum(items), dtype=np.int64)
         self.size = waiting.RECORD + compiled.record + (moment.SIZE + 2) * max(items)
@@ -92,7 +97,7 @@ class Memory:
         self._measure()
         return k.run(
             self._tables, self.counters, self.frames, self.sums, self.rings.ravel(), self.rows.ravel(),
-            self.ordered, self.index, columns, self.width, self.floats, self.orders.ravel(), self.lists,
+            self.ordered, self.index, columns, self.width, self.floats, self._order, self.lists,
             self.waits,
             self.spans, self.size, self.found.ravel(), self.choices.ravel(), numbers, codes,
         )  # fmt: skip
@@ -114,6 +119,7 @@ class Memory:
         for row, order in zip(self.orders, orders, strict=True):
             row[ordering.CHAIN] = bool(order)
             row[ordering.ORDER : ordering.ORDER + len(order)] = order
+        self._wake(orders)
         self.lists[:] = 0
         self.rings[:, ring.UNTIL] = self.rings[:, ring.HEAD]
         c = self.counters
@@ -124,6 +130,25 @@ class Memory:
                 break
             self.grow(status, self.counts, -lay.FAR)
         c[counter.REPEATING] = 0
+
+    def _wake(self, orders: Sequence[Sequence[int]]) -> None:
+        """Says which plans the events of each GPM may take on: a chain where it begins, or waits."""
+        woken: list[list[int]] = [[] for _ in range(self._gpms)]
+        begin = int(self._tables[lay.T_PLANS])
+        for number, ((one, _), order) in enumerate(zip(self._plans, orders, strict=True)):
+            taken, may = 0, set[int]()
+            for i in order:
+                if not one.after(i) & taken:
+                    may.add(i)
+                taken |= 1 << i
+            if not order:
+                may = {i for i in range(len(one.items)) if not one.after(i)}
+            for g in sorted({self._numbers[one.items[i].atom.gpm] for i in may}):
+                woken[g].append(begin + number * plan.SIZE)
+        first = int(self.counters[counter.WOKEN])
+        ends = first + 2 * self._gpms + np.cumsum([0, *map(len, woken)])
+        self._order[first : first + 2 * self._gpms] = np.stack([ends[:-1], ends[1:]], axis=1).ravel()
+        self._order[ends[0] : ends[-1]] = [place for of in woken for place in of]
 
     def restrict(self, over: Sequence[int], reach: int) -> None:
         """Some plans find no match any more; the events of others reach so far on the window's axis."""

@@ -185,6 +185,21 @@ def _next_of_chain(
 
 
 @part
+def _next_plan(t: Ints, c: Ints, r: Ints, order: Ints, least: int) -> int:
+    """The first plan from one on that the event in hand may take on; the end of all if there is none."""
+    found = t[T_PLANS_END]
+    for g in range(t[N_GPMS]):
+        if ring.now(r, g) < ring.until(r, g):
+            woken = c[counter.WOKEN] + 2 * g
+            i = order[woken]
+            while i < order[woken + 1] and order[i] < least:
+                i += 1
+            if i < order[woken + 1]:
+                found = min(found, order[i])
+    return int(found)
+
+
+@part
 def _next_trigger(
     t: Ints, c: Ints, r: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints, spans: Floats,
     size: int, axis: int,
@@ -196,7 +211,7 @@ def _next_trigger(
                 return True
         elif _next_of_tree(t, c, r):
             return True
-        c[counter.PLAN] += plan.SIZE
+        c[counter.PLAN] = _next_plan(t, c, r, order, c[counter.PLAN] + plan.SIZE)
         c[counter.ITEM], c[counter.ROW], c[counter.WAIT] = 0, -1, -1
     return False
 
@@ -244,7 +259,7 @@ def _run(
             if not append(t, c, r, rows, ordered, index, m, b, e, numbers, codes):
                 c[counter.EVENT] = e + 1
                 continue
-            _start(t, c, b[B_START] + e)
+            _start(t, c, r, order, b[B_START] + e)
         status = _look(
             t, c, m, f, r, rows, ordered, index, width, floats, order, lists, waits, spans, size, found,
             choices, e, axis, numbers, codes,
@@ -257,10 +272,10 @@ def _run(
 
 
 @part
-def _start(t: Ints, c: Ints, position: int) -> None:
+def _start(t: Ints, c: Ints, r: Ints, order: Ints, position: int) -> None:
     """An event begins to be looked at."""
     c[counter.AT] = position
-    c[counter.PLAN], c[counter.ITEM] = t[T_PLANS], 0
+    c[counter.PLAN], c[counter.ITEM] = _next_plan(t, c, r, order, t[T_PLANS]), 0
     c[counter.ROW] = c[counter.WAIT] = c[counter.DEPTH] = -1
     c[counter.STAGE] = 1
 
@@ -286,7 +301,7 @@ def _repeat(
                     stored.position(rows, place(t, r, g, ring.until(r, g))) == position
                 ):
                     ring.set_until(r, g, ring.until(r, g) + 1)
-            _start(t, c, position)
+            _start(t, c, r, order, position)
         status = _look(
             t, c, m, f, r, rows, ordered, index, width, floats, order, lists, waits, spans, size, found,
             choices, 0, -FAR, numbers, codes,

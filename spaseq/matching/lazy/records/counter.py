@@ -30,5 +30,7 @@ FOUND_ROOM: Final = 19
 CHOICE_ROOM: Final = 20
 WAIT_ROOM: Final = 21
 LISTS: Final = 22
+#: Where the orders of plans end, and it is said of each GPM which plans its events may take on.
+WOKEN: Final = 23
 
-SIZE: Final = 23
+SIZE: Final = 24
