@@ -24,7 +24,9 @@ keys, keys_end = reads(7), reads(8)
 #: Of the ordering filter that alone decides, 1 for greater and -1 for less, 0 if there is none; the slot and
 #: the column that it compares, and whether equal will do.
 sign, slot, column, closed = reads(9), reads(10), reads(11), reads(12)
-number = reads(13)
+#: Which of all gates it is.
+NUMBER: Final = 13
+number = reads(NUMBER)
 #: Whether some candidate gathers several events.
 gathers = reads(14)
 

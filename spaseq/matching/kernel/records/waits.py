@@ -20,7 +20,8 @@ partition, set_partition = reads(1), writes(1)
 NODE: Final = 2
 node, set_node = reads(NODE), writes(NODE)
 #: Of its first event, the place on the window's axis.
-first, set_first = reads(3), writes(3)
+FIRST: Final = 3
+first, set_first = reads(FIRST), writes(FIRST)
 #: Of its newest event, as the next two.
 time, set_time = reads(4), writes(4)
 STREAM: Final = 5
@@ -35,7 +36,8 @@ barred, set_barred = reads(8), writes(8)
 link, set_link = reads(9), writes(9)
 back, set_back = reads(10), writes(10)
 #: Where it lies; 0: it hangs on its partition.
-bucket, set_bucket = reads(11), writes(11)
+BUCKET: Final = 11
+bucket, set_bucket = reads(BUCKET), writes(BUCKET)
 #: In a pairing heap.
 child, set_child = reads(12), writes(12)
 #: Where its floats are.
