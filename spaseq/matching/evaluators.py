@@ -122,6 +122,8 @@ def under_bound(
     words = f"{by} sheds the partial matches that matter least"
     if by == "ordered":
         words += ", those of a first event together"
+    if name != by:
+        words += f"; without a bound {name} runs it, which may take less time than that"
     every = by == "ordered" or reads_in_one_way(pattern)
     if not every:
         words += "; a match whose Kleenes can be read in several ways may come with some of them alone"

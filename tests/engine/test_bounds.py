@@ -258,6 +258,10 @@ def test_a_query_for_lazy_keeps_its_bound_by_the_kernel() -> None:
     assert plan.evaluator == "lazy"
     assert plan.bound.sheds
     assert plan.bound.name == "kernel"
+    assert "without a bound lazy runs it, which may take less time than that" in plan.bound.reason
+    no_lazy = explain(prepare(query("A ; B ; C"))).bound
+    assert no_lazy.sheds
+    assert "without a bound" not in no_lazy.reason
     handle = Engine(latency=MS).register(query())
     assert handle.stats.shed is not None
 
