@@ -113,10 +113,13 @@ class Flow(Places):
         order, position, before = intake.order, intake.position, self._arrivals[stream]
         of, at = order.only, Stamp(time, stream, before)
         assert of is not None
+        passed = intake.passed
+        if intake.looks_back:
+            passed = intake.followed(Single(self._dictionary, clock, at, graph, terms), position)
         # It arrives here. No interrupt comes between these: that takes a call, or a loop.
         self._arrivals[stream], self.events = before + 1, self.events + 1
         of.newest = order.watermark = time
-        intake.position = position + 1
+        intake.position, intake.passed = position + 1, passed
         intake.counts[stream] += 1
         if handle is None:
             return True

@@ -78,7 +78,7 @@ class Intake:
         self._sample: Callable[[], Sample | None] = _nothing
         self._samples: WeakSet[Sample] = WeakSet()
         # The last event of all and, before it, the last of an earlier time, with their positions.
-        self._passed: tuple[tuple[int, EventBatch], ...] = ()
+        self.passed: tuple[tuple[int, EventBatch], ...] = ()
         self._indexes: dict[int, Discrimination[Registered]] = {
             stream: Discrimination() for stream in streams
         }
@@ -86,7 +86,7 @@ class Intake:
         self._elements = elements
         self._kin = Kin()
         # Whether some query may ask for the last event that it was not given.
-        self._looks_back = False
+        self.looks_back = False
 
     # --- members ------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ class Intake:
     def _enter(self, query: Registered) -> None:
         self.members.append(query)
         self._over += query.is_over
-        self._looks_back |= query.asks_for_last
+        self.looks_back |= query.asks_for_last
 
     def _seat(self, query: Registered) -> None:
         """Puts a query where it is found by the events that concern it."""
@@ -213,7 +213,7 @@ class Intake:
                 at = begin if key is None else begin + wanted[key].item(0)
                 visits.append(Visit(query, concatenate([*unseen, part]), at - len(unseen)))
                 query.reached = self.position
-            if self._looks_back:
+            if self.looks_back:
                 self._pass(batch, begin)
         if self.waiting and (batch is not None or self.order.watermark != before):
             touched = {visit.query for visit in visits}
@@ -229,9 +229,7 @@ class Intake:
     @property
     def is_plain(self) -> bool:
         """Whether nobody is to be told of an event besides those whom it concerns."""
-        return not (
-            self._samples or self._looks_back or self._kin or self._over > len(self.members) // 2 + _SLACK
-        )
+        return not (self._samples or self._kin or self._over > len(self.members) // 2 + _SLACK)
 
     def concerned(self, stream: int, terms: Sequence[int]) -> list[Registered]:
         """The queries that an event may concern which came alone, some of them perhaps over."""
@@ -261,7 +259,7 @@ class Intake:
                 batch = concatenate([*given, event]) if given else event
                 visits.append(Visit(query, batch, position - len(given)))
                 query.reached = self.position
-        if self._looks_back:
+        if self.looks_back:
             self._pass(event, position)
         return visits
 
@@ -276,21 +274,24 @@ class Intake:
 
         For simultaneous events do not come between each other.
         """
-        return [event for place, event in self._passed if query.reached <= place < begin]
+        return [event for place, event in self.passed if query.reached <= place < begin]
+
+    def followed(self, event: Single, position: int) -> tuple[tuple[int, EventBatch], ...]:
+        """What ``passed`` is when this event, which came alone, is the last."""
+        earlier = [(place, last) for place, last in self.passed if last.stamp(0).time < event.at.time][-1:]
+        return (*earlier, (position, event))
 
     def _pass(self, batch: EventBatch, begin: int) -> None:
         """Remembers the last event, and the last of an earlier time."""
-        count = len(batch)
-        time = batch.stamp(count - 1).time
-        if count == 1:
-            last, at = batch, 0
-        else:
-            last, at = batch.take(np.array([count - 1])), int(np.searchsorted(batch.time, time))
-        if at:
+        if isinstance(batch, Single):
+            self.passed = self.followed(batch, begin)
+            return
+        last = len(batch) - 1
+        time = batch.time.item(last)
+        earlier = [(place, event) for place, event in self.passed if event.stamp(0).time < time][-1:]
+        if at := int(np.searchsorted(batch.time, time)):
             earlier = [(begin + at - 1, batch.take(np.array([at - 1])))]
-        else:
-            earlier = [(place, event) for place, event in self._passed if event.stamp(0).time < time][-1:]
-        self._passed = (*earlier, (begin + count - 1, last))
+        self.passed = (*earlier, (begin + last, batch.take(np.array([last]))))
 
     def _begin(self, batch: EventBatch) -> None:
         new, self._new = self._new, []
