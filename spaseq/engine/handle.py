@@ -92,6 +92,10 @@ class Handle(OnDemand):
         """The query, which has not begun, is to run as one with others."""
         self._pipeline = seat
 
+    def stand(self, pipeline: Pipeline) -> None:
+        """It is to run by itself after all."""
+        self._pipeline = pipeline
+
     @property
     def seat(self) -> Seat:
         """The place of a query that runs as one with others."""

@@ -129,9 +129,15 @@ class Places:
             crowd = Crowd(self._dictionary, kb, self._sharing, self._limits, first, first.pipeline.beginning)
             query, constants = first.pipeline.query, form(first.pipeline.query)
             assert constants is not None
-            first.handle.sit(crowd.seat(query))
-            crowd.join(first.handle, constants.constants)
-            first.handle = crowd
+            handle, seat = first.handle, crowd.seat(query)
+            crowd.join(handle, constants.constants)
+            try:
+                handle.sit(seat)
+                first.handle = crowd
+            except BaseException:  # an interrupt: it goes on alone
+                first.handle = handle
+                handle.stand(first.pipeline)
+                raise
         return first.handle
 
     def add(self, pipeline: Pipeline, handle: Handle, key: tuple[object, ...] | None) -> None:
@@ -145,6 +151,14 @@ class Places:
         if query.output is not None:
             self._check_loop(query, query.output)
         self._registered += 1
+        try:
+            self._enter(query, key)
+        except BaseException:  # an interrupt: nobody has its handle
+            handle.cancel()
+            self._prune()
+            raise
+
+    def _enter(self, query: Registered, key: tuple[object, ...] | None) -> None:
         self.queries.append(query)
         self._place(query).join(query)
         if key is not None:

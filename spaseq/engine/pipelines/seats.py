@@ -229,10 +229,17 @@ class Crowd:
 
     def join(self, handle: Handle, constants: Sequence[Term]) -> None:
         """The handle of the query that got the last seat, and its constants."""
-        self._handles.append(handle)
-        self._constants.append(constants)
-        self._live.append(handle)
-        self._staying += not handle.is_over
+        count, staying = len(self._handles), self._staying
+        try:
+            self._handles.append(handle)
+            self._constants.append(constants)
+            self._live.append(handle)
+            self._staying = staying + (not handle.is_over)
+        except BaseException:  # an interrupt: it has not joined
+            del self._handles[count:], self._constants[count:]
+            self._live = [other for other in self._live if other is not handle]
+            self._staying = staying
+            raise
 
     def left(self) -> None:
         """One of them is over, and none has begun."""
