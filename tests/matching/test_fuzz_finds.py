@@ -87,3 +87,25 @@ def test_the_same_events_for_other_gpms_are_another_element(seq: str, found: int
     gpms = {"A": "[] :v ?a", "B": "[] :v ?b", "E": "[] :v ?e"}
     sample = case(seq, gpms, rows, Bounds(20, False, True, 0))
     assert [len(step) for step in everywhere(sample)] == [found, 0]
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("DISTANCE(PREV(?b), ?b, <METRE>) < 9 || ?b != PREV(?b)", 3),
+        ("DISTANCE(PREV(?b, 2), ?b, <METRE>) < 9 || ?b > 5", 2),
+        ("DISTANCE(?a, ?b, <METRE>) < 9 || ?b != PREV(?b)", 0),
+        ("DISTANCE(PREV(?b), ?b, <METRE>) < 9", 1),
+    ],
+)
+def test_what_is_no_point_errs_later_than_an_iteration_that_is_not_there(condition: str, found: int) -> None:
+    """The distance from what was not there yet is an error for that reason alone, whatever else it is of."""
+    condition = condition.replace("DISTANCE", "<http://www.opengis.net/def/function/geosparql/distance>")
+    condition = condition.replace("METRE", "http://www.opengis.net/def/uom/OGC/1.0/metre")
+    rows: list[Row] = [
+        (1, 0, {"A": {"a": 1}}),
+        *((1, t, {"B": {"b": b}}) for t, b in enumerate([2, 3, 3, 4], 1)),
+    ]
+    gpms = {"A": "[] :v ?a", "B": f"[] :v ?b . FILTER({condition})"}
+    sample = case("A ; B+", gpms, rows, Bounds(9, False, True, 0))
+    assert sum(map(len, everywhere(sample))) == found

@@ -272,14 +272,20 @@ def _computed(m: Ints, f: Floats, kinds: int, at: int, op: int, a: int) -> None:
 
 @part
 def _distance(m: Ints, f: Floats, kinds: int, at: int) -> None:
-    """Replaces two longitudes and latitudes, exact doubles of points, by the metres between them."""
+    """Replaces two longitudes and latitudes, exact doubles of points, by the metres between them.
+
+    What is no point is an error, if nothing is missing for want of an earlier iteration: as in any call.
+    """
     kind = DOUBLE
+    are_points = True
     for i in range(at, at + 4):
         other = m[kinds + i]
         if other > NOTHING:
-            other = DOUBLE if other == DOUBLE else NOTHING
-        if other == NOTHING or kind == DOUBLE or (other == BEYOND and kind == MISSING):
+            are_points &= other == DOUBLE
+        elif other == NOTHING or kind == DOUBLE or (other == BEYOND and kind == MISSING):
             kind = other
+    if kind == DOUBLE and not are_points:
+        kind = NOTHING
     metres = 0.0
     if kind == DOUBLE:
         metres = geodesic(f[1 + at], f[2 + at], f[3 + at], f[4 + at])

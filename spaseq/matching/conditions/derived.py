@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+import pyoxigraph as ox
+
 from spaseq.automaton.pattern import Atom, Both, GpmPart, Kleene, Node, SequencePattern
 from spaseq.automaton.scopes import owners, rebuilt
 from spaseq.gpm.expressions.compiled import ExpressionError, Solution, compile_value
@@ -39,6 +41,8 @@ from spaseq.terms.values import DOUBLE, Value, decode
 
 #: Aggregates of an expression's values; some are the expression of the aggregate.
 _OF_VALUES: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST")
+#: Stands for the longitude and latitude of what is no point: an error, but not for want of a value.
+NO_POINT: Final = ox.Literal("no point")
 #: What has a value although a variable has none.
 _FORGIVING: Final = ("COALESCE", "IF", "BOUND")
 
@@ -55,7 +59,8 @@ class Of(StrEnum):
 class Derived:
     """A column that is computed of others: an expression that one GPM's rows decide.
 
-    Where there is no value it holds ``ERROR``; if it is ``open``, nothing.
+    Where there is no value it holds ``ERROR``; if it is ``open``, nothing. The place of what is no point is
+    ``NO_POINT``.
     """
 
     expression: Expression
@@ -66,15 +71,19 @@ class Derived:
         """What computes the ids of the column from solutions."""
         evaluate = compile_value(self.expression, dictionary)
         error = UNBOUND if self.open else dictionary.pin(ERROR)
+        no_point = dictionary.pin(NO_POINT)
 
         def value(solution: Solution) -> int:
             try:
                 identifier = evaluate(solution)
-                if self.of is Of.VALUE:
-                    return identifier
-                place = point(dictionary.value(identifier))[self.of is Of.LATITUDE]
             except ExpressionError:
                 return error
+            if self.of is Of.VALUE:
+                return identifier
+            try:
+                place = point(dictionary.value(identifier))[self.of is Of.LATITUDE]
+            except ExpressionError:
+                return no_point
             return dictionary.intern(Value(DOUBLE, place).term)
 
         return value
