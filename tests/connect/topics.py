@@ -18,6 +18,13 @@ def produce(server: str, topic: str, *values: bytes | None, partition: int = 0) 
     assert producer.flush(PATIENCE) == 0
 
 
+def partitions(server: str, topic: str) -> list[int]:
+    """Those of a topic that is there."""
+    return list(
+        kafka.Producer({"bootstrap.servers": server}).list_topics(topic, PATIENCE).topics[topic].partitions
+    )
+
+
 def records(server: str, topic: str, count: int) -> list[tuple[str, int]]:
     """The query and the number of the committed records of a topic, once there are so many.
 
