@@ -15,6 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
+from spaseq.matching.enumeration.replay import Replay
 from tests.conftest import examples
 from tests.judge.generate import random_case, random_query
 from tests.streams import NS
@@ -322,3 +323,14 @@ def test_what_is_read_of_equal_queries_is_made_once() -> None:
     for batch in together:
         assert batch.to_arrow().to_pylist()[: len(alone)] == alone.to_arrow().to_pylist()[: len(batch)]
         assert np.shares_memory(batch.events["B"].n, together[0].events["B"].n)
+
+
+def test_matches_of_a_pair_are_not_made_anew_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event has a solution for each query there, of which enumeration would choose for every match."""
+    monkeypatch.setattr(Replay, "match", lambda *_: pytest.fail("a match was made anew"))
+    engine = spaseq.Engine()
+    text = """SELECT ?a ?b WITHIN 1 HOURS SLIDING FROM STREAM S <urn:s> WHERE {{ SEQ(A : B)
+        DEFINE GPM A ON S {{ ?x <urn:a> ?a . FILTER(?a > {}) }} DEFINE GPM B ON S {{ ?x <urn:b> ?b }} }}"""
+    handles = [engine.register(text.format(least)) for least in (1, 3)]
+    engine.push_many("urn:s", [(f"<urn:x> <urn:{'ab'[i >= 5]}> {i} .", i) for i in range(9)])
+    assert [sum(map(len, handle.batches())) for handle in handles] == [3 * 4, 1 * 4]
