@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from spaseq.cli import app
-from spaseq.matching.columns.plain import Columns
+from spaseq.matching.columns.blocks.plain import Columns
 
 EX = "http://example.org/"
 TIME = "http://www.w3.org/ns/prov#generatedAtTime"

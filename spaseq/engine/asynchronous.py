@@ -15,12 +15,12 @@ from functools import partial
 from typing import Final, Self, TypeVar
 from weakref import WeakSet, finalize
 
-from spaseq.engine.arguments import EventGraph, GivenEvent, GivenTime, GraphName, StreamName
 from spaseq.engine.engine import Engine
 from spaseq.engine.handle import Handle
 from spaseq.engine.parts.reading import Source
 from spaseq.engine.parts.worker import Worker, quietly, tell
 from spaseq.engine.pipelines.stats import Stats
+from spaseq.engine.pushed.arguments import EventGraph, GivenEvent, GivenTime, GraphName, StreamName
 from spaseq.errors import EngineError
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.language.syntax import Query

@@ -13,7 +13,13 @@ from typing import IO, TYPE_CHECKING, Any
 import pyoxigraph as ox
 
 from spaseq.effort import Policy
-from spaseq.engine.arguments import (
+from spaseq.engine.handle import Handle
+from spaseq.engine.parts.core import Core
+from spaseq.engine.parts.pull import WallClock
+from spaseq.engine.parts.reading import Reading, Source, Steps
+from spaseq.engine.parts.registry import Bounds, Registry
+from spaseq.engine.parts.streams import Streams, StreamStats
+from spaseq.engine.pushed.arguments import (
     EventGraph,
     GivenEvent,
     GivenTime,
@@ -23,13 +29,7 @@ from spaseq.engine.arguments import (
     stream_iri,
     time_given,
 )
-from spaseq.engine.handle import Handle
-from spaseq.engine.parts.core import Core
-from spaseq.engine.parts.pull import WallClock
-from spaseq.engine.parts.pushing import Pushing
-from spaseq.engine.parts.reading import Reading, Source, Steps
-from spaseq.engine.parts.registry import Bounds, Registry
-from spaseq.engine.parts.streams import Streams, StreamStats
+from spaseq.engine.pushed.pushing import Pushing
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import EngineError
 from spaseq.events import EventBatch

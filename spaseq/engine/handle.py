@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spaseq.engine.on_demand import AT_ONCE, OnDemand, nothing
+from spaseq.engine.delivered.on_demand import AT_ONCE, OnDemand, nothing
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import Stats
 from spaseq.engine.turn import Turn
@@ -23,7 +23,7 @@ from spaseq.why.diagnosis import Diagnosis
 from spaseq.why.evidence import Evidence
 
 if TYPE_CHECKING:
-    from spaseq.engine.pipelines.seats import Seat
+    from spaseq.engine.pipelines.groups.seats import Seat
 
 
 class Handle(OnDemand):

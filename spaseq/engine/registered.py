@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pyoxigraph as ox
 
 from spaseq.engine.handle import Handle
+from spaseq.engine.pipelines.groups.seats import Crowd
 from spaseq.engine.pipelines.intake import Intake
 from spaseq.engine.pipelines.order import BEGINNING
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.pipelines.seats import Crowd
 from spaseq.engine.pipelines.stats import Stats
 from spaseq.events import EventBatch
 from spaseq.results.batch import MatchBatch

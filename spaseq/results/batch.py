@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from spaseq.events import Clock, Ids
 from spaseq.language.syntax import Construct, Query
-from spaseq.matching.columns.encoding import Encoded, numbered
-from spaseq.matching.columns.found import Block, Chosen, joined
-from spaseq.matching.columns.picked import ids
-from spaseq.matching.columns.plain import Columns
+from spaseq.matching.columns.blocks.encoding import Encoded, numbered
+from spaseq.matching.columns.blocks.found import Block, Chosen, joined
+from spaseq.matching.columns.blocks.picked import ids
+from spaseq.matching.columns.blocks.plain import Columns
 from spaseq.results.encoded import Bindings, Terms
 from spaseq.results.graphs import Graphs, filled, gathered
 from spaseq.results.match import Event, Match, Rows, event, view

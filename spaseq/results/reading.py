@@ -10,7 +10,7 @@ import numpy as np
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock
 from spaseq.language.syntax import Query
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.host import Key
 from spaseq.matching.model import Solution
 from spaseq.results.batch import MatchBatch

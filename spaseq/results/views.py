@@ -11,7 +11,7 @@ from spaseq.results.match import Event, event
 from spaseq.terms.interop import RdflibTerm
 
 if TYPE_CHECKING:
-    from spaseq.matching.columns.plain import Columns
+    from spaseq.matching.columns.blocks.plain import Columns
     from spaseq.results.reading import Reader
 
 

@@ -16,7 +16,7 @@ from spaseq.errors import SpaseqError
 from spaseq.gpm.expressions.compiled import Solution, compile_test
 from spaseq.language.syntax import Consume, Emit, Expression, Filter, Modifiers, Query, Select
 from spaseq.limits import Limits
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds, Evaluator
 from spaseq.results.batch import MatchBatch

@@ -47,7 +47,7 @@ def count(handle: Handle) -> int:
         "engine/pipelines/intake.py",
         "engine/pipelines/pipeline.py",
         "engine/pipelines/places.py",
-        "engine/pipelines/seats.py",
+        "engine/pipelines/groups/seats.py",
     ],
 )
 def test_registering(file: str) -> None:

@@ -24,7 +24,7 @@ from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.reading.parser import parse
 from spaseq.limits import UNLIMITED
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.model import Bounds
 from spaseq.matching.shedding.evaluator import Shedding

@@ -16,10 +16,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.engine import inbox
 from spaseq.engine.parts import reading
 from spaseq.engine.pipelines import intake, later
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pushed import inbox
 from spaseq.engine.registered import Registered
 from spaseq.events import EventBatch
 from spaseq.matching.sharing import canonical as shared_names

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.engine.plain import Plain
+from spaseq.engine.pushed.plain import Plain
 from spaseq.events import identified_one
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.values import XSD

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine import handle as handles
-from spaseq.engine import on_demand
+from spaseq.engine.delivered import on_demand
 from spaseq.matching.enumeration import memory
 from tests.conftest import examples
 from tests.streams import NS, Letter, events_of, letters, query

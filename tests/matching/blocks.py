@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from spaseq.matching.columns.found import Block, ids
+from spaseq.matching.columns.blocks.found import Block, ids
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spaseq.matching.columns.encoding import numbered, numbered_by_part
+from spaseq.matching.columns.blocks.encoding import numbered, numbered_by_part
 from spaseq.terms.distinct import distinct
 from spaseq.terms.distinct import numbered as numbers
 

@@ -17,7 +17,7 @@ from spaseq.automaton.pattern import SequencePattern, may_trail
 from spaseq.effort import Effort, Policy, Pool, WorkClock
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as kernel
 from spaseq.matching.kernel import memory as kernel_memory

@@ -1,1 +1,1 @@
-"""What an engine is made of: its ``core``, and what that does with queries, pushed events and sources."""
+"""What an engine is made of: its ``core``, and what that does with queries and sources."""

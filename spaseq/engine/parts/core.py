@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import pyoxigraph as ox
 
 from spaseq.alone import Single
-from spaseq.engine.inbox import Inbox
 from spaseq.engine.pipelines.flow import Flow
+from spaseq.engine.pushed.inbox import Inbox
 from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, warn

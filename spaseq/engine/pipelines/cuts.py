@@ -17,7 +17,7 @@ from spaseq.automaton.pattern import Absent, Atom, Maybe, Node, SequencePattern,
 from spaseq.events import EventBatch, Ids, Stamp
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Consume, Query, Skip, SkipMode
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 from spaseq.matching.ordered.skipping import Moment, Rank, resumed_at

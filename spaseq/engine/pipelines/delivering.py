@@ -15,7 +15,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.language.syntax import Ask, Construct, Query, RegisterKind
 from spaseq.limits import Limits
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.ordered.skipping import falls_back
 from spaseq.results.batch import MatchBatch

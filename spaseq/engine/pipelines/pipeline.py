@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 from spaseq.alone import Single
 from spaseq.effort import Effort, Shed
+from spaseq.engine.delivered.unread import Unread
 from spaseq.engine.pipelines.asking import Computed
 from spaseq.engine.pipelines.stats import GpmAnswers, Shedder, Stats
 from spaseq.engine.pipelines.watched import Watched
-from spaseq.engine.unread import Unread
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.kb import KnowledgeBase
@@ -21,8 +21,8 @@ from spaseq.language.syntax import (
     Query,
 )
 from spaseq.limits import UNLIMITED, Limits
+from spaseq.matching.columns.blocks.found import Block, blocks, in_blocks
 from spaseq.matching.columns.evaluator import ByColumns, Quick, UnsolvedError, is_enumerating, is_quick
-from spaseq.matching.columns.found import Block, blocks, in_blocks
 from spaseq.matching.evaluators import attends, by_columns, by_events, check, chosen, load, under_bound
 from spaseq.matching.host import Matcher, emitted
 from spaseq.matching.model import Bounds, Evaluator, Occurrence, bounds

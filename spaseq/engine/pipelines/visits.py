@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines import later
+from spaseq.engine.pipelines.groups.seats import Crowd
 from spaseq.engine.pipelines.intake import Visit
 from spaseq.engine.pipelines.later import Later
-from spaseq.engine.pipelines.seats import Crowd
 from spaseq.engine.registered import Registered
 from spaseq.events import EventBatch
 from spaseq.gpm.sharing import Sharing

@@ -1,1 +1,1 @@
-"""What evaluators over columns share: batches, history, and blocks of matches."""
+"""What evaluators over columns share: batches, history, and ``blocks`` of matches."""

@@ -11,7 +11,7 @@ from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.single import Join
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.alone.singles import Counts
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 
 #: Gives the solutions of each GPM in an event; None for a large one.
 Solve = Callable[[Single], Sequence[Values] | None]

@@ -16,8 +16,8 @@ from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Immediate
-from spaseq.matching.columns.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.fits import keys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spaseq.automaton.nfa import Again, Enter
 from spaseq.automaton.pattern import Atom, Kleene, SequencePattern, walk
-from spaseq.matching.columns.plain import Site, Sites
+from spaseq.matching.columns.blocks.plain import Site, Sites
 from spaseq.matching.enumeration.automaton import reachable
 from spaseq.matching.kernel.matches import plain_kleenes
 from spaseq.matching.runs.program import Program

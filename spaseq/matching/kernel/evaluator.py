@@ -21,8 +21,8 @@ from spaseq.limits import Budget
 from spaseq.matching.columns.alone._kernel_alone import alone
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import Columns
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, Solve, UnsolvedError
-from spaseq.matching.columns.found import Block
 from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.lookups import Lookups

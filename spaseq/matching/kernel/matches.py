@@ -13,10 +13,10 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action, Again, Enter, Leave
 from spaseq.automaton.pattern import Atom, Both, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Emit, Filter
-from spaseq.matching.columns.few import Few
-from spaseq.matching.columns.found import Block, Objects
+from spaseq.matching.columns.blocks.few import Few
+from spaseq.matching.columns.blocks.found import Block, Objects
+from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.columns.history import History
-from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.conditions.postfix import needs
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.compiled import _kernel as k

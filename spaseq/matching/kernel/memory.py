@@ -14,7 +14,7 @@ from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.records import buckets, decisions, findings, header, partitions, questions
 from spaseq.matching.kernel.records.nodes import SIZE as NODE_SIZE
-from spaseq.matching.kernel.records.parts import LIMIT as PART_LIMIT
+from spaseq.matching.kernel.records.tables.parts import LIMIT as PART_LIMIT
 from spaseq.matching.kernel.records.waits import STREAM, SUMS
 from spaseq.matching.kernel.tables.compiled import Compiled
 

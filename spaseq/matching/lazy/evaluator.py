@@ -17,8 +17,8 @@ from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.batches import Columns
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Immediate
-from spaseq.matching.columns.found import Block
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.context import Context
 from spaseq.matching.lazy.compiled import _kernel_layout as lay

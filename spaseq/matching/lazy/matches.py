@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Emit
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.columns.history import History
-from spaseq.matching.columns.plain import Columns, Site, Sites, arranged, mixed
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.host import InOrder, Key, delivered, emitted, may_end_together, select
 from spaseq.matching.kernel.matches import plain_kleenes

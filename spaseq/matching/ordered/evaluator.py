@@ -12,7 +12,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.batches import Columns
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.lookups import Lookups
@@ -20,8 +20,9 @@ from spaseq.matching.context import Context
 from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.ranking import ranked
-from spaseq.matching.kernel.records import accepts, header, partitions, questions
+from spaseq.matching.kernel.records import header, partitions, questions
 from spaseq.matching.kernel.records.nodes import DEPTH, POSITION, PREVIOUS, WAY
+from spaseq.matching.kernel.records.tables import accepts
 from spaseq.matching.kernel.records.waits import NODE
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.model import Bounds

@@ -15,7 +15,7 @@ from spaseq.language.syntax import All, Conjunction, Not, SkipMode, Strategy
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Site, Step, with_nearer
-from spaseq.matching.kernel.records import accepts, gates, places
+from spaseq.matching.kernel.records.tables import accepts, gates, places
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.obstacles import Obstacle, subsequences

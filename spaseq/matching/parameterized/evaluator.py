@@ -14,11 +14,11 @@ import numpy as np
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions
+from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, mixed
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Immediate
-from spaseq.matching.columns.found import Block
 from spaseq.matching.columns.history import History
-from spaseq.matching.columns.plain import Columns, Site, Sites, mixed
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key
 from spaseq.matching.model import Bounds, Found

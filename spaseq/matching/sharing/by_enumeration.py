@@ -16,7 +16,7 @@ from spaseq.automaton.nfa import Action
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.enumeration.automaton import Automaton, Configuration, Transition
 from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import New, Share, least_of

@@ -9,13 +9,14 @@ import numpy as np
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.history import History
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.host import Key
 from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.kernel.matches import Ints, Matches, Runs, unrolled
-from spaseq.matching.kernel.records import gates, header, places
+from spaseq.matching.kernel.records import header
+from spaseq.matching.kernel.records.tables import gates, places
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables.alike import tables_alike
 from spaseq.matching.kernel.tables.compiling import compile_tables

@@ -11,7 +11,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.history import History
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.exact import Exact

@@ -11,8 +11,8 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.evaluator import GpmEvaluator
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Enumerating, Immediate
-from spaseq.matching.columns.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.sharing.canonical import Canonical
 from spaseq.terms.dictionary import Dictionary

@@ -35,16 +35,8 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     release,
 )
 from spaseq.matching.kernel.compiled._kernel_places import is_over
-from spaseq.matching.kernel.records import (
-    buckets,
-    candidates,
-    findings,
-    gates,
-    header,
-    nodes,
-    partitions,
-    waits,
-)
+from spaseq.matching.kernel.records import buckets, findings, header, nodes, partitions, waits
+from spaseq.matching.kernel.records.tables import candidates, gates
 from spaseq.matching.shedding._kernel_known import (
     AGES,
     CODE,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Consume, Emit
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.host import Key, emitted
 from spaseq.matching.model import Bounds, Found, Occurrence
 

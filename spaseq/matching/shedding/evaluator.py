@@ -15,8 +15,8 @@ from spaseq.errors import warn
 from spaseq.events import Clock, EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax.printing import print_sequence
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, Solve
-from spaseq.matching.columns.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as whole
 from spaseq.matching.kernel.memory import Room, runs_size

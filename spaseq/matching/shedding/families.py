@@ -18,7 +18,7 @@ from spaseq.errors import warn
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax.printing import print_sequence
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header

@@ -21,8 +21,8 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import ByEvent
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Consume, Query
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import ByColumns
-from spaseq.matching.columns.found import Block
 from spaseq.matching.host import Key, Matcher
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary

@@ -29,7 +29,8 @@ from spaseq.matching.kernel.compiled._kernel_gaps import gap_action
 from spaseq.matching.kernel.compiled._kernel_layout import (
     NEVER,
 )
-from spaseq.matching.kernel.records import actions, header, kleenes, waits
+from spaseq.matching.kernel.records import header, waits
+from spaseq.matching.kernel.records.tables import actions, kleenes
 
 
 @part

@@ -45,19 +45,8 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     place,
     pop,
 )
-from spaseq.matching.kernel.records import (
-    accepts,
-    candidates,
-    decisions,
-    entries,
-    gates,
-    header,
-    nodes,
-    parts,
-    places,
-    units,
-    waits,
-)
+from spaseq.matching.kernel.records import decisions, entries, header, nodes, waits
+from spaseq.matching.kernel.records.tables import accepts, candidates, gates, parts, places, units
 
 #: What is of several streams bars only what comes later.
 _NO_STREAM: Final = 62

@@ -30,7 +30,8 @@ from spaseq.matching.kernel.compiled._kernel_places import (
     park,
     unpark,
 )
-from spaseq.matching.kernel.records import accepts, findings, gaps, header, nodes, partitions, waits
+from spaseq.matching.kernel.records import findings, gaps, header, nodes, partitions, waits
+from spaseq.matching.kernel.records.tables import accepts
 
 
 @part

@@ -19,7 +19,8 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     row_of,
     value,
 )
-from spaseq.matching.kernel.records import candidates, header, questions, units, waits
+from spaseq.matching.kernel.records import header, questions, waits
+from spaseq.matching.kernel.records.tables import candidates, units
 
 
 @part

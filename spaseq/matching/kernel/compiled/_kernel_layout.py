@@ -9,7 +9,7 @@ from typing import Final
 
 from spaseq._jit import inlined
 from spaseq.matching.conditions._kernel_values import B_COLUMNS, B_ROWS, B_SIZE, Ints
-from spaseq.matching.kernel.records import parts
+from spaseq.matching.kernel.records.tables import parts
 
 # What a call ends with.
 DONE: Final = 0

@@ -11,7 +11,8 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
     new_node,
     new_wait,
 )
-from spaseq.matching.kernel.records import buckets, gates, header, nodes, partitions, waits
+from spaseq.matching.kernel.records import buckets, header, nodes, partitions, waits
+from spaseq.matching.kernel.records.tables import gates
 
 
 @inlined

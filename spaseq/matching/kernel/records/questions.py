@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._fields import writes, writes_item
-from spaseq.matching.kernel.records import parts
+from spaseq.matching.kernel.records.tables import parts
 
 set_wait = writes(0)
 #: That of the candidate.

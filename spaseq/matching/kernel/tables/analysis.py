@@ -42,7 +42,7 @@ from spaseq.matching.conditions.postfix import (
     with_nearer,
 )
 from spaseq.matching.kernel.records.buckets import KEY_LIMIT
-from spaseq.matching.kernel.records.parts import LIMIT as PART_LIMIT
+from spaseq.matching.kernel.records.tables.parts import LIMIT as PART_LIMIT
 from spaseq.matching.kernel.tables.absences import Absences
 from spaseq.matching.runs.program import Gate, Place, Program, Way
 

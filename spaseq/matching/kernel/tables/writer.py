@@ -19,8 +19,9 @@ from spaseq.matching.conditions.postfix import Accumulator, Site, Step
 from spaseq.matching.conditions.programs import Programs
 from spaseq.matching.conditions.sections import Reference, Sections
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
-from spaseq.matching.kernel.records import actions, entries, gaps
-from spaseq.matching.kernel.records.gates import ANY, NEXT, STRICT
+from spaseq.matching.kernel.records import entries, gaps
+from spaseq.matching.kernel.records.tables import actions
+from spaseq.matching.kernel.records.tables.gates import ANY, NEXT, STRICT
 from spaseq.matching.kernel.tables.absences import Absence
 from spaseq.matching.kernel.tables.analysis import Analysis, Candidate, Chain
 from spaseq.matching.kernel.tables.compiled import Compiled

@@ -19,17 +19,8 @@ from spaseq.matching.kernel.compiled._kernel_apply import copy, follow
 from spaseq.matching.kernel.compiled._kernel_memory import (
     forget,
 )
-from spaseq.matching.kernel.records import (
-    accepts,
-    candidates,
-    decisions,
-    gates,
-    header,
-    nodes,
-    partitions,
-    places,
-    waits,
-)
+from spaseq.matching.kernel.records import decisions, header, nodes, partitions, waits
+from spaseq.matching.kernel.records.tables import accepts, candidates, gates, places
 from spaseq.matching.ordered.compiled._kernel_decide import follows, takes
 from spaseq.matching.ordered.compiled._kernel_families import (
     append,

@@ -7,7 +7,8 @@ from spaseq.matching.conditions._kernel_values import LIMIT, Ints
 from spaseq.matching.kernel.compiled._kernel_memory import (
     forget,
 )
-from spaseq.matching.kernel.records import gates, nodes, partitions, waits
+from spaseq.matching.kernel.records import nodes, partitions, waits
+from spaseq.matching.kernel.records.tables import gates
 from spaseq.matching.ordered.compiled._kernel_index import end_run
 from spaseq.matching.ordered.compiled._kernel_layout import (
     BOUND_SIZE,

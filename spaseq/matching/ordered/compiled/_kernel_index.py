@@ -11,7 +11,8 @@ from spaseq.matching.kernel.compiled._kernel_judge import belongs
 from spaseq.matching.kernel.compiled._kernel_layout import row_of, value
 from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, forget
 from spaseq.matching.kernel.compiled._kernel_places import bucket_of
-from spaseq.matching.kernel.records import buckets, candidates, gates, header, waits
+from spaseq.matching.kernel.records import buckets, header, waits
+from spaseq.matching.kernel.records.tables import candidates, gates
 from spaseq.matching.ordered.records import families, roster
 
 

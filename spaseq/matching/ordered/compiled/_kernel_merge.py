@@ -13,7 +13,8 @@ from spaseq.matching.conditions._kernel_values import (
 from spaseq.matching.kernel.compiled._kernel_memory import (
     mix,
 )
-from spaseq.matching.kernel.records import gates, header, waits
+from spaseq.matching.kernel.records import header, waits
+from spaseq.matching.kernel.records.tables import gates
 from spaseq.matching.ordered.compiled._kernel_layout import (
     ALIKE_SIZE,
     AS_SUM,

@@ -6,7 +6,8 @@ from typing import Final
 
 from spaseq._jit import kernel
 from spaseq.matching.conditions._kernel_values import Ints, pointer
-from spaseq.matching.kernel.records import gates, nodes, waits
+from spaseq.matching.kernel.records import nodes, waits
+from spaseq.matching.kernel.records.tables import gates
 from spaseq.matching.ordered.compiled._kernel_families import drop
 from spaseq.matching.ordered.records import families, roster
 

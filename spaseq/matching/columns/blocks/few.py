@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from spaseq.events import EventBatch
 from spaseq.matching.columns.alone.singles import Lone
+from spaseq.matching.columns.blocks.one import combined
+from spaseq.matching.columns.blocks.plain import Site
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.one import combined
-from spaseq.matching.columns.plain import Site
 from spaseq.matching.model import Choice, Found, Occurrence, Row
 from spaseq.terms.dictionary import Dictionary
 

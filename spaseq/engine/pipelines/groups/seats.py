@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spaseq.automaton.normal import normalise
-from spaseq.engine.pipelines.group import Group, Row
+from spaseq.engine.pipelines.groups.group import Group, Row
 from spaseq.engine.pipelines.stats import Seat as Place
 from spaseq.engine.pipelines.stats import Stats
 from spaseq.errors import SpaseqError
@@ -17,7 +17,7 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import Sharing
 from spaseq.language.syntax import Ask, Query
 from spaseq.limits import Limits
-from spaseq.matching.columns.found import Block
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.ordered.skipping import falls_back
 from spaseq.results.batch import MatchBatch
 from spaseq.results.reading import Reader

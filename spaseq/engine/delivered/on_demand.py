@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from spaseq.engine.delivered.undelivered import Undelivered
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.undelivered import Undelivered
 from spaseq.errors import EngineError, LimitError, SpaseqError
 from spaseq.events import EventBatch
 from spaseq.limits import Limits
@@ -16,7 +16,7 @@ from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match
 
 if TYPE_CHECKING:
-    from spaseq.engine.pipelines.seats import Seat
+    from spaseq.engine.pipelines.groups.seats import Seat
 
 #: So many matches are made before anybody asks for them, at least.
 AT_ONCE: Final = 1_000

@@ -11,7 +11,8 @@ import pyoxigraph as ox
 from pyoxigraph import Literal
 
 from spaseq.alone import Single
-from spaseq.engine.arguments import (
+from spaseq.engine.parts.core import Core
+from spaseq.engine.pushed.arguments import (
     EventGraph,
     GivenEvent,
     GraphName,
@@ -23,9 +24,8 @@ from spaseq.engine.arguments import (
     time_given,
     triples_given,
 )
-from spaseq.engine.inbox import row
-from spaseq.engine.parts.core import Core
-from spaseq.engine.plain import Plain
+from spaseq.engine.pushed.inbox import row
+from spaseq.engine.pushed.plain import Plain
 from spaseq.engine.rejects import Kind
 from spaseq.errors import EngineError
 from spaseq.events import Clock, Ids, Stamp, identified_one

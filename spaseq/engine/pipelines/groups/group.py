@@ -22,8 +22,8 @@ from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import ByEvent, Sharing
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Limits
-from spaseq.matching.columns.found import Block
-from spaseq.matching.columns.share import shared_by_all, shares_of_all
+from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.blocks.share import shared_by_all, shares_of_all
 from spaseq.matching.evaluators import chosen_over_table
 from spaseq.matching.templates.form import Template, template
 from spaseq.matching.templates.table import Parameters, TableGpm
@@ -33,7 +33,7 @@ from spaseq.results.select import Projector
 from spaseq.terms.dictionary import Dictionary, Term
 
 if TYPE_CHECKING:
-    from spaseq.engine.pipelines.seats import Seat
+    from spaseq.engine.pipelines.groups.seats import Seat
 
 
 class Row:

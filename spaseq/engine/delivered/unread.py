@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Enumerating
-from spaseq.matching.columns.found import Block
 from spaseq.results.batch import MatchBatch
 
 

@@ -12,7 +12,7 @@ from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.model import Choice, Found, Occurrence, Row
 
 if TYPE_CHECKING:
-    from spaseq.matching.columns.plain import Columns, Site
+    from spaseq.matching.columns.blocks.plain import Columns, Site
 
 _Binding = dict[str, int]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.columns import _kernel_found as k
+from spaseq.matching.columns.blocks import _kernel_found as k
 
 Ints = npt.NDArray[np.int64]
 

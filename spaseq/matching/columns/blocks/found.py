@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import EventBatch
-from spaseq.matching.columns.encoding import Encoded, numbered
-from spaseq.matching.columns.picked import Picked, ids
+from spaseq.matching.columns.blocks.encoding import Encoded, numbered
+from spaseq.matching.columns.blocks.picked import Picked, ids
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 

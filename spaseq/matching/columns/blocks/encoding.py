@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.columns import _kernel_found as k
-from spaseq.matching.columns.picked import Picked
+from spaseq.matching.columns.blocks import _kernel_found as k
+from spaseq.matching.columns.blocks.picked import Picked
 from spaseq.terms.dictionary import UNBOUND
 
 Ints = npt.NDArray[np.int64]

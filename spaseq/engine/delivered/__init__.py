@@ -1,0 +1,1 @@
+"""Matches out: those that nobody has yet, and those that are looked for when somebody asks."""
