@@ -1,7 +1,7 @@
 """Queries that read the same streams and have seen the same of them: one order, and one index, for all.
 
 An event costs what it concerns. Whom it may concern, an index from constants to GPMs says
-(``gpm.discrimination``); the other queries are not touched. That is right because an event without a
+(``gpm.by_stream``); the other queries are not touched. That is right because an event without a
 solution of any GPM changes nothing in a query but
 
 - *how many* events there were, which windows of EVENTS count: the number is the intake's, and a query has its
@@ -27,7 +27,7 @@ import numpy as np
 from spaseq.alone import Single
 from spaseq.engine.pipelines.order import Reorder
 from spaseq.events import Clock, EventBatch, Ids, concatenate
-from spaseq.gpm.discrimination import Discrimination
+from spaseq.gpm.by_stream import ByStream
 from spaseq.matching.sharing.cohort import Cohort, Elements, Kin
 from spaseq.why.sample import Sample
 
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 #: So many queries that are over are not worth looking for others.
 _SLACK: Final = 16
-
-#: Up to so many events are given to those whom they concern one by one.
-_SOME: Final = 256
 
 
 class Visit(NamedTuple):
@@ -79,9 +76,7 @@ class Intake:
         self._samples: WeakSet[Sample] = WeakSet()
         # The last event of all and, before it, the last of an earlier time, with their positions.
         self.passed: tuple[tuple[int, EventBatch], ...] = ()
-        self._indexes: dict[int, Discrimination[Registered]] = {
-            stream: Discrimination() for stream in streams
-        }
+        self._index: ByStream[Registered] = ByStream(streams)
         self._over = 0
         self._elements = elements
         self._kin = Kin()
@@ -127,8 +122,7 @@ class Intake:
             self.attend(query)
             return
         for streams, needed in query.pipeline.needs():
-            for stream in self._indexes if streams is None else streams:
-                self._indexes[stream].add(query, needed)
+            self._index.add(query, streams, needed)
 
     def leave(self) -> None:
         """One of the queries is over."""
@@ -166,7 +160,7 @@ class Intake:
         self._attending, self._over = {}, 0
         self._new = [query for query in self._new if not query.handle.is_over]
         self.waiting = {query: None for query in self.waiting if not query.handle.is_over}
-        self._indexes = {stream: Discrimination() for stream in self._indexes}
+        self._index = ByStream(self.streams)
         self.members, new = [], set(self._new)
         for query in members:
             self._enter(query)
@@ -235,7 +229,7 @@ class Intake:
         """The queries that an event may concern which came alone, some of them perhaps over."""
         if len(self._attending) == len(self.members):
             return self.members
-        found = self._indexes[stream].of_single(terms)
+        found = self._index.of_single(stream, terms)
         if self._attending:
             found = [*{*self._attending, *found}]
         return sorted(found, key=_rank) if len(found) > 1 else found
@@ -325,7 +319,7 @@ class Intake:
         if len(self._attending) == len(self.members) or len(self.members) == 1 < len(batch):
             found = self.members
         else:
-            found = [*self._attending, *self._asked(batch)]
+            found = [*self._attending, *self._index.of_batch(batch)]
             if len(found) > 1:
                 found = sorted(dict.fromkeys(found), key=_rank)
         return [query for query in found if not query.handle.is_over]
@@ -338,46 +332,10 @@ class Intake:
         size = len(batch)
         if len(self.members) == 1 or len(self._attending) == len(self.members):
             return None
-        found = self._of_few(batch) if size <= _SOME else self._of_many(batch)
+        found = self._index.by_item(batch)
         few = {query: events if 2 * len(events) < size else None for query, events in found.items()}
         few |= dict.fromkeys(self._attending)
         return {query: few[query] for query in sorted(few, key=_rank) if not query.handle.is_over}
-
-    def _of_few(self, batch: EventBatch) -> dict[Registered, Ids]:
-        """The queries that events may concern, and the numbers of these."""
-        found: dict[Registered, list[int]] = {}
-        for event, stream in enumerate(batch.stream.tolist()):
-            for query in self._indexes[stream].of_event(batch.triples(event)):
-                of = found.setdefault(query, [])
-                if not of or of[-1] != event:
-                    of.append(event)
-        return {query: np.array(events) for query, events in found.items()}
-
-    def _of_many(self, batch: EventBatch) -> dict[Registered, Ids]:
-        """The same, of very many events."""
-        if len(self._indexes) == 1:
-            (index,) = self._indexes.values()
-            return index.by_item(batch)
-        found: dict[Registered, list[Ids]] = {}
-        for stream, index in self._indexes.items():
-            events = np.flatnonzero(batch.stream == stream)
-            if len(events):
-                for query, of in index.by_item(batch.take(events)).items():
-                    found.setdefault(query, []).append(events[of])
-        return {query: np.sort(np.concatenate(of)) for query, of in found.items()}
-
-    def _asked(self, batch: EventBatch) -> list[Registered]:
-        if len(batch) == 1:
-            return self._indexes[int(batch.stream[0])].of_event(batch.triples(0))
-        if len(self._indexes) == 1:
-            (index,) = self._indexes.values()
-            return index.of_batch(batch)
-        found = []
-        for stream, index in self._indexes.items():
-            events = np.flatnonzero(batch.stream == stream)
-            if len(events):
-                found += index.of_batch(batch.take(events))
-        return found
 
 
 def _earlier(batch: EventBatch) -> Ids:

@@ -23,7 +23,6 @@ from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, Solve, UnsolvedError
-from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.lookups import Lookups
 from spaseq.matching.context import Context
@@ -35,7 +34,6 @@ from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.memory import Room, memory, runs_size
 from spaseq.matching.kernel.ranking import ranked
 from spaseq.matching.kernel.records import findings, header, partitions, questions
-from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS, WAY
 from spaseq.matching.kernel.records.waits import DUE, NODE
 from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables.alike import tables_alike
@@ -200,7 +198,7 @@ class Kernel:
                 yield from self._consumed(start)
             elif status == lay.UNRANKED:
                 columns = ranked(self._tables, self._memory.ints, columns, self._dictionary)
-            elif status != lay.ASK or not self._look_up():
+            elif status != lay.ASK or not self._memory.look_up(self._lookups, self._columns.numbers):
                 yield from self._found()
                 if status == lay.DONE:
                     break
@@ -257,10 +255,10 @@ class Kernel:
         if m[header.FOUND_COUNT] and self._tables[v.N_GAPS]:
             self._leave_out_forbidden()
         if m[header.FOUND_COUNT] and self._compiled.ambiguous:
-            runs = [self._ended(row) for row in self._rows().tolist()]
+            runs = [self._ended(row) for row in self._memory.findings.tolist()]
             k.keep(m, ~np.array(self._certain.repeated(runs, int(m[header.NOW])), dtype=np.bool_))
         if m[header.FOUND_COUNT] and self._trails:
-            rows = self._rows()
+            rows = self._memory.findings
             rows[:] = arranged(rows, self._last(rows))
         if m[header.FOUND_COUNT]:
             yield from self._matches.of(m)
@@ -268,17 +266,11 @@ class Kernel:
     def _consumed(self, start: int) -> list[Block]:
         """What an event completed in a partition, whose other runs end thereby."""
         m = self._memory.ints
-        partition = int(self._rows()[0, findings.PARTITION])
+        partition = int(self._memory.findings[0, findings.PARTITION])
         found = list(self._found())
         if found:
             k.consume(m, partition, start + int(m[header.EVENT]))
         return found
-
-    def _rows(self) -> Ints:
-        """What was found."""
-        m = self._memory.ints
-        start, count = int(m[header.FOUND]), int(m[header.FOUND_COUNT])
-        return m[start : start + count * findings.SIZE].reshape(count, findings.SIZE)
 
     def _last(self, rows: Ints) -> Sequence[Order]:
         """Where the last event of each match stands among all."""
@@ -292,11 +284,11 @@ class Kernel:
     def _ended(self, row: Sequence[int]) -> Ended:
         _, partition, node, accept, _, _, _, waited = row
         key = tuple(self._memory.ints[partition + partitions.KEY :][: len(self._keys)].tolist())
-        return Ended(self._path(node), accept, key, bool(waited))
+        return Ended(self._memory.path(node), accept, key, bool(waited))
 
     def _leave_out_forbidden(self) -> None:
         """Leaves out what was found where something forbidden happened that the tables could not judge."""
-        rows = self._rows()
+        rows = self._memory.findings
         kept = np.ones(len(rows), dtype=np.bool_)
         for i in np.flatnonzero(rows[:, findings.UNSURE]).tolist():
             run = self._ended(rows[i].tolist())
@@ -354,12 +346,8 @@ class Kernel:
     def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Room:
         """The space for so many runs and entries, and what was decided, at least half of which is free."""
         del axis, time
-        m, tables = self._memory.ints, self._tables
-        waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
-        nodes = 2 * (int(m[header.LIVE_NODES]) + decided * max(1, int(tables[v.MOST_PARTS])))
-        found = decided * int(tables[v.MOST_ACCEPTS])
-        entries = 2 * (remembered + int(m[header.WANTED]))
-        return Room(*map(max, Room(waits, nodes, found, entries), self._floor))
+        needed = self._memory.twice(self._tables, live, remembered, decided)
+        return Room(*map(max, needed, self._floor))
 
     def _with_spare(self, room: Room, spare: int) -> Room:
         """More space, as long as that does not come near a limit."""
@@ -373,27 +361,15 @@ class Kernel:
 
     # --- questions ------------------------------------------------------------------------------
 
-    def _look_up(self) -> bool:
-        """Tells the kernel the values of expressions that it asks for; whether it does."""
-        questions = self._memory.questions
-        if not len(questions):
-            return False
-        answered = self._lookups.answered(questions)
-        self._columns.numbers.cover(answered[:, memo.ANSWER])
-        self._memory.learn(answered)
-        return True
-
     def _answer(self, start: int) -> None:
         """Decides exactly what the tables could not."""
         m = self._memory.ints
         event = start + int(m[header.EVENT])
-        size = len(self._keys)
-        at = int(m[header.KEYS]) + int(m[header.EVENT_KEY]) * size
-        key = tuple(m[at : at + size].tolist())
+        key = self._memory.key(len(self._keys))
         for i in range(int(m[header.ANSWERED]), int(m[header.ASKED])):
             at = int(m[header.QUESTIONS]) + i * questions.SIZE
             wait, number, *positions = m[at : at + questions.SIZE].tolist()
-            path = self._path(int(m[wait + NODE]))
+            path = self._memory.path(int(m[wait + NODE]))
             parts = len(self._compiled.candidates[number].parts)
             step = [(positions[j], number + j) for j in range(parts)] or [(event, number)]
             m[m[header.ANSWERS] + i] = self._is_relevant(path, step, key)
@@ -402,11 +378,3 @@ class Kernel:
     def _is_relevant(self, path: Path, step: Path, key: Key) -> bool:
         """Whether an event, or several at one time, are relevant for a candidate of a run."""
         return self._replay.is_relevant(path, step, key)
-
-    def _path(self, node: int) -> Path:
-        path = []
-        m = self._memory.ints
-        while node:
-            path.append((int(m[node + POSITION]), int(m[node + WAY])))
-            node = int(m[node + PREVIOUS])
-        return path[::-1]

@@ -11,11 +11,16 @@ import numpy.typing as npt
 from spaseq.limits import Budget
 from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions.lookups import Lookups
+from spaseq.matching.conditions.numbers import Numbers
+from spaseq.matching.host import Key
 from spaseq.matching.kernel.compiled import _kernel_layout as lay
 from spaseq.matching.kernel.records import buckets, decisions, findings, header, partitions, questions
+from spaseq.matching.kernel.records.nodes import POSITION, PREVIOUS, WAY
 from spaseq.matching.kernel.records.nodes import SIZE as NODE_SIZE
 from spaseq.matching.kernel.records.tables.parts import LIMIT as PART_LIMIT
 from spaseq.matching.kernel.records.waits import STREAM, SUMS
+from spaseq.matching.kernel.replay import Path
 from spaseq.matching.kernel.tables.compiled import Compiled
 
 Ints = npt.NDArray[np.int64]
@@ -73,6 +78,36 @@ class Memory:
             scratch = scratch._replace(decisions=most)
         self._place(scratch)
 
+    def twice(self, tables: Ints, live: int, remembered: int, decided: int) -> Room:
+        """The space for what is left of a memory, and for what was decided, and as much again."""
+        m = self.ints
+        waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
+        nodes = 2 * (int(m[header.LIVE_NODES]) + decided * max(1, int(tables[v.MOST_PARTS])))
+        found = decided * int(tables[v.MOST_ACCEPTS])
+        entries = 2 * (remembered + int(m[header.WANTED]))
+        return Room(waits, nodes, found, entries)
+
+    # --- what is in it ---
+
+    @property
+    def findings(self) -> Ints:
+        """The runs that have ended as matches, a row each."""
+        start, count = int(self.ints[header.FOUND]), int(self.ints[header.FOUND_COUNT])
+        return self.ints[start : start + count * findings.SIZE].reshape(count, findings.SIZE)
+
+    def path(self, node: int) -> Path:
+        """The events of a run, first to last, by its newest node."""
+        path = []
+        while node:
+            path.append((int(self.ints[node + POSITION]), int(self.ints[node + WAY])))
+            node = int(self.ints[node + PREVIOUS])
+        return path[::-1]
+
+    def key(self, size: int) -> Key:
+        """The partition key in hand, of so many terms, of the event in hand."""
+        at = int(self.ints[header.KEYS]) + int(self.ints[header.EVENT_KEY]) * size
+        return tuple(self.ints[at : at + size].tolist())
+
     # --- answers to questions about expressions: see ``_kernel_memo`` ---
 
     @property
@@ -83,6 +118,16 @@ class Memory:
         count = min(m.item(stack + v.WONDERS), m.item(stack + v.MOST_WONDERS))
         at = m.item(header.ASKING)
         return m[at : at + count * memo.MEMO_SIZE].reshape(count, memo.MEMO_SIZE)
+
+    def look_up(self, lookups: Lookups, numbers: Numbers) -> bool:
+        """Tells the kernel the values of expressions that it asks for; whether it does."""
+        questions = self.questions
+        if not len(questions):
+            return False
+        answered = lookups.answered(questions)
+        numbers.cover(answered[:, memo.ANSWER])
+        self.learn(answered)
+        return True
 
     def learn(self, answered: Ints) -> None:
         """Takes questions with their answers."""

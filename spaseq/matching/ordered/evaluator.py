@@ -13,7 +13,6 @@ from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.conditions import _kernel_memo as memo
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.lookups import Lookups
 from spaseq.matching.context import Context
@@ -21,10 +20,10 @@ from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.ranking import ranked
 from spaseq.matching.kernel.records import header, partitions, questions
-from spaseq.matching.kernel.records.nodes import DEPTH, POSITION, PREVIOUS, WAY
+from spaseq.matching.kernel.records.nodes import DEPTH
 from spaseq.matching.kernel.records.tables import accepts
 from spaseq.matching.kernel.records.waits import NODE
-from spaseq.matching.kernel.replay import Path, Replay
+from spaseq.matching.kernel.replay import Replay
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel as k
 from spaseq.matching.ordered.compiled import _kernel_layout as lay
@@ -101,7 +100,7 @@ class OrderedKernel:
             if ended == status.DONE:
                 return
             if ended == status.ASK:
-                if not self._look_up():
+                if not self.families.runs.look_up(self._lookups, self._columns.numbers):
                     self._answer(start)
             elif ended == status.ROOM:
                 every.make_room()
@@ -176,28 +175,15 @@ class OrderedKernel:
 
     # --- questions ----------------------------------------------------------------------------
 
-    def _look_up(self) -> bool:
-        """Tells the kernel the values of expressions that it asks for; whether it does."""
-        runs = self.families.runs
-        questions = runs.questions
-        if not len(questions):
-            return False
-        answered = self._lookups.answered(questions)
-        self._columns.numbers.cover(answered[:, memo.ANSWER])
-        runs.learn(answered)
-        return True
-
     def _answer(self, start: int) -> None:
         """Decides exactly what the tables could not."""
-        m = self.families.runs.ints
+        runs = self.families.runs
+        m, key = runs.ints, runs.key(self._keys)
         event = start + int(m[header.EVENT])
-        size = self._keys
-        at = int(m[header.KEYS]) + int(m[header.EVENT_KEY]) * size
-        key = tuple(m[at : at + size].tolist())
         for i in range(int(m[header.ANSWERED]), int(m[header.ASKED])):
             at = int(m[header.QUESTIONS]) + i * questions.SIZE
             wait, asked = m[at : at + 2].tolist()
-            path = self._path(int(m[wait + NODE]))
+            path = runs.path(int(m[wait + NODE]))
             if asked >= 0:
                 m[m[header.ANSWERS] + i] = self._replay.is_relevant(path, [(event, asked)], key)
                 continue
@@ -206,11 +192,3 @@ class OrderedKernel:
             holds = self._replay.may_go_on if option.goes_on else self._replay.may_end
             m[m[header.ANSWERS] + i] = holds([*path, (event, number)], option.ends, key)
         m[header.ANSWERED] = m[header.ASKED]
-
-    def _path(self, node: int) -> Path:
-        path = []
-        m = self.families.runs.ints
-        while node:
-            path.append((int(m[node + POSITION]), int(m[node + WAY])))
-            node = int(m[node + PREVIOUS])
-        return path[::-1]

@@ -34,6 +34,7 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
 )
 from spaseq.matching.kernel.compiled._kernel_places import (
     bound,
+    bucket_of_row,
     dissolve,
     is_orderly,
     is_over,
@@ -204,15 +205,10 @@ def _visit_keys(
     g: int, at: int,
 ) -> None:  # fmt: skip
     """The waits at a gate that have the key of a GPM's rows, whose columns stand at ``at``."""
-    size = gates.keys_end(t, gate) - gates.keys(t, gate)
     for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
         if not belongs(t, m, b, g, r, key):
             continue
-        k0 = value(b, t[at], r)
-        k1 = value(b, t[at + 1], r) if size > 1 else 0
-        k2 = value(b, t[at + 2], r) if size > 2 else 0
-        k3 = value(b, t[at + 3], r) if size > 3 else 0
-        _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, k0, k1, k2, k3, False))
+        _visit(t, m, f, b, numbers, codes, e, key, bucket_of_row(t, m, b, gate, p, r, at))
 
 
 @inlined
@@ -220,8 +216,7 @@ def _visit_gate(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int, gate: int
 ) -> None:
     """The waits at a gate that the event may concern."""
-    size = gates.keys_end(t, gate) - gates.keys(t, gate)
-    if size == 0:
+    if gates.keys_end(t, gate) == gates.keys(t, gate):
         _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, 0, 0, 0, 0, False))
         return
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spaseq._jit import inlined, part
 from spaseq.matching.conditions._kernel_values import DOUBLE, SHORT, SLOTS, Codes, Floats, Ints
+from spaseq.matching.kernel.compiled._kernel_layout import value
 from spaseq.matching.kernel.compiled._kernel_memory import (
     find_bucket,
     forget,
@@ -41,6 +42,17 @@ def bucket_of(t: Ints, m: Ints, w: int, p: int) -> int:
         k0, k1, k2, k3 = -1, -1, -1, -1
         header.set_loose(m, 1)
     return find_bucket(m, gate, p, k0, k1, k2, k3, True)
+
+
+@inlined
+def bucket_of_row(t: Ints, m: Ints, b: Ints, gate: int, p: int, r: int, at: int) -> int:
+    """The bucket at a gate of the key that a row has in the columns from ``at`` on; 0 if none is there."""
+    size = gates.keys_end(t, gate) - gates.keys(t, gate)
+    k0 = value(b, t[at], r)
+    k1 = value(b, t[at + 1], r) if size > 1 else 0
+    k2 = value(b, t[at + 2], r) if size > 2 else 0
+    k3 = value(b, t[at + 3], r) if size > 3 else 0
+    return find_bucket(m, gate, p, k0, k1, k2, k3, False)
 
 
 @part

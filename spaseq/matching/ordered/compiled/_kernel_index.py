@@ -8,9 +8,9 @@ from __future__ import annotations
 from spaseq._jit import part
 from spaseq.matching.conditions._kernel_values import N_GPMS, WOKEN, Ints
 from spaseq.matching.kernel.compiled._kernel_judge import belongs
-from spaseq.matching.kernel.compiled._kernel_layout import row_of, value
+from spaseq.matching.kernel.compiled._kernel_layout import row_of
 from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, forget
-from spaseq.matching.kernel.compiled._kernel_places import bucket_of
+from spaseq.matching.kernel.compiled._kernel_places import bucket_of, bucket_of_row
 from spaseq.matching.kernel.records import buckets, header, waits
 from spaseq.matching.kernel.records.tables import candidates, gates
 from spaseq.matching.ordered.records import families, roster
@@ -64,8 +64,7 @@ def _call(m: Ints, a: Ints, bucket: int) -> None:
 @part
 def _call_at(t: Ints, m: Ints, a: Ints, b: Ints, e: int, key: int, p: int, gate: int) -> None:
     """Calls the families of the runs in front of a gate that may take an event."""
-    size = gates.keys_end(t, gate) - gates.keys(t, gate)
-    if size == 0:
+    if gates.keys_end(t, gate) == gates.keys(t, gate):
         _call(m, a, find_bucket(m, gate, p, 0, 0, 0, 0, False))
         return
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
@@ -73,11 +72,7 @@ def _call_at(t: Ints, m: Ints, a: Ints, b: Ints, e: int, key: int, p: int, gate:
         for r in range(row_of(b, g, e), row_of(b, g, e + 1)):
             if not belongs(t, m, b, g, r, key):
                 continue
-            k0 = value(b, t[at], r)
-            k1 = value(b, t[at + 1], r) if size > 1 else 0
-            k2 = value(b, t[at + 2], r) if size > 2 else 0
-            k3 = value(b, t[at + 3], r) if size > 3 else 0
-            _call(m, a, find_bucket(m, gate, p, k0, k1, k2, k3, False))
+            _call(m, a, bucket_of_row(t, m, b, gate, p, r, at))
     if header.is_loose(m) != 0:
         _call(m, a, find_bucket(m, gate, p, -1, -1, -1, -1, False))
 
