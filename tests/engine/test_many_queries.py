@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine.parts import reading
-from spaseq.engine.pipelines import intake, later
+from spaseq.engine.pipelines import later
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pushed import inbox
 from spaseq.engine.registered import Registered
 from spaseq.events import EventBatch
+from spaseq.gpm import by_stream
 from spaseq.matching.sharing import canonical as shared_names
 from tests.conftest import examples
 from tests.judge.generate import random_case, random_query
@@ -157,7 +158,7 @@ def test_as_if_somebody_asked_after_each_event(seed: int) -> None:
         patch.setattr(inbox, "MOST_EVENTS", rng.choice([3, 5, 256]))
         patch.setattr(later, "ENOUGH", rng.choice([3, 6, 128]))
         patch.setattr(later, "MOST", rng.choice([4, 9, 4_096]))
-        patch.setattr(intake, "_SOME", rng.choice([1, 256]))
+        patch.setattr(by_stream, "_FEW", rng.choice([1, 256]))
         for step, (what, given_) in enumerate(_steps(rng, 0.03)):
             if what == "register":
                 handles.append((unasked.register(str(given_)), asked.register(str(given_))))
@@ -221,7 +222,7 @@ def test_what_is_fed_is_as_if_somebody_asked_after_each_step(seed: int) -> None:
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         handles = [[engine.register(text) for text in texts] for engine in (fed, asked)]
         patch.setattr(reading, "ENOUGH", rng.choice([3, 9, 65_536]))
-        patch.setattr(intake, "_SOME", rng.choice([1, 256]))
+        patch.setattr(by_stream, "_FEW", rng.choice([1, 256]))
         fed.feed(*_sources(pushed))
         fed.finish()
         for _ in asked.pull(*_sources(pushed)):
