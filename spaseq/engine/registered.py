@@ -46,6 +46,8 @@ class Registered:
         self._start = self._late = 0
         self._counts: Counter[int] = Counter()
         self.is_over = pipeline.done
+        # The intake's time when it was over: matches that it left are looked for later, and not beyond that.
+        self._ended: int | None = None
 
     @property
     def intake(self) -> Intake:
@@ -111,13 +113,16 @@ class Registered:
         return self.pipeline.process(batch, position - self._start)
 
     def advance(self) -> Iterator[MatchBatch]:
-        """Goes on to the intake's time, whatever that is when the matches are looked for."""
+        """Goes on to the intake's time, whatever that is when the matches are looked for.
+
+        If the query is over by then, to what it was in the end: it has not seen the events since.
+        """
         self.is_behind = True
         return self._advance()
 
     def _advance(self) -> Iterator[MatchBatch]:
         self.is_behind = False
-        time = self.intake.order.time
+        time = self._ended if self.is_over else self.intake.order.time
         if time is not None:
             yield from self.pipeline.advance(time)
 
@@ -141,6 +146,7 @@ class Registered:
     def leave(self) -> None:
         """The query is over: nothing counts any more."""
         if not self.is_over:
+            self._ended = self.intake.order.time
             self.is_over = True
             self.intake.leave()
 

@@ -345,6 +345,22 @@ def test_one_that_ends_after_events_that_concern_nobody_leaves_the_others_their_
     assert [events_of(match) for match in narrow.matches()] == ["a6b7"]
 
 
+def test_events_that_came_alone_count_when_another_query_comes_to_share() -> None:
+    together, alone = (spaseq.Engine(evaluator="kernel") for _ in range(2))
+    handles = [engine.register(query("A ; B ; C", "6 EVENTS TUMBLING")) for engine in (together, alone)]
+    for letter in letters("a1 b2 c3 a4 b5 c6 a7 b8 d9 a10 b11 c12 a13"):
+        if letter.time == 7:
+            together.register(query("A ; B ; D", "6 EVENTS TUMBLING"))
+        for engine in (together, alone):
+            if letter.time < 13:
+                engine.push(NS + letter.stream, letter.turtle, letter.time)
+            else:
+                engine.push_many(NS + letter.stream, [(letter.turtle, letter.time)])
+    counts = [asdict(handle.stats) for handle in handles]
+    assert [count.pop("shared") for count in counts] == [(2, 2, 1), ()]
+    assert counts[0] == counts[1]
+
+
 def test_a_query_that_comes_later_has_no_earlier_events() -> None:
     engine = spaseq.Engine(evaluator="kernel")
     sequences = ["A ; B ; C", "A ; B ; C+"]

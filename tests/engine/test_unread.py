@@ -49,6 +49,21 @@ def test_the_first_ten_of_very_many() -> None:
     assert 10 <= handle.stats.matches < 1_000
 
 
+@pytest.mark.parametrize("evaluator", ["kernel", "runs", "reference"])
+def test_a_cancelled_query_finds_nothing_that_only_later_time_completes(evaluator: str) -> None:
+    """Nor does it overlook a C that comes behind it."""
+    engine = spaseq.Engine(evaluator=evaluator)
+    handle = engine.register(query("A : (D | B : !C)", "5 SECONDS SLIDING"))
+    engine.register(query("A", "5 SECONDS SLIDING"))
+    # More than are looked for before somebody reads, so that time waits for a reader, too.
+    many = [*letters(" ".join(["a10"] * 60 + ["d11"] * 60)), *letters("a12 b12 e13")]
+    engine.push_many(NS + "S", [(each.turtle, each.time, f"{NS}{each.name}") for each in many])
+    handle.cancel()
+    _push(engine, letters("c14 a40"))
+    assert [events_of(match)[-3:] for match in handle.matches()] == ["d11"] * 3_600
+    assert handle.stats.watermark == 13
+
+
 def test_further_events_do_not_wait_for_a_reader() -> None:
     engine = spaseq.Engine()
     handle = engine.register(SUBSETS)

@@ -315,6 +315,7 @@ class Pipeline(Watched):
             assert is_enumerating(self._matcher)
             cast("Enumerated", member).instead_of(self._matcher)
             self.unread.move(member)
+        self.count()  # what came alone so far
         self._matcher, self._quick = member, None
         return member
 
