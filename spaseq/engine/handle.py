@@ -23,7 +23,8 @@ from spaseq.why.diagnosis import Diagnosis
 from spaseq.why.evidence import Evidence
 
 if TYPE_CHECKING:
-    from spaseq.engine.pipelines.groups.seats import Seat
+    from spaseq.engine.pipelines.groups.seats import Crowd, Seat
+    from spaseq.engine.registered import Registered
 
 
 class Handle(OnDemand):
@@ -88,13 +89,10 @@ class Handle(OnDemand):
         register = self.query.register
         return str(register.iri) if register is not None else f"SEQ({print_sequence(self.query.sequence)})"
 
-    def sit(self, seat: Seat) -> None:
-        """The query, which has not begun, is to run as one with others."""
-        self._pipeline = seat
-
-    def stand(self, pipeline: Pipeline) -> None:
-        """It is to run by itself after all."""
-        self._pipeline = pipeline
+    def sit(self, seat: Seat, crowd: Crowd, place: Registered) -> None:
+        """The query, which has not begun, is to run as one with others, who have its place, too."""
+        # No interrupt comes between these: that takes a call, or a loop.
+        self._pipeline, place.handle = seat, crowd
 
     @property
     def seat(self) -> Seat:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyoxigraph import NamedNode
@@ -130,7 +131,7 @@ class Registry:
         key = None if own is None or is_alone else (*own.key, start)
         if own is not None and key is not None and (crowd := core.flow.crowd(key, kb)) is not None:
             handle = Handle(crowd.seat(prepared), on_match, core.turn, core.limits, core.contexts)
-            crowd.join(handle, own.constants)
+            self._take_in(handle, partial(crowd.join, handle, own.constants))
             return handle
         pipeline = Pipeline(
             prepared,
@@ -154,10 +155,19 @@ class Registry:
             self._makers.append(pipeline)
             for other in core.flow.queries:
                 _warn_of(pipeline, other.pipeline.query, other.pipeline.pattern)
-        core.flow.add(pipeline, handle, key)
+        self._take_in(handle, partial(core.flow.add, pipeline, handle, key))
         if on_match is not None:
             pipeline.load()
         return handle
+
+    def _take_in(self, handle: Handle, enter: Callable[[], None]) -> None:
+        """Gives a query its place. After an interrupt it has none: nobody would have its handle."""
+        try:
+            enter()
+        except BaseException:
+            handle.cancel()
+            self._core.flow.prune()
+            raise
 
 
 def _warn_of(maker: Pipeline, reader: Query, pattern: SequencePattern) -> None:

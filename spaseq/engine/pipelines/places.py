@@ -129,36 +129,24 @@ class Places:
             crowd = Crowd(self._dictionary, kb, self._sharing, self._limits, first, first.pipeline.beginning)
             query, constants = first.pipeline.query, form(first.pipeline.query)
             assert constants is not None
-            handle, seat = first.handle, crowd.seat(query)
-            crowd.join(handle, constants.constants)
-            try:
-                handle.sit(seat)
-                first.handle = crowd
-            except BaseException:  # an interrupt: it goes on alone
-                first.handle = handle
-                handle.stand(first.pipeline)
-                raise
+            seat = crowd.seat(query)
+            crowd.join(first.handle, constants.constants)
+            first.handle.sit(seat, crowd, first)
+            return crowd
         return first.handle
 
     def add(self, pipeline: Pipeline, handle: Handle, key: tuple[object, ...] | None) -> None:
         """One query more; those that are over go, whenever they may be many.
 
-        ``key``: that of its form, if others of the same may run as one with it.
+        ``key``: that of its form, if others of the same may run as one with it. Who is interrupted here
+        cancels the handle, and has ``prune`` take out what is already there of the query.
         """
         if len(self.queries) >= self._worth_pruning:
-            self._prune()
+            self.prune()
         query = Registered(pipeline, handle, self._dictionary, self._registered)
         if query.output is not None:
             self._check_loop(query, query.output)
         self._registered += 1
-        try:
-            self._enter(query, key)
-        except BaseException:  # an interrupt: nobody has its handle
-            handle.cancel()
-            self._prune()
-            raise
-
-    def _enter(self, query: Registered, key: tuple[object, ...] | None) -> None:
         self.queries.append(query)
         self._place(query).join(query)
         if key is not None:
@@ -184,7 +172,8 @@ class Places:
             intake.layer = self._layer(intake)
         return alike[-1]
 
-    def _prune(self) -> None:
+    def prune(self) -> None:
+        """Forgets the queries that are over, wherever they stand, however far they had come there."""
         self.queries = [q for q in self.queries if not q.handle.is_over]
         self._by_form = {key: query for key, query in self._by_form.items() if query.intake.is_fresh}
         self._worth_pruning = max(_SLACK, 2 * len(self.queries))

@@ -84,6 +84,11 @@ class Seat:
         return self._stats
 
     @property
+    def has_left(self) -> bool:
+        """Whether the query is over, as it is for those around it."""
+        return self._over
+
+    @property
     def beginning(self) -> int | None:
         """When the first window began."""
         return None if self._group is None else self._group.beginning
@@ -212,11 +217,11 @@ class Crowd:
         self.taken: object = None
         self.refresh = place.refresh
         self._place = place
-        self._staying = 0
         self._sharing = sharing
         self._limits = limits
-        self._handles: list[Handle] = []
-        self._constants: list[Sequence[Term]] = []
+        # Who has a seat, by rank, and the constants of each, as long as they are no group.
+        self._seated: list[tuple[Handle, Sequence[Term]]] = []
+        # Of them, those who are not over, and perhaps some who are.
         self._live: list[Handle] = []
         self._group: Group | None = None
         self._failed: list[Handle] = []
@@ -225,39 +230,32 @@ class Crowd:
 
     def seat(self, query: Query) -> Seat:
         """A seat for one query more; ``join`` says who has its handle."""
-        return Seat(self, query, len(self._handles))
+        return Seat(self, query, len(self._seated))
 
     def join(self, handle: Handle, constants: Sequence[Term]) -> None:
         """The handle of the query that got the last seat, and its constants."""
-        count, staying = len(self._handles), self._staying
-        try:
-            self._handles.append(handle)
-            self._constants.append(constants)
-            self._live.append(handle)
-            self._staying = staying + (not handle.is_over)
-        except BaseException:  # an interrupt: it has not joined
-            del self._handles[count:], self._constants[count:]
-            self._live = [other for other in self._live if other is not handle]
-            self._staying = staying
-            raise
+        # After an interrupt between these, the handle is cancelled: who is over counts nowhere.
+        self._seated.append((handle, constants))
+        self._live.append(handle)
 
     def left(self) -> None:
         """One of them is over, and none has begun."""
-        self._staying -= 1
-        if not self._staying:
+        while self._live and self._live[-1].seat.has_left:
+            self._live.pop()
+        if not self._live:
             self._place.leave()
 
     def gather(self) -> Group | None:
         """Makes those who are there one; None if they are so already, or all gone."""
         if self._group is not None:
             return None
-        live = [(h, c) for h, c in zip(self._handles, self._constants, strict=True) if not h.is_over]
+        live = [(handle, constants) for handle, constants in self._seated if not handle.is_over]
         if not live:
             return None
         first = live[0][1]
         varying = [place for place in range(len(first)) if any(c[place] != first[place] for _, c in live)]
         seats = [(handle.seat, constants) for handle, constants in live]
-        self._constants = []
+        self._seated = [(handle, ()) for handle, _ in self._seated]
         self._group = Group(
             seats, varying, self.dictionary, self.kb, self._sharing, self._limits, self._start
         )
@@ -307,7 +305,7 @@ class Crowd:
             if self._group is not None:
                 found = self._group.take()
                 # Last: an interrupt before it ends the queries, one behind it finds all in their places.
-                self._due.extend([(self._handles[seat.rank], seat.answers(of)) for seat, of in found])
+                self._due.extend([(self._seated[seat.rank][0], seat.answers(of)) for seat, of in found])
         except BaseException as error:
             self.fail(error)
             if not isinstance(error, Exception):
