@@ -112,9 +112,10 @@ class Delivering(Asking):
         if self._only_first or self._left == 0:
             self.leave()
             self.done = True
-        if self.query.skip is not None:
+        skip = self.query.skip
+        if skip is not None and skip.gpm is not None:  # else no match has to be made for that
             for i in range(len(batch)):
-                self._stats.unskipped += falls_back(self.query.skip, block[i], self._context.rank)
+                self._stats.unskipped += falls_back(skip, block[i], self._context.rank)
         if self.output is not None:
             self._derive(self.output, batch)
 

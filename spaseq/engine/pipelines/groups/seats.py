@@ -129,7 +129,7 @@ class Seat:
             for batch, rows in self._reader.batches(wanted, group.clock, self._left):
                 stats.matches += len(batch)
                 stats.rows += rows
-                if skip is not None:
+                if skip is not None and skip.gpm is not None:  # else no match has to be made for that
                     stats.unskipped += sum(falls_back(skip, wanted[i], group.rank) for i in range(len(batch)))
                 if len(batch) < len(wanted):
                     wanted = wanted.part(len(batch), len(wanted))
