@@ -51,6 +51,12 @@ LAZY = tuple(
     for size, than in ((9, "> ?a + ?b"), (12, "< ?a + ?b"), (12, "!= ?a + ?b"))
 )
 
+#: They begin alike, of each first event the preferred match alone is one, and some wait for time to pass.
+ORDERED = tuple(
+    query(f"A ; B{more}").replace("WITHIN 9", f"WITHIN {size}") + " AFTER MATCH SKIP PAST LAST EVENT"
+    for size, more in ((9, "+ ; C"), (9, ""), (5, "+"))
+)
+
 
 def event(number: int) -> str:
     return f"<urn:x> <urn:{'abc'[number % 3]}> {number} ."
@@ -255,6 +261,22 @@ def test_an_interrupt_at_any_call_of_queries_that_share_events(
     what: str, called_back: bool, file: str
 ) -> None:
     is_clean_at_any_call(what, called_back, file, LAZY)
+
+
+@pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
+@pytest.mark.parametrize(
+    ("what", "called_back", "file"),
+    [
+        ("push", True, "sharing/by_ordered.py"),
+        ("push_many", False, "sharing/by_ordered.py"),
+        ("push", True, "sharing/member.py"),
+        ("push_many", True, "ordered/evaluator.py"),
+    ],
+)
+def test_an_interrupt_at_any_call_of_queries_whose_runs_are_of_several(
+    what: str, called_back: bool, file: str
+) -> None:
+    is_clean_at_any_call(what, called_back, file, ORDERED)
 
 
 def is_clean_at_any_call(what: str, called_back: bool, file: str, queries: tuple[str, ...]) -> None:

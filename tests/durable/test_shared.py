@@ -15,7 +15,7 @@ from tests.engine.test_shared_prefixes import _answers, _Drawn, _sorted
 from tests.streams import NS
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy"])
+@pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy", "ordered"])
 @settings(max_examples=examples(40), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
 def test_a_restart_leaves_each_as_if_alone(
@@ -26,6 +26,8 @@ def test_a_restart_leaves_each_as_if_alone(
     texts = [text.partition("LIMIT")[0] for text in _Drawn(rng, evaluator).texts]
     path, drawn = tmp_path_factory.mktemp("restarts") / "state", _Drawn(rng, evaluator)
     events = [(drawn.event(), number // 2, f"{NS}e{number}") for number in range(rng.randint(10, 40))]
+    # Then all windows are over: an engine with a state leaves the last ones open.
+    events += [("", 1_000 + number, f"{NS}last{number}") for number in range(20)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         alone = [spaseq.Engine(evaluator=evaluator) for _ in texts]

@@ -37,10 +37,14 @@ class _Drawn:
         """``evaluator`` can run them."""
         self._rng = rng
         self._is_enumerated, self._is_lazy = evaluator == "enumeration", evaluator == "lazy"
+        self._skip = ""
+        self._reluctant = ["+?[;]", "{1,2}?[:]"] if evaluator == "ordered" else []
+        if evaluator == "ordered":
+            self._skip = rng.choice(["PAST LAST EVENT", "TO NEXT EVENT", "TO FIRST", "TO LAST"])
         self._joined, self._partition = rng.random() < 0.7, rng.random() < 0.5
         self._unit, self._kind = rng.choice(["SECONDS", "EVENTS"]), rng.choice(["SLIDING", "TUMBLING"])
         # Loops of any events have very many matches, unless a window has few events.
-        self._most = {"enumeration": 6, "lazy": 8}.get(evaluator, 20)
+        self._most = {"enumeration": 6, "lazy": 8, "ordered": 12}.get(evaluator, 20)
         self._size = rng.randint(4, self._most)
         self._prefix = self._elements(rng.randint(1, 3))
         self._count = 0
@@ -57,7 +61,7 @@ class _Drawn:
             (
                 ":" if self._is_lazy else rng.choice(";;:"),
                 rng.choice("abc"),
-                rng.choice(["", "", "", loops, "{1,2}[:]"]),
+                rng.choice(["", "", "", loops, "{1,2}[:]", *self._reluctant]),
                 rng.choice(["", "?v{n} > ?v{m}", "?v{n} >= ?v{m}", "?v{n} != ?v{m} && ?v{n} < 4"]),
             )
             for _ in range(count)
@@ -84,10 +88,15 @@ class _Drawn:
         emit = rng.choice(["", "", "", "EMIT MAX", "EMIT NEXT", "EMIT LAST"])
         if self._is_enumerated and self._joined and not self._partition:
             emit = ""  # it joins by partition alone then
+        if self._skip:
+            emit = ""
         limit = f"LIMIT {rng.randint(1, 4)}" if rng.random() < 0.2 else ""
+        skip = f"AFTER MATCH SKIP {self._skip}" if self._skip else ""
+        if self._skip in ("TO FIRST", "TO LAST"):
+            skip += f" {q}G{rng.randrange(len(elements))}"
         return (
             f"PREFIX : <{NS}> SELECT * WITHIN {size} {self._unit} {self._kind} {by} FROM STREAM S <{NS}S> "
-            f"WHERE {{ SEQ({sequence}) {' '.join(gpms)} }} {emit} {limit}"
+            f"WHERE {{ SEQ({sequence}) {' '.join(gpms)} }} {emit} {skip} {limit}"
         )
 
     def event(self) -> str:
@@ -138,7 +147,7 @@ def _answers(matches: Iterable[spaseq.Match]) -> Answers:
     ]
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy"])
+@pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy", "ordered"])
 @settings(max_examples=examples(60), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
 def test_as_if_each_were_alone(evaluator: str, seed: int) -> None:
@@ -209,7 +218,7 @@ def test_each_event_alone_is_as_the_reference_says(seed: int) -> None:
     assert asdict(handle.stats) == asdict(expected.stats)
 
 
-@pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy"])
+@pytest.mark.parametrize("evaluator", ["kernel", "enumeration", "lazy", "ordered"])
 @settings(max_examples=examples(100), phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**64 - 1))
 def test_those_that_come_later_are_as_if_alone_too(evaluator: str, seed: int) -> None:

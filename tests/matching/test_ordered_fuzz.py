@@ -23,7 +23,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.evaluators import by_events
 from spaseq.matching.kernel import memory as kernel_memory
 from spaseq.matching.kernel.records import header
-from spaseq.matching.model import Bounds, Occurrence
+from spaseq.matching.model import Bounds, Occurrence, bounds
 from spaseq.matching.ordered import families, memory
 from spaseq.matching.ordered.records import preferences
 from spaseq.matching.ordered.tables import order_tables
@@ -273,5 +273,5 @@ def test_where_an_event_comes_only_to_runs_that_wait_for_its_keys(
         f"SEQ({sequence}) DEFINE GPM A ON S {{ ?x :a ?a }} DEFINE GPM B ON S {{ ?x :b ?b }} }} "
         f"AFTER MATCH SKIP {skip}"
     )
-    ordering = order_tables(pattern, lambda _: 1, kind == "SLIDING")
+    ordering = order_tables(pattern, lambda _: 1, bounds(pattern.query.window, True, 0))
     assert bool(ordering.options[preferences.INDEXED]) == expected

@@ -104,6 +104,32 @@ def test_it_says_what_those_that_lazy_runs_share() -> None:
     assert [handle.stats.matches for handle in handles.values()] == [0, 1, 0]
 
 
+def test_it_says_whose_runs_are_shared_where_a_match_is_preferred() -> None:
+    """What each must not skip is no hindrance: a run says whose it is."""
+    skips = ["PAST LAST EVENT", "PAST LAST EVENT", "TO NEXT EVENT", "PAST LAST EVENT"]
+    sequences = ["A ; B ; C", "A ; B ; D", "A ; B ; C", "A ; (B | C)"]
+    texts = {
+        f"{number}.rq": TEXT % (sequence, C * ("C" in sequence) + D * ("D" in sequence))
+        + f" AFTER MATCH SKIP {skip}"
+        for number, (sequence, skip) in enumerate(zip(sequences, skips, strict=True))
+    }
+    plan = explain_all({name: checked(text) for name, text in texts.items()})
+    (prefix,) = plan.prefixes
+    assert prefix.queries == ("0.rq", "1.rq")
+    assert [line.strip() for line in str(plan).splitlines() if " → " in line] == [
+        "0 → 1  A",
+        "1 → 2  ; B",
+        "2 → 3  ; C",
+        "2 → 4  ; D",
+    ]
+    engine = spaseq.Engine()
+    handles = {name: engine.register(text) for name, text in texts.items()}
+    for number, letter in enumerate("abcd", 1):
+        engine.push(f"{EX}s", f"<urn:x> <{EX}{letter}> {number} .", number)
+    assert [handle.stats.shared for handle in handles.values()] == [(2, 2, 1), (2, 2, 1), (), ()]
+    assert [handle.stats.matches for handle in handles.values()] == [1, 1, 1, 1]
+
+
 def test_the_table_has_the_constants_that_differ() -> None:
     plan = explain_all({name: checked(text) for name, text in TEXTS.items()})
     (table,) = [same for same in plan.same if same.parameters]

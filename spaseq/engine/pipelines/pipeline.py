@@ -134,7 +134,7 @@ class Pipeline(Watched):
 
         Nor does one of those that are found together.
         """
-        return not self._singly and (self._member is None or self._matcher is not self._member)
+        return not self._singly and (self._member is None or self._matcher is not self._member or self.waits)
 
     @property
     def waits(self) -> bool:
@@ -151,6 +151,8 @@ class Pipeline(Watched):
             and not self.done
             # Where it stands among the events is said again and again until it is new.
             and not (self.is_warming and self.counts_events)
+            # What it is not to be shown, where it began anew, is not said of the others.
+            and not (self.is_warming and self.cuts is not None)
             and len(gpms) == len(self._gpms)
         ):
             self._member = cohort.enter(self.pattern, gpms, self._context, self._dictionary, self._chosen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,13 @@ import numpy.typing as npt
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.limits import Budget
 from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions.lookups import Lookups
 from spaseq.matching.context import Context
+from spaseq.matching.host import Key
 from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.matches import Matches
 from spaseq.matching.kernel.ranking import ranked
@@ -23,29 +25,53 @@ from spaseq.matching.kernel.records import header, partitions, questions
 from spaseq.matching.kernel.records.nodes import DEPTH
 from spaseq.matching.kernel.records.tables import accepts
 from spaseq.matching.kernel.records.waits import NODE
-from spaseq.matching.kernel.replay import Replay
+from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel as k
 from spaseq.matching.ordered.compiled import _kernel_layout as lay
 from spaseq.matching.ordered.memory import Families
 from spaseq.matching.ordered.ranked import Ranked, Ready
 from spaseq.matching.ordered.records import families, results
-from spaseq.matching.ordered.tables import order_tables
+from spaseq.matching.ordered.tables import Ordering, order_tables
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
 #: Later than any event, and far from overflow.
-_NEVER: Final = 1 << 62
+NEVER: Final = 1 << 62
+
+
+class Preferred(NamedTuple):
+    """Preferred matches in the order in which they are delivered, a row each.
+
+    ``members``: whose each is, as bits; ``turns`` the events of the batch that deliver them. ``keys`` are the
+    partition's values; ``ways`` how they ended; ``depths`` how many events they have. ``steps`` are those
+    events, one match after the other: position, candidate, and row.
+    """
+
+    members: Ints
+    turns: Ints
+    keys: Ints
+    ways: Ints
+    depths: Ints
+    steps: Ints
 
 
 class OrderedKernel:
     """The preferred matches of one query over all its partitions, in the order of ``Matcher``."""
 
     def __init__(
-        self, pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
+        self,
+        pattern: SequencePattern,
+        dictionary: Dictionary,
+        context: Context,
+        bounds: Bounds,
+        ordering: Ordering | None = None,
+        budget: Budget | None = None,
     ) -> None:
-        self._ordering = ordering = order_tables(pattern, dictionary.pin, bounds.sliding)
+        """``ordering``: its tables, if they are made; ``budget``: what it may take, if not the context's."""
+        budget = budget or context.budget
+        self._ordering = ordering = ordering or order_tables(pattern, dictionary.pin, bounds)
         self._options = ordering.options
         places = ordering.compiled.analysis.places
         self._targets = [
@@ -59,15 +85,13 @@ class OrderedKernel:
         self._bounds = bounds
         self._dictionary = dictionary
         self._keys = len(pattern.query.partition)
-        self._columns = Columns(
-            dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, context.budget
-        )
+        self._columns = Columns(dictionary, pattern, c.gpms, c.columns, c.constants, c.derived, budget)
         self._lookups = Lookups(c.lookups, dictionary)
         self._replay = Replay(lambda: c, context, self._columns.history)
         self._matches = Matches(pattern, c, self._columns.history, self._replay, context.order, decided=True)
         several = len(set(pattern.streams)) > 1
         self._ranked = Ranked(c.gpms, context.rank) if several else None
-        self.families = Families(ordering, context.budget)
+        self.families = Families(ordering, budget)
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
@@ -90,8 +114,8 @@ class OrderedKernel:
             every, numbers = self.families, self._columns.numbers
             m = every.runs
             ended = k.run(
-                self._tables, self._options, m.ints, m.floats, every.rows, every.seen, columns,
-                numbers.numbers, numbers.codes,
+                self._tables, self._options, m.ints, m.floats, every.rows, every.seen, every.newest,
+                columns, numbers.numbers, numbers.codes,
             )  # fmt: skip
             if ended == status.UNRANKED:
                 columns = ranked(self._tables, m.ints, columns, self._dictionary)
@@ -122,29 +146,33 @@ class OrderedKernel:
     def close(self) -> Iterator[Block]:
         """No event will come any more: every window ends."""
         if self._ranked is not None:
-            yield from self._in_order(self._ranked.advance(_NEVER))
-        yield from self._finish(_NEVER, _NEVER)
+            yield from self._in_order(self._ranked.advance(NEVER))
+        yield from self._finish(NEVER, NEVER)
 
-    def settled(self, time: int) -> int:
+    def settled(self, time: int, members: int = -1) -> int:
         """The time up to which all matches were delivered, when the query's time has come to ``time``.
 
-        A match that is not decided yet ends no earlier than it began.
+        A match that is not decided yet ends no earlier than it began. ``members``: whose matches, as bits.
         """
         held = time if self._ranked is None else self._ranked.oldest(time)
-        return min(time, held, self.families.oldest(time, families.TIME))
+        return min(time, held, self.families.oldest(time, families.TIME, members))
 
     def _finish(self, at: int, time: int) -> Iterator[Block]:
         """The matches that are due before a place on the window's axis, and a time."""
         every = self.families
-        k.finish(self._tables, self._options, every.runs.ints, every.rows, at, time)
+        k.finish(self._tables, self._options, every.runs.ints, every.rows, every.newest, at, time)
         yield from self._found()
 
     # --- matches out --------------------------------------------------------------------------
 
     def _found(self) -> Iterator[Block]:
+        if self.families.found:
+            found = self._unrolled()
+            yield from self._matches.made(found.keys, found.ways, found.depths, found.steps)
+
+    def _unrolled(self) -> Preferred:
+        """What was found since the last call, which is forgotten."""
         every = self.families
-        if not every.found:
-            return
         m = every.runs.ints
         rows = np.zeros((every.found, results.SIZE), dtype=np.int64)
         k.found(m, every.rows, rows.ravel())
@@ -157,7 +185,7 @@ class OrderedKernel:
         keys = m[rows[:, results.PARTITION, None] + (partitions.KEY + np.arange(self._keys))]
         ways = self._tables[rows[:, results.ACCEPT] + accepts.NUMBER]
         k.forget_found(m, every.rows)
-        yield from self._matches.made(keys, ways, depths, steps)
+        return Preferred(rows[:, results.MEMBER], rows[:, results.TURN], keys, ways, depths, steps)
 
     # --- columns in ---------------------------------------------------------------------------
 
@@ -185,10 +213,14 @@ class OrderedKernel:
             wait, asked = m[at : at + 2].tolist()
             path = runs.path(int(m[wait + NODE]))
             if asked >= 0:
-                m[m[header.ANSWERS] + i] = self._replay.is_relevant(path, [(event, asked)], key)
+                m[m[header.ANSWERS] + i] = self._is_relevant(path, [(event, asked)], key)
                 continue
             number, choice = divmod(-1 - asked, lay.MOST_OPTIONS)
             option = self._ordering.choices[self._targets[number]][choice]
             holds = self._replay.may_go_on if option.goes_on else self._replay.may_end
             m[m[header.ANSWERS] + i] = holds([*path, (event, number)], option.ends, key)
         m[header.ANSWERED] = m[header.ASKED]
+
+    def _is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        """Whether an event is relevant for a run."""
+        return self._replay.is_relevant(path, step, key)

@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.limits import Budget
+from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.kernel.compiled import _kernel_layout as status
 from spaseq.matching.kernel.memory import Memory, Room, memory
 from spaseq.matching.kernel.records import header
 from spaseq.matching.ordered.compiled import _kernel as k
+from spaseq.matching.ordered.compiled import _kernel_layout as lay
 from spaseq.matching.ordered.records import families, preferences, roster
 from spaseq.matching.ordered.tables import Ordering
 
@@ -27,9 +29,13 @@ class Families:
     def __init__(self, ordering: Ordering, budget: Budget) -> None:
         self._budget = budget
         self._compiled = ordering.compiled
-        self._most = int(ordering.options[preferences.MOST])
+        self._options = options = ordering.options
+        self._most = int(options[preferences.MOST])
         self.runs: Memory = memory(self._compiled, _START, budget)
+        self.newest = self._nothing_new()
         self.rows: Ints = np.zeros(roster.SIZE + _FAMILIES * families.SIZE, dtype=np.int64)
+        levels = options[preferences.LEVELS_END] - options[preferences.LEVELS]
+        self.rows[roster.LEVELS] = levels // lay.LEVEL_SIZE
         self.rows[roster.NEXT] = roster.SIZE
         self.rows[roster.END] = len(self.rows)
         self.rows[roster.TIME], self.rows[roster.DUE] = status.NEVER, roster.NEVER_DUE
@@ -40,9 +46,9 @@ class Families:
         """How many matches were found, and are not forgotten."""
         return int(self.rows[roster.COUNT])
 
-    def oldest(self, otherwise: int, column: int) -> int:
-        """What a column says of the oldest family."""
-        family = int(self.rows[roster.OLDEST])
+    def oldest(self, otherwise: int, column: int, members: int = -1) -> int:
+        """What a column says of the oldest family that one of these members wants."""
+        family = int(k.oldest(self.rows, members))
         return int(self.rows[family + column]) if family else otherwise
 
     def make_room(self) -> None:
@@ -66,8 +72,17 @@ class Families:
         old = self.runs
         self.runs = memory(self._compiled, room, self._budget, old)
         tables = self._compiled.tables
-        k.sweep(tables, old.ints, old.floats, self.rows, self.runs.ints, self.runs.floats)
+        newest, self.newest = self.newest, self._nothing_new()
+        k.sweep(
+            tables, old.ints, old.floats, self.rows, newest, self.runs.ints, self.runs.floats, self.newest
+        )
         self.seen = self._nothing_seen()
+
+    def _nothing_new(self) -> Ints:
+        """Of no partition an event of any GPM is known."""
+        apart = self._options[preferences.OWN] and self._compiled.tables[v.N_KEYS]
+        most = int(self.runs.ints[header.MOST_PARTITIONS]) if apart else 0
+        return np.zeros(most * len(self._compiled.gpms), dtype=np.int64)
 
     def _nothing_seen(self) -> Ints:
         waits = int(self.runs.ints[header.MOST_WAITS])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -14,10 +14,13 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import All, Conjunction, Not, SkipMode, Strategy
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.conditions import _kernel_values as v
-from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Site, Step, with_nearer
+from spaseq.matching.conditions.postfix import Accumulator, BeyondTables, Site, with_nearer
+from spaseq.matching.conditions.postfix import Step as Operation
 from spaseq.matching.kernel.records.tables import accepts, gates, places
+from spaseq.matching.kernel.tables.analysis import Analysis
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.kernel.tables.compiling import compile_tables
+from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import Obstacle, subsequences
 from spaseq.matching.ordered.compiled import _kernel_layout as out
 from spaseq.matching.ordered.limits import open_bounds
@@ -101,25 +104,82 @@ class Ordering:
     choices: tuple[tuple[Option, ...], ...]
 
 
-def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], sliding: bool) -> Ordering:
-    """The tables of a query with AFTER MATCH SKIP, in windows of a kind. Raises ``BeyondTables``."""
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A candidate: the members that take an event as it, that must not skip it, whose SKIP names it."""
+
+    members: int
+    bars: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Whose everything is, where queries are run as one: each is a bit.
+
+    ``gates`` and ``accepts`` say that of each by its number, ``steps`` of each candidate; ``own`` are the
+    GPMs of each member, as bits: empty where all members have all. ``reaches``: how far windows reach.
+    """
+
+    gates: Sequence[int]
+    accepts: Sequence[int]
+    steps: Sequence[Step]
+    reaches: Sequence[int]
+    own: Sequence[int] = ()
+
+    @property
+    def all(self) -> int:
+        """All of them."""
+        return (1 << len(self.reaches)) - 1
+
+    def levels(self) -> list[tuple[int, int]]:
+        """How far windows reach, the shortest first, and whose do."""
+        found: dict[int, int] = {}
+        for number, reach in enumerate(self.reaches):
+            found[reach] = found.get(reach, 0) | 1 << number
+        return sorted(found.items())
+
+
+def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], window: Bounds) -> Ordering:
+    """The tables of a query with AFTER MATCH SKIP, in such windows. Raises ``BeyondTables``."""
     skip = pattern.query.skip
     if skip is None:
         raise ValueError("without AFTER MATCH SKIP no match is preferred")
     compiled = _compiled(pattern, intern)
+    rivals = [flag for gate in compiled.analysis.gates for flag in _rivals(compiled.analysis, gate)]
+    steps = [
+        Step(int(one.way is not None), int(is_rival), int(one.unit.gpm == skip.gpm))
+        for one, is_rival in zip(compiled.candidates, rivals, strict=True)
+    ]
+    alone = Members([1] * compiled.gates, [1] * len(compiled.accepts), steps, [window.reach])
+    return ordering(compiled, skip.mode, window.sliding, alone)
+
+
+def _rivals(analysis: Analysis, gate: Gate) -> Iterator[bool]:
+    for parts, is_rival in analysis.candidates(gate):
+        yield from (is_rival for _ in parts)
+
+
+def ordering(compiled: Compiled, mode: SkipMode, sliding: bool, members: Members) -> Ordering:
+    """The tables of the runs kernel, and the order of preference. Raises ``BeyondTables``."""
     analysis = compiled.analysis
     t = compiled.tables
     choices = tuple(_choices(compiled))
     most = max(map(len, choices))
     if most > out.MOST_OPTIONS:
         raise BeyondTables(f"there are at most {out.MOST_OPTIONS} ways on from an event", str(most))
+    whose = _Whose(compiled, members)
     header = [0] * preferences.SIZE
-    header[preferences.MOST] = most
-    header[preferences.MODE] = _MODES[skip.mode]
-    header[preferences.GPM] = compiled.gpms.index(skip.gpm) if skip.gpm is not None else -1
+    # A match is one of each member's own.
+    header[preferences.MOST] = max(
+        sum(1 if option.goes_on else whose.of(option).bit_count() for option in options)
+        for options in choices
+    )
+    header[preferences.MODE] = _MODES[mode]
+    header[preferences.MEMBERS] = members.all
     # In a window that ends for all at once, what a first event can still find ends after a later one.
-    header[preferences.ACROSS] = int(skip.mode is SkipMode.PAST_LAST_EVENT and not sliding)
-    header[preferences.ASKS] = int(bool(pattern.where))
+    header[preferences.ACROSS] = int(mode is SkipMode.PAST_LAST_EVENT and not sliding)
+    header[preferences.ASKS] = int(bool(analysis.pattern.where))
     header[preferences.BOUNDED] = int(bool(analysis.absences.withins))
     strict = any(gate.strategy is Strategy.STRICT for gate in analysis.gates)
     header[preferences.INDEXED] = int(
@@ -138,7 +198,7 @@ def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], slidin
         ranges[section].append((begin, len(cells)))
 
     for options in choices:
-        add(preferences.PLACES, ((option.at, int(option.goes_on)) for option in options))
+        add(preferences.PLACES, ((option.at, int(option.goes_on), whose.of(option)) for option in options))
     alike, bounds = _Alike(compiled), open_bounds(analysis.gates)
     sinces, limits = int(t[v.SINCES]), int(t[v.LIMITS])
     for gate in analysis.gates:
@@ -148,14 +208,33 @@ def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], slidin
         ]
         add(preferences.GATES, [*alike.rows(gate), *((since, out.AS_TIME) for since, _ in opened)])
         add(preferences.BOUNDS, opened)
-    gpms = [compiled.gpms.index(candidate.unit.gpm) for candidate in compiled.candidates]
     first = len(header) + 2 * sum(map(len, ranges.values()))
     body: list[int] = []
     for section, found in ranges.items():
         header[section] = len(header) + len(body)
         body += [first + at for pair in found for at in pair]
-    header[preferences.GPMS] = first + len(cells)
-    return Ordering(compiled, np.array([*header, *body, *cells, *gpms], dtype=np.int64), choices)
+    header[preferences.STEPS] = first + len(cells)
+    cells += [cell for step in members.steps for cell in (step.members, step.bars, step.target)]
+    header[preferences.LEVELS] = first + len(cells)
+    cells += chain.from_iterable(members.levels())
+    header[preferences.LEVELS_END] = first + len(cells)
+    header[preferences.OWN] = first + len(cells) if members.own else 0
+    return Ordering(compiled, np.array([*header, *body, *cells, *members.own], dtype=np.int64), choices)
+
+
+class _Whose:
+    """The members that have an option."""
+
+    def __init__(self, compiled: Compiled, members: Members) -> None:
+        self._members = members
+        t = compiled.tables
+        start = int(t[v.START])
+        self._gates, self._accepts = int(t[start + places.GATES]), int(t[start + places.ACCEPTS])
+
+    def of(self, option: Option) -> int:
+        if option.goes_on:
+            return self._members.gates[(option.at - self._gates) // gates.SIZE]
+        return self._members.accepts[(option.at - self._accepts) // accepts.SIZE]
 
 
 def _choices(compiled: Compiled) -> Iterator[tuple[Option, ...]]:
@@ -228,7 +307,7 @@ class _Alike:
                 found += [after for after in way.target.gates if after not in found]
         return found
 
-    def _steps(self, gate: Gate) -> Iterator[Step]:
+    def _steps(self, gate: Gate) -> Iterator[Operation]:
         analysis = self._analysis
         yield from analysis.pruning(gate.ends, gate.inside)
         for parts, _ in analysis.candidates(gate):

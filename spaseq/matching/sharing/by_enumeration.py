@@ -35,7 +35,9 @@ class EnumerationGroup(Group):
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
         first = members[0]
         programs = [Program(compile_pattern(member.common.pattern)) for member in members]
-        merged = merge([m.common.pattern for m in members], [program.start for program in programs])
+        merged = merge(
+            [m.common.pattern for m in members], [program.start for program in programs], "enumeration"
+        )
         common = keys(first.common.pattern)
         self._automaton = _Trie(merged, frozenset(range(len(members))))
         budget = Budget(first.context.budget.limits.times(len(members)))

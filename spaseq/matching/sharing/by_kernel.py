@@ -32,7 +32,7 @@ class KernelGroup(Group):
 
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
         first = members[0]
-        self._tables = tables([member.common.pattern for member in members], first.dictionary.pin)
+        self._tables = tables([member.common.pattern for member in members], first.dictionary.pin, "kernel")
         self._own = [
             KernelPart(self, member, offset, number, self._tables)
             for number, (member, offset) in enumerate(zip(members, offsets, strict=True))

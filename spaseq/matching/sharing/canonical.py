@@ -59,8 +59,10 @@ def beginning(pattern: SequencePattern, asked: Mapping[str, Asked]) -> tuple[int
     root, query = pattern.root, pattern.query
     if not isinstance(root, Chain) or pattern.where or pattern.mixed or pattern.negated or pattern.witnesses:
         return None
-    if query.skip is not None or query.consume is Consume.ANY:
+    if query.consume is Consume.ANY:
         return None
+    if query.skip is not None and any(isinstance(node, Either) for node in walk(root)):
+        return None  # what a run chose there decides which is preferred
     if any(is_strict(node) or not isinstance(node, Atom | Chain | Either | Kleene) for node in walk(root)):
         return None
     return tuple(asked[node.gpm].number for node in walk(root.items[0]) if isinstance(node, Atom))

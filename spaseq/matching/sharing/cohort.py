@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from spaseq.matching.sharing.member import Member
 
 #: The evaluators whose queries may share partial matches.
-SHARING: Final = frozenset({"kernel", "enumeration", "lazy"})
+SHARING: Final = frozenset({"kernel", "enumeration", "lazy", "ordered"})
 
 
 class Elements:
@@ -61,14 +61,14 @@ class Cohort:
         """One query more; None if it can share no partial match."""
         # Imported only here, because compiled code takes a while to load.
         from spaseq.matching.sharing.canonical import Asked, beginning, canonical
-        from spaseq.matching.sharing.member import Enumerated, Member
+        from spaseq.matching.sharing.member import Enumerated, Member, Waiting
 
         asked = {name: Asked(gpm.number, gpm.names) for name, gpm in gpms.items()}
         begins = beginning(pattern, asked)
         if begins is None:
             return None
         numbers = self._elements.numbers
-        make = Enumerated if evaluator == "enumeration" else Member
+        make = {"enumeration": Enumerated, "ordered": Waiting}.get(evaluator, Member)
         common = partial(canonical, pattern, asked, numbers)
         member = make(self, pattern, evaluator, begins, common, gpms, context, dictionary)
         self._waiting[member] = None
@@ -198,20 +198,28 @@ def _of(member: Member) -> type[Group]:
     from spaseq.matching.sharing.by_enumeration import EnumerationGroup
     from spaseq.matching.sharing.by_kernel import KernelGroup
     from spaseq.matching.sharing.by_lazy import LazyGroup
+    from spaseq.matching.sharing.by_ordered import OrderedGroup
 
-    groups = {"kernel": KernelGroup, "enumeration": EnumerationGroup, "lazy": LazyGroup}
+    groups: dict[str, type[Group]] = {
+        "kernel": KernelGroup,
+        "enumeration": EnumerationGroup,
+        "lazy": LazyGroup,
+        "ordered": OrderedGroup,
+    }
     return groups[member.evaluator]
 
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
     """Members that begin alike, in as many groups as needed: but for ``kernel``, one has few GPMs."""
     from spaseq.matching.enumeration.fits import MOST_GPMS
+    from spaseq.matching.ordered.records.roster import MOST_MEMBERS
 
     some: list[Member] = []
     gpms: set[str] = set()
     for member in members:
         more = gpms.union(member.common.gpms.values())
-        if member.evaluator != "kernel" and len(more) > MOST_GPMS:
+        most = MOST_MEMBERS if member.evaluator == "ordered" else len(members)
+        if len(some) >= most or (member.evaluator != "kernel" and len(more) > MOST_GPMS):
             if len(some) > 1:
                 yield some
             some, more = [], set(member.common.gpms.values())
@@ -230,9 +238,10 @@ def _window(member: Member, offset: int) -> Bounds:
 def _axis(member: Member, offset: int) -> object:
     """``kind`` of a member, and where its tumbling windows begin.
 
-    None before its first event, and if it can share nothing.
+    None before its first event, and if it can share nothing. What SKIP lets begin depends on matches that
+    may be over for long, so that nobody begins to share who is in the midst of that.
     """
-    if member.begin is None or not member.can_share:
+    if member.begin is None or not member.can_share or member.evaluator == "ordered":
         return None
     window = _window(member, offset)
     return kind(member.common, window, member.evaluator), 0 if window.sliding else window.start % window.size
@@ -244,5 +253,7 @@ def kind(common: Canonical, window: Bounds, evaluator: str) -> object:
 
     size = 0 if window.sliding else window.size
     by = keys(common.pattern) if evaluator == "enumeration" else ()
+    skip = common.pattern.query.skip
     partition = common.pattern.query.partition
-    return common.beginnings[0], partition, by, evaluator, window.counted, window.sliding, size
+    mode = None if skip is None else skip.mode
+    return common.beginnings[0], partition, by, evaluator, mode, window.counted, window.sliding, size

@@ -6,7 +6,7 @@ The members stay queries of their own: they come to their matches as if alone, w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -140,9 +140,12 @@ class Group(ABC):
             return
         if not self.is_settled:
             self._let_members_move(batch, start)
+        self.attempt(lambda: self.look(batch, start, self._solutions(batch)))
+
+    def attempt(self, do: Callable[[], None]) -> None:
+        """Does something for all members; errors are for each of them to meet."""
         try:
-            solutions = self._solutions(batch)
-            self.look(batch, start, solutions)
+            do()
         except Exception as error:
             self.error = error
         except BaseException as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock, EventBatch
@@ -19,10 +19,19 @@ from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.by_enumeration import EnumerationPart
+    from spaseq.matching.sharing.by_ordered import OrderedPart
     from spaseq.matching.sharing.cohort import Cohort
     from spaseq.matching.sharing.part import Part
 
 _ALWAYS: Final = 1 << 62
+
+
+class _Found(NamedTuple):
+    """Matches, ``before`` which position the events are with which a query has them, and the ``time``."""
+
+    before: int
+    time: int | None
+    blocks: list[Block]
 
 
 class Member(Immediate):
@@ -62,7 +71,7 @@ class Member(Immediate):
         self._cohort: Cohort | None = cohort
         self._part: Part | None = None
         self._next: Part | None = None
-        self._found: deque[tuple[int, list[Block]]] = deque()
+        self._found: deque[_Found] = deque()
 
     @cached_property
     def _common(self) -> Canonical | None:
@@ -144,14 +153,18 @@ class Member(Immediate):
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
         del solutions  # the group has its own
-        while self._found and self._found[0][0] <= start + len(batch):
-            yield from self._found.popleft()[1]
-        yield from self.close()
+        while self._found and self._found[0].before <= start + len(batch):
+            yield from self._found.popleft().blocks
+        self.check()
 
-    def close(self) -> Iterator[Block]:
-        """No match waits for time to pass; but what has ended the group ends this query, too."""
+    def check(self) -> None:
+        """What has ended the group ends this query, too: raises that."""
         if self._part is not None and self._part.group.error is not None:
             raise self._part.group.error
+
+    def close(self) -> Iterator[Block]:
+        """No match waits for time to pass."""
+        self.check()
         yield from ()
 
     def leave(self, position: int) -> None:
@@ -198,9 +211,41 @@ class Member(Immediate):
         """Whether its matches are those of this group."""
         return part is self._part
 
-    def take_found(self, found: list[Block], before: int) -> None:
-        """Matches; all events before a position were seen."""
-        self._found.append((before, found))
+    def take_found(self, found: list[Block], before: int, time: int | None = None) -> None:
+        """Matches; all events before a position were seen.
+
+        Those that waited for a time it has when its own has come to that, or with further events.
+        """
+        self._found.append(_Found(before if time is None else before + 1, time, found))
+
+
+class Waiting(Member):
+    """A member whose matches may wait for time to pass."""
+
+    @property
+    def waits(self) -> bool:
+        return True
+
+    def advance(self, time: int) -> Iterator[Block]:
+        """Time has come to ``time``: yields the matches that waited for that."""
+        self._own.group.advance(time)
+        while self._found and (due := self._found[0].time) is not None and due <= time:
+            yield from self._found.popleft().blocks
+        self.check()
+
+    def close(self) -> Iterator[Block]:
+        """No event will come any more: every window ends."""
+        self._own.group.close()
+        while self._found:
+            yield from self._found.popleft().blocks
+        self.check()
+
+    def settled(self, time: int) -> int:
+        return self._own.group.settled(self._own, time)
+
+    @property
+    def _own(self) -> OrderedPart:
+        return cast("OrderedPart", self._part)
 
 
 class Enumerated(Member):
@@ -239,8 +284,7 @@ class Enumerated(Member):
         del solutions  # the group has its own
         for part in self._parts:
             part.reveal(start + len(batch))
-        for _ in self.close():  # raises what has ended the group
-            pass
+        self.check()
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         self.take(batch, start, solutions)

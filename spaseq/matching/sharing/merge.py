@@ -7,7 +7,7 @@ is known of the gate, and nothing has to be kept with the partial match.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from spaseq.automaton.nfa import Action
 from spaseq.automaton.pattern import Either, SequencePattern
 from spaseq.language.syntax import Strategy
+from spaseq.matching.conditions.postfix import BeyondTables
 from spaseq.matching.kernel.tables.analysis import Analysis
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.kernel.tables.writer import write
@@ -23,6 +24,8 @@ from spaseq.matching.runs.program import Gate, Place, Way
 from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]
+#: What is done where a match ends, and in which order of preference it is.
+_Ending = tuple[tuple[Action, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Merged:
     """Several queries, the members, as one.
 
     ``start`` is where the automaton begins, and ``wanted`` says of each place whose partial matches are
-    there, ``ends`` of each way to end there whose matches.
+    there, ``ends`` of each way to end there whose matches: of one in two orders of preference, in all.
     """
 
     pattern: SequencePattern
@@ -41,15 +44,16 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """``merged`` queries as tables of ``kernel``.
+    """``merged`` queries as tables of ``kernel``, or as those that ``ordered`` makes its own of.
 
-    ``gates`` are the members that each gate is of. ``candidates`` and ``accepts`` say of each member what the
-    whole's numbers are as its own; -1: nothing.
+    ``gates`` are the members that each gate is of, ``rivals`` those that must not skip what each candidate
+    is. ``candidates`` and ``accepts`` say of each member what numbers of the whole are as its own; -1: none.
     """
 
     merged: Merged
     compiled: Compiled
     gates: tuple[frozenset[int], ...]
+    rivals: tuple[frozenset[int], ...]
     candidates: tuple[Ints, ...]
     accepts: tuple[Ints, ...]
 
@@ -65,43 +69,60 @@ def together(patterns: Sequence[SequencePattern]) -> SequencePattern:
     )
 
 
-def merge(patterns: Sequence[SequencePattern], starts: Sequence[Place]) -> Merged:
-    """The automata of queries under common names, as one; ``starts``: where each begins."""
-    return _merged(patterns, starts)[0]
+def merge(patterns: Sequence[SequencePattern], starts: Sequence[Place], by: str) -> Merged:
+    """The automata of queries under common names, as one; ``starts``: of each. ``by``: the evaluator."""
+    return _merged(patterns, starts, by)[0]
 
 
-def tables(patterns: Sequence[SequencePattern], intern: Callable[[Term], int]) -> Tables:
+def tables(patterns: Sequence[SequencePattern], intern: Callable[[Term], int], by: str) -> Tables:
     """The same as tables. Raises ``BeyondTables``."""
     members = [Analysis(pattern) for pattern in patterns]
-    merged, merger = _merged(patterns, [member.start for member in members])
+    merged, merger = _merged(patterns, [member.start for member in members], by)
+    if by == "ordered" and any(map(_is_twofold, merger.ways.values())):
+        raise BeyondTables("what a variable belongs to does not depend on the side of a |", "several queries")
     analysis = Analysis(merged.pattern, start=merged.start)
     ways = [(merger.ways[gate], _size(analysis, gate)) for gate in analysis.gates]
-    accepts = [(ends, merger.accepts[place][ends]) for place in analysis.places for ends in place.accepts]
+    accepts = [
+        (ends, merger.accepts[place][ends, order])
+        for place in analysis.places
+        for ends, order in zip(place.accepts, place.orders, strict=True)
+    ]
     return Tables(
         merged,
         write(analysis, {}, intern),
         tuple(frozenset(member for of in merger.ways[gate] for member in of) for gate in analysis.gates),
+        tuple(of for of_gate, size in ways for of in _rivals(of_gate, size)),
         tuple(_candidates(ways, number, member) for number, member in enumerate(members)),
         tuple(_accepts(accepts, number, member) for number, member in enumerate(members)),
     )
 
 
-def _merged(patterns: Sequence[SequencePattern], starts: Sequence[Place]) -> tuple[Merged, _Merger]:
+def _merged(patterns: Sequence[SequencePattern], starts: Sequence[Place], by: str) -> tuple[Merged, _Merger]:
     whole = together(patterns)
-    merger = _Merger()
+    merger = _Merger(is_ordered=by == "ordered", is_single=len(set(whole.streams)) == 1)
     start = merger.place(dict(enumerate(starts)))
     wanted = {place: frozenset(member for member, _ in key) for key, place in merger.known.items()}
-    ends = {place: {e: frozenset(of) for e, of in found.items()} for place, found in merger.accepts.items()}
+    ends: dict[Place, dict[tuple[Action, ...], frozenset[int]]] = {}
+    for place, found in merger.accepts.items():
+        of_place = ends[place] = {}
+        for (actions, _), of in found.items():
+            of_place[actions] = of_place.get(actions, frozenset()) | frozenset(of)
     return Merged(whole, start, wanted, ends), merger
 
 
 class _Merger:
-    """Puts places together: each is of some members, for each of which it is one of their own."""
+    """Puts places together: each is of some members, for each of which it is one of their own.
 
-    def __init__(self) -> None:
+    Where a partial match says which members it is of, as those of ``ordered`` do, it can wait at one gate
+    for what ``;`` lets none of these skip, though each of them waits for something else.
+    """
+
+    def __init__(self, is_ordered: bool, is_single: bool) -> None:
+        """``is_single``: all events are of one stream."""
+        self._is_ordered, self._is_single = is_ordered, is_single
         #: Of each gate and each of its ways, the members' gates and the numbers of the way there.
         self.ways: dict[Gate, list[dict[int, tuple[Gate, int]]]] = {}
-        self.accepts: dict[Place, dict[tuple[Action, ...], dict[int, Place]]] = {}
+        self.accepts: dict[Place, dict[_Ending, dict[int, Place]]] = {}
         #: By what they are of the members.
         self.known: dict[frozenset[tuple[int, Place]], Place] = {}
 
@@ -112,15 +133,15 @@ class _Merger:
         if known is not None:
             return known
         made = self.known[key] = Place()
-        accepts: dict[tuple[Action, ...], dict[int, Place]] = {}
+        accepts: dict[_Ending, dict[int, Place]] = {}
         alike: dict[object, dict[int, Gate]] = {}
         for member, place in own.items():
-            for ends in place.accepts:
-                accepts.setdefault(ends, {})[member] = place
+            for ends, order in zip(place.accepts, place.orders, strict=True):
+                accepts.setdefault((ends, order if self._is_ordered else ()), {})[member] = place
             for gate in place.gates:
-                alike.setdefault(_what(gate), {})[member] = gate
-        made.accepts = tuple(accepts)
-        made.orders = ((),) * len(accepts)
+                alike.setdefault(self._what(gate), {})[member] = gate
+        made.accepts = tuple(ends for ends, _ in accepts)
+        made.orders = tuple(order for _, order in accepts)
         self.accepts[made] = accepts
         made.gates = tuple(map(self._gate, alike.values()))
         return made
@@ -132,6 +153,7 @@ class _Merger:
                 ways.setdefault(_step(way), {})[member] = gate, i
         made = replace(
             next(iter(own.values())),
+            rivals=tuple(dict.fromkeys(rival for gate in own.values() for rival in gate.rivals)),
             ways=tuple(map(self._way, ways.values())),
             gpms=frozenset(gpm for gate in own.values() for gpm in gate.gpms),
         )
@@ -143,11 +165,19 @@ class _Merger:
         target = self.place({member: way.target for member, way in found.items()})
         return replace(next(iter(found.values())), target=target)
 
+    def _what(self, gate: Gate) -> object:
+        """Equal for gates that are one.
 
-def _what(gate: Gate) -> object:
-    """Equal for gates that are one. Where ``;`` is not to skip what others wait for, there is no other."""
-    alone = tuple(map(_step, gate.ways)) if gate.strategy is Strategy.NEXT else ()
-    return gate.ends, gate.strategy, gate.rivals, gate.inside, gate.key, alone, gate.order
+        Where ``;`` is not to skip what others wait for, there is no other, unless members are told apart.
+        """
+        is_next = gate.strategy is Strategy.NEXT
+        alone = tuple(map(_step, gate.ways)) if is_next else ()
+        rivals = gate.rivals
+        if is_next and self._is_ordered and self._is_single:
+            units = {way.unit.id for way in gate.ways}
+            if all(rival.unit.id in units for rival in rivals):
+                alone, rivals = (), ()
+        return gate.ends, gate.strategy, rivals, gate.inside, gate.key, alone, gate.order
 
 
 def _step(way: Way) -> object:
@@ -174,6 +204,24 @@ def _candidates(
         for i in range(len(of_gate), size):
             found.append(-1 if mine is None else begins[mine] + i)
     return np.array(found, dtype=np.int64)
+
+
+def _is_twofold(of_gate: Sequence[Mapping[int, tuple[Gate, int]]]) -> bool:
+    """Whether an event leads a run of some member two ways."""
+    members = [member for of in of_gate for member in of]
+    return len(set(members)) < len(members)
+
+
+def _rivals(of_gate: Sequence[Mapping[int, tuple[Gate, int]]], size: int) -> Iterator[frozenset[int]]:
+    """Of each candidate of a gate the members that must not skip it; see ``_candidates``."""
+    for of in of_gate:
+        yield frozenset(
+            member
+            for member, (gate, i) in of.items()
+            if any(rival.unit.id == gate.ways[i].unit.id for rival in gate.rivals)
+        )
+    for _ in range(len(of_gate), size):
+        yield frozenset(member for of in of_gate for member in of)
 
 
 def _size(analysis: Analysis, gate: Gate) -> int:

@@ -276,10 +276,11 @@ def _prefix(members: Sequence[_Member], evaluator: str) -> Prefix | None:
     patterns = [common.pattern for _, _, common in members]
     terms = Numbers()
     try:
-        if evaluator == "kernel":
-            merged = tables(patterns, lambda term: terms.of(term) + 1).merged
+        if evaluator in ("kernel", "ordered"):
+            merged = tables(patterns, lambda term: terms.of(term) + 1, evaluator).merged
         else:
-            merged = merge(patterns, [Program(compile_pattern(pattern)).start for pattern in patterns])
+            starts = [Program(compile_pattern(pattern)).start for pattern in patterns]
+            merged = merge(patterns, starts, evaluator)
     except BeyondTables:
         return None
     names = [name for name, _, _ in members]

@@ -25,7 +25,7 @@ from spaseq.matching.kernel.records import header
 from spaseq.matching.model import Bounds
 from spaseq.matching.ordered.compiled import _kernel_shed as k
 from spaseq.matching.ordered.evaluator import OrderedKernel
-from spaseq.matching.ordered.records import families, roster
+from spaseq.matching.ordered.records import families, matches, roster
 from spaseq.matching.shedding.lots import part_of, taken_at_once
 from spaseq.matching.shedding.overload import Overload
 from spaseq.terms.dictionary import Dictionary
@@ -99,12 +99,12 @@ class SheddingFamilies(OrderedKernel):
             self._chunk = taken_at_once(self._effort.latency, each)
 
     def _found(self) -> Iterator[Block]:
-        rows = self.families.rows
-        family = int(rows[roster.FOUND])
+        m = self.families.runs.ints
+        match = int(self.families.rows[roster.FOUND])
         for _ in range(self.families.found):
-            self._worth.won(family, int(rows[family + families.POSITION]))
+            self._worth.won(int(m[match + matches.FAMILY]), int(m[match + matches.POSITION]))
             self._found_so_far += 1
-            family = int(rows[family + families.LATER])
+            match = int(m[match + matches.LINK])
         yield from super()._found()
 
     def close(self) -> Iterator[Block]:

@@ -19,6 +19,7 @@ from spaseq.matching.conditions._kernel_values import (
     B_AXIS,
     B_SIZE,
     B_TIME,
+    N_GPMS,
     N_KEYS,
     WONDERS,
     Codes,
@@ -44,19 +45,23 @@ from spaseq.matching.kernel.compiled._kernel_places import carry
 from spaseq.matching.kernel.records import header, nodes, partitions, waits
 from spaseq.matching.ordered.compiled._kernel_apply import apply
 from spaseq.matching.ordered.compiled._kernel_decide import decide
-from spaseq.matching.ordered.compiled._kernel_families import (
-    append,
+from spaseq.matching.ordered.compiled._kernel_deliver import (
     deliver_decided,
     expire,
-    free_family,
     go_on,
     look_out,
+    newest_place,
+    see_partition,
+)
+from spaseq.matching.ordered.compiled._kernel_families import (
+    append,
+    drop,
 )
 from spaseq.matching.ordered.compiled._kernel_index import enter
 from spaseq.matching.ordered.compiled._kernel_layout import (
     COMPLETED,
 )
-from spaseq.matching.ordered.records import families, preferences, results, roster
+from spaseq.matching.ordered.records import families, matches, preferences, results, roster
 
 
 @part
@@ -74,30 +79,33 @@ def _has_room(o: Ints, m: Ints, a: Ints) -> bool:
 
 @kernel
 def run(
-    tables: Ints, options: Ints, ints: Ints, floats: Floats, alive: Ints, seen: Ints, batch: Ints,
-    numbers: Floats, codes: Codes,
+    tables: Ints, options: Ints, ints: Ints, floats: Floats, alive: Ints, seen: Ints, newest: Ints,
+    batch: Ints, numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
     """Takes a batch on from event ``EVENT``, key ``EVENT_KEY``; says why it stopped.
 
     ``seen`` are pairs, a power of two of them: the runs of the list that an event has made so far, hashed.
+    ``newest``: of each partition the serial number of the newest event of each GPM, if members have different
+    ones.
     """
     return _run(
         pointer(tables), pointer(options), pointer(ints), pointer(floats), pointer(alive), pointer(seen),
-        len(seen) // 2, pointer(batch), pointer(numbers), pointer(codes),
+        len(seen) // 2, pointer(newest), pointer(batch), pointer(numbers), pointer(codes),
     )  # fmt: skip
 
 
 @part
 def _run(
-    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes
-) -> int:
+    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, n: Ints, b: Ints, numbers: Floats,
+    codes: Codes,
+) -> int:  # fmt: skip
     e = header.event(m)
     while e < b[B_SIZE]:
         header.set_now(m, b[b[B_AXIS] + e])
-        expire(t, o, m, a, header.now(m), e)
+        expire(t, o, m, a, n, header.now(m), e)
         if b[b[B_TIME] + e] > roster.time(a):
             roster.set_time(a, b[b[B_TIME] + e])
-            go_on(t, o, m, a, roster.time(a), e)
+            go_on(t, o, m, a, n, roster.time(a), e)
         count = find_keys(t, m, b, e, True)
         if count < 0:
             return MORE_KEYS if count == -1 else UNRANKED
@@ -117,14 +125,14 @@ def _run(
                 return DECISIONS_FULL
             if header.asked(m) > header.answered(m):
                 return ASK
-            partitions.set_newest(m, p, header.serial(m))
+            see_partition(t, o, m, n, b, e, key, p)
             # Where runs are found by keys, an event that none of them takes changes nothing.
             if header.decided(m) > 0 or (preferences.is_indexed(o) == 0 and partitions.head(m, p) != 0):
                 if not _has_room(o, m, a):
                     header.set_answered(m, 0)
                     return ROOM
-                apply(t, o, m, f, a, s, size, b, numbers, codes, e, key, p)
-                deliver_decided(o, m, a, p, e, COMPLETED + k)
+                changed = apply(t, o, m, f, a, s, size, b, numbers, codes, e, key, p)
+                deliver_decided(t, o, m, a, n, p, changed, e, COMPLETED + k)
                 if preferences.bounded(o) != 0:
                     look_out(t, o, m, a, p)
             header.set_answered(m, 0)
@@ -135,16 +143,40 @@ def _run(
 
 
 @kernel
-def finish(tables: Ints, options: Ints, ints: Ints, alive: Ints, axis: int, time: int) -> None:
+def finish(tables: Ints, options: Ints, ints: Ints, alive: Ints, newest: Ints, axis: int, time: int) -> None:
     """The families end whose windows are over at a place on its axis, and what else no event can take on."""
     t: Ints = pointer(tables)
     o: Ints = pointer(options)
     m: Ints = pointer(ints)
     a: Ints = pointer(alive)
-    expire(t, o, m, a, axis, 0)
+    n: Ints = pointer(newest)
+    expire(t, o, m, a, n, axis, 0)
     if time > roster.time(a):
         roster.set_time(a, time)
-        go_on(t, o, m, a, time, 0)
+        go_on(t, o, m, a, n, time, 0)
+
+
+@kernel
+def leave(ints: Ints, alive: Ints, members: int) -> None:
+    """These members want nothing more."""
+    m: Ints = pointer(ints)
+    a: Ints = pointer(alive)
+    family = roster.oldest(a)
+    while family != 0:
+        following = families.later(a, family)
+        if families.members(a, family) & members != 0:
+            drop(m, a, family, members)
+        family = following
+
+
+@kernel
+def oldest(alive: Ints, members: int) -> int:
+    """The oldest family that one of these members wants; 0 if there is none."""
+    a: Ints = pointer(alive)
+    family = roster.oldest(a)
+    while family != 0 and families.members(a, family) & members == 0:
+        family = families.later(a, family)
+    return int(family)
 
 
 @kernel
@@ -152,18 +184,18 @@ def found(ints: Ints, alive: Ints, rows: Ints) -> None:
     """What was found since the last time, a row each."""
     m: Ints = pointer(ints)
     a: Ints = pointer(alive)
-    family, at = roster.found(a), 0
+    w, at = roster.found(a), 0
     while at < roster.count(a) * results.SIZE:
-        best = families.best(a, family)
-        node = waits.node(m, best)
-        results.set_turn(rows, at, families.turn(a, family))
-        results.set_rank(rows, at, families.rank(a, family))
+        node = waits.node(m, w)
+        results.set_turn(rows, at, matches.turn(m, w))
+        results.set_rank(rows, at, matches.rank(m, w))
         results.set_last(rows, at, nodes.position(m, node))
-        results.set_first(rows, at, families.position(a, family))
+        results.set_first(rows, at, matches.position(m, w))
         results.set_node(rows, at, node)
-        results.set_accept(rows, at, waits.gate(m, best))
-        results.set_partition(rows, at, families.partition(a, family))
-        family = families.later(a, family)
+        results.set_accept(rows, at, waits.gate(m, w))
+        results.set_partition(rows, at, matches.partition(m, w))
+        results.set_member(rows, at, waits.members(m, w))
+        w = matches.link(m, w)
         at += results.SIZE
 
 
@@ -189,18 +221,21 @@ def forget_found(ints: Ints, alive: Ints) -> None:
     """Frees what was found."""
     m: Ints = pointer(ints)
     a: Ints = pointer(alive)
-    family = roster.found(a)
+    w = roster.found(a)
     for _ in range(roster.count(a)):
-        following = families.later(a, family)
-        forget(m, families.best(a, family))
-        free_family(a, family)
-        family = following
+        following = matches.link(m, w)
+        waits.set_bucket(m, w, 0)
+        forget(m, w)
+        w = following
     roster.set_count(a, 0)
     roster.set_found(a, 0)
 
 
 @kernel
-def sweep(tables: Ints, ints: Ints, floats: Floats, alive: Ints, new_ints: Ints, new_floats: Floats) -> None:
+def sweep(
+    tables: Ints, ints: Ints, floats: Floats, alive: Ints, newest: Ints, new_ints: Ints, new_floats: Floats,
+    new_newest: Ints,
+) -> None:  # fmt: skip
     """Moves all families into an empty memory; the old one is worth nothing. Nothing is found."""
     t: Ints = pointer(tables)
     old: Ints = pointer(ints)
@@ -212,15 +247,24 @@ def sweep(tables: Ints, ints: Ints, floats: Floats, alive: Ints, new_ints: Ints,
     while family != 0:
         if families.partition(a, family) > 0:
             # The first one of its partition, which all others of it follow.
-            to = move_partition(t, old, families.partition(a, family), new)
+            p = families.partition(a, family)
+            to = move_partition(t, old, p, new)
             new[to] = family
+            for g in range(t[N_GPMS] if len(newest) > 0 else 0):
+                new_newest[newest_place(t, new, to) + g] = newest[newest_place(t, old, p) + g]
             x = family
             while x != 0:
                 families.set_partition(a, x, -to)
                 x = families.next(a, x)
         families.set_partition(a, family, -families.partition(a, family))
-        if families.best(a, family) != 0:
-            families.set_best(a, family, carry(old, old_f, families.best(a, family), new, new_f))
+        w = families.best(a, family)
+        families.set_best(a, family, 0)
+        while w != 0:
+            following = waits.link(old, w)
+            best = carry(old, old_f, w, new, new_f)
+            waits.set_link(new, best, families.best(a, family))
+            families.set_best(a, family, best)
+            w = following
         last, w = 0, families.head(a, family)
         families.set_head(a, family, 0)
         while w != 0:

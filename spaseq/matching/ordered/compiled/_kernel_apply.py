@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from spaseq._jit import part
 from spaseq.matching.conditions._kernel_values import (
-    B_NUMBER,
     B_START,
     B_STREAM,
     B_TIME,
@@ -22,31 +21,41 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
 from spaseq.matching.kernel.records import decisions, header, nodes, partitions, waits
 from spaseq.matching.kernel.records.tables import accepts, candidates, gates, places
 from spaseq.matching.ordered.compiled._kernel_decide import follows, takes
+from spaseq.matching.ordered.compiled._kernel_deliver import (
+    call_soon,
+    is_past,
+    pass_over,
+)
 from spaseq.matching.ordered.compiled._kernel_families import (
     append,
-    call_soon,
     drop,
-    is_past,
+    forget_best,
     new_family,
-    pass_over,
 )
 from spaseq.matching.ordered.compiled._kernel_index import end_run, enter
 from spaseq.matching.ordered.compiled._kernel_layout import (
     OPTION_SIZE,
     REFUSED,
+    STEP_SIZE,
 )
-from spaseq.matching.ordered.compiled._kernel_merge import is_known
+from spaseq.matching.ordered.compiled._kernel_merge import unknown
 from spaseq.matching.ordered.records import families, preferences, roster
 
 
 @part
 def _take(
     t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
-    e: int, key: int, family: int, last: int, w: int, c: int, row: int, refused: int,
-) -> tuple[int, bool]:  # fmt: skip
-    """A run takes the event: its options stand behind ``last``; the new last, and whether one is a match."""
-    time, stream, number = b[b[B_TIME] + e], b[b[B_STREAM] + e], b[b[B_NUMBER] + e]
-    taken = copy(m, f, w, family, time, stream, number)
+    e: int, key: int, family: int, last: int, w: int, c: int, row: int, refused: int, members: int,
+) -> tuple[int, int]:  # fmt: skip
+    """A run takes the event for some members: its options stand behind ``last``.
+
+    The new last, and the members for which one is a match.
+    """
+    members &= o[preferences.steps(o) + STEP_SIZE * candidates.number(t, c)]
+    if members == 0:
+        return last, 0
+    time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
+    taken = copy(m, f, w, family, time, stream, members)
     takes(t, m, f, b, numbers, codes, e, key, taken, c, row)
     before = waits.node(m, w)
     if before != 0:
@@ -54,12 +63,13 @@ def _take(
     node = follow(m, before, b[B_START] + e, candidates.number(t, c), row)
     waits.set_node(m, taken, node)
     options = preferences.places(o) + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
-    complete = False
+    complete = 0
     for i in range(o[options], o[options + 1], OPTION_SIZE):
         at, is_gate = o[i], o[i + 1] != 0
-        if (refused >> ((i - o[options]) // OPTION_SIZE)) & 1:
+        mine = members & o[i + 2] & ~complete
+        if mine == 0 or (refused >> ((i - o[options]) // OPTION_SIZE)) & 1:
             continue
-        new = copy(m, f, taken, family, time, stream, number)
+        new = copy(m, f, taken, family, time, stream, mine)
         actions, actions_end = (
             (gates.actions(t, at), gates.actions_end(t, at))
             if is_gate
@@ -81,19 +91,41 @@ def _take(
         waits.set_first(m, new, families.first(a, family))
         waits.set_barred(m, new, 0)
         if not is_gate:
-            if families.best(a, family) != 0:
-                forget(m, families.best(a, family))
-            families.set_best(a, family, new)
-            complete = True
-            break
-        if is_known(t, o, m, f, a, s, size, new):
+            _is_match(m, f, a, family, new)
+            complete |= mine
+            continue
+        mine = unknown(t, o, m, f, a, s, size, new, mine)
+        if mine == 0:
             forget(m, new)
         else:
+            waits.set_members(m, new, mine)
             last = append(m, a, family, last, new)
             if preferences.is_indexed(o) != 0:
                 enter(t, m, a, new)
     forget(m, taken)
     return last, complete
+
+
+@part
+def _is_match(m: Ints, f: Floats, a: Ints, family: int, w: int) -> None:
+    """A run that has ended is the best so far of its members, of each by itself."""
+    members = waits.members(m, w)
+    if families.has(a, family) & members != 0:
+        forget_best(m, a, family, members)
+    families.set_has(a, family, families.has(a, family) | members)
+    while members != 0:
+        one = members & -members
+        members &= ~one
+        best = w
+        if members != 0:
+            best = copy(m, f, w, family, waits.time(m, w), waits.stream(m, w), one)
+            waits.set_gate(m, best, waits.gate(m, w))
+            waits.set_node(m, best, waits.node(m, w))
+            nodes.hold(m, waits.node(m, w))
+            waits.set_bucket(m, best, 0)
+        waits.set_members(m, best, one)
+        waits.set_link(m, best, families.best(a, family))
+        families.set_best(a, family, best)
 
 
 @part
@@ -109,17 +141,19 @@ def _refused_then(m: Ints, decision: int) -> int:
 def _extend(
     t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
     e: int, key: int, family: int, decision: int,
-) -> int:  # fmt: skip
-    """Applies an event to the runs of a family, from a decision on; the next one."""
+) -> tuple[int, int]:  # fmt: skip
+    """Applies an event to the runs of a family, from a decision on; the next one, and who has a match."""
     w = families.head(a, family)
     families.set_head(a, family, 0)
-    last = 0
-    complete = False
+    families.set_running(a, family, 0)
+    last, complete = 0, 0
     time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
     while w != 0:
         following = waits.link(m, w)
         over = is_past(t, o, m, w, time)
-        bars = gates.operator(t, waits.gate(m, w)) == gates.STRICT and follows(t, m, w, time, stream)
+        mine, bars = waits.members(m, w), 0
+        if gates.operator(t, waits.gate(m, w)) == gates.STRICT and follows(t, m, w, time, stream):
+            bars = mine
         while decision < header.decided(m):
             at = header.decisions(m) + decision * decisions.SIZE
             if decisions.wait(m, at) != w:
@@ -127,58 +161,75 @@ def _extend(
             decision += 1
             what = decisions.what(m, at)
             if what == decisions.BAR:
-                bars = True
-            elif what != REFUSED and not complete:
-                last, complete = _take(
+                bars |= decisions.row(m, at)
+            elif what != REFUSED and mine & ~complete != 0:
+                last, matched = _take(
                     t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, w, what,
-                    decisions.row(m, at), _refused_then(m, decision),
+                    decisions.row(m, at), _refused_then(m, decision), mine & ~complete,
                 )  # fmt: skip
-        if bars and t[SINGLE] == 0:
-            bars = False
+                complete |= matched
+        if bars != 0 and t[SINGLE] == 0:
+            # Of several streams, what bars one member bars all that the run is of.
+            bars = 0
             waits.set_barred(m, w, waits.barred(m, w) | (1 << stream))
             waits.set_bar_time(m, w, time)
             call_soon(a, family)
-        if complete or over or bars or is_known(t, o, m, f, a, s, size, w):
+        mine &= ~(complete | bars)
+        if mine != 0 and not over:
+            mine = unknown(t, o, m, f, a, s, size, w, mine)
+        if mine == 0 or over:
             end_run(m, w)
         else:
+            waits.set_members(m, w, mine)
             last = append(m, a, family, last, w)
         w = following
-    return decision
+    return decision, complete
 
 
 @part
 def apply(
     t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
     e: int, key: int, p: int,
-) -> None:  # fmt: skip
-    """An event goes through the families of a partition, and may begin one of its own."""
-    decision, foremost = 0, 1
+) -> int:  # fmt: skip
+    """An event goes through the families of a partition, and may begin one of its own.
+
+    The members are returned for which something may be decided.
+    """
+    decision, foremost, changed = 0, preferences.members(o), 0
     indexed = preferences.is_indexed(o) != 0
     family = roster.called(a) if indexed else partitions.head(m, p)
     while family != 0:
         families.set_foremost(a, family, foremost)
-        decision = _extend(t, o, m, f, a, s, size, b, numbers, codes, e, key, family, decision)
+        before = families.running(a, family)
+        decision, complete = _extend(t, o, m, f, a, s, size, b, numbers, codes, e, key, family, decision)
         following = families.after(a, family) if indexed else families.next(a, family)
-        if families.best(a, family) != 0:
-            foremost = 0
-        elif families.head(a, family) == 0:
-            drop(m, a, family)
+        changed |= complete | (before & ~families.running(a, family))
+        foremost &= ~families.has(a, family)
+        gone = families.members(a, family) & ~(families.running(a, family) | families.has(a, family))
+        if gone != 0:
+            drop(m, a, family, gone)
         family = following
-    pass_over(o, m, a, p)
-    if decision == header.decided(m) or b[B_START] + e <= partitions.dropped(m, p):
-        return
-    family = new_family(m, a, p, header.now(m), b[B_START] + e, b[b[B_TIME] + e])
+    position = b[B_START] + e
+    wanted = preferences.members(o) & ~pass_over(o, m, a, p, changed, position)
+    if decision == header.decided(m) or wanted == 0:
+        return changed
+    if changed != 0:
+        # What was dropped may be what comes now: nothing is known of the list so far.
+        header.set_serial(m, header.serial(m) + 1)
+    family = new_family(m, a, p, header.now(m), position, b[b[B_TIME] + e], wanted)
     families.set_foremost(a, family, foremost)
-    last = 0
-    complete = False
-    while decision < header.decided(m) and not complete:
+    last, complete = 0, 0
+    while decision < header.decided(m) and wanted & ~complete != 0:
         at = header.decisions(m) + decision * decisions.SIZE
         decision += 1
         what = decisions.what(m, at)
         if what != REFUSED:
-            last, complete = _take(
+            last, matched = _take(
                 t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, decisions.wait(m, at), what,
-                decisions.row(m, at), _refused_then(m, decision),
+                decisions.row(m, at), _refused_then(m, decision), wanted & ~complete,
             )  # fmt: skip
-    if families.best(a, family) == 0 and families.head(a, family) == 0:
-        drop(m, a, family)
+            complete |= matched
+    gone = wanted & ~(families.running(a, family) | families.has(a, family))
+    if gone != 0:
+        drop(m, a, family, gone)
+    return changed | complete

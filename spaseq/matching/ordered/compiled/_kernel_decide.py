@@ -5,7 +5,6 @@ from __future__ import annotations
 from spaseq._jit import part
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
-    B_START,
     B_STREAM,
     B_TIME,
     SINGLE,
@@ -26,7 +25,7 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
 )
 from spaseq.matching.kernel.records import decisions, header, partitions, questions, waits
 from spaseq.matching.kernel.records.tables import accepts, candidates, gates, places, units
-from spaseq.matching.ordered.compiled._kernel_families import (
+from spaseq.matching.ordered.compiled._kernel_deliver import (
     is_past,
 )
 from spaseq.matching.ordered.compiled._kernel_index import call
@@ -34,6 +33,8 @@ from spaseq.matching.ordered.compiled._kernel_layout import (
     MOST_OPTIONS,
     OPTION_SIZE,
     REFUSED,
+    STEP_BARS,
+    STEP_SIZE,
 )
 from spaseq.matching.ordered.records import families, preferences, roster
 
@@ -134,21 +135,23 @@ def _show(
     if not follows(t, m, w, time, stream) or is_past(t, o, m, w, time):
         return
     gate = waits.gate(m, w)
-    bars = False
+    mine, bars = waits.members(m, w), 0
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         g = candidates.gpm(t, c)
         if row_of(b, g, e) == row_of(b, g, e + 1):
+            continue
+        step = preferences.steps(o) + STEP_SIZE * candidates.number(t, c)
+        if mine & (o[step] | o[step + STEP_BARS]) == 0:
             continue
         if preferences.asks(o) != 0 and header.asked(m) > header.answered(m):
             return  # what is asked next depends on the answer
         verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
         if verdict == TRUE:
-            if candidates.place(t, c) != 0:
+            if mine & o[step] != 0:
                 _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)
-            if candidates.rival(t, c) != 0:
-                bars = True
-    if bars and gates.operator(t, gate) != gates.STRICT:
-        note(m, w, decisions.BAR, 0)
+            bars |= mine & o[step + STEP_BARS]
+    if bars != 0 and gates.operator(t, gate) != gates.STRICT:
+        note(m, w, decisions.BAR, bars)
 
 
 @part
@@ -169,11 +172,11 @@ def decide(
             _show(t, o, m, f, b, numbers, codes, e, key, w)
             w = waits.link(m, w)
         family = families.after(a, family) if indexed else families.next(a, family)
-    if b[B_START] + e <= partitions.dropped(m, p):
-        return
     w = header.waits(m)
     for i in range(o[preferences.places(o)], o[preferences.places(o) + 1], OPTION_SIZE):
         gate = o[i]
+        if preferences.members(o) & o[i + 2] == 0:
+            continue
         for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
             g = candidates.gpm(t, c)
             if row_of(b, g, e) < row_of(b, g, e + 1):

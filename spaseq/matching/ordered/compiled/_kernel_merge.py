@@ -53,8 +53,10 @@ def _busy(m: Ints, a: Ints, w: int) -> int:
 
 
 @part
-def is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, w: int) -> bool:
-    """Whether a run before this one in the list agrees with it; if not, later ones may agree with this one.
+def unknown(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, w: int, members: int) -> int:
+    """Those of a run's members for which no run before it in the list agrees with it.
+
+    Unless there are none, later runs may agree with this one.
 
     One of another family will do where that family's match, if this leads to one, passes over this one's
     first event; and where none before it has a match to be left with that ends before that.
@@ -80,14 +82,22 @@ def is_known(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, 
             and (
                 not several or (_busy(m, a, x) == _busy(m, a, w) and waits.barred(m, x) == waits.barred(m, w))
             )
-            and (
-                waits.partition(m, x) == waits.partition(m, w)
-                or (preferences.across(o) != 0 and families.foremost(a, waits.partition(m, x)) != 0)
-            )
+            and members & _known(o, m, a, w, x) != 0
             and _agree(o, m, f, w, x, start, end)
         ):
-            return True
+            members &= ~_known(o, m, a, w, x)
+            if members == 0:
+                return 0
         at = (at + 1) & mask
     s[2 * at] = header.serial(m)
     s[2 * at + 1] = w
-    return False
+    return members
+
+
+@part
+def _known(o: Ints, m: Ints, a: Ints, w: int, x: int) -> int:
+    """The members for which a run before another one in the list will do, if they agree."""
+    known, family = waits.members(m, x), waits.partition(m, x)
+    if family == waits.partition(m, w):
+        return int(known)
+    return int(known & families.foremost(a, family) if preferences.across(o) != 0 else 0)

@@ -58,4 +58,4 @@ def let_go(ints: Ints, alive: Ints, gone: Ints) -> None:
     m: Ints = pointer(ints)
     a: Ints = pointer(alive)
     for i in range(len(gone)):
-        drop(m, a, gone[i])
+        drop(m, a, gone[i], families.members(a, gone[i]))

@@ -12,7 +12,7 @@ from spaseq._fields import reads, writes
 partition, set_partition = reads(0), writes(0)
 #: Its runs that may still become a preferred match.
 head, set_head = reads(1), writes(1)
-#: A wait at an accept: the preferred one of the matches so far.
+#: Of each member the preferred one of its matches so far, in a chain: waits at accepts.
 best, set_best = reads(2), writes(2)
 #: Of its first event, the place on the window's axis.
 FIRST: Final = 3
@@ -23,21 +23,23 @@ TIME: Final = 5
 set_time = writes(TIME)
 next, set_next = reads(6), writes(6)
 back, set_back = reads(7), writes(7)
-#: In the order in which families began; of those found, the next one.
+#: In the order in which families began.
 LATER: Final = 8
 later, set_later = reads(LATER), writes(LATER)
 earlier, set_earlier = reads(9), writes(9)
-#: Of those found: the event that delivers it, and before or after what else.
-turn, set_turn = reads(10), writes(10)
-rank, set_rank = reads(11), writes(11)
-#: No family before it in its partition has found anything.
+#: The members for which no family before it in its partition has found anything.
 foremost, set_foremost = reads(12), writes(12)
 #: In the chain ``roster.soon``: the next one, or END; 0: not in it.
 soon, set_soon = reads(13), writes(13)
 #: The serial number of the last event that it was called for; then the next one called for it.
 called, set_called = reads(14), writes(14)
 after, set_after = reads(15), writes(15)
+#: The members that want it; those of which some run goes on, and those that have found something in it.
+MEMBERS: Final = 16
+members, set_members = reads(MEMBERS), writes(MEMBERS)
+running, set_running = reads(10), writes(10)
+has, set_has = reads(11), writes(11)
 
-SIZE: Final = 16
+SIZE: Final = 17
 #: In a chain, that there is no next one.
 END: Final = 1

@@ -12,11 +12,12 @@ from spaseq._fields import reads_head
 #: The most options of a place.
 MOST: Final = 0
 most = reads_head(MOST)
-#: How SKIP goes on, and the number of the GPM it names.
+#: How SKIP goes on.
 MODE: Final = 1
 mode = reads_head(MODE)
-GPM: Final = 2
-gpm = reads_head(GPM)
+#: The members that want anything, a bit each.
+MEMBERS: Final = 2
+members = reads_head(MEMBERS)
 #: Whether a run can be left out for that of another family.
 ACROSS: Final = 3
 across = reads_head(ACROSS)
@@ -26,9 +27,9 @@ places = reads_head(PLACES)
 #: By the number of a gate, where what must agree begins and ends.
 GATES: Final = 5
 gates = reads_head(GATES)
-#: By the number of a candidate, its GPM.
-GPMS: Final = 6
-gpms = reads_head(GPMS)
+#: By the number of a candidate, whose step it is.
+STEPS: Final = 6
+steps = reads_head(STEPS)
 #: By the number of a gate, where the bounds of time begin and end that runs there are in.
 BOUNDS: Final = 7
 bounds = reads_head(BOUNDS)
@@ -41,5 +42,13 @@ bounded = reads_head(BOUNDED)
 #: Whether an event is shown to those runs only that wait for its keys.
 INDEXED: Final = 10
 is_indexed = reads_head(INDEXED)
+#: From where to where the windows of members stand, the shortest first: its reach, and whose it is.
+LEVELS: Final = 11
+levels = reads_head(LEVELS)
+LEVELS_END: Final = 12
+levels_end = reads_head(LEVELS_END)
+#: By the number of a member, its GPMs as bits; 0: all members have all.
+OWN: Final = 13
+own = reads_head(OWN)
 
-SIZE: Final = 11
+SIZE: Final = 14

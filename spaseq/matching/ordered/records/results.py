@@ -24,4 +24,8 @@ set_accept = writes(ACCEPT)
 PARTITION: Final = 6
 set_partition = writes(PARTITION)
 
-SIZE: Final = 7
+#: As a bit.
+MEMBER: Final = 7
+set_member = writes(MEMBER)
+
+SIZE: Final = 8

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from spaseq._fields import reads_head, writes_head
+from spaseq._fields import reads_head, reads_item, writes_head, writes_item
+
+#: So many members there are at most, each a bit.
+MOST_MEMBERS: Final = 62
 
 #: Unused families, in a chain; those from ``next`` to ``end`` were never used.
 FREE: Final = 0
@@ -19,7 +22,7 @@ end = reads_head(END)
 OLDEST: Final = 3
 oldest, set_oldest = reads_head(OLDEST), writes_head(OLDEST)
 youngest, set_youngest = reads_head(4), writes_head(4)
-#: Those that have ended with a match, in a chain, and how many they are.
+#: The matches that are decided, in a chain, and how many they are.
 FOUND: Final = 5
 found, set_found = reads_head(FOUND), writes_head(FOUND)
 found_last, set_found_last = reads_head(6), writes_head(6)
@@ -35,6 +38,10 @@ DUE: Final = 10
 due, set_due = reads_head(DUE), writes_head(DUE)
 #: Those that the event in hand may concern, in a chain.
 called, set_called = reads_head(11), writes_head(11)
+#: How many different windows members have; then of each the oldest family that is not over for it.
+LEVELS: Final = 12
+levels = reads_head(LEVELS)
+level, set_level = reads_item(13, 1), writes_item(13, 1)
 
-SIZE: Final = 12
+SIZE: Final = 13 + MOST_MEMBERS
 NEVER_DUE: Final = (1 << 63) - 1

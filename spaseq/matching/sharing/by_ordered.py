@@ -1,0 +1,238 @@
+"""Queries that begin alike and are run by ``ordered``: a run is of some of them, which a mask says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.events import EventBatch
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.limits import Budget
+from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.history import History
+from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.host import Key
+from spaseq.matching.kernel.matches import Matches
+from spaseq.matching.kernel.replay import Path, Replay
+from spaseq.matching.kernel.tables.alike import tables_alike
+from spaseq.matching.kernel.tables.compiling import compile_tables
+from spaseq.matching.model import Bounds
+from spaseq.matching.ordered.compiled import _kernel as k
+from spaseq.matching.ordered.evaluator import NEVER, OrderedKernel, Preferred
+from spaseq.matching.ordered.records import preferences
+from spaseq.matching.ordered.tables import Members, Ordering, Step, ordering
+from spaseq.matching.sharing.group import Group
+from spaseq.matching.sharing.member import Member
+from spaseq.matching.sharing.merge import Tables, tables
+from spaseq.matching.sharing.part import Part
+
+Ints = npt.NDArray[np.int64]
+
+
+class OrderedGroup(Group):
+    """Members as runs of one priority simulation, each of which says whose it is."""
+
+    def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
+        first = members[0]
+        self._tables = tables([member.common.pattern for member in members], first.dictionary.pin, "ordered")
+        made = self._ordering(members)
+        self._own = [
+            OrderedPart(self, member, offset, number, self._tables)
+            for number, (member, offset) in enumerate(zip(members, offsets, strict=True))
+        ]
+        budget = Budget(first.context.budget.limits.times(len(members)))
+        self._ordered = _Together(self, self._tables.merged.pattern, first, self.widest, made, budget)
+        #: How far the members' time has come.
+        self._time: int | None = None
+        return self._own
+
+    def _ordering(self, members: Sequence[Member]) -> Ordering:
+        """The tables, and whose everything in them is."""
+        t = self._tables
+        skips = [member.pattern.query.skip for member in members]
+        targets = [
+            None if skip is None or skip.gpm is None else member.common.gpms[skip.gpm]
+            for skip, member in zip(skips, members, strict=True)
+        ]
+        steps = []
+        for number, candidate in enumerate(t.compiled.candidates):
+            takes = 0 if candidate.way is None else _mask(own[number] >= 0 for own in t.candidates)
+            target = _mask(candidate.unit.gpm == gpm for gpm in targets)
+            steps.append(Step(takes, _bits(t.rivals[number]), target))
+        numbers = {gpm: number for number, gpm in enumerate(t.compiled.gpms)}
+        own_gpms = [_bits(numbers[gpm] for gpm in member.common.gpms.values()) for member in members]
+        whose = Members(
+            [_bits(of) for of in t.gates],
+            [_mask(own[number] >= 0 for own in t.accepts) for number in range(len(t.compiled.accepts))],
+            steps,
+            [window.reach for window in self.windows],
+            own_gpms if members[0].pattern.query.partition else (),
+        )
+        assert skips[0] is not None
+        return ordering(t.compiled, skips[0].mode, self.widest.sliding, whose)
+
+    def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        found = self._ordered.found_in(batch, start, solutions)
+        self.reached = start + len(batch)
+        for some in found:
+            self._give(some, start, None)
+
+    def narrow(self, live: frozenset[int], reach: int) -> None:
+        self._ordered.restrict(_bits(live), reach)
+
+    def advance(self, time: int) -> None:
+        """Time has come to ``time`` for some member, and so for all."""
+        if self.error is None and (self._time is None or time > self._time):
+            self.attempt(lambda: self._let_pass(time, self._ordered.advance(time)))
+            self._time = time
+
+    def close(self) -> None:
+        """No event will come any more."""
+        if self.error is None:
+            self.attempt(lambda: self._let_pass(NEVER, self._ordered.close()))
+
+    def settled(self, part: OrderedPart, time: int) -> int:
+        """See ``ByColumns.settled``."""
+        return self._ordered.settled(time, 1 << self._own.index(part))
+
+    def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        """Whether events are relevant for a run: to all members that have it alike."""
+        number = step[0][1]
+        for i in self.live():
+            if self._tables.candidates[i][number] >= 0:
+                self._own[i].follow(self._ordered.history)
+                return self._own[i].is_relevant(path, step, key)
+        return False  # nobody wants it
+
+    def _let_pass(self, time: int, passing: Iterator[Block]) -> None:
+        """Members get what waited for a time."""
+        for some in self._ordered.found_by(passing):
+            self._give(some, 0, time)
+
+    def _give(self, found: Preferred, start: int, time: int | None) -> None:
+        """Gives members their matches."""
+        offsets = np.concatenate([[0], np.cumsum(found.depths)])
+        order = np.argsort(found.members, kind="stable")
+        live = self.live()
+        bits = np.array([1 << i for i in live], dtype=np.int64)
+        begins = np.searchsorted(found.members[order], bits)
+        ends = np.searchsorted(found.members[order], bits, side="right")
+        for i, begin, end in zip(live, begins.tolist(), ends.tolist(), strict=True):
+            part, own = self._own[i], order[begin:end]
+            if not part.member.has(part):
+                continue
+            if part.member.is_over:
+                own = own[start + found.turns[own] < part.until] if time is None else own[:0]
+            if len(own):
+                part.follow(self._ordered.history)
+                part.take(_some(found, offsets, own), self.reached, time)
+
+
+class OrderedPart(Part):
+    """A member, under a number: the group's matches as its own."""
+
+    group: OrderedGroup
+
+    def __init__(self, group: OrderedGroup, member: Member, offset: int, number: int, all_: Tables) -> None:
+        super().__init__(group, member, offset, all_.compiled.gpms)
+        pattern, intern = member.pattern, member.dictionary.pin
+        self._replay = Replay(lambda: compile_tables(pattern, intern), member.context, self.history)
+        self._matches = Matches(
+            pattern, tables_alike(pattern, intern), self.history, self._replay, member.context.order,
+            decided=True,
+        )  # fmt: skip
+        self._candidates, self._accepts = all_.candidates[number], all_.accepts[number]
+
+    def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        """Whether events are relevant for a run of the group that is one of its own."""
+
+        def own(events: Path) -> Path:
+            return [(position, int(self._candidates[number])) for position, number in events]
+
+        return self._replay.is_relevant(own(path), own(step), key)
+
+    def take(self, found: Preferred, before: int, time: int | None) -> None:
+        """Matches of the group that are the member's; all events before a position were seen.
+
+        ``time``: that for which they waited, if they did.
+        """
+        steps = found.steps.copy()
+        steps[:, 1] = self._candidates[steps[:, 1]]
+        blocks = list(self._matches.made(found.keys, self._accepts[found.ways], found.depths, steps))
+        self.member.take_found(blocks, before - self.offset, time)
+
+
+class _Together(OrderedKernel):
+    """The evaluator of a group: its matches go to the members."""
+
+    def __init__(
+        self,
+        group: OrderedGroup,
+        pattern: SequencePattern,
+        first: Member,
+        window: Bounds,
+        made: Ordering,
+        budget: Budget,
+    ) -> None:
+        super().__init__(pattern, first.dictionary, first.context, window, made, budget)
+        self._group = group
+        self._taken: list[Preferred] = []
+
+    @property
+    def history(self) -> History:
+        """The events that runs may still have."""
+        return self._columns.history
+
+    def found_in(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> list[Preferred]:
+        """The matches that events decide; see ``process``."""
+        return self.found_by(iter(self.process(batch, start, solutions)))
+
+    def found_by(self, looking: Iterator[Block]) -> list[Preferred]:
+        """The matches that are decided while something is done."""
+        self._taken = []
+        for _ in looking:
+            pass
+        return self._taken
+
+    def restrict(self, members: int, reach: int) -> None:
+        """Nobody wants anything but these members; their windows reach so far."""
+        gone = int(self._options[preferences.MEMBERS]) & ~members
+        self._options[preferences.MEMBERS] = members
+        self._tables[v.LIMIT] = reach
+        if gone:
+            k.leave(self.families.runs.ints, self.families.rows, gone)
+
+    def _found(self) -> Iterator[Block]:
+        if self.families.found:
+            self._taken.append(self._unrolled())
+        yield from ()
+
+    def _is_relevant(self, path: Path, step: Path, key: Key) -> bool:
+        return self._group.is_relevant(path, step, key)
+
+
+def _bits(numbers: Iterable[int]) -> int:
+    """Numbers as bits."""
+    return sum(1 << number for number in set(numbers))
+
+
+def _mask(flags: Iterable[bool]) -> int:
+    return _bits(number for number, flag in enumerate(flags) if flag)
+
+
+def _some(found: Preferred, offsets: Ints, numbers: Ints) -> Preferred:
+    """Some of the matches, the events of which begin at ``offsets``."""
+    depths = found.depths[numbers]
+    begins = np.cumsum(depths) - depths
+    events = np.repeat(offsets[:-1][numbers] - begins, depths) + np.arange(int(depths.sum()))
+    return Preferred(
+        found.members[numbers],
+        found.turns[numbers],
+        found.keys[numbers],
+        found.ways[numbers],
+        depths,
+        found.steps[events],
+    )
