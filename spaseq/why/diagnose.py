@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Set
-from dataclasses import replace
 from typing import Final
 
 from spaseq.automaton.pattern import (
@@ -24,8 +23,8 @@ from spaseq.why.diagnosis import Diagnosis, plural
 from spaseq.why.evidence import Evidence
 from spaseq.why.filters import alone, branches, inside
 from spaseq.why.patterns import reason
-from spaseq.why.replay import Replays, plain, shrinking
-from spaseq.why.trials import Tried, try_out
+from spaseq.why.replay import Replays, plain
+from spaseq.why.trials import Tried, tried_out
 from spaseq.why.vocabulary import missing
 
 #: This share of the time is for trials, what they leave of it for counting by state.
@@ -61,10 +60,7 @@ def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
         )
         cause = f"{events}, of which GPM {name} matched none: {found}"
     else:
-        for replays in shrinking(evidence, seconds * _TRIALS):
-            tried = replace(try_out(evidence, replays), events=replays.events)
-            if not tried.undecided:
-                break
+        tried = tried_out(evidence, seconds * _TRIALS)
         cause = f"{events}, each GPM matched some"
         if tried.failing is not None:
             first = f" of the first {tried.events:,}" if tried.events < evidence.sampled else ""
@@ -73,6 +69,8 @@ def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
             cause += f"; to find out where all ended takes more than {seconds:g} s of the processor's time"
         if tried.cause is not None:
             cause += f": {tried.cause}"
+        elif any(trial.matches is None for trial in tried.trials):
+            cause += f"; to find out what would help takes more than {seconds:g} s of the processor's time"
     traced = Replays(evidence, end - time.thread_time()).traced(plain(evidence.query))
     return Diagnosis(
         cause,

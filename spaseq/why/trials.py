@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from rdflib import BNode
+
+from spaseq.automaton.normal import normalise
+from spaseq.automaton.pattern import Absent, walk
 from spaseq.language.syntax import Query
 from spaseq.language.syntax.durations import decimal
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.results.match import Match
 from spaseq.why.diagnosis import FilterCount, Trial, plural
 from spaseq.why.evidence import Evidence
-from spaseq.why.replay import Replays, plain
+from spaseq.why.replay import Replays, plain, shrinking
 from spaseq.why.variants import Variant, longer, prefixes, sliding, variants
 
 #: Of so many matches in a longer window the shortest is told.
@@ -32,6 +36,33 @@ class Tried:
     filters: tuple[FilterCount, ...] = ()
     undecided: bool = False
     events: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more time would tell more."""
+        no_time = any(trial.matches is None for trial in self.trials)
+        return self.undecided or (self.failing is not None and self.cause is None and no_time)
+
+    def with_fewer(self, fewer: Tried) -> Tried:
+        """The same, where fewer of the first events told more: what has a match in these has one in all."""
+        if self.undecided:
+            return fewer
+        if fewer.failing != self.failing or fewer.cause is None:
+            return self
+        found = [trial for trial in fewer.trials if trial.matches]
+        told = {trial.change for trial in found}
+        others = [trial for trial in self.trials if trial.change not in told]
+        return replace(self, cause=fewer.cause, trials=(*others, *found))
+
+
+def tried_out(evidence: Evidence, seconds: float) -> Tried:
+    """What is found out in so many seconds, of all of the sample, or else of its first events."""
+    tried = Tried(undecided=True)
+    for replays in shrinking(evidence, seconds):
+        tried = tried.with_fewer(replace(try_out(evidence, replays), events=replays.events))
+        if not tried.is_open:
+            break
+    return tried
 
 
 def try_out(evidence: Evidence, replays: Replays) -> Tried:
@@ -71,19 +102,27 @@ def _try(replays: Replays, variant: Variant, trials: list[Trial]) -> list[str]:
     """What it means if a variant has a match."""
     found = replays.matches(variant.query)
     trials.append(Trial(variant.change, None if found is None else bool(found)))
-    return [variant.meaning] if found else []
+    if not found:
+        return []
+    joined = variant.joined
+    if joined is not None and any(isinstance(row.get(joined), BNode) for row in found[0].bindings):
+        return [f"{variant.meaning}: it is a blank node, and no two events have the same"]
+    return [variant.meaning]
 
 
 def _longer(replays: Replays, query: Query, trials: list[Trial]) -> list[str]:
     """What it means if a longer window has a match."""
     window = query.window
     found: list[Match] | None = []
-    variant: Variant | None = None
-    for variant in longer(query):
-        found = replays.matches(variant.query, _MATCHES)
-        if found is None or found:
-            break
-    assert variant is not None
+    windows = list(longer(query))
+    variant = windows[-1]
+    # A longer window has all that a shorter one has, unless something must not come: the longest says whether
+    # there is any sense in the others.
+    if _forbids(query) or (found := replays.matches(variant.query)) != []:
+        for variant in windows:
+            found = replays.matches(variant.query, _MATCHES)
+            if found is None or found:
+                break
     trials.append(Trial(variant.change, None if found is None else bool(found)))
     if not found:
         return []
@@ -91,6 +130,10 @@ def _longer(replays: Replays, query: Query, trials: list[Trial]) -> list[str]:
     shortest = "" if window.unit == "EVENTS" else f" (the shortest spans {_span(span)})"
     size = f"{decimal(window.size)} {window.unit}"
     return [f"a window of {size} is too short: {variant.meaning}{shortest}"]
+
+
+def _forbids(query: Query) -> bool:
+    return any(isinstance(node, Absent) for node in walk(normalise(query).root))
 
 
 def _span(span: timedelta | int) -> str:

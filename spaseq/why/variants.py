@@ -35,11 +35,15 @@ from spaseq.language.syntax.printing import print_expression, print_sequence
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A query, what is different, and what it means if only this one has a match."""
+    """A query, what is different, and what it means if only this one has a match.
+
+    ``joined``: the variable that its GPMs have in common in the given query, and not in this one.
+    """
 
     query: Query
     change: str
     meaning: str
+    joined: str | None = None
 
 
 def prefixes(query: Query) -> Iterator[Query]:
@@ -142,6 +146,7 @@ def _joined(query: Query) -> Iterator[Variant]:
             ),
             f"?{name} of {names} need not be the same",
             f"{names} never have the same ?{name} where it is wanted",
+            name,
         )
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import time as clock
+
 import pytest
 
-from tests.why.streams import query, why
+import spaseq
+from spaseq.why import Trial
+from tests.why.streams import NS, query, why
 
 ABC = {"A": "?s :a ?p", "B": "?s :b ?q", "C": "?s :c ?r"}
 
@@ -83,6 +88,39 @@ def events(text: str) -> list[tuple[int, str]]:
 def test_the_likeliest_cause(sequence: str, within: str, stream: str, cause: str) -> None:
     named = {name: text for name, text in ABC.items() if name in sequence}
     assert why(query(sequence, named, within), *events(stream)).cause == cause
+
+
+def test_a_blank_node_that_is_another_in_each_event() -> None:
+    told = why(query("A ; B", {"A": "?s :a ?p", "B": "?s :b ?q"}), (1, "_:x :a 1"), (2, "_:x :b 1"))
+    assert told.cause == (
+        "2 events, all ended in SEQ(A ; B): A and B never have the same ?s where it is wanted: "
+        "it is a blank node, and no two events have the same"
+    )
+
+
+@pytest.mark.parametrize(
+    ("second", "cause"),
+    [
+        ("?s :b ?q", "A and B never have the same ?s where it is wanted"),  # in the first eighth
+        (
+            "?s :b ?q . FILTER(?q > ?p)",
+            "to find out what would help takes more than 2600 s of the processor's time",
+        ),
+    ],
+)
+def test_where_time_lasts_for_few_changes(second: str, cause: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at each event takes a second here."""
+    seconds = itertools.count()
+    monkeypatch.setattr(clock, "thread_time", lambda: next(seconds))
+    with spaseq.Engine() as engine:
+        handle = engine.register(query("A ; B", {"A": "?s :a ?p", "B": second}))
+        for time in range(400):
+            engine.push(f"{NS}s", f"<{NS}{time}> <{NS}{'ab'[time % 2]}> 1 .", time)
+    told = handle.why(seconds=2_600)
+    assert told.failing == "SEQ(A ; B)"
+    assert told.cause.endswith(cause)
+    assert told.trials[0] == Trial("WITHIN 10 SECONDS SLIDING", False)
+    assert None in [trial.matches for trial in told.trials]
 
 
 def test_a_filter_between_events_that_never_holds() -> None:
