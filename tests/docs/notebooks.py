@@ -1,6 +1,6 @@
 """Notebooks run without Jupyter: their cells are Python, and what they show is text.
 
-python -m tests.docs.notebooks      runs those of ``OURS``, and writes what they show into them
+python -m tests.docs.notebooks      runs them, in the root as they say, and writes what they show into them
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from tests.docs.blocks import ROOT
 
 FOLDER = ROOT / "docs" / "notebooks"
-OURS = ("streams", "rdflib")
+NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 
 
 def run(notebook: dict[str, Any], name: str) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
@@ -56,7 +56,7 @@ def write(path: Path, notebook: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    for each in OURS:
+    for each in NAMES:
         content = read(each)
         for code_cell, now in run(content, each):
             code_cell["outputs"] = now

@@ -19,7 +19,6 @@ from spaseq.paths import KnowledgeGraph, load
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "graphrag.md"
-NOTEBOOK = ROOT / "docs" / "notebooks" / "graphrag.ipynb"
 FILMS = ROOT / "spaseq" / "samples" / "films.ttl"
 
 #: Number → question, topic, relations, and the lines of the answer.
@@ -153,18 +152,3 @@ def test_the_pages_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
             if re.search(rf"^(from|import) {needed}", block, re.M):
                 pytest.importorskip(needed, reason=f"{needed} is not installed")
         exec(compile(block, str(page), "exec"), {"__name__": "page"})
-
-
-def test_the_notebook_runs_and_prints_what_it_shows(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("langchain_core", reason="LangChain is not installed: spaseq[langchain]")
-    monkeypatch.chdir(ROOT)
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    names: dict[str, object] = {"__name__": "__main__"}
-    codes = [cell for cell in cells if cell["cell_type"] == "code"]
-    assert len(codes) >= 5
-    for cell in codes:
-        exec(compile("".join(cell["source"]), str(NOTEBOOK), "exec"), names)
-        shown = "".join(text for output in cell["outputs"] for text in output["text"])
-        assert capsys.readouterr().out == shown
