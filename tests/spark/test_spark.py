@@ -19,7 +19,7 @@ from tests.streams import NS, query
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
 
-from pyspark.errors import StreamingQueryException  # noqa: E402  # after the skip
+from pyspark.errors import AnalysisException, StreamingQueryException  # noqa: E402  # after the skip
 from pyspark.sql import Row, SparkSession  # noqa: E402
 
 from spaseq.spark import answers_of, drive, events, expanded, folder_sink, knowledge, matches, planned, run  # noqa: E402
@@ -263,6 +263,22 @@ def test_available_now_is_everything(spark: SparkSession, tmp_path: Path) -> Non
     assert sizes[:2] == [[60], [60]]
     assert sum(sizes[2]) == 60
     assert len(sizes[2]) > 1
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, "needs the option 'stream'"),
+        ({"stream": f"{NS}S", "formt": "nq"}, "unknown option 'formt': one of format, "),
+        ({"stream": f"{NS}S", "pieceBytes": "8M"}, "pieceBytes='8M' is not a positive number"),
+        ({"stream": f"{NS}S", "follow": "yes"}, "follow='yes' is neither true nor false"),
+    ],
+)
+def test_wrong_options_are_told_of_by_load(
+    options: dict[str, str], told: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    with pytest.raises(AnalysisException, match=told):
+        spark.readStream.format("spaseq").options(**options).load(str(tmp_path))
 
 
 def test_tumbling_windows_of_a_stream_need_a_start(spark: SparkSession, tmp_path: Path) -> None:

@@ -59,10 +59,10 @@ class SpaseqDataSource(DataSource):
         return "spaseq"
 
     def schema(self) -> str:
-        """The columns of its rows."""
+        """The columns of its rows. Asked for by ``load``, which tells of wrong options so."""
         from spaseq.spark.source._rows import EVENTS
 
-        return BLOCKS if self.options.get("rows") == "blocks" else EVENTS
+        return BLOCKS if _Input.of(self.options).blocks else EVENTS
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  # it is our own
         """Everything there is."""
@@ -126,7 +126,7 @@ class _Input:
             blocks=values.get("rows") == "blocks",
             piece=_positive("pieceBytes", values.get("piecebytes", str(PIECE))),
             most=None if most is None else _positive("maxBytesPerTrigger", most),
-            follow=values.get("follow", "false").lower() == "true",
+            follow=_flag("follow", values.get("follow", "false")),
             tasks=_positive("tasks", values.get("tasks", str(os.cpu_count() or 1))),
         )
 
@@ -149,6 +149,12 @@ def _positive(name: str, value: str) -> int:
     if not value.isascii() or not value.isdigit() or int(value) < 1:
         raise SourceError(f"{name}={value!r} is not a positive number")
     return int(value)
+
+
+def _flag(name: str, value: str) -> bool:
+    if value.lower() not in ("true", "false"):
+        raise SourceError(f"{name}={value!r} is neither true nor false")
+    return value.lower() == "true"
 
 
 #: A row of ``_blocks``.
