@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -191,6 +191,9 @@ def run(
     context = Context(asked, stream.dictionary, None, UNLIMITED)
     window = Bounds(stream.window, True, True, 0, True)
     evaluator = evaluated(asked, stream.dictionary, context, window, effort)
+    if bound is None:
+        # Nobody looks for the dead without a bound.
+        evaluator._features = replace(evaluator._features, tells_the_dead=False)
     found: list[tuple[Ids, Ids]] = []
     units = np.zeros(stream.size)
     held = 0

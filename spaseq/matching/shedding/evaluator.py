@@ -25,10 +25,10 @@ from spaseq.matching.kernel.records import partitions
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import in_words
-from spaseq.matching.shedding import _kernel_firsts as firsts
-from spaseq.matching.shedding import _kernel_known as cells
-from spaseq.matching.shedding import _kernel_passes as k
 from spaseq.matching.shedding.account import Account
+from spaseq.matching.shedding.compiled import _kernel_firsts as firsts
+from spaseq.matching.shedding.compiled import _kernel_known as cells
+from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.doubt import Doubt
 from spaseq.matching.shedding.features import features
 from spaseq.matching.shedding.firsts import let_go
@@ -64,7 +64,7 @@ _STATE: Final = 0.5
 class Shedding(whole.Kernel):
     """The kernel, which keeps its bounds by shedding; all that it finds is found without bounds, too.
 
-    Its arena is looked at between events (``_kernel_passes``), which the kernel itself does not notice.
+    Its arena is looked at between events (``compiled``), which the kernel itself does not notice.
     ``shed`` says what was given up.
     """
 
@@ -331,7 +331,7 @@ class Shedding(whole.Kernel):
         return k.observe(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
             s.edges, s.rings, s.counts, s.steps, alive, begin, most, axis, time, s.passed(self._position),
-            self._position, events, counted,
+            self._position, events, counted, f.tells_the_dead, f.taken,
         )  # fmt: skip
 
     def _loaded(self) -> float:

@@ -19,7 +19,7 @@ from spaseq.matching.conditions.sections import Sections
 from spaseq.matching.kernel.tables.analysis import Analysis
 from spaseq.matching.kernel.tables.compiled import Compiled
 from spaseq.matching.runs.program import Place
-from spaseq.matching.shedding import _kernel_known as k
+from spaseq.matching.shedding.compiled import _kernel_known as k
 from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]
@@ -34,6 +34,24 @@ MOST: Final = {False: 1, True: 3}
 
 _UNARY: Final = frozenset({"MINUS", "ABS", "FUNCTION"})
 _BINARY: Final = frozenset({"ADD", "SUBTRACT", "MULTIPLY", "DIVIDE", "AVERAGE", "FUNCTION_2"})
+
+#: What comes to the same, once it comes to something, whatever else is bound.
+_LASTING: Final = _BINARY | {
+    "MINUS",
+    "ABS",
+    "NOT",
+    "FUNCTION",
+    "PUSH",
+    "CONSTANT",
+    "DISTANCE",
+    "COMPARE",
+    "RELATE",
+    "TEST",
+    "OR",
+    "AND",
+    "UNLESS_TRUE",
+    "UNLESS_FALSE",
+} - {"AVERAGE"}
 
 #: So many lengths of a run are told apart where it may repeat.
 DEPTHS: Final = 8
@@ -67,8 +85,10 @@ class Features:
     """The features of a query's places, as the passes read them.
 
     ``tables``: the query's, and behind them programs. ``rows`` are features, and ``ways`` says of each way
-    its gate and the features of the place behind it (see ``_kernel_passes``). ``bases``: of each gate, the
-    number of its first class; ``classes``: how many there are.
+    its gate and the features of the place behind it (see ``compiled``). ``bases``: of each gate, the
+    number of its first class; ``classes``: how many there are. ``tells_the_dead``: what has come where it
+    must be absent ends a partial match for good, by what is bound of it then; ``taken``: by slot, 1 if an
+    event of a match may bind it.
     """
 
     tables: Ints
@@ -79,6 +99,8 @@ class Features:
     edges: int
     places: tuple[Codes, ...]
     steps: tuple[Steps, ...]
+    tells_the_dead: bool
+    taken: Ints
 
 
 def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
@@ -110,6 +132,7 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
         for gate in gates:
             bases[gate] = classes
             classes += size
+    taken = frozenset[str]().union(*bound.values())
     of_place = {id(place): i for i, place in enumerate(analysis.places)}
     of_gate = {gate: i for i, codes in enumerate(places) for gate in codes.gates}
     ways, steps, at = [], [], 0
@@ -132,6 +155,23 @@ def features(compiled: Compiled, intern: Callable[[Term], int]) -> Features:
         edges=max(edges, 1),
         places=tuple(places),
         steps=tuple(steps),
+        tells_the_dead=_tells_the_dead(analysis),
+        taken=np.array([name in taken for name in analysis.slots] or [False], dtype=np.int64),
+    )
+
+
+def _tells_the_dead(analysis: Analysis) -> bool:
+    """Whether what is forbidden is read in one way only, and nothing to come makes true what is false, or the
+    other way round: no condition of it asks what is bound, or of a Kleene that goes on.
+    """
+    absences = analysis.absences
+    checked = [check.atom for absence in absences.all for check in absences.checks(absence)]
+    return (
+        bool(checked)
+        and len(absences.views) == 1
+        and all(
+            step.op in _LASTING for atom in checked for step in analysis.codes[atom.id, absences.views[0]]
+        )
     )
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spaseq.effort import Policy
 from spaseq.matching.kernel.records.waits import GATE
-from spaseq.matching.shedding import _kernel_firsts as k
+from spaseq.matching.shedding.compiled import _kernel_firsts as k
 from spaseq.matching.shedding.sketch import Worth
 
 Ints = npt.NDArray[np.int64]
@@ -28,7 +28,7 @@ class Gone(NamedTuple):
 def let_go(ints: Ints, rows: Ints, worth: Worth, share: float, policy: Policy, draw: int) -> Gone:
     """Takes whole first events out of an arena, which must be swept then, so that a share of the load stays.
 
-    ``rows`` are all partial matches (``_kernel_firsts.listed``).
+    ``rows`` are all partial matches (``compiled._kernel_firsts.listed``).
     """
     partitions, positions = rows[:, k.L_PARTITION], rows[:, k.L_POSITION]
     order = np.lexsort((partitions, positions))

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.kernel.memory import Room
 from spaseq.matching.kernel.records import header
-from spaseq.matching.shedding import _kernel_passes as k
+from spaseq.matching.shedding.compiled import _kernel_passes as k
 
 Ints = npt.NDArray[np.int64]
 

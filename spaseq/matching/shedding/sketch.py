@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.effort import Policy
-from spaseq.matching.shedding import _kernel_known as k
+from spaseq.matching.shedding.compiled import _kernel_known as k
 from spaseq.matching.shedding.features import DEPTHS, Codes, Features
 
 Ints = npt.NDArray[np.int64]
@@ -237,7 +237,7 @@ class Sketch:
         matched, ways = rates
         features, load = self.features, self.load()
         value, cost = np.zeros((2, features.classes, k.AGES))
-        halves = self.age / 2
+        dying = self._dying()
         for _ in range(DEPTHS if self._repeats else 1):
             last = value.sum(), cost.sum()
             for gate in reversed(range(len(self.shows))):
@@ -259,17 +259,39 @@ class Sketch:
                         brings += np.stack([kept * value[part], kept * cost[part]])
                     gain = gain + way @ brings[0]
                     work = work + way @ brings[1]
-                value[own] = self._rest(gain, halves)
-                cost[own] = self._rest(work, halves)
+                value[own] = self._rest(gain, dying[own])
+                cost[own] = self._rest(work, dying[own])
             if np.allclose(last, (value.sum(), cost.sum()), rtol=0.01):
                 break
         begins = [features.bases[gate] for gate in features.places[0].gates]
         root = float(sum((cost[base, 0] - cost[base, 1]) for base in begins)) / self.age
         return Ahead(value, cost, 1.0 + root)
 
-    def _rest(self, rate: Floats, halves: float) -> Floats:
-        later = rate[:, ::-1].cumsum(axis=1)[:, ::-1] - rate / 2
-        return np.asarray(later * 2 * halves)
+    def _dying(self) -> Floats:
+        """In an event, how many of the partial matches of each class die."""
+        counts = self.counts.reshape(-1, k.COUNTS)
+        dying = np.zeros(len(counts))
+        for place in self.features.places:
+            for gate in place.gates:
+                own = slice(self.features.bases[gate], self.features.bases[gate] + place.size)
+                died, lived = counts[own, k.DIED], counts[own, k.LIVED]
+                if died.any():
+                    dying[own] = shrunk(died[:, None], lived, self._shape(place), 1 / (k.AGES * self.age))[
+                        :, 0
+                    ]
+        return dying
+
+    def _rest(self, rate: Floats, dying: Floats) -> Floats:
+        """What comes in the rest of the window, at so much an event by age, of one that may die before."""
+        whole, half = _lasts(dying, self.age), _lasts(dying, self.age / 2)
+        stays, stays_half = np.exp(-dying * self.age), np.exp(-dying * self.age / 2)
+        rest = np.empty_like(rate)
+        later = np.zeros(len(rate))
+        for age in reversed(range(k.AGES)):
+            # Of those of an age, half of it is over.
+            rest[:, age] = rate[:, age] * half + stays_half * later
+            later = rate[:, age] * whole + stays * later
+        return rest
 
     def lost(self) -> Floats:
         """The matches to be expected of one partial match of each cell, if nothing is shed."""
@@ -320,6 +342,11 @@ class Sketch:
             went[step.gate] += self._block(step.at, step.source, step.target).sum()
         lived = np.bincount(self.gates, counts[:, k.LIVED], gates)
         return np.asarray((went / np.maximum(lived, 1e-9))[self.gates])
+
+
+def _lasts(dying: Floats, events: float) -> Floats:
+    """How many of so many events one lives through of which so many die in an event."""
+    return np.asarray(np.where(dying > 1e-9, -np.expm1(-dying * events) / np.maximum(dying, 1e-9), events))
 
 
 def _worth(value: Floats, cost: Floats, price: float) -> Floats:

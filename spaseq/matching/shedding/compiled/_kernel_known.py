@@ -53,11 +53,12 @@ W_SIZE: Final = 6
 #: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
 RING: Final = 512
 
-# Columns of what is counted of a class: matches that its partial matches became, and events that these lived
-# through.
+# Columns of what is counted of a class: matches that its partial matches became, events that these lived
+# through, and how many of them died before their window did (``_kernel_absent``).
 MATCHED: Final = 0
 LIVED: Final = 1
-COUNTS: Final = 2
+DIED: Final = 2
+COUNTS: Final = 3
 
 
 @inlined

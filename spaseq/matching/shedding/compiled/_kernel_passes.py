@@ -37,10 +37,12 @@ from spaseq.matching.kernel.compiled._kernel_memory import (
 from spaseq.matching.kernel.compiled._kernel_places import is_over
 from spaseq.matching.kernel.records import buckets, findings, header, nodes, partitions, waits
 from spaseq.matching.kernel.records.tables import candidates, gates
-from spaseq.matching.shedding._kernel_known import (
+from spaseq.matching.shedding.compiled._kernel_absent import is_dead
+from spaseq.matching.shedding.compiled._kernel_known import (
     AGES,
     CODE,
     COUNTS,
+    DIED,
     KNOWN_SIZE,
     LIVED,
     MATCHED,
@@ -60,40 +62,6 @@ Marks = npt.NDArray[np.int8]
 _EMPTY: Final = 4
 
 
-@kernel
-def observe(
-    tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
-    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, counts_: Floats, steps_: Floats,
-    alive_: Ints, begin: int, most: int, axis: int, time: int, now: int, position: int, events: int,
-    counted: bool,
-) -> tuple[int, int]:  # fmt: skip
-    """Looks at ``most`` partial matches from the ``begin``-th place on: codes new ones, counts all by cell
-    into ``alive``; at which place it stopped, and how many there were.
-
-    ``events``: since they were looked at last; the next one's position is ``position``. ``counted``: what
-    went on to a new one is told so.
-    """
-    t, m, f = pointer(tables), pointer(ints), pointer(floats)
-    n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
-    bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
-    rings, counts, alive = pointer(rings_), pointer(counts_), pointer(alive_)
-    total = 0
-    w = header.waits(m) + header.width(m) * (1 + begin)
-    end = min(header.next_wait(m), w + header.width(m) * _EMPTY * most)
-    while w < end and total < most:
-        if is_live(t, m, w, axis, time):
-            total += 1
-            node = waits.node(m, w)
-            at = known_at(m, known, node)
-            if at < 0:
-                at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, counted)
-            number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
-            counts[number * COUNTS + LIVED] += min(events, position - nodes.position(m, node))
-            alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
-        w += header.width(m)
-    return (w - header.waits(m)) // header.width(m) - 1, total
-
-
 @part
 def _leave(m: Ints, w: int) -> None:
     """Takes a partial match out of its list. Its place stays empty until the next sweep."""
@@ -108,6 +76,48 @@ def _leave(m: Ints, w: int) -> None:
         buckets.set_head(m, waits.bucket(m, w), link)
     release(m, waits.node(m, w))
     waits.set_gate(m, w, 0)
+
+
+@kernel
+def observe(
+    tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
+    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, counts_: Floats, steps_: Floats,
+    alive_: Ints, begin: int, most: int, axis: int, time: int, now: int, position: int, events: int,
+    counted: bool, tells_the_dead: bool, taken_: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Looks at ``most`` partial matches from the ``begin``-th place on: codes new ones, counts all by cell
+    into ``alive``; at which place it stopped, and how many there were. The dead are let go.
+
+    ``events``: since they were looked at last; the next one's position is ``position``. ``counted``: what
+    went on to a new one is told so.
+    """
+    t, m, f = pointer(tables), pointer(ints), pointer(floats)
+    n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
+    bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
+    rings, counts, alive = pointer(rings_), pointer(counts_), pointer(alive_)
+    taken = pointer(taken_)
+    total = 0
+    w = header.waits(m) + header.width(m) * (1 + begin)
+    end = min(header.next_wait(m), w + header.width(m) * _EMPTY * most)
+    while w < end and total < most:
+        if is_live(t, m, w, axis, time):
+            total += 1
+            node = waits.node(m, w)
+            at = known_at(m, known, node)
+            if at < 0:
+                at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, counted)
+            number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
+            lived = min(events, position - nodes.position(m, node))
+            if not tells_the_dead or not is_dead(t, m, f, n, c, w, time, taken):
+                counts[number * COUNTS + LIVED] += lived
+                alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
+            elif gates.sign(t, waits.gate(m, w)) == 0:
+                # It died somewhere between this look and the last one.
+                counts[number * COUNTS + LIVED] += 0.5 * lived
+                counts[number * COUNTS + DIED] += 1
+                _leave(m, w)
+        w += header.width(m)
+    return (w - header.waits(m)) // header.width(m) - 1, total
 
 
 @kernel
