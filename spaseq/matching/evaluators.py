@@ -8,7 +8,7 @@ from typing import Final
 
 from spaseq.automaton.compile import compile_pattern
 from spaseq.automaton.normal import is_strict
-from spaseq.automaton.pattern import Atom, Kleene, SequencePattern, may_trail, walk
+from spaseq.automaton.pattern import Atom, SequencePattern, may_trail, walk
 from spaseq.automaton.show import show
 from spaseq.effort import Effort, Policy
 from spaseq.errors import EngineError
@@ -64,18 +64,6 @@ def chosen(pattern: SequencePattern) -> str:
             _CHOSEN.clear()
         _CHOSEN[key] = name
     return name
-
-
-def chosen_over_table(pattern: SequencePattern) -> str:
-    """The name of the evaluator for a query that stands for many, over a table of their constants.
-
-    There an event has a solution for each of them, of which ``enumeration`` must choose anew for each match.
-    ``kernel`` need not, and is taken where its partial matches are no more than the events and queries.
-    """
-    name = chosen(pattern)
-    nodes = list(walk(pattern.root))
-    few = sum(isinstance(node, Atom) for node in nodes) <= 2 and not any(isinstance(n, Kleene) for n in nodes)
-    return "kernel" if name == "enumeration" and few and not _obstacles("kernel", pattern) else name
 
 
 def attends(pattern: SequencePattern, name: str) -> tuple[bool, bool]:

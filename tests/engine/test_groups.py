@@ -325,12 +325,66 @@ def test_what_is_read_of_equal_queries_is_made_once() -> None:
         assert np.shares_memory(batch.events["B"].n, together[0].events["B"].n)
 
 
-def test_matches_of_a_pair_are_not_made_anew_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event has a solution for each query there, of which enumeration would choose for every match."""
+@pytest.mark.parametrize(
+    ("sequence", "partition", "counts"),
+    [
+        ("A : B", "", [12, 4]),
+        ("A : B : C", "", [36, 12]),
+        ("A ; B+ : C", "", [36, 12]),
+        ("A ; B+ : C", "PARTITION BY ?x", [36, 12]),
+        ("A : B : C", "PARTITION BY ?x", [36, 12]),
+    ],
+)
+def test_matches_of_a_template_are_not_made_anew_each(
+    sequence: str, partition: str, counts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event has a solution for each query there: that of a match is chosen by its key."""
     monkeypatch.setattr(Replay, "match", lambda *_: pytest.fail("a match was made anew"))
     engine = spaseq.Engine()
-    text = """SELECT ?a ?b WITHIN 1 HOURS SLIDING FROM STREAM S <urn:s> WHERE {{ SEQ(A : B)
-        DEFINE GPM A ON S {{ ?x <urn:a> ?a . FILTER(?a > {}) }} DEFINE GPM B ON S {{ ?x <urn:b> ?b }} }}"""
+    text = f"""SELECT ?a ?b WITHIN 1 HOURS SLIDING {partition} FROM STREAM S <urn:s>
+        WHERE {{{{ SEQ({sequence})
+        DEFINE GPM A ON S {{{{ ?x <urn:a> ?a . FILTER(?a > {{}}) }}}}
+        DEFINE GPM B ON S {{{{ ?x <urn:b> ?b }}}}
+        {"DEFINE GPM C ON S {{ ?x <urn:c> ?c }}" if "C" in sequence else ""} }}}}"""
     handles = [engine.register(text.format(least)) for least in (1, 3)]
-    engine.push_many("urn:s", [(f"<urn:x> <urn:{'ab'[i >= 5]}> {i} .", i) for i in range(9)])
-    assert [sum(map(len, handle.batches())) for handle in handles] == [3 * 4, 1 * 4]
+    events = [f"<urn:x> <urn:{'abc'[(i >= 5) + (i >= 9)]}> {i} ." for i in range(12)]
+    engine.push_many("urn:s", [(event, i) for i, event in enumerate(events)])
+    found = [[len(match.events["A"]) for match in handle.matches()] for handle in handles]
+    assert found == [[1] * count for count in counts]
+
+
+@pytest.mark.parametrize("sequence", ["A : B", "A : B : C", "A : B+ : C", "A : B : (C | D)"])
+@pytest.mark.parametrize("partition", ["", "PARTITION BY ?k", "PARTITION BY ?k ?j"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_solution_of_a_match_is_that_of_its_key(sequence: str, partition: str, seed: int) -> None:
+    """Events have several solutions, of one key or of several."""
+    rng = random.Random(f"{sequence} {partition} {seed}")
+
+    def event() -> str:
+        name = rng.choice("abcd")
+        subjects = rng.choices(range(3), k=rng.choice([1, 1, 2, 4]))
+        lines = [f"<urn:s{x}> <urn:{name}> {rng.randrange(4)}" for x in subjects]
+        lines += [f"<urn:s{x}> <urn:k> <urn:k{rng.randrange(2)}>" for x in subjects if rng.random() < 0.9]
+        lines += [f"<urn:s{x}> <urn:j> <urn:j{rng.randrange(2)}>" for x in subjects if rng.random() < 0.7]
+        return " .\n".join(lines) + " ."
+
+    def gpm(name: str) -> str:
+        subject, own = f"?s{name}", f"?s{name} <urn:{name.lower()}> ?v{name} ."
+        own += f" {subject} <urn:k> ?k ." if "?k" in partition else ""
+        own += f" {subject} <urn:j> ?j ." if "?j" in partition else ""
+        own += " FILTER(?vA >= {})" if name == "A" else ""
+        return f"DEFINE GPM {name} ON S {{{{ {own} }}}}"
+
+    gpms = " ".join(gpm(name) for name in "ABCD" if name in sequence)
+    text = f"""SELECT * WITHIN 6 SECONDS SLIDING {partition} FROM STREAM S <urn:s>
+        WHERE {{{{ SEQ({sequence}) {gpms} }}}}"""
+    texts = [text.format(least) for least in (0, 1, 2, 9)]
+    events = [(event(), i) for i in range(24)]
+    together, judge = spaseq.Engine(), spaseq.Engine(evaluator="reference")
+    handles, judged = ([engine.register(text) for text in texts] for engine in (together, judge))
+    begin = rng.randrange(24)
+    for engine in (together, judge):
+        engine.push_many("urn:s", events[:begin])
+        engine.push_many("urn:s", events[begin:])
+    for handle, other in zip(handles, judged, strict=True):
+        assert sorted(_answers(handle)) == sorted(_answers(other))

@@ -55,6 +55,13 @@ class Solutions:
             return self.take(np.argsort(events, kind="stable"))
         return self
 
+    def by_key(self, names: Sequence[str]) -> Solutions:
+        """The rows of each event, which are neighbours in the order of events, in that of some variables."""
+        events = self.events
+        if not (events[1:] == events[:-1]).any():
+            return self
+        return self.take(np.lexsort([*(self.column(name) for name in reversed(names)), events]))
+
     @property
     def events(self) -> Ids:
         """Each row's event; ValueError for a table that is the same in every event."""

@@ -13,10 +13,11 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Emit
 from spaseq.matching.columns.blocks.found import Block, blocks
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, mixed
-from spaseq.matching.columns.history import History
+from spaseq.matching.columns.history import History, Stretch
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.compiled import _kernel_root as root
+from spaseq.matching.enumeration.compiled._kernel_choose import narrow
 from spaseq.matching.enumeration.memory import Roots, Walk
 from spaseq.matching.enumeration.replay import Choices, Replay
 from spaseq.matching.enumeration.sites import sites
@@ -25,6 +26,7 @@ from spaseq.matching.model import Found
 from spaseq.matching.runs.program import Program
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 class Reading:
@@ -87,18 +89,14 @@ class Reading:
         keys = self._roots.found[roots, root.KEYS : root.KEYS + len(self._keys)]
         partitions = keys[:, : self._partition]
         stretch, places = self._history.stretch(positions)
+        rows, single = self._rows(stretch, places, labels, np.diff(offsets), partitions)
         block = Columns(
             self._sites or Sites([Site(g, gpm) for g, gpm in enumerate(self._gpms)], self._gpms),
-            stretch, partitions, offsets, places, labels,
+            stretch, partitions, offsets, places, labels, rows,
         )  # fmt: skip
         odd = np.full(len(block), self._sites is None)
-        several = [g for g in range(len(self._gpms)) if stretch.is_several(g)]
-        if several and self._sites is not None:
-            single = np.ones(len(labels), dtype=np.bool_)
-            for g in several:
-                events = np.flatnonzero(labels == g)
-                single[events] = stretch.counts(g)[places[events]] == 1
-            odd = ~np.logical_and.reduceat(single, offsets[:-1])
+        if single is not None:
+            odd |= ~np.logical_and.reduceat(single, offsets[:-1])
 
         def matches(begin: int, end: int) -> Iterator[tuple[Key, Found]]:
             for i in range(begin, end):
@@ -110,6 +108,33 @@ class Reading:
                     yield tuple(partitions[i].tolist()), match
 
         yield from mixed(block, odd, matches)
+
+    def _rows(
+        self, stretch: Stretch, places: Ints, labels: Ints, sizes: Ints, partitions: Ints
+    ) -> tuple[Ints | None, Mask | None]:
+        """The solutions of events in their partitions: the first of each, and whether it is the only one.
+
+        ``sizes``: how many of the events each match has. None for the first solution of an event, and where
+        no event has another, or matches are made anew in any case.
+        """
+        several = [g for g in range(len(self._gpms)) if stretch.is_several(g)]
+        if not several or self._sites is None:
+            return None, None
+        match = np.repeat(np.arange(len(sizes)), sizes)
+        rows, single = np.empty_like(places), np.ones(len(places), dtype=np.bool_)
+        for g in range(len(self._gpms)):
+            events = np.flatnonzero(labels == g)
+            at = places[events]
+            begins = stretch.rows_at(g, at)
+            if g in several:
+                ends = begins + stretch.counts(g)[at]
+                for i, name in enumerate(self._keys[: self._partition]):
+                    column = stretch.column(g, name)
+                    assert column is not None  # every GPM binds what partitions are by
+                    narrow(column, partitions[match[events], i], begins, ends)
+                single[events] = ends - begins == 1
+            rows[events] = begins
+        return rows, single
 
     def _listed(self) -> Iterator[tuple[tuple[int, Key], Choices]]:
         """The matches, each with the position of its last event and its keys."""

@@ -46,8 +46,9 @@ class Update:
         query = pattern.query
         self._gpms = tuple(pattern.gpms)
         self.keys = keys
+        self._partition = tuple(keys[: len(query.partition)])
         self._bounds = bounds
-        self.history = History(self._gpms, tuple(keys[: len(query.partition)]), budget)
+        self.history = History(self._gpms, self._partition, budget)
         self.memory = Memory(automaton, len(self._gpms), len(keys), bounds.reach, budget)
         self.memory.counters[counter.SINGLE] = len(set(pattern.streams)) == 1
         self.memory.counters[counter.CONSUME] = query.consume is Consume.ANY
@@ -95,8 +96,13 @@ class Update:
         sizes = np.cumsum([0, *map(len, tables)])
         labels = np.zeros(len(batch), dtype=np.int64)
         events = np.concatenate([table.events for table in tables])
-        if not label_events(labels, events, sizes):
+        several = np.zeros(len(tables), dtype=np.int64)
+        ordered = label_events(labels, events, sizes, several)
+        if not ordered:
             tables = tuple(table.by_time() for table in tables)
+        if self._partition and (not ordered or several.any()):
+            tables = tuple(table.by_key(self._partition) for table in tables)
+        if not ordered or several.any():
             events = np.concatenate([table.events for table in tables])
         axis = self._bounds.steps(batch, start)
         chunk = Chunk(start, batch, tables, int(axis[-1]))

@@ -48,8 +48,10 @@ class Parameters:
     ) -> None:
         """``names``: the parameters that ``rows`` have the constants of; ``member``: what names a row."""
         self.version = 0
-        # What names a row is an integer, whose value takes no Python object to read.
-        own = [Literal(str(number), datatype=_INTEGER) for number in range(1, len(rows) + 1)]
+        # What names a row is an integer, whose value takes no Python object to read. All have as many digits,
+        # since evaluators have keys in the order of their texts, which is that of the rows then.
+        first = 10 ** len(str(len(rows)))
+        own = [Literal(str(number), datatype=_INTEGER) for number in range(first, first + len(rows))]
         columns = [dictionary.intern_all(own)]
         self._same = set()
         for place, name in enumerate(names):

@@ -24,7 +24,6 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.share import shared_by_all, shares_of_all
-from spaseq.matching.evaluators import chosen_over_table
 from spaseq.matching.templates.form import Template, template
 from spaseq.matching.templates.table import Parameters, TableGpm
 from spaseq.results.batch import MatchBatch
@@ -152,8 +151,7 @@ class Group(Pipeline):
         taken = query if made is None else made.query
         taken = replace(taken, modifiers=replace(taken.modifiers, limit=None))
         # What a query may keep, as many times as there are queries that keep something of their own.
-        name = None if made is None else chosen_over_table(normalise(taken))
-        super().__init__(taken, dictionary, kb, name, sharing, start=start, limits=limits.times(len(rows)))
+        super().__init__(taken, dictionary, kb, None, sharing, start=start, limits=limits.times(len(rows)))
         plain = normalise(query)
         self.reader = Reader(plain, Projector(plain, self._context, dictionary), dictionary)
         named = range(len(rows)) if made is None else self._table.rows.tolist()

@@ -166,18 +166,20 @@ def _step(
 
 
 @kernel
-def label_events(labels: Ints, events: Ints, sizes: Ints) -> bool:
+def label_events(labels: Ints, events: Ints, sizes: Ints, several: Ints) -> bool:
     """Writes which GPMs events are relevant for, as bits; whether the rows of each are in order.
 
-    GPM i has the rows from ``sizes[i]`` to ``sizes[i + 1]``.
+    GPM i has the rows from ``sizes[i]`` to ``sizes[i + 1]``; ``several[i]`` is how many of these follow one
+    of the same event.
     """
     ordered = True
     for label in range(len(sizes) - 1):
-        last = 0
+        last = -1
         for row in range(sizes[label], sizes[label + 1]):
             event = events[index(row)]
             labels[index(event)] |= 1 << label
             ordered = ordered and event >= last
+            several[label] += event == last
             last = event
     return ordered
 

@@ -75,23 +75,28 @@ def gather(
                 bound = bound and keys[at + i] != 0
             if not bound:
                 continue
-            same = 0
-            while same < count:
-                equal = True
-                for i in range(width):
-                    equal = equal and seen[same, i] == keys[at + i]
-                if equal:
-                    break
-                same += 1
-            if same == len(seen):
-                return -1
-            if same == count:
+            # Keys have ranks of their own, unless there is one alone.
+            same, high = 0, count
+            if count and seen[count - 1, width + 1] < rank:
+                same = count
+            while same < high:
+                middle = (same + high) >> 1
+                if seen[middle, width + 1] < rank:
+                    same = middle + 1
+                else:
+                    high = middle
+            is_new = same == count or seen[same, width + 1] != rank
+            if not len(ranks):
+                for i in range(width if count else 0):
+                    is_new = is_new or seen[0, i] != keys[at + i]
+            if is_new:
+                if count == len(seen):
+                    return -1
                 if count and not len(ranks):
                     return -2
-                while same and seen[same - 1, width + 1] > rank:
+                for j in range(count, same, -1):
                     for i in range(width + 2):
-                        seen[same, i] = seen[same - 1, i]
-                    same -= 1
+                        seen[j, i] = seen[j - 1, i]
                 for i in range(width):
                     seen[same, i] = keys[at + i]
                 seen[same, width] = 0
