@@ -197,10 +197,10 @@ def test_an_interrupt_at_any_call(what: str, called_back: bool, file: str) -> No
 @pytest.mark.parametrize(
     ("what", "called_back", "file"),
     [
-        ("push", True, "pipelines/group.py"),
-        ("push_many", False, "pipelines/group.py"),
-        ("matches", False, "pipelines/seats.py"),
-        ("push_many", True, "pipelines/seats.py"),
+        ("push", True, "groups/group.py"),
+        ("push_many", False, "groups/group.py"),
+        ("matches", False, "groups/seats.py"),
+        ("push_many", True, "groups/seats.py"),
         ("batches", False, "engine/handle.py"),
         ("push_many", False, "templates/table.py"),
     ],
@@ -213,7 +213,7 @@ def test_an_interrupt_at_any_call_of_queries_that_run_as_one(what: str, called_b
 @pytest.mark.parametrize(
     "file",
     [
-        "parts/pushing.py",
+        "pushed/pushing.py",
         "parts/core.py",
         "pipelines/flow.py",
         "pipelines/intake.py",
