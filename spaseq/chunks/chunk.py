@@ -18,12 +18,14 @@ from spaseq.chunks.pack import narrow, pack, unpack, unpack_header
 from spaseq.events import Clock, EventBatch, Ids, concatenate
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.terms._table_kernel import FRESH, KIND, LENGTH, PADDING, SEED
-from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.dictionary import UNBOUND, Dictionary
+from spaseq.terms.distinct import distinct_of
 from spaseq.terms.table import padded
 
 Mask = npt.NDArray[np.bool_]
 
 _NONE: Final[Ids] = np.zeros(0, dtype=np.int64)
+_NOTHING: Final[Ids] = np.array([UNBOUND])
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
@@ -233,12 +235,8 @@ def decode(data: bytes, dictionary: Dictionary) -> Chunk:
 
 def numbered(dictionary: Dictionary, columns: Iterable[Ids]) -> tuple[Ids, npt.NDArray[np.int32]]:
     """The ids in some columns, each once, and the number of each, from 1; 0 stays 0."""
-    used = np.zeros(dictionary.limit, dtype=np.bool_)
-    for column in columns:
-        used[column] = True
-    used[0] = False
-    ids = np.flatnonzero(used)
-    local = np.zeros(len(used), dtype=np.int32)
+    ids = distinct_of([*columns, _NOTHING], dictionary.limit)[1:]
+    local = np.zeros(dictionary.limit, dtype=np.int32)
     local[ids] = np.arange(1, len(ids) + 1)
     return ids, local
 

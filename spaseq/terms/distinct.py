@@ -5,6 +5,7 @@ Ids are small integers, so that a table by id tells, unless there are many more 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -18,10 +19,14 @@ _SPARSE: Final = 16
 
 def distinct(ids: Ids, limit: int) -> Ids:
     """Each id once, in their order; all are below ``limit``."""
-    if limit > _SPARSE * len(ids):
-        return np.unique(ids)
+    return np.unique(ids) if limit > _SPARSE * len(ids) else distinct_of([ids], limit)
+
+
+def distinct_of(arrays: Iterable[Ids], limit: int) -> Ids:
+    """The same of several arrays, by a table however few they have."""
     seen = np.zeros(limit, dtype=np.bool_)
-    seen[ids] = True
+    for ids in arrays:
+        seen[ids] = True
     return np.flatnonzero(seen)
 
 

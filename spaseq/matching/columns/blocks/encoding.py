@@ -11,6 +11,7 @@ import numpy.typing as npt
 from spaseq.matching.columns.blocks import _kernel_found as k
 from spaseq.matching.columns.blocks.picked import Picked
 from spaseq.terms.dictionary import UNBOUND
+from spaseq.terms.distinct import distinct_of
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
@@ -48,11 +49,8 @@ def numbered(columns: Sequence[Ints | Picked], limit: int) -> tuple[Ints, list[N
             numbers[ids == UNBOUND] = -1
         return used, found
     quick = [_picked_often(column) for column in columns]
-    seen = np.zeros(limit, dtype=np.bool_)
-    for column in quick:
-        seen[column.different() if isinstance(column, Picked) else column] = True
-    seen[UNBOUND] = False
-    used = np.flatnonzero(seen)
+    used = distinct_of((each.different() if isinstance(each, Picked) else each for each in quick), limit)
+    used = used[used != UNBOUND]
     number = np.empty(limit, dtype=np.int32)
     number[UNBOUND] = -1
     number[used] = np.arange(len(used), dtype=np.int32)

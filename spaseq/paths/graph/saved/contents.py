@@ -14,6 +14,7 @@ from spaseq.paths.graph.relations import Edges, both_ways
 from spaseq.paths.graph.saved.file import Array, KeptFile
 from spaseq.paths.search._kernel import Ids, Nodes
 from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.distinct import distinct_of
 
 
 class Contents(Protocol):
@@ -182,10 +183,7 @@ def facts_of(contents: Contents, prefixes: Mapping[str, str]) -> dict[str, Any]:
 
 def _numbered(limit: int, *columns: Ids) -> tuple[Ids, Nodes]:
     """The ids in the columns, in order, and for every id below ``limit`` its place among them, or -1."""
-    used = np.zeros(limit, dtype=np.bool_)
-    for column in columns:
-        used[column] = True
-    ids = np.flatnonzero(used)
+    ids = distinct_of(columns, limit)
     numbers = np.full(limit, -1, dtype=np.int32)
     numbers[ids] = np.arange(len(ids), dtype=np.int32)
     return ids, numbers
