@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
 
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
+from spaseq.terms.texts import text_of
 
 Ids = npt.NDArray[np.int64]
 
@@ -320,12 +321,12 @@ def _identifier(dictionary: Dictionary, term: Term) -> int:
 
 
 class _Entering:
-    """Gives terms of one event ids by ``intern``, its blank nodes fresh ones; under the dictionary's lock."""
+    """Gives terms of one event ids by ``enter``, its blank nodes fresh ones; under the dictionary's lock."""
 
-    __slots__ = ("_blank", "_dictionary", "_intern")
+    __slots__ = ("_blank", "_dictionary", "_enter")
 
-    def __init__(self, dictionary: Dictionary, intern: Callable[[Term], int]) -> None:
-        self._dictionary, self._intern = dictionary, intern
+    def __init__(self, dictionary: Dictionary, enter: Callable[[str], int]) -> None:
+        self._dictionary, self._enter = dictionary, enter
         self._blank: dict[BlankNode, int] = {}
 
     def identify(self, term: Term | Triple) -> int:
@@ -334,24 +335,30 @@ class _Entering:
             if term not in self._blank:
                 self._blank[term] = self._dictionary.fresh()
             return self._blank[term]
-        if not isinstance(term, NamedNode):
-            problem = beyond_rdf11(term)
-            if problem:
-                raise ValueError(problem)
-        return self._intern(cast("Term", term))
+        return _entered(term, text_of(cast("Term", term)), self._enter)
+
+
+def _entered(term: Term | Triple, text: str, enter: Callable[[str], int]) -> int:
+    """The id of a term by its ``text``; ValueError for what only RDF 1.2 has."""
+    if not isinstance(term, NamedNode):
+        problem = beyond_rdf11(term)
+        if problem:
+            raise ValueError(problem)
+    return enter(text)
 
 
 def identified(
     dictionary: Dictionary, triples: Iterable[Triple | Row], graph: NamedNode | BlankNode | None
 ) -> tuple[dict[tuple[int, int, int], None], int]:
     """The different triples of an event, its blank nodes fresh, and its graph's name; under the lock."""
-    known, identify = dictionary.known, _Entering(dictionary, dictionary.intern).identify
+    known, identify = dictionary.known, _Entering(dictionary, dictionary.enter).identify
     rows: dict[tuple[int, int, int], None] = {}
     for s, p, o in triples:
         # Most terms have been seen before.
-        subject = known(s) if type(s) is NamedNode else None
-        object_ = None if type(o) is BlankNode else known(o)
-        rows[subject or identify(s), known(p) or identify(p), object_ or identify(o)] = None
+        subject = known(s.value) if type(s) is NamedNode else None
+        predicate = known(p.value) if type(p) is NamedNode else None
+        object_ = known(o.value) if type(o) is NamedNode else known(str(o)) if type(o) is Literal else None
+        rows[subject or identify(s), predicate or identify(p), object_ or identify(o)] = None
     return rows, UNBOUND if graph is None else identify(graph)
 
 
@@ -368,11 +375,11 @@ def identified_one(
     dictionary: Dictionary,
     triples: Sequence[Triple | Quad],
     graph: NamedNode | BlankNode | None,
-    intern: Callable[[Term], int],
+    enter: Callable[[str], int],
 ) -> tuple[int, tuple[int, ...]]:
     """The same of an event that comes alone: its graph's name, and the terms of its different triples.
 
-    ``intern`` gives the ids of terms that were never seen as Python objects, and may raise, as for what
+    ``enter`` gives the ids of terms that Python has not seen, by their texts, and may raise, as for what
     ``BatchBuilder.add`` does.
     """
     known = dictionary.known
@@ -380,11 +387,14 @@ def identified_one(
     found: list[int] = []
     for triple in triples:
         subject, predicate, object_ = triple.subject, triple.predicate, triple.object
-        s = known(subject) if type(subject) is NamedNode else None
-        p = known(predicate)
-        o = None if type(object_) is BlankNode else known(object_)
+        s = known(subject.value) if type(subject) is NamedNode else None
+        p = known(predicate.value)
+        o = known(object_.value) if type(object_) is NamedNode else None
+        if type(object_) is Literal:
+            text = str(object_)
+            o = known(text) or _entered(object_, text, enter)
         if s is None or p is None or o is None:
-            entering = entering or _Entering(dictionary, intern)
+            entering = entering or _Entering(dictionary, enter)
             s = s or entering.identify(subject)
             p = p or entering.identify(predicate)
             o = o or entering.identify(object_)
@@ -392,4 +402,4 @@ def identified_one(
     terms = different(tuple(found))
     if graph is None:
         return UNBOUND, terms
-    return (entering or _Entering(dictionary, intern)).identify(graph), terms
+    return (entering or _Entering(dictionary, enter)).identify(graph), terms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -11,10 +11,10 @@ import pyoxigraph as ox
 import rdflib
 
 from spaseq.alone import Single
-from spaseq.events import Clock, EventBatch, Ids, Stamp
+from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.language.syntax import Query
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
-from spaseq.terms.interop import RdflibTerm, from_rdflib, to_rdflib
+from spaseq.terms.interop import RdflibTerm, from_rdflib, shown, to_rdflib
 
 if TYPE_CHECKING:
     from spaseq.results.batch import MatchBatch
@@ -25,33 +25,18 @@ ConstructedTriple = tuple[ox.NamedNode | ox.BlankNode, ox.NamedNode, Term]
 #: Solutions as users see them.
 Rows = list[dict[str, RdflibTerm]]
 
-#: So many terms are kept as users see them.
-_KEPT: Final = 1 << 14
-
 
 class TermView:
-    """Terms as users see them, by id. Those that matches share are made once."""
+    """Terms as users see them, by id."""
+
+    __slots__ = ("_written",)
 
     def __init__(self, dictionary: Dictionary) -> None:
-        self._term = dictionary.term
-        self._lock = dictionary.lock
-        self._known: dict[int, RdflibTerm] = {}
-        dictionary.hold(self)
+        self._written = dictionary.written
 
     def __call__(self, identifier: int) -> RdflibTerm:
         """The term of an id that somebody holds."""
-        term = self._known.get(identifier)
-        if term is None:
-            with self._lock:  # so that no sweep, which clears it, comes between
-                if len(self._known) >= _KEPT:
-                    self._known.clear()
-                term = self._known[identifier] = to_rdflib(self._term(identifier))
-        return term
-
-    def live_ids(self) -> Iterable[Ids]:
-        """No ids; asked when ids are about to be forgotten, which may then mean other terms."""
-        self._known.clear()
-        return ()
+        return shown(self._written(identifier))
 
 
 @dataclass(frozen=True, slots=True, order=True)

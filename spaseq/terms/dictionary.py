@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from weakref import WeakSet
 
@@ -22,6 +23,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 
 from spaseq.limits import UNLIMITED, Limits
 from spaseq.terms.distinct import distinct, numbered
+from spaseq.terms.texts import ntriples, term_of, text_of
 from spaseq.terms.values import DECIMAL, DOUBLE, EXACT_ORDER, IS_DOUBLE, NO_NUMBER, Value, decode
 
 Term = NamedNode | BlankNode | Literal
@@ -35,6 +37,9 @@ _MANY: Final = 100
 
 #: So many terms are looked at while others wait.
 _AT_ONCE: Final = 10_000
+
+#: So many values are kept, of those that were asked for last.
+_VALUES: Final = 1 << 12
 
 if TYPE_CHECKING:
     from spaseq.terms.table import TermTable
@@ -79,10 +84,10 @@ class Dictionary:
         """``limits``: those of terms that are computed."""
         self.limits = limits
         self.lock = threading.RLock()
-        # All terms; once there is a table, those that were seen as Python objects.
-        self._ids: dict[Term, int] = {}
-        self._terms: dict[int, Term] = {}
-        self._values: dict[int, Value] = {}
+        # All terms, as texts; once there is a table, those that Python has seen. Of terms of pyoxigraph, one
+        # more for each event, the garbage collector would look at the whole process again and again.
+        self._ids: dict[str, int] = {}
+        self._texts: dict[int, str] = {}
         self._limit = 1
         self._free: list[int] = []
         self._table: TermTable | None = None
@@ -101,7 +106,7 @@ class Dictionary:
         return dictionary
 
     def __len__(self) -> int:
-        return len(self._terms) if self._table is None else len(self._table)
+        return len(self._texts) if self._table is None else len(self._table)
 
     @property
     def limit(self) -> int:
@@ -115,33 +120,38 @@ class Dictionary:
 
     def intern(self, term: Term) -> int:
         """The id of ``term``, new if it was never seen."""
-        identifier = self._ids.get(term)
+        return self.enter(text_of(term))
+
+    def enter(self, text: str) -> int:
+        """The same by the term's text."""
+        identifier = self._ids.get(text)
         if identifier is None:
             with self.lock:
-                identifier = self._ids.get(term)
+                identifier = self._ids.get(text)
                 if identifier is None:
-                    identifier = self._new_id() if self._table is None else self._table.intern(term)
-                    self._remember(identifier, term)
+                    identifier = self._new_id() if self._table is None else self._table.intern(text)
+                    self._remember(identifier, text)
         return identifier
 
     def intern_all(self, terms: Sequence[Term]) -> Ids:
-        """The ids of many terms; of those that are new no object is kept where they are kept as bytes."""
+        """The ids of many terms; of those that are new no text is kept where they are kept as bytes."""
         with self.lock:
             if self._table is None or any(isinstance(term, BlankNode) for term in terms):
                 return np.array(list(map(self.intern, terms)), dtype=np.int64)
             return self._table.enter("".join(f"{term}\n" for term in terms).encode(), len(terms))
 
     @property
-    def known(self) -> Callable[[object], int | None]:
-        """Gives the id of a term that was seen as a Python object; None for another, which may have one."""
-        return self._ids.get  # type: ignore[return-value]
+    def known(self) -> Callable[[str], int | None]:
+        """Gives the id of a term that Python has seen, by its text; None for another, which may have one."""
+        return self._ids.get
 
     def find(self, term: Term) -> int:
         """The id of ``term``, or ``UNBOUND`` if it was never seen."""
-        identifier = self._ids.get(term, UNBOUND)
+        text = text_of(term)
+        identifier = self._ids.get(text, UNBOUND)
         if identifier == UNBOUND and self._table is not None:
             with self.lock:
-                identifier = self._table.find(term)
+                identifier = self._table.find(text)
         return identifier
 
     def fresh(self) -> int:
@@ -153,11 +163,14 @@ class Dictionary:
 
     def term(self, identifier: int) -> Term:
         """The term of an id that this dictionary gave."""
-        term = self._terms.get(identifier)
-        return self._read(identifier) if term is None else term
+        return term_of(self._texts.get(identifier) or self._read(identifier))
+
+    def written(self, identifier: int) -> str:
+        """The text of an id's term, see ``spaseq.terms.texts``."""
+        return self._texts.get(identifier) or self._read(identifier)
 
     def glance(self, ids: Ids) -> Iterator[Term]:
-        """The terms of many ids, for who looks at each once: no object is kept."""
+        """The terms of many ids, for who looks at each once: no text is kept."""
         for begin in range(0, len(ids), _AT_ONCE):
             part = ids[begin : begin + _AT_ONCE]
             with self.lock:
@@ -165,7 +178,7 @@ class Dictionary:
                     terms = list(map(self.term, part.tolist()))
                 else:
                     for identifier in part[self._table.are_fresh(part)].tolist():
-                        self.term(identifier)  # which gives it a name
+                        self.written(identifier)  # which gives it a name
                     terms = list(self._table.read_all(part))
             yield from terms
 
@@ -175,33 +188,30 @@ class Dictionary:
             return b""
         with self.lock:
             if self._table is None or self._table.is_fresh(identifier):
-                return str(self.term(identifier)).encode()
+                return ntriples(self.written(identifier)).encode()
             return self._table.text(identifier)
 
-    def _texts(self, ids: Ids) -> list[bytes]:
+    def _all_written(self, ids: Ids) -> list[bytes]:
         """The same of many ids."""
         with self.lock:
             if self._table is None:
                 return list(map(self.text, ids.tolist()))
             for identifier in ids[self._table.are_fresh(ids)].tolist():
-                self.term(identifier)  # which gives it a name
+                self.written(identifier)  # which gives it a name
             return self._table.texts(ids)
 
     def ranks(self, ids: Ids) -> Ids:
         """Of each id, its place among these in the order of ``text``, from 0; in the shape of ``ids``."""
         found, inverse = numbered(ids, self.limit)
-        texts = self._texts(found)
+        texts = self._all_written(found)
         places = np.empty(len(texts), dtype=np.int64)
         places[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
         ranks: Ids = places[inverse]
         return ranks
 
     def value(self, identifier: int) -> Value:
-        """The typed value of an id, decoded at the first call."""
-        value = self._values.get(identifier)
-        if value is None:
-            value = self._values[identifier] = decode(self.term(identifier))
-        return value
+        """The typed value of an id."""
+        return _decoded(self.written(identifier))
 
     def table(self) -> TermTable:
         """The terms as bytes, for readers that find them there. To be used under ``lock``."""
@@ -209,7 +219,7 @@ class Dictionary:
             # Here, because compiled code takes a while to load.
             from spaseq.terms.table import TermTable
 
-            self._table = TermTable(self._terms, self._free, self._limit)
+            self._table = TermTable(self._texts, self._free, self._limit)
         return self._table
 
     def pin(self, term: Term) -> int:
@@ -261,25 +271,23 @@ class Dictionary:
             return freed
 
     def _forget(self, keep: npt.NDArray[np.bool_]) -> list[int]:
-        """Leaves only the Python objects of terms that are to be kept; the ids of the others."""
-        seen = np.fromiter(self._terms, dtype=np.int64, count=len(self._terms))
-        decoded = np.fromiter(self._values, dtype=np.int64, count=len(self._values))
+        """Leaves only the texts of terms that are to be kept; the ids of the others."""
+        seen = np.fromiter(self._texts, dtype=np.int64, count=len(self._texts))
         kept = keep[seen]
         dead: list[int] = seen[~kept].tolist()
-        self._values = {i: self._values[i] for i in decoded[keep[decoded]].tolist()}
         if 2 * len(dead) > len(seen):
             # What is left is less than what goes.
-            terms = {identifier: self._terms[identifier] for identifier in seen[kept].tolist()}
-            ids = {term: i for i, term in terms.items() if self._ids.get(term) == i}
+            texts = {identifier: self._texts[identifier] for identifier in seen[kept].tolist()}
+            ids = {text: i for i, text in texts.items() if self._ids.get(text) == i}
             # No interrupt comes between the two: that takes a call, or a loop.
-            self._ids, self._terms = ids, terms
+            self._ids, self._texts = ids, texts
             return dead
         for identifier in dead:
             # In this order, so that an interrupt in between leaves no term with an id that is forgotten.
-            term = self._terms[identifier]
-            if self._ids.get(term) == identifier:
-                del self._ids[term]
-            del self._terms[identifier]
+            text = self._texts[identifier]
+            if self._ids.get(text) == identifier:
+                del self._ids[text]
+            del self._texts[identifier]
         return dead
 
     def _new_id(self) -> int:
@@ -288,24 +296,24 @@ class Dictionary:
         self._limit += 1
         return self._limit - 1
 
-    def _remember(self, identifier: int, term: Term) -> None:
-        self._terms[identifier] = term
-        self._ids[term] = identifier
+    def _remember(self, identifier: int, text: str) -> None:
+        self._texts[identifier] = text
+        self._ids[text] = identifier
 
-    def _read(self, identifier: int) -> Term:
-        """A term that was never seen as a Python object."""
+    def _read(self, identifier: int) -> str:
+        """The text of a term that Python has not seen."""
         with self.lock:
             kind = 0 if self._table is None else self._table.kind(identifier)
             if self._table is None or not kind:
                 raise KeyError(identifier)
-            if identifier not in self._terms:
+            if identifier not in self._texts:
                 if self._table.is_fresh(identifier):
-                    node = BlankNode()
-                    self._table.label(identifier, node)
-                    self._remember(identifier, node)
+                    label = str(BlankNode())
+                    self._table.label(identifier, label)
+                    self._remember(identifier, label)
                 else:
                     self._remember(identifier, self._table.read(identifier))
-            return self._terms[identifier]
+            return self._texts[identifier]
 
     def usual(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
         """Enter, by id, the numbers of at most 15 digits that are there as bytes; leave the others."""
@@ -344,3 +352,8 @@ class Dictionary:
                 rank = IS_DOUBLE
             self._rank[identifier] = rank  # last: after an interrupt it is decoded anew
         return self._number[ids], self._rank[ids]
+
+
+@lru_cache(maxsize=_VALUES)
+def _decoded(text: str) -> Value:
+    return decode(term_of(text))

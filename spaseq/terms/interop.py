@@ -12,6 +12,7 @@ import rdflib
 from rdflib.term import Node
 
 from spaseq.terms.dictionary import Term
+from spaseq.terms.texts import term_of, text_of
 from spaseq.terms.values import STRING_TYPE
 
 
@@ -37,10 +38,16 @@ logging.getLogger("rdflib.term").addFilter(_quiet.lets_pass)
 RdflibTerm = rdflib.URIRef | rdflib.BNode | rdflib.Literal
 
 
-# Cached, because the rows and events of matches repeat a few terms, and rdflib checks each one it makes.
-@lru_cache(maxsize=1 << 12)
 def to_rdflib(term: Term) -> RdflibTerm:
     """The same term for rdflib; a literal keeps its lexical form as written."""
+    return shown(text_of(term))
+
+
+# Cached, because the rows and events of matches repeat a few terms, and rdflib checks each one it makes.
+@lru_cache(maxsize=1 << 14)
+def shown(text: str) -> RdflibTerm:
+    """The same of a term's text."""
+    term = term_of(text)
     match term:
         case ox.NamedNode():
             return _iri(term)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
+from pyoxigraph import BlankNode, Literal, NamedNode
 
 from spaseq.terms import _table_kernel as kernels
 from spaseq.terms._table_kernel import (
@@ -29,11 +29,10 @@ from spaseq.terms._table_kernel import (
     Ids,
     Slots,
 )
+from spaseq.terms.texts import ntriples, term_of
 
 _LEAST: Final = 1 << 16  # ids that an empty table has room for
 _LEAST_BYTES: Final = 1 << 22
-
-Term = NamedNode | BlankNode | Literal
 
 
 class TermTable:
@@ -42,8 +41,8 @@ class TermTable:
     ``slots``, ``terms``, ``arena`` and ``counts`` are the arrays of ``_terms_kernel``.
     """
 
-    def __init__(self, terms: Mapping[int, Term], free: list[int], limit: int) -> None:
-        """Takes over ids that were given before: those of ``terms``, all below ``limit``."""
+    def __init__(self, terms: Mapping[int, str], free: list[int], limit: int) -> None:
+        """Takes over ids that were given before: those of ``terms``, as texts, all below ``limit``."""
         self.slots: Slots = np.zeros(0, dtype=np.uint32)
         self.terms: Ids = np.zeros((2 * (_LEAST + limit), 4), dtype=np.int64)
         self.arena: Bytes = np.zeros(_LEAST_BYTES, dtype=np.uint8)
@@ -54,10 +53,10 @@ class TermTable:
         for identifier in free:
             self.terms[identifier, START] = self.counts[FREE]
             self.counts[FREE] = identifier
-        texts = [str(term).encode() for term in terms.values()]
+        texts = [ntriples(text).encode() for text in terms.values()]
         self.reserve(_LEAST, sum(map(len, texts)))
         ids = np.fromiter(terms, dtype=np.int64, count=len(terms))
-        self.terms[ids, KIND] = [kind_of(term) for term in terms.values()]
+        self.terms[ids, KIND] = [_kind_of(text) for text in terms.values()]
         self._adopt(texts, ids)
 
     @classmethod
@@ -86,15 +85,15 @@ class TermTable:
             self.slots = np.zeros(_power(3 * (len(self) + ids)), dtype=np.uint32)
             kernels.fill_slots(self.slots, self.terms, self.counts)
 
-    def find(self, term: Term) -> int:
-        """The id of a term, 0 if it has none."""
-        return self._lookup(str(term).encode(), NOTHING)
+    def find(self, text: str) -> int:
+        """The id of a term by its text, 0 if it has none."""
+        return self._lookup(ntriples(text).encode(), NOTHING)
 
-    def intern(self, term: Term) -> int:
-        """The id of a term, new if it had none."""
-        text = str(term).encode()
-        self.reserve(1, len(text))
-        return self._lookup(text, kind_of(term))
+    def intern(self, text: str) -> int:
+        """The id of a term by its text, new if it had none."""
+        written = ntriples(text).encode()
+        self.reserve(1, len(written))
+        return self._lookup(written, _kind_of(text))
 
     def enter(self, lines: bytes, count: int) -> Ids:
         """The ids of so many IRIs and literals in canonical form, one a line; 0 for an empty line."""
@@ -108,9 +107,9 @@ class TermTable:
             kernels.lookup(self.slots, self.terms, self.arena, self.counts, padded(text), len(text), kind)
         )
 
-    def label(self, identifier: int, node: BlankNode) -> None:
+    def label(self, identifier: int, label: str) -> None:
         """A fresh blank node gets a name by which it is found."""
-        text = str(node).encode()
+        text = label.encode()
         self.reserve(1, len(text))
         self.terms[identifier, KIND] = LABEL
         self._adopt([text], np.array([identifier]))
@@ -160,32 +159,16 @@ class TermTable:
         arena = self.arena.data
         return [bytes(arena[at : at + length]) for at, length in self.terms[ids][:, :2].tolist()]
 
-    def read(self, identifier: int) -> Term:
-        """The term of an id that has bytes."""
-        kind, text = self.terms[identifier, KIND], self.text(identifier)
-        if kind == IRI:
-            return NamedNode(text[1:-1].decode())
-        if kind == LABEL:
-            return BlankNode(text[2:].decode())
-        if b"\\" not in text:
-            quote = text.rindex(b'"')
-            value, rest = text[1:quote].decode(), text[quote + 1 :].decode()
-            if not rest:
-                return Literal(value)
-            if rest[0] == "^":
-                return Literal(value, datatype=NamedNode(rest[3:-1]))
-        quad = next(parse(b"<x:x> <x:x> " + text + b" .", format=RdfFormat.N_TRIPLES))
-        assert isinstance(quad.object, Literal)
-        return quad.object
+    def read(self, identifier: int) -> str:
+        """The text of an id's term that has bytes."""
+        start, length, kind, _ = self.terms[identifier].tolist()
+        return _read(self.arena.data, start, length, kind)
 
-    def read_all(self, ids: Ids) -> Iterator[Term]:
+    def read_all(self, ids: Ids) -> Iterator[NamedNode | BlankNode | Literal]:
         """The terms of many ids that have bytes."""
         arena = self.arena.data
-        for identifier, (start, length, kind, _) in zip(ids.tolist(), self.terms[ids].tolist(), strict=True):
-            if kind == IRI:
-                yield NamedNode(str(arena[start + 1 : start + length - 1], "utf-8"))
-            else:
-                yield self.read(identifier)
+        for start, length, kind, _ in self.terms[ids].tolist():
+            yield term_of(_read(arena, start, length, kind))
 
     def read_numbers(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
         """Enter, by id, the numbers that are written in a usual way (see ``Dictionary.numbers``)."""
@@ -207,11 +190,15 @@ class TermTable:
         return before - len(self)
 
 
-def kind_of(term: Term) -> int:
-    """What sort of term it is."""
-    if isinstance(term, NamedNode):
-        return IRI
-    return LABEL if isinstance(term, BlankNode) else LITERAL
+def _read(arena: memoryview, start: int, length: int, kind: int) -> str:
+    inside = kind == IRI  # of its brackets
+    return str(arena[start + inside : start + length - inside], "utf-8")
+
+
+def _kind_of(text: str) -> int:
+    """What sort of term a text is of."""
+    first = text[0]
+    return LITERAL if first == '"' else LABEL if first == "_" else IRI
 
 
 def padded(text: bytes) -> npt.NDArray[np.uint8]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+
+import pyoxigraph as ox
 import pytest
 
 import spaseq
 from spaseq.engine.parts import core
 from spaseq.engine.parts.core import Core
 from spaseq.language import checked
+from spaseq.terms.values import RDF_TYPE, XSD
 from tests.streams import NS, letters, query
+
+_DECIMAL = ox.NamedNode(XSD + "decimal")
 
 KB = {NS + "kb": f"<{NS}x> <{NS}big> true . <{NS}y> <{NS}big> false ."}
 
@@ -65,6 +71,36 @@ def test_nothing_that_the_kernel_needs_is_forgotten(
     assert expected
     monkeypatch.setattr(Core, "forget", lambda self: self.dictionary.sweep())
     assert answers(text, "kernel") == expected
+
+
+@pytest.mark.parametrize("form", ["triples", "text"])
+@pytest.mark.parametrize("is_called", [True, False], ids=["callback", "unread"])
+def test_events_leave_the_garbage_collector_no_objects(form: str, is_called: bool) -> None:
+    """Each has a subject and a value of its own: objects for them would have it look at the whole process."""
+    engine, found = spaseq.Engine(), list[object]()
+    text = query("A ; B", "10 SECONDS SLIDING", {"B": "FILTER(?bv < ?av)"})
+    engine.register(text, (lambda match: found.append(match.end)) if is_called else None)
+
+    def push(begin: int, end: int) -> int:
+        for i in range(begin, end):
+            kind, value = f"{NS}{'ab'[i % 2]}", f"{i * 7919 % 10_007}.5"
+            if form == "text":
+                graph: str | list[ox.Triple] = (
+                    f"<urn:{i}> <{RDF_TYPE.value}> <{kind}> . <urn:{i}> <{NS}v> {value} ."
+                )
+            else:
+                subject, number = ox.NamedNode(f"urn:{i}"), ox.Literal(value, datatype=_DECIMAL)
+                graph = [
+                    ox.Triple(subject, RDF_TYPE, ox.NamedNode(kind)),
+                    ox.Triple(subject, ox.NamedNode(NS + "v"), number),
+                ]
+            engine.push(NS + "S", graph, i)
+        gc.collect()
+        return len(gc.get_objects())
+
+    before = push(0, 5_000)
+    assert push(5_000, 9_000) - before < 400
+    assert bool(found) == is_called
 
 
 @pytest.mark.slow

@@ -25,6 +25,8 @@ _IRIS = [
     "<urn:%zz>",
     "<urn:\\u0041>",
     "<http://[x]>",
+    "<_:b>",
+    '<"x">',
 ]
 _OBJECTS = [
     *_IRIS,
@@ -49,14 +51,14 @@ _TEXTS = st.lists(
 @given(_TEXTS)
 def test_as_a_parser_says(text: str) -> None:
     dictionary = Dictionary()
-    plain = Plain.of(dictionary)
+    plain = Plain(dictionary)
     with dictionary.lock:
-        found = plain.read(text, dictionary.intern)
-        again = plain.read(text, dictionary.intern)
+        found = plain.read(text, dictionary.enter)
+        again = plain.read(text, dictionary.enter)
         assert found == again
         if found is not None:
             quads = list(ox.parse(text.encode(), format=ox.RdfFormat.TURTLE))
-            assert identified_one(dictionary, quads, None, dictionary.intern) == (0, found)
+            assert identified_one(dictionary, quads, None, dictionary.enter) == (0, found)
 
 
 @pytest.mark.parametrize("term", ["<urn:o>", "7", "-2.50", '"x"', f'"2024-01-01"^^<{XSD}date>'])
@@ -64,19 +66,19 @@ def test_what_most_give_needs_no_parser(term: str) -> None:
     dictionary = Dictionary()
     text = f"<urn:s> <urn:p> {term} .\n<urn:s> <urn:q> {term} ."
     with dictionary.lock:
-        found = Plain.of(dictionary).read(text, dictionary.intern)
+        found = Plain(dictionary).read(text, dictionary.enter)
     assert found is not None
     assert len(found) == 6
 
 
 def test_what_is_forgotten_is_read_anew() -> None:
     dictionary = Dictionary()
-    plain, text = Plain.of(dictionary), "<urn:s> <urn:p> <urn:o> ."
+    plain, text = Plain(dictionary), "<urn:s> <urn:p> <urn:o> ."
     with dictionary.lock:
-        plain.read(text, dictionary.intern)
+        plain.read(text, dictionary.enter)
         dictionary.sweep()
         dictionary.intern(ox.NamedNode("urn:other"))
-        found = plain.read(text, dictionary.intern)
+        found = plain.read(text, dictionary.enter)
     assert found is not None
     assert [dictionary.term(identifier).value for identifier in found] == ["urn:s", "urn:p", "urn:o"]
 

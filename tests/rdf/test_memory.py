@@ -10,7 +10,7 @@ from rdflib import Dataset
 
 import spaseq
 from spaseq.rdf import connect, register
-from spaseq.terms.interop import to_rdflib
+from spaseq.terms.interop import shown
 from tests.rdf import trades
 from tests.rdf.trades import CONSTRUCTED, PREFIXED, TRADES, E, default_graph
 
@@ -93,7 +93,7 @@ def test_memory_is_flat(monkeypatch: pytest.MonkeyPatch) -> None:
                 for time, company, price in rounds(tick):
                     with connection.event(E[f"e{time}"], time) as graph:
                         graph.add((E[company], E.price, trades.Literal(price)))
-            to_rdflib.cache_clear()  # it is full only after thousands of terms
+            shown.cache_clear()  # it is full only after thousands of terms
             gc.collect()
             return tracemalloc.get_traced_memory()[0]
 

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyoxigraph as ox
-from pyoxigraph import Literal
 
 from spaseq.alone import Single
 from spaseq.engine.parts.core import Core
@@ -32,7 +31,8 @@ from spaseq.events import Clock, Ids, Stamp, identified_one
 from spaseq.matching.conditions.numbers import Numbers
 from spaseq.sources import BadEvent
 from spaseq.sources.assembly.sink import check_term, check_terms
-from spaseq.terms.dictionary import UNBOUND, Term
+from spaseq.terms.dictionary import UNBOUND
+from spaseq.terms.texts import term_of
 
 #: What an event that is none raises.
 _MALFORMED: Final = (ValueError, SyntaxError, TypeError)
@@ -55,7 +55,7 @@ class Pushing:
         self._core = core
         self._turn, self._inbox, self._flow = core.turn, core.inbox, core.flow
         self._dictionary, self._rejects, self._limits = core.dictionary, core.rejects, core.limits
-        self._numbers, self._plain = Numbers.of(self._dictionary), Plain.of(self._dictionary)
+        self._numbers, self._plain = Numbers.of(self._dictionary), Plain(self._dictionary)
         # The ids of streams, which are pinned, by what they were called.
         self._streams: dict[StreamName, int] = {}
         # The name and the terms of the event that was pushed last.
@@ -199,16 +199,18 @@ class Pushing:
         inbox.events.extend(event)
         return None
 
-    def _enter(self, term: Term) -> int:
-        """The id of a term that was not seen before; ValueError for one beyond the limits."""
-        check_term(term, self._limits)
-        return self._dictionary.intern(term)
+    def _enter(self, text: str) -> int:
+        """The id of a term that was not seen before, by its text; ValueError for one beyond the limits."""
+        most = self._limits.term_bytes
+        if most is not None and 4 * len(text) > most:
+            check_term(term_of(text), self._limits)
+        return self._dictionary.enter(text)
 
-    def _learn(self, term: Term) -> int:
+    def _learn(self, text: str) -> int:
         """The same of an event that queries turn to at once: numbers are looked at while they are here."""
-        identifier = self._enter(term)
-        if type(term) is Literal:
-            self._numbers.note(identifier, term)
+        identifier = self._enter(text)
+        if text[0] == '"':
+            self._numbers.note(identifier, text)
         return identifier
 
     def _arrive(self, event: object) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.matching.conditions import _kernel_values as v
-from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.distinct import distinct
 from spaseq.terms.values import (
     BLANK,
@@ -42,11 +42,10 @@ _MILLION: Final = Decimal(10**6)
 _WHOLE: Final = 2**53
 _DURATION: Final = re.compile(r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
 
-#: What is surely of no more digits than that.
-_SHORT: Final = {
-    NamedNode(XSD + "integer"): re.compile(r"[+-]?[0-9]{1,15}"),
-    NamedNode(XSD + "decimal"): re.compile(r"[+-]?[0-9]{1,7}(?:\.[0-9]{1,7})?"),
-}
+#: The texts of numbers that surely have no more digits than that.
+_SHORT: Final = re.compile(
+    rf'"(?:([+-]?[0-9]{{1,15}})"\^\^<{XSD}integer>|([+-]?[0-9]{{1,7}}(?:\.[0-9]{{1,7}})?)"\^\^<{XSD}decimal>)'
+)
 
 #: Stands for what has no value. (A term, so that it can stand in a column and in a slot.)
 ERROR: Final = NamedNode("urn:x-spaseq:no-value")
@@ -80,7 +79,8 @@ class Numbers:
             if not len(new):
                 return
             for identifier in self._usual(distinct(new, len(self.codes))).tolist():
-                self.codes[identifier], self.numbers[identifier] = _look(dictionary.value(identifier))
+                known = _short(dictionary.written(identifier)) or _look(dictionary.value(identifier))
+                self.codes[identifier], self.numbers[identifier] = known
 
     def cover_few(self, ids: Collection[int]) -> None:
         """The same without arrays, as for an event that comes alone."""
@@ -92,13 +92,13 @@ class Numbers:
         with dictionary.lock:
             self._make_room()
             for identifier in new:
-                known = _short(dictionary.term(identifier)) or _look(dictionary.value(identifier))
+                known = _short(dictionary.written(identifier)) or _look(dictionary.value(identifier))
                 # Last the code, which says that the number is there.
                 self.numbers[identifier], self._codes[identifier] = known[1], known[0]
 
-    def note(self, identifier: int, term: Literal) -> None:
+    def note(self, identifier: int, text: str) -> None:
         """Looks at a new term, if that is no work; if it is, it is looked at when it is needed."""
-        known = _short(term)
+        known = _short(text)
         if known is not None:
             if identifier >= len(self._codes):
                 self._make_room()
@@ -135,13 +135,12 @@ class Numbers:
         self.codes[forgotten[forgotten > 0]] = _UNKNOWN
 
 
-def _short(term: Term) -> tuple[int, float] | None:
-    """The same as ``_look`` for an integer or decimal of few digits, which needs no exact value."""
-    if type(term) is Literal:
-        form = _SHORT.get(term.datatype)
-        if form is not None and form.fullmatch(text := term.value):
-            return v.SHORT, float(text) or 0.0  # not the zero that has a sign
-    return None
+def _short(text: str) -> tuple[int, float] | None:
+    """The same as ``_look`` for the text of an integer or decimal of few digits: it needs no exact value."""
+    number = _SHORT.fullmatch(text)
+    if number is None:
+        return None
+    return v.SHORT, float(number[number.lastindex or 0]) or 0.0  # not the zero that has a sign
 
 
 def _look(value: Value) -> tuple[int, float]:
