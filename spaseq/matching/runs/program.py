@@ -48,6 +48,7 @@ class Gate:
 
     ``gpms`` are the GPMs whose events it must see, ``key`` the variables that all of them bind and that
     every waiting run binds. ``plain``: no ``&`` is involved. ``order`` is that of its edges (``Accept``).
+    ``parted``: what takes one way may still take the others, which are of other queries.
     """
 
     ends: tuple[Action, ...]
@@ -60,6 +61,7 @@ class Gate:
     gpms: frozenset[str]
     plain: bool
     order: tuple[int, ...]
+    parted: bool = False
 
 
 class Operand:

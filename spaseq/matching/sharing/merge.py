@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,8 @@ from spaseq.matching.runs.program import Gate, Place, Way
 from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]
+#: So many ways lead from a gate at most where several queries part.
+_MOST_WAYS: Final = 60
 #: What is done where a match ends, and in which order of preference it is.
 _Ending = tuple[tuple[Action, ...], tuple[int, ...]]
 
@@ -99,7 +102,8 @@ def tables(patterns: Sequence[SequencePattern], intern: Callable[[Term], int], b
 
 def _merged(patterns: Sequence[SequencePattern], starts: Sequence[Place], by: str) -> tuple[Merged, _Merger]:
     whole = together(patterns)
-    merger = _Merger(is_ordered=by == "ordered", is_single=len(set(whole.streams)) == 1)
+    is_single = len(set(whole.streams)) == 1
+    merger = _Merger(by == "ordered", is_told=by in ("kernel", "ordered") and is_single)
     start = merger.place(dict(enumerate(starts)))
     wanted = {place: frozenset(member for member, _ in key) for key, place in merger.known.items()}
     ends: dict[Place, dict[tuple[Action, ...], frozenset[int]]] = {}
@@ -113,13 +117,12 @@ def _merged(patterns: Sequence[SequencePattern], starts: Sequence[Place], by: st
 class _Merger:
     """Puts places together: each is of some members, for each of which it is one of their own.
 
-    Where a partial match says which members it is of, as those of ``ordered`` do, it can wait at one gate
-    for what ``;`` lets none of these skip, though each of them waits for something else.
+    A partial match can wait at one gate for what ``;`` lets no member skip, though each waits for something
+    else, where it is told which of these it has taken or, in ``ordered``, which members it is of.
     """
 
-    def __init__(self, is_ordered: bool, is_single: bool) -> None:
-        """``is_single``: all events are of one stream."""
-        self._is_ordered, self._is_single = is_ordered, is_single
+    def __init__(self, is_ordered: bool, is_told: bool) -> None:
+        self._is_ordered, self._is_told = is_ordered, is_told
         #: Of each gate and each of its ways, the members' gates and the numbers of the way there.
         self.ways: dict[Gate, list[dict[int, tuple[Gate, int]]]] = {}
         self.accepts: dict[Place, dict[_Ending, dict[int, Place]]] = {}
@@ -143,7 +146,7 @@ class _Merger:
         made.accepts = tuple(ends for ends, _ in accepts)
         made.orders = tuple(order for _, order in accepts)
         self.accepts[made] = accepts
-        made.gates = tuple(map(self._gate, alike.values()))
+        made.gates = tuple(self._gate(some) for of in alike.values() for some in self._in_parts(of))
         return made
 
     def _gate(self, own: dict[int, Gate]) -> Gate:
@@ -151,8 +154,10 @@ class _Merger:
         for member, gate in own.items():
             for i, way in enumerate(gate.ways):
                 ways.setdefault(_step(way), {})[member] = gate, i
+        first = next(iter(own.values()))
         made = replace(
-            next(iter(own.values())),
+            first,
+            parted=len(ways) > 1 and self._may_part(first),
             rivals=tuple(dict.fromkeys(rival for gate in own.values() for rival in gate.rivals)),
             ways=tuple(map(self._way, ways.values())),
             gpms=frozenset(gpm for gate in own.values() for gpm in gate.gpms),
@@ -165,18 +170,32 @@ class _Merger:
         target = self.place({member: way.target for member, way in found.items()})
         return replace(next(iter(found.values())), target=target)
 
+    def _in_parts(self, own: dict[int, Gate]) -> Iterator[dict[int, Gate]]:
+        """Gates that are one, in as many parts as needed: where ways are told apart, by a bit each."""
+        some: dict[int, Gate] = {}
+        steps = set[object]()
+        for member, gate in own.items():
+            more = steps | {_step(way) for way in gate.ways}
+            if len(more) > _MOST_WAYS and self._may_part(gate):
+                yield some
+                some, more = {}, {_step(way) for way in gate.ways}
+            some[member], steps = gate, more
+        yield some
+
+    def _may_part(self, gate: Gate) -> bool:
+        """Whether a partial match that is told what it has taken can wait there for what others wait for."""
+        if gate.strategy is not Strategy.NEXT or not self._is_told or len(gate.ways) != 1:
+            return False
+        return all(rival.unit.id == gate.ways[0].unit.id for rival in gate.rivals)
+
     def _what(self, gate: Gate) -> object:
         """Equal for gates that are one.
 
-        Where ``;`` is not to skip what others wait for, there is no other, unless members are told apart.
+        Where ``;`` is not to skip what others wait for, there is no other, unless that is told apart.
         """
-        is_next = gate.strategy is Strategy.NEXT
-        alone = tuple(map(_step, gate.ways)) if is_next else ()
-        rivals = gate.rivals
-        if is_next and self._is_ordered and self._is_single:
-            units = {way.unit.id for way in gate.ways}
-            if all(rival.unit.id in units for rival in rivals):
-                alone, rivals = (), ()
+        parts = self._may_part(gate)
+        rivals = () if parts else gate.rivals
+        alone = tuple(map(_step, gate.ways)) if gate.strategy is Strategy.NEXT and not parts else ()
         return gate.ends, gate.strategy, rivals, gate.inside, gate.key, alone, gate.order
 
 

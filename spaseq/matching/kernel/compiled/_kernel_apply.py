@@ -215,6 +215,7 @@ def _arrive(
             nodes.hold(m, node)
             waits.set_first(m, new, first)
             waits.set_barred(m, new, 0)
+            waits.set_taken(m, new, 0)
             place(t, m, new, numbers, codes)
         else:
             forget(m, new)
@@ -250,6 +251,12 @@ def apply(
                 m[w + t[BARS] + stream] = b[b[B_NUMBER] + e]
             waits.set_bar_time(m, w, b[b[B_TIME] + e])
             waits.set_barred(m, w, waits.barred(m, w) | (1 << stream))
+        elif c == decisions.PART:
+            gate = waits.gate(m, w)
+            count = (gates.candidates_end(t, gate) - gates.candidates(t, gate)) // candidates.SIZE
+            waits.set_taken(m, w, waits.taken(m, w) | row)
+            if waits.taken(m, w) == (1 << count) - 1:
+                remove(m, w)
         elif c == decisions.DROP or (c == decisions.BAR and t[SINGLE] != 0):
             remove(m, w)
         elif c == decisions.BAR:

@@ -95,6 +95,24 @@ def _show_gathering(
 
 
 @part
+def _show_parted(
+    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
+) -> None:
+    """The same at a gate where several queries wait for what each must not skip."""
+    gate, bit, parts_with = waits.gate(m, w), 1, 0
+    for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
+        g = candidates.gpm(t, c)
+        if row_of(b, g, e) < row_of(b, g, e + 1) and waits.taken(m, w) & bit == 0:
+            verdict, row = judge(t, m, f, b, numbers, codes, e, key, w, c)
+            if verdict == TRUE:
+                note(m, w, c, row)
+                parts_with |= bit
+        bit <<= 1
+    if parts_with != 0:
+        note(m, w, decisions.PART, parts_with)
+
+
+@part
 def _show(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
 ) -> None:
@@ -112,6 +130,9 @@ def _show(
         _show_gathering(t, m, f, b, numbers, codes, e, key, w)
         return
     if (waits.barred(m, w) >> stream) & 1:
+        return
+    if gates.parted(t, gate) != 0:
+        _show_parted(t, m, f, b, numbers, codes, e, key, w)
         return
     bars = gates.operator(t, gate) == gates.STRICT
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):

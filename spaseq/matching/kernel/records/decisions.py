@@ -22,3 +22,5 @@ DROP: Final = -1
 POP: Final = -2
 SKIP: Final = -3
 FORGET: Final = -4
+#: The run takes no later event as these candidates, as bits.
+PART: Final = -6

@@ -33,6 +33,8 @@ bar_time, set_bar_time = reads(7), writes(7)
 #: Of a parked one instead, from where on the window's axis the end of its window counts.
 DUE: Final = 7
 due, set_due = reads(DUE), writes(DUE)
+#: Of one at a parted gate instead, the candidates, as bits, that it has taken; all events are of one stream.
+taken, set_taken = reads(7), writes(7)
 #: Streams, as bits, whose further events at ``bar_time`` come too late.
 barred, set_barred = reads(8), writes(8)
 link, set_link = reads(9), writes(9)

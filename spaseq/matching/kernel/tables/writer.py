@@ -182,6 +182,7 @@ class _Writer:
                     *self._order(gate, key),
                     out.count("gates"),
                     int(any(candidate.both is not None for candidate in found)),
+                    int(gate.parted),
                 )
             ],
         )

@@ -29,8 +29,10 @@ NUMBER: Final = 13
 number = reads(NUMBER)
 #: Whether some candidate gathers several events.
 gathers = reads(14)
+#: Whether a run that takes an event as one candidate still waits for the others.
+parted = reads(15)
 
-SIZE: Final = 15
+SIZE: Final = 16
 
 # Operators: ``,``, ``;`` and ``:``.
 STRICT: Final = 0
