@@ -7,6 +7,7 @@ place. The module of a record names each of its fields once:
     listed = reads_item(5, 2)            # of a list of pairs from 5 on: listed(block, place, number)
     head = reads_row(0, 6)               # of the n-th record of six integers: head(rings, n)
     used = reads_head(4)                 # of the record that an array begins with: used(block)
+    time = reads_column(2)               # of the column that begins where its place 2 says: time(block, n)
 
 and kernels say ``node.top(nodes, row)``. For the compiler these are no functions, but an instruction where
 they stand: they take no time to compile and none to call. Places and numbers are never negative, so nothing
@@ -101,6 +102,24 @@ def writes_head(offset: int) -> Callable[[Ints, int], None]:
         return types.void(array, array.dtype), _store(offset, 0, 0)
 
     return cast(Callable[[Ints, int], None], intrinsic(write))
+
+
+def reads_column(offset: int) -> Callable[[Ints, int], int]:
+    """What reads an item of a column, given the array and the item's number.
+
+    Where the column begins is said at the offset, in the record that the array begins with.
+    """
+    head, item = _load(offset, 0, 0), _load(0)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, number = arguments
+        begin = head(context, builder, signature, [array])
+        return item(context, builder, signature, [array, builder.add(begin, number)])
+
+    def read(_: Any, array: types.Array, number: Any) -> Any:  # noqa: ARG001
+        return array.dtype(array, types.intp), generate
+
+    return cast(Callable[[Ints, int], int], intrinsic(read))
 
 
 def _load(first: int, width: int = 0, *begin: int) -> Any:

@@ -17,7 +17,7 @@ from spaseq.language.syntax import Group, TriplePattern, Triples, Var
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Singles
-from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions import batch as heads
 from spaseq.terms.dictionary import Dictionary, Term
 
 _NODES = [NamedNode(f"urn:{name}") for name in "abc"]
@@ -48,7 +48,7 @@ _GRAPHS = st.lists(
 
 def _column(batch: np.ndarray, column: int, rows: Sequence[int]) -> list[int]:  # type: ignore[type-arg]
     """What the runs kernel reads: a column's values in the rows of an event."""
-    at = batch[batch[v.B_COLUMNS] + column]
+    at = batch[batch[heads.COLUMNS] + column]
     return [int(batch[at + row]) for row in rows]
 
 
@@ -82,14 +82,14 @@ def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, data: st.Data
             return
         singles.add(n + 3, len(terms), n + 7, 0)
         batch = compiled.batch
-        assert batch[[v.B_SIZE, v.B_START]].tolist() == [1, n + 3]
-        assert [int(batch[batch[at]]) for at in (v.B_TIME, v.B_STREAM, v.B_NUMBER, v.B_AXIS)] == [
+        assert batch[[heads.SIZE, heads.START]].tolist() == [1, n + 3]
+        assert [int(batch[batch[at]]) for at in (heads.TIME, heads.STREAM, heads.NUMBER, heads.AXIS)] == [
             n + 5,
             0,
             n,
             n + 7,
         ]
-        spans = batch[batch[v.B_ROWS] :][: 2 * len(asked)].reshape(-1, 2).tolist()
+        spans = batch[batch[heads.ROWS] :][: 2 * len(asked)].reshape(-1, 2).tolist()
         after = [begin + len(rows) for begin, rows in zip(before, expected[n], strict=True)]
         assert spans == [[before[q], after[q]] for q in asked]
         for c, (g, value) in enumerate(columns):

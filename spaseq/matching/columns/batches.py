@@ -24,7 +24,7 @@ from spaseq.matching.columns.alone.singles import Counts, Singles
 from spaseq.matching.columns.chunk import Chunk
 from spaseq.matching.columns.evaluator import Asked, Solve
 from spaseq.matching.columns.history import History
-from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.derived import Derived
 from spaseq.matching.conditions.numbers import Numbers
 from spaseq.terms.dictionary import UNBOUND, Dictionary
@@ -116,14 +116,14 @@ class Columns:
         batch, rows = chunk.batch, chunk.rows
         assert rows is not None
         stream = 0 if self._single else self._numbered(batch).item(0)
-        at = v.B_HEADER + len(parts)
+        at = heads.HEAD + len(parts)
         begins = at + 4 + rows.size
         places = []
         for column in parts:
             places.append(begins)
             begins += len(column)
         return np.array(
-            [1, chunk.start, at, at + 1, at + 2, at + 3, at + 4, v.B_HEADER, *places]
+            [1, chunk.start, at, at + 1, at + 2, at + 3, at + 4, heads.HEAD, *places]
             + [batch.time.item(0), stream, batch.n.item(0), axis.item(0), *rows.ravel().tolist()]
             + [term for column in parts for term in column],
             dtype=np.int64,
@@ -191,9 +191,9 @@ class Columns:
     def _one(self, singles: Singles, stamp: Stamp, start: int, solved: Sequence[Values], axis: int) -> Ints:
         """The last event that came alone for the kernel, of these solutions."""
         begins, ends = singles.spans()
-        at = v.B_HEADER + len(self._placed)
+        at = heads.HEAD + len(self._placed)
         columns: list[int] = []
-        read = [1, start, at, at + 1, at + 2, at + 3, at + 4, v.B_HEADER]
+        read = [1, start, at, at + 1, at + 2, at + 3, at + 4, heads.HEAD]
         begin = at + 4 + 2 * len(solved)
         for g, place in self._placed:
             # The kernel knows a row by its number in the batch that this event will be a part of.
@@ -269,10 +269,10 @@ def packed(
     """All columns one after the other, behind a header and the places of ``columns``."""
     read = [batch.time, streams, batch.n, axis, rows.ravel(), *columns]
     parts = distinct(read)
-    at, place = v.B_HEADER + len(columns), {}
+    at, place = heads.HEAD + len(columns), {}
     for part in parts:
         place[id(part)] = at
         at += len(part)
-    header = [len(batch), start, *(place[id(column)] for column in read[:5]), v.B_HEADER]
+    header = [len(batch), start, *(place[id(column)] for column in read[:5]), heads.HEAD]
     header += [place[id(column)] for column in columns]
     return np.concatenate([np.array(header, dtype=np.int64), *parts])

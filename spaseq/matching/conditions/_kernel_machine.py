@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spaseq._jit import inlined, part
 from spaseq.gpm.expressions._kernel_math import geodesic
+from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_arithmetic import (
     absolute,
     applied,
@@ -34,7 +35,6 @@ from spaseq.matching.conditions._kernel_values import (
     AGGREGATES,
     AND,
     AVERAGE,
-    B_COLUMNS,
     BEYOND,
     BOOLEAN,
     BOUND,
@@ -187,7 +187,7 @@ def fold(
 def _current(m: Ints, w: int, slot: int, b: Ints, column: int, r: int) -> int:
     """The id of a variable: the event's, or else the run's."""
     if column >= 0:
-        identifier = b[b[b[B_COLUMNS] + column] + r]
+        identifier = b[batch.column(b, column) + r]
         if identifier != 0:
             return int(identifier)
     return m[w + SLOTS + slot] if slot >= 0 else 0

@@ -52,17 +52,6 @@ SINCES_END: Final = 23
 LIMITS: Final = 24  # where the bounds stand
 TABLES_HEADER: Final = 26
 
-# A batch's first places: its position, then where its columns begin.
-B_SIZE: Final = 0
-B_START: Final = 1
-B_TIME: Final = 2
-B_STREAM: Final = 3
-B_NUMBER: Final = 4
-B_AXIS: Final = 5
-B_ROWS: Final = 6
-B_COLUMNS: Final = 7
-B_HEADER: Final = 8
-
 # Columns of aggregates in the tables.
 A_KIND: Final = 0
 A_SLOT: Final = 1

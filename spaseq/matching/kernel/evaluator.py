@@ -24,6 +24,7 @@ from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Asked, Solve, UnsolvedError
 from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions.lookups import Lookups
 from spaseq.matching.context import Context
 from spaseq.matching.host import Key, Order, may_end_together
@@ -326,9 +327,9 @@ class Kernel:
         """
         self._floor = Room(*(min(4 * now, enough) for now, enough in zip(self._floor, ENOUGH, strict=True)))
         event = self._memory.ints[header.EVENT]
-        axis, time = columns[columns[v.B_AXIS] + event], columns[columns[v.B_TIME] + event]
+        axis, time = columns[columns[heads.AXIS] + event], columns[columns[heads.TIME] + event]
         # What comes yet of the batch may need room, too.
-        spare = min(int(columns[v.B_SIZE] - event), _SPARE)
+        spare = min(int(columns[heads.SIZE] - event), _SPARE)
         self._sweep(int(axis), int(time), decided, spare)
 
     def _sweep(self, axis: int, time: int, decided: int, spare: int = 0) -> None:

@@ -19,7 +19,7 @@ from spaseq.limits import Budget
 from spaseq.matching.columns.batches import Columns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Immediate
-from spaseq.matching.conditions import _kernel_values as v
+from spaseq.matching.conditions import batch as heads
 from spaseq.matching.context import Context
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
 from spaseq.matching.lazy.exact import Exact
@@ -90,7 +90,7 @@ class Lazy(Immediate):
                 return
             if status == lay.FULL and memory.is_found_small:
                 memory.more_found()  # few at first, since few may be wanted
-            axis = int(columns[columns[v.B_AXIS] + event])
+            axis = int(columns[columns[heads.AXIS] + event])
             memory.grow(status, begins[:, event + 1] - begins[:, event], axis)
 
     def _reorder(self, new: Ints) -> None:

@@ -24,17 +24,7 @@ import numpy.typing as npt
 
 from spaseq._jit import kernel
 from spaseq.gpm.spectra.single import CONSTANT, NEW
-from spaseq.matching.conditions._kernel_values import (
-    B_AXIS,
-    B_COLUMNS,
-    B_HEADER,
-    B_NUMBER,
-    B_ROWS,
-    B_SIZE,
-    B_START,
-    B_STREAM,
-    B_TIME,
-)
+from spaseq.matching.conditions import batch as heads
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int8]
@@ -96,7 +86,7 @@ def alone(asked: Ints, log: Ints, at: int, firsts: Ints, kept: Ints, codes: Code
     questions, gpms, columns = asked[QUESTIONS], asked[GPMS], asked[COLUMNS]
     width, before, triples = asked[WIDTH], log[at + BEFORE], log[at + TRIPLES]
     begin, end = before * questions, (before + 1) * questions
-    to = B_HEADER + columns
+    to = heads.HEAD + columns
     write = to + 4 + 2 * gpms
     scratch = write + asked[PICKS] * MOST_ROWS
     place = scratch + 2 * MOST_ROWS * width  # of each pick, where its column begins
@@ -164,10 +154,10 @@ def alone(asked: Ints, log: Ints, at: int, firsts: Ints, kept: Ints, codes: Code
     for c in range(columns):
         column = asked[AT_COLUMNS] + 2 * c
         q = asked[asked[AT_GPMS] + asked[column]]
-        batch[B_HEADER + c] = batch[place + asked[column + 1]] - firsts[begin + q]
-    batch[B_SIZE], batch[B_START], batch[B_COLUMNS] = 1, log[at + POSITION], B_HEADER
-    batch[B_TIME], batch[B_STREAM], batch[B_NUMBER], batch[B_AXIS] = to, to + 1, to + 2, to + 3
-    batch[B_ROWS] = to + 4
+        batch[heads.HEAD + c] = batch[place + asked[column + 1]] - firsts[begin + q]
+    batch[heads.SIZE], batch[heads.START], batch[heads.COLUMNS] = 1, log[at + POSITION], heads.HEAD
+    batch[heads.TIME], batch[heads.STREAM], batch[heads.NUMBER] = to, to + 1, to + 2
+    batch[heads.AXIS], batch[heads.ROWS] = to + 3, to + 4
     batch[to], batch[to + 1] = log[at + TIME], 0
     batch[to + 2], batch[to + 3] = log[at + NUMBER], log[at + AXIS]
     for g in range(gpms):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from spaseq.gpm.spectra.single import MOST_TRIPLES, Join
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone.singles import Singles
-from spaseq.matching.conditions._kernel_values import B_HEADER
+from spaseq.matching.conditions import batch as heads
 
 Ints = npt.NDArray[np.int64]
 
@@ -46,7 +46,7 @@ class Joins:
         self._table = np.array(table, dtype=np.int64)
         scratch = (len(picks) + 2 * max(j.width for j in joins)) * k.MOST_ROWS
         #: Where the columns begin in it.
-        self.values = B_HEADER + len(columns) + 4 + 2 * len(asked)
+        self.values = heads.HEAD + len(columns) + 4 + 2 * len(asked)
         self.batch = np.zeros(self.values + scratch + len(picks), dtype=np.int64)
         self._kept: Ints | None = None
 

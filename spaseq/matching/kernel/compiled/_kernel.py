@@ -17,10 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import inlined, kernel, part
+from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
-    B_AXIS,
-    B_SIZE,
-    B_START,
     CONSUMES,
     LIMIT,
     MOST_ACCEPTS,
@@ -155,13 +153,13 @@ def run(tables: Ints, ints: Ints, floats: Floats, batch: Ints, numbers: Floats, 
 @part
 def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) -> int:
     e = header.event(m)
-    while e < b[B_SIZE]:
-        header.set_now(m, b[b[B_AXIS] + e])
+    while e < batch.size(b):
+        header.set_now(m, batch.axis(b, e))
         header.set_wanted(m, wanted(t, b, e))
         if is_due(t, m, header.now(m)):
             if header.found_count(m) + header.parked_count(m) > header.most_found(m):
                 return DRAIN
-            end_due(t, m, f, numbers, codes, header.now(m), e, b[B_START])
+            end_due(t, m, f, numbers, codes, header.now(m), e, batch.start(b))
         count = find_keys(t, m, b, e, True)
         if count < 0:
             return MORE_KEYS if count == -1 else UNRANKED

@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, part
+from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
-    B_AXIS,
-    B_NUMBER,
-    B_START,
-    B_STREAM,
-    B_TIME,
     BARS,
     MANY,
     N_GAPS,
@@ -105,8 +101,8 @@ def _extend(
 ) -> None:  # fmt: skip
     """A run takes the event: it ends where it may, and waits at the gates of its new place."""
     before = waits.node(m, w)
-    first = waits.first(m, w) if before != 0 else b[b[B_AXIS] + e]
-    time, stream, number = b[b[B_TIME] + e], b[b[B_STREAM] + e], b[b[B_NUMBER] + e]
+    first = waits.first(m, w) if before != 0 else batch.axis(b, e)
+    time, stream, number = batch.time(b, e), batch.stream(b, e), batch.number(b, e)
     taken = copy(m, f, w, p, waits.time(m, w), waits.stream(m, w), waits.number(m, w))  # only for its slots
     bind(t, m, b, e, key, taken, c, row)
     act(t, m, f, numbers, codes, taken, candidates.actions(t, c), candidates.actions_end(t, c))
@@ -117,7 +113,7 @@ def _extend(
         begin(t, m, taken, time, stream, number)
     if before != 0:
         nodes.hold(m, before)
-    node = follow(m, before, b[B_START] + e, candidates.number(t, c), row)
+    node = follow(m, before, batch.start(b) + e, candidates.number(t, c), row)
     _arrive(
         t, m, f, b, numbers, codes, e, p, candidates.place(t, c), taken, node, first, time, stream, number
     )
@@ -145,7 +141,7 @@ def _extend_all(
     before = waits.node(m, w)
     first = waits.first(m, w) if before != 0 else header.now(m)
     several = m[gathered] != 0
-    time, stream, least, most = b[b[B_TIME] + e], NOWHERE, 0, 0
+    time, stream, least, most = batch.time(b, e), NOWHERE, 0, 0
     taken = copy(m, f, w, p, waits.time(m, w), waits.stream(m, w), waits.number(m, w))
     start = candidates.parts(t, c)
     size = (candidates.parts_end(t, c) - start) // parts.SIZE
@@ -244,12 +240,12 @@ def apply(
             for j in range(w, w + row):
                 forget(m, decisions.wait(m, header.decisions(m) + j * decisions.SIZE))
         elif c == decisions.BAR and gates.gathers(t, waits.gate(m, w)) != 0:
-            stream = b[b[B_STREAM] + e]
+            stream = batch.stream(b, e)
             if row == 1:
                 stream = _NO_STREAM
             elif (waits.barred(m, w) >> stream) & 1 == 0:
-                m[w + t[BARS] + stream] = b[b[B_NUMBER] + e]
-            waits.set_bar_time(m, w, b[b[B_TIME] + e])
+                m[w + t[BARS] + stream] = batch.number(b, e)
+            waits.set_bar_time(m, w, batch.time(b, e))
             waits.set_barred(m, w, waits.barred(m, w) | (1 << stream))
         elif c == decisions.PART:
             gate = waits.gate(m, w)
@@ -260,5 +256,5 @@ def apply(
         elif c == decisions.DROP or (c == decisions.BAR and t[SINGLE] != 0):
             remove(m, w)
         elif c == decisions.BAR:
-            waits.set_bar_time(m, w, b[b[B_TIME] + e])
-            waits.set_barred(m, w, waits.barred(m, w) | (1 << b[b[B_STREAM] + e]))
+            waits.set_bar_time(m, w, batch.time(b, e))
+            waits.set_barred(m, w, waits.barred(m, w) | (1 << batch.stream(b, e)))

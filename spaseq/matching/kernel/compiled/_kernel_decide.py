@@ -5,12 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from spaseq._jit import inlined, part
+from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
-    B_AXIS,
-    B_NUMBER,
-    B_START,
-    B_STREAM,
-    B_TIME,
     LIMIT,
     N_GPMS,
     START,
@@ -63,7 +59,7 @@ def _gather(
     for j in range(candidates.parts(t, c), candidates.parts_end(t, c), parts.SIZE):
         g = parts.gpm(t, j)
         if row_of(b, g, e) < row_of(b, g, e + 1):
-            return int(gather(t, m, f, numbers, codes, b[B_START] + e, b[b[B_TIME] + e], p, w, c))
+            return int(gather(t, m, f, numbers, codes, batch.start(b) + e, batch.time(b, e), p, w, c))
     return 0
 
 
@@ -73,7 +69,7 @@ def _show_gathering(
 ) -> None:
     """The same at a gate where several events may be gathered."""
     gate = waits.gate(m, w)
-    barred = (waits.barred(m, w) >> b[b[B_STREAM] + e]) & 1
+    barred = (waits.barred(m, w) >> batch.stream(b, e)) & 1
     bars = 2 if gates.operator(t, gate) == gates.STRICT else 0
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         if candidates.parts(t, c) < candidates.parts_end(t, c):
@@ -117,12 +113,12 @@ def _show(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
 ) -> None:
     """What the event does to one wait."""
-    time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
-    if is_over(m, w, t[LIMIT], b[b[B_AXIS] + e], time):
+    time, stream = batch.time(b, e), batch.stream(b, e)
+    if is_over(m, w, t[LIMIT], batch.axis(b, e), time):
         note(m, w, decisions.DROP, 0)
         return
     if time == waits.time(m, w) and not (
-        stream == waits.stream(m, w) and b[b[B_NUMBER] + e] > waits.number(m, w)
+        stream == waits.stream(m, w) and batch.number(b, e) > waits.number(m, w)
     ):
         return
     gate = waits.gate(m, w)
@@ -195,7 +191,7 @@ def _visit_heap(
             if x < most or (closed and x == most):
                 note(m, child, c, -1)
             child = waits.link(m, child)
-        if b[b[B_AXIS] + e] - waits.first(m, w) > t[LIMIT]:
+        if batch.axis(b, e) - waits.first(m, w) > t[LIMIT]:
             decisions.set_what(m, at, decisions.SKIP)
         else:
             decisions.set_row(m, at, judge(t, m, f, b, numbers, codes, e, key, w, c)[1])

@@ -10,12 +10,8 @@ if it becomes a match, that is asked exactly.
 from __future__ import annotations
 
 from spaseq._jit import inlined, part
+from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
-    B_AXIS,
-    B_NUMBER,
-    B_START,
-    B_STREAM,
-    B_TIME,
     CHAINS,
     CHAINS_END,
     FALSE,
@@ -94,11 +90,11 @@ def remember(t: Ints, m: Ints, b: Ints, e: int, key: int, p: int) -> None:
                 continue
             x = _new_entry(m)
             entries.set_chain(m, x, chain)
-            entries.set_time(m, x, b[b[B_TIME] + e])
-            entries.set_stream(m, x, b[b[B_STREAM] + e])
-            entries.set_number(m, x, b[b[B_NUMBER] + e])
-            entries.set_axis(m, x, b[b[B_AXIS] + e])
-            entries.set_position(m, x, b[B_START] + e)
+            entries.set_time(m, x, batch.time(b, e))
+            entries.set_stream(m, x, batch.stream(b, e))
+            entries.set_number(m, x, batch.number(b, e))
+            entries.set_axis(m, x, batch.axis(b, e))
+            entries.set_position(m, x, batch.start(b) + e)
             entries.set_row(m, x, r)
             start = chains.columns(t, chain)
             for j in range(chains.columns_end(t, chain) - start):

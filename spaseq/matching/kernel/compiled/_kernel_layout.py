@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined
-from spaseq.matching.conditions._kernel_values import B_COLUMNS, B_ROWS, B_SIZE, Ints
+from spaseq.matching.conditions import batch
+from spaseq.matching.conditions._kernel_values import Ints
 from spaseq.matching.kernel.records.tables import parts
 
 # What a call ends with.
@@ -42,9 +43,9 @@ GATHERED_SIZE: Final = 1 + parts.LIMIT
 @inlined
 def row_of(b: Ints, g: int, e: int) -> int:
     """Where the rows of GPM g in event e begin."""
-    return int(b[b[B_ROWS] + g * (b[B_SIZE] + 1) + e])
+    return int(b[b[batch.ROWS] + g * (batch.size(b) + 1) + e])
 
 
 @inlined
 def value(b: Ints, column: int, r: int) -> int:
-    return int(b[b[b[B_COLUMNS] + column] + r])
+    return int(b[batch.column(b, column) + r])

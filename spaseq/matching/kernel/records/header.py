@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._fields import reads_head, writes_head
-from spaseq.matching.conditions._kernel_values import B_COLUMNS
+from spaseq.matching.conditions.batch import COLUMNS
 
 # Counters.
 EVENT: Final = 0
@@ -25,7 +25,7 @@ FOUND_COUNT: Final = 5
 found_count, set_found_count = reads_head(FOUND_COUNT), writes_head(FOUND_COUNT)
 SERIAL: Final = 6
 serial, set_serial = reads_head(SERIAL), writes_head(SERIAL)
-OFFSETS: Final = B_COLUMNS
+OFFSETS: Final = COLUMNS
 NEXT_WAIT: Final = 8
 next_wait, set_next_wait = reads_head(NEXT_WAIT), writes_head(NEXT_WAIT)
 LIVE_WAITS: Final = 9

@@ -7,10 +7,8 @@ section 6), so that nothing is done while some element of the sequence has no ev
 from __future__ import annotations
 
 from spaseq._jit import kernel, part
+from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
-    B_AXIS,
-    B_SIZE,
-    B_START,
     N_GPMS,
     Codes,
     Floats,
@@ -247,9 +245,9 @@ def _run(
     choices: Ints, numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
     """See ``run``; all arrays as pointers, which a call passes in a register."""
-    while c[counter.EVENT] < b[B_SIZE]:
+    while c[counter.EVENT] < batch.size(b):
         e = c[counter.EVENT]
-        axis = b[b[B_AXIS] + e]
+        axis = batch.axis(b, e)
         if c[counter.STAGE] == 0:
             expire(t, c, r, rows, index, axis)
             if lacks_room(t, r, b, e):
@@ -259,7 +257,7 @@ def _run(
             if not append(t, c, r, rows, ordered, index, m, b, e, numbers, codes):
                 c[counter.EVENT] = e + 1
                 continue
-            _start(t, c, r, order, b[B_START] + e)
+            _start(t, c, r, order, batch.start(b) + e)
         status = _look(
             t, c, m, f, r, rows, ordered, index, width, floats, order, lists, waits, spans, size, found,
             choices, e, axis, numbers, codes,

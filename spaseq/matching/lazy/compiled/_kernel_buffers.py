@@ -8,12 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import inlined, part
+from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
-    B_AXIS,
-    B_COLUMNS,
-    B_START,
-    B_STREAM,
-    B_TIME,
     N_GPMS,
     Codes,
     Floats,
@@ -106,7 +102,7 @@ def append(
 ) -> bool:  # fmt: skip
     """Puts the rows of an event in the buffers; whether there are some. What is over has been taken out."""
     some = False
-    axis = b[b[B_AXIS] + e]
+    axis = batch.axis(b, e)
     for g in range(t[N_GPMS]):
         begin, end = row_of(b, g, e), row_of(b, g, e + 1)
         ring.set_now(r, g, ring.tail(r, g))
@@ -116,15 +112,15 @@ def append(
             number = ring.tail(r, g)
             at = place(t, r, g, number)
             some = True
-            stored.set_position(rows, at, b[B_START] + e)
+            stored.set_position(rows, at, batch.start(b) + e)
             stored.set_axis(rows, at, axis)
-            stored.set_time(rows, at, b[b[B_TIME] + e])
-            stored.set_stream(rows, at, b[b[B_STREAM] + e])
+            stored.set_time(rows, at, batch.time(b, e))
+            stored.set_stream(rows, at, batch.stream(b, e))
             stored.set_batch_row(rows, at, row)
             stored.set_is_one_of_several(rows, at, end - begin > 1)
             value = at + stored.VALUES
             for column in range(kept.values(t, buffer), kept.values_end(t, buffer)):
-                rows[value] = b[b[b[B_COLUMNS] + t[column]] + row]
+                rows[value] = b[batch.column(b, t[column]) + row]
                 value += 1
             ring.set_tail(r, g, number + 1)
             enter(t, c, r, rows, index, key, g, number)

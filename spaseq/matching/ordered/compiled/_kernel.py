@@ -15,10 +15,8 @@ and be called again before it *applies* that.
 from __future__ import annotations
 
 from spaseq._jit import kernel, part
+from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
-    B_AXIS,
-    B_SIZE,
-    B_TIME,
     N_GPMS,
     N_KEYS,
     WONDERS,
@@ -100,11 +98,11 @@ def _run(
     codes: Codes,
 ) -> int:  # fmt: skip
     e = header.event(m)
-    while e < b[B_SIZE]:
-        header.set_now(m, b[b[B_AXIS] + e])
+    while e < batch.size(b):
+        header.set_now(m, batch.axis(b, e))
         expire(t, o, m, a, n, header.now(m), e)
-        if b[b[B_TIME] + e] > roster.time(a):
-            roster.set_time(a, b[b[B_TIME] + e])
+        if batch.time(b, e) > roster.time(a):
+            roster.set_time(a, batch.time(b, e))
             go_on(t, o, m, a, n, roster.time(a), e)
         count = find_keys(t, m, b, e, True)
         if count < 0:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from spaseq._jit import part
+from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_values import (
-    B_START,
-    B_STREAM,
-    B_TIME,
     SINGLE,
     START,
     Codes,
@@ -54,13 +52,13 @@ def _take(
     members &= o[preferences.steps(o) + STEP_SIZE * candidates.number(t, c)]
     if members == 0:
         return last, 0
-    time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
+    time, stream = batch.time(b, e), batch.stream(b, e)
     taken = copy(m, f, w, family, time, stream, members)
     takes(t, m, f, b, numbers, codes, e, key, taken, c, row)
     before = waits.node(m, w)
     if before != 0:
         nodes.hold(m, before)
-    node = follow(m, before, b[B_START] + e, candidates.number(t, c), row)
+    node = follow(m, before, batch.start(b) + e, candidates.number(t, c), row)
     waits.set_node(m, taken, node)
     options = preferences.places(o) + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
     complete = 0
@@ -147,7 +145,7 @@ def _extend(
     families.set_head(a, family, 0)
     families.set_running(a, family, 0)
     last, complete = 0, 0
-    time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
+    time, stream = batch.time(b, e), batch.stream(b, e)
     while w != 0:
         following = waits.link(m, w)
         over = is_past(t, o, m, w, time)
@@ -209,14 +207,14 @@ def apply(
         if gone != 0:
             drop(m, a, family, gone)
         family = following
-    position = b[B_START] + e
+    position = batch.start(b) + e
     wanted = preferences.members(o) & ~pass_over(o, m, a, p, changed, position)
     if decision == header.decided(m) or wanted == 0:
         return changed
     if changed != 0:
         # What was dropped may be what comes now: nothing is known of the list so far.
         header.set_serial(m, header.serial(m) + 1)
-    family = new_family(m, a, p, header.now(m), position, b[b[B_TIME] + e], wanted)
+    family = new_family(m, a, p, header.now(m), position, batch.time(b, e), wanted)
     families.set_foremost(a, family, foremost)
     last, complete = 0, 0
     while decision < header.decided(m) and wanted & ~complete != 0:

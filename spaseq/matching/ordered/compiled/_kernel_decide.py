@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from spaseq._jit import part
+from spaseq.matching.conditions import batch
 from spaseq.matching.conditions._kernel_machine import holds
 from spaseq.matching.conditions._kernel_values import (
-    B_STREAM,
-    B_TIME,
     SINGLE,
     SLOTS,
     START,
@@ -57,7 +56,7 @@ def takes(
     """A run takes the event, before it is chosen how it goes on."""
     bind(t, m, b, e, key, w, c, row)
     act(t, m, f, numbers, codes, w, candidates.actions(t, c), candidates.actions_end(t, c))
-    begin_bounds(t, m, w, b[b[B_TIME] + e])
+    begin_bounds(t, m, w, batch.time(b, e))
     if row < 0 and units.counting(t, candidates.unit(t, c)) != 0:
         blur(t, m, f, w, units.counting(t, candidates.unit(t, c)))
 
@@ -82,7 +81,7 @@ def _refused(
         )
         if code == code_end:
             continue
-        waits.set_time(m, trial, b[b[B_TIME] + e])
+        waits.set_time(m, trial, batch.time(b, e))
         for j in range(SLOTS, header.width(m)):
             m[trial + j] = m[w + j]
         for j in range(int(f[0])):
@@ -131,7 +130,7 @@ def _show(
     t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
 ) -> None:
     """What an event does to a run: it takes the event, or must not skip it."""
-    time, stream = b[b[B_TIME] + e], b[b[B_STREAM] + e]
+    time, stream = batch.time(b, e), batch.stream(b, e)
     if not follows(t, m, w, time, stream) or is_past(t, o, m, w, time):
         return
     gate = waits.gate(m, w)

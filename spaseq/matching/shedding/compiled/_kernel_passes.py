@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from spaseq._jit import kernel, part
 from spaseq.matching.conditions._kernel_values import (
-    B_SIZE,
     LIMIT,
     N_GPMS,
     N_KEYS,
@@ -277,7 +276,7 @@ def shown(tables: Ints, ints: Ints, batch: Ints, at_gates: Floats, weight: float
     """
     t, m, b, counts = pointer(tables), pointer(ints), pointer(batch), pointer(at_gates)
     total = 0
-    if b[B_SIZE] == 0:
+    if heads.size(b) == 0:
         return 0
     for k in range(max(0, find_keys(t, m, b, 0, False))):
         p = find_partition(m, t[N_KEYS], header.keys(m) + k * t[N_KEYS])
