@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import kernel, part
+from spaseq.matching.conditions import batch as heads
 from spaseq.matching.conditions._kernel_values import (
     LIMIT,
     N_GPMS,
