@@ -22,6 +22,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.reading import Reading
+from spaseq.matching.enumeration.sites import sites
 from spaseq.matching.enumeration.update import Update
 from spaseq.matching.model import Bounds
 from spaseq.matching.runs.program import Program
@@ -41,9 +42,13 @@ class Enumeration(Update, Immediate):
         self, pattern: SequencePattern, dictionary: Dictionary, context: Context, bounds: Bounds
     ) -> None:
         program, told_apart_by = Program(compile_pattern(pattern)), keys(pattern)
-        automaton = Automaton(program.start, tuple(pattern.gpms))
+        gpms = tuple(pattern.gpms)
+        automaton = Automaton(program.start, gpms)
         super().__init__(pattern, told_apart_by, automaton, bounds, context.budget, dictionary)
-        self._reading = Reading(pattern, program, told_apart_by, context, self.history, self.memory)
+        self._reading = Reading(
+            pattern, sites(pattern, program), lambda: Automaton(program.start, gpms), told_apart_by, context,
+            self.history, self.memory,
+        )  # fmt: skip
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``: the work of the events is done by the call, that of matches later."""

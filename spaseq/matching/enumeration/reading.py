@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import groupby, pairwise
 from operator import itemgetter
 
@@ -20,10 +21,8 @@ from spaseq.matching.enumeration.compiled import _kernel_root as root
 from spaseq.matching.enumeration.compiled._kernel_choose import narrow
 from spaseq.matching.enumeration.memory import Roots, Walk
 from spaseq.matching.enumeration.replay import Choices, Replay
-from spaseq.matching.enumeration.sites import sites
 from spaseq.matching.host import Key, emitted, kept, select
 from spaseq.matching.model import Found
-from spaseq.matching.runs.program import Program
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -32,14 +31,15 @@ Mask = npt.NDArray[np.bool_]
 class Reading:
     """The matches of one query, those with the same last event in any order.
 
-    ``program`` is its automaton, ``keys`` what tells its runs apart: ``past`` has the events of its
-    ``roots``.
+    ``sites`` are what labels tell, ``automaton`` makes that by which a match is run again if that is not all;
+    ``keys`` is what tells its runs apart. ``history`` has the events of its ``roots``.
     """
 
     def __init__(
         self,
         pattern: SequencePattern,
-        program: Program,
+        sites: Sites | None,
+        automaton: Callable[[], Automaton],
         keys: Sequence[str],
         context: Context,
         history: History,
@@ -54,10 +54,14 @@ class Reading:
         self._single = len(set(pattern.streams)) == 1
         self._history = history
         self._roots = roots
-        self._sites = sites(pattern, program)
-        automaton = Automaton(program.start, self._gpms)
-        self._replay = Replay(automaton, context, history, keys, self._partition)
+        self._sites = sites
+        self._automaton = automaton
+        self._context = context
         self._walk = Walk()
+
+    @cached_property
+    def _replay(self) -> Replay:
+        return Replay(self._automaton(), self._context, self._history, self._keys, self._partition)
 
     def next(self) -> tuple[Ints, Ints, Ints, Ints] | None:
         """Some more of the matches, as ``Walk.next`` gives them."""

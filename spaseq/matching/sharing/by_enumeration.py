@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,10 +18,12 @@ from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.blocks.plain import Sites
 from spaseq.matching.enumeration.automaton import Automaton, Configuration, Transition
 from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import New, Share, least_of
 from spaseq.matching.enumeration.reading import Reading
+from spaseq.matching.enumeration.sites import sites
 from spaseq.matching.enumeration.update import Ints, Update
 from spaseq.matching.runs.program import Program
 from spaseq.matching.sharing.group import Group
@@ -43,8 +46,8 @@ class EnumerationGroup(Group):
         budget = Budget(first.context.budget.limits.times(len(members)))
         self._update = Update(merged.pattern, common, self._automaton, self.widest, budget, first.dictionary)
         self._own = [
-            EnumerationPart(self, member, offset, tuple(merged.pattern.gpms), self._update)
-            for member, offset in zip(members, offsets, strict=True)
+            EnumerationPart(self, member, offset, tuple(merged.pattern.gpms), self._update, program)
+            for member, offset, program in zip(members, offsets, programs, strict=True)
         ]
         return self._own
 
@@ -84,8 +87,15 @@ class EnumerationPart(Part):
     """A member: the roots that are its own, and the matches of these."""
 
     def __init__(
-        self, group: Group, member: Member, offset: int, gpms: Sequence[str], update: Update
+        self,
+        group: Group,
+        member: Member,
+        offset: int,
+        gpms: Sequence[str],
+        update: Update,
+        program: Program,
     ) -> None:
+        """``gpms`` are the group's; ``program`` is the member's automaton, under common names."""
         super().__init__(group, member, offset, gpms)
         self._update = update
         own = {common: name for name, common in member.common.variables.items()}
@@ -93,7 +103,7 @@ class EnumerationPart(Part):
         numbers = {gpm: number for number, gpm in enumerate(member.common.gpms.values())}
         labels = np.array([numbers.get(gpm, -1) for gpm in gpms], dtype=np.int64)
         self._share = Share(update.memory)
-        self._reading = _Own(self, labels, names, self._share)
+        self._reading = _Own(self, program, labels, names, self._share)
         # Those of events that the member has not been given yet, each with how many it has then.
         self._coming: deque[tuple[int, Ints]] = deque()
         self._is_apart = False
@@ -152,10 +162,16 @@ class EnumerationPart(Part):
 class _Own(Reading):
     """Matches of a group as a member's own; ``labels``: what the group's are to it."""
 
-    def __init__(self, part: EnumerationPart, labels: Ints, names: Sequence[str], share: Share) -> None:
-        member = part.member
-        program = Program(compile_pattern(member.pattern))
-        super().__init__(member.pattern, program, names, member.context, part.history, share)
+    def __init__(
+        self, part: EnumerationPart, program: Program, labels: Ints, names: Sequence[str], share: Share
+    ) -> None:
+        pattern = part.member.pattern
+        # Compiled only where a match has to be run again.
+        super().__init__(
+            pattern, _own_sites(part.member, program),
+            lambda: Automaton(Program(compile_pattern(pattern)).start, tuple(pattern.gpms)),
+            names, part.member.context, part.history, share,
+        )  # fmt: skip
         self._part = part
         self._labels = labels
 
@@ -166,6 +182,20 @@ class _Own(Reading):
             return None
         positions, labels, offsets, roots = found
         return positions, self._labels[labels], offsets, roots
+
+
+def _own_sites(member: Member, program: Program) -> Sites | None:
+    """What labels tell of a member's matches, under its own names; ``program`` is under common ones."""
+    found = sites(member.common.pattern, program)
+    if found is None:
+        return None
+    gpms = {common: own for own, common in member.common.gpms.items()}
+    names = {common: own for own, common in member.common.variables.items()}
+    own = [
+        replace(site, gpm=gpms[site.gpm], own=frozenset(names[name] for name in site.own))
+        for site in found.all
+    ]
+    return Sites(own, tuple(member.pattern.gpms))
 
 
 class _Trie(Automaton):
