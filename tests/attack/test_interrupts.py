@@ -142,6 +142,11 @@ class Run:
             for batch in handle.batches(2):
                 mine += batch
 
+    def each(self) -> None:
+        for number in range(BEFORE):
+            self.push(range(number, number + 1))
+            self.matches()
+
     def finish(self) -> Iterator[tuple[list[Chosen], bool]]:
         """What each query gave in the end, and whether it failed."""
         self.push(range(self.engine.arrived.get(STREAM, 0), BEFORE + AFTER))
@@ -160,6 +165,7 @@ WORK: dict[str, Callable[[Run], None]] = {
     "feed": Run.feed,
     "matches": Run.matches,
     "batches": Run.batches,
+    "each": Run.each,
 }
 
 
@@ -232,8 +238,9 @@ def test_an_interrupt_at_any_call_of_queries_that_run_as_one(what: str, called_b
         "terms/dictionary.py",
     ],
 )
+@pytest.mark.parametrize("what", ["push", "each"])
 def test_an_interrupt_at_any_call_of_events_that_come_alone(
-    file: str, monkeypatch: pytest.MonkeyPatch
+    what: str, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake, "Sample", partial(Sample, 1, 1))  # those that it wants are made objects of
     passed: list[bool] = []
@@ -244,7 +251,7 @@ def test_an_interrupt_at_any_call_of_events_that_come_alone(
         return passed[-1]
 
     monkeypatch.setattr(flow.Flow, "passes", noted)
-    is_clean_at_any_call("push", True, file, ALONE)
+    is_clean_at_any_call(what, what == "push", file, ALONE)
     assert any(passed)
 
 

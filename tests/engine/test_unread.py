@@ -155,13 +155,14 @@ def _text(rng: random.Random) -> str:
 
 
 @pytest.mark.usefixtures("_little_at_a_time")
+@pytest.mark.parametrize("evaluator", ["enumeration", "kernel"])
 @settings(max_examples=examples(60))
 @given(st.integers(0, 2**64 - 1))
-def test_late_is_as_at_once(seed: int) -> None:
+def test_late_is_as_at_once(evaluator: str, seed: int) -> None:
     rng = random.Random(seed)
     text = _text(rng)
     wanted: list[spaseq.Match] = []
-    engines = [spaseq.Engine(evaluator="enumeration") for _ in range(2)]
+    engines = [spaseq.Engine(evaluator=evaluator) for _ in range(2)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         at_once, late = engines[0].register(text, wanted.append), engines[1].register(text)
