@@ -142,7 +142,7 @@ class Core:
         self._tell()
 
     def _take_waiting(self) -> bool:
-        """``take`` of the only event that waits, as where each is read after; false if it is no such event."""
+        """``take`` of the only event that waits: somebody reads after each. False if it is no such."""
         inbox, flow = self.inbox, self.flow
         ((stream, time, graph, terms),) = inbox
         clock, arrivals = inbox.clock, flow.arrivals
