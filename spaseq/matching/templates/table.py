@@ -290,8 +290,7 @@ class TableGpm:
         if self._left and len(rows):
             kept = np.flatnonzero(np.logical_and.reduce([test(joined, {}) for test in self._left]))
             joined, chosen = joined.take(kept), chosen[kept]
-        hidden = [n for n in joined.columns if n in table.names and n not in self._members]
-        return joined.drop(hidden), table.numbers[chosen]
+        return joined, table.numbers[chosen]
 
 
 def _equal(
