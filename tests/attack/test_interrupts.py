@@ -11,16 +11,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 
+import spaseq
 from spaseq import Engine, Handle, Match, Source, SourceOptions
 from spaseq.engine.pipelines import flow, intake
 from spaseq.errors import SpaseqError
 from spaseq.why.sample import Sample
 
+PACKAGE = Path(spaseq.__file__).parent
 STREAM = "http://example.org/s"
 TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"
 INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
@@ -76,6 +79,10 @@ class AtCall:
     file: str
     number: int
     count: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        # A file that was moved would never be interrupted, and the test could not fail.
+        assert any(str(path).endswith(f"/{self.file}") for path in PACKAGE.rglob("*.py")), self.file
 
     def __call__(self, frame: FrameType, kind: str, _: Any) -> None:
         if kind in ("call", "c_return") and frame.f_code.co_filename.endswith(self.file):
