@@ -19,7 +19,8 @@ import pytest
 
 import spaseq
 from spaseq import Engine, Handle, Match, Source, SourceOptions
-from spaseq.engine.pipelines import flow, intake
+from spaseq.engine.pipelines import flow, intake, later
+from spaseq.engine.pushed import inbox
 from spaseq.errors import SpaseqError
 from spaseq.why.sample import Sample
 
@@ -307,3 +308,26 @@ def is_clean_at_any_call(what: str, called_back: bool, file: str, queries: tuple
         for text, found, (given, is_over) in zip(queries, expected, run.finish(), strict=True):
             assert is_over or given == found, f"{text}, interrupted at call {number}"
     assert number > 1
+
+
+@pytest.mark.parametrize("file", ["pipelines/later.py", "pipelines/visits.py", "delivered/on_demand.py"])
+def test_what_has_waited_until_it_is_worth_a_visit_is_taken_once(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several queries, which nobody reads before the end."""
+    events = range(BEFORE + 1)
+    monkeypatch.setattr(inbox, "MOST_EVENTS", BEFORE)  # the first does not wait
+    monkeypatch.setattr(later, "ENOUGH", BEFORE - 1)
+    queries = (query("A ; B"), query("A : B"))
+    whole = Run(called_back=False, queries=queries)
+    whole.push(range(BEFORE + AFTER))
+    expected = [found for found, _ in whole.finish()]
+    number, was_interrupted = 0, True
+    while was_interrupted:
+        number += 1
+        run = Run(called_back=False, queries=queries)
+        run.push(events[:-1])
+        was_interrupted = AtCall(file, number).during(lambda: run.push(events[-1:]))  # noqa: B023  # at once
+        for text, found, (given, is_over) in zip(queries, expected, run.finish(), strict=True):
+            assert is_over or given == found, f"{text}, interrupted at call {number}"
+    assert number > 3

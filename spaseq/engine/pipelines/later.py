@@ -31,6 +31,11 @@ class Later:
             waiting.append(visit)
         return _joined(visit.query, waiting, {}) if _size(waiting) >= ENOUGH else None
 
+    def has(self, visit: Visit) -> bool:
+        """Whether a visit waits here, though an interrupt has left it among those that are due, too."""
+        waiting = self.visits.get(visit.query)
+        return waiting is not None and len(waiting) > 0 and waiting[-1] is visit
+
     @property
     def is_too_much(self) -> bool:
         """Whether too many events wait."""

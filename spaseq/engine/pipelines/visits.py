@@ -89,7 +89,9 @@ class Visits:
         visit = self.due[0]
         raised = self._attempt(visit.query, self._visit, visit)
         del self.due[0]
-        visit.query.handle.taken = None
+        handle = visit.query.handle
+        if handle.taken is visit:  # not another one, which an interrupt has left behind it
+            handle.taken = None
         return raised
 
     def _waits(self, visit: Visit) -> bool:
@@ -112,7 +114,7 @@ class Visits:
     def recall(self, most: int) -> None:
         """Makes due what has waited longest, so that no more than so many events wait."""
         visits, left = self.later.but(most)
-        due = deque([*visits, *self.due])
+        due = deque([*visits, *(visit for visit in self.due if not self.later.has(visit))])
         # No interrupt comes between these: that takes a call, or a loop.
         self.due, self.later = due, left
 
