@@ -141,7 +141,7 @@ class Sharing:
             self._now = None
 
     def forget(self) -> None:
-        """What was found in the batch at hand may be half done."""
+        """No batch is at hand any more: what was found in it is of no use, or may be half done."""
         self._now = self._event = None
 
 

@@ -19,6 +19,7 @@ from spaseq.matching.kernel.evaluator import Kernel
 from spaseq.matching.model import Bounds, Occurrence
 from spaseq.matching.reference import Reference
 from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.terms.texts import text_of
 from spaseq.terms.values import decode
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, shown
@@ -251,7 +252,7 @@ def test_a_short_number_is_read_as_its_exact_value_says(datatype: str) -> None:
     ]
     for text in [*texts, "1234567.7654321", "12345678.5", "NaN"]:
         term = typed(text, datatype)
-        found = _short(term)
+        found = _short(text_of(term))
         assert found is None or repr(found) == repr(_look(decode(term))), text
         assert (
             found is not None

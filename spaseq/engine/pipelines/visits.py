@@ -81,6 +81,7 @@ class Visits:
             self.recall(later.MOST)
             while self.due:
                 raised = self._make() or raised
+        self._sharing.forget()  # what comes next may never ask, and would keep a whole batch
         return raised
 
     def _make(self) -> Exception | None:
