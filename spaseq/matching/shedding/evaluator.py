@@ -22,21 +22,19 @@ from spaseq.matching.kernel import evaluator as whole
 from spaseq.matching.kernel.memory import Room, runs_size
 from spaseq.matching.kernel.records import header as mem
 from spaseq.matching.kernel.records import partitions
-from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
 from spaseq.matching.obstacles import in_words
 from spaseq.matching.shedding.account import Account
 from spaseq.matching.shedding.compiled import _kernel_firsts as firsts
-from spaseq.matching.shedding.compiled import _kernel_known as cells
 from spaseq.matching.shedding.compiled import _kernel_passes as k
 from spaseq.matching.shedding.doubt import Doubt
-from spaseq.matching.shedding.features import features
 from spaseq.matching.shedding.firsts import let_go
 from spaseq.matching.shedding.fits import obstacles
 from spaseq.matching.shedding.least import least_room
 from spaseq.matching.shedding.lots import admitted_of, part_of, taken_at_once
+from spaseq.matching.shedding.observed import Observed
 from spaseq.matching.shedding.overload import Overload
-from spaseq.matching.shedding.sketch import Sketch, Worth
+from spaseq.matching.shedding.sketch import Worth
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
@@ -45,10 +43,6 @@ Ints = npt.NDArray[np.int64]
 _SELDOM: Final = 16
 #: It is spread over events if it takes longer than so many events may: what is known is fresher if it is not.
 _BRIEF: Final = 8.0
-#: What a look at a partial match is to a clock that counts work: much less than showing it an event.
-_LOOK: Final = 1 / 16
-#: So many events at least are between two that are asked to how many partial matches they are shown.
-_SAMPLED: Final = 8
 #: A plan is made anew after such a part of an age, from such a part of the bound on.
 _PLANNED: Final = 0.25
 _NEAR: Final = 0.8
@@ -61,10 +55,9 @@ _ROUNDS: Final = 6
 _STATE: Final = 0.5
 
 
-class Shedding(whole.Kernel):
+class Shedding(Observed):
     """The kernel, which keeps its bounds by shedding; all that it finds is found without bounds, too.
 
-    Its arena is looked at between events (``compiled``), which the kernel itself does not notice.
     ``shed`` says what was given up.
     """
 
@@ -79,32 +72,22 @@ class Shedding(whole.Kernel):
         """Raises ``ValueError`` if false matches could be found (``fits.obstacles``)."""
         if against := in_words(obstacles(pattern, effort.policy)):
             raise ValueError(f"to shed by {effort.policy}, it must be that {', and '.join(against)}")
-        compiled = compile_tables(pattern, dictionary.pin)
-        super().__init__(pattern, dictionary, context, bounds, compiled, floor=whole.ENOUGH)
+        super().__init__(pattern, dictionary, context, bounds, effort)
         self._pattern = pattern
-        self._effort = effort
-        self._features = features(self._compiled, dictionary.pin)
-        self._sketch = Sketch(self._features, bounds.reach)
         self._overload = None if effort.latency is None else Overload(effort.latency)
-        self._known: Ints = self._unknown()
         # What each class loads; of each cell, the share that was kept when something was shed last; how many
-        # new ones are shed; and where the next new ones will stand.
+        # new ones are shed.
         self._load, self._loads = 0.0, np.zeros(self._features.classes)
         self._kept: npt.NDArray[np.float64] = np.ones(self._sketch.alive.size)
         self._scratch: Ints = np.zeros_like(self._sketch.alive)
-        self._next = int(self._memory.ints[mem.NEXT_WAIT])
         # Since the last look ended: events, and seconds of work and of the next look; what the last one took,
         # and of that, how long it held events up.
         self._events, self._spent, self._looking, self._taken, self._pause = 0, 0.0, 0.0, 0.0, 0.0
-        # Of the look at hand, the next place and what it has counted; and the events between the last two.
-        self._hand, self._between = 0, 0
+        # What the look at hand has counted; and the events between the last two.
+        self._between = 0
         self._counted: Ints = np.zeros_like(self._sketch.alive)
         # Of the work, what the overload detector knows.
         self._measured = 0.0
-        # Where the events in hand end.
-        self._position = 0
-        # Where the events in hand begin, on the window's axis and in time.
-        self._place = 0, 0
         self._chunk = 1
         # So often partial matches have drawn lots.
         self._draws = 0
@@ -112,8 +95,6 @@ class Shedding(whole.Kernel):
         self._admitted = 1.0
         # Events since a plan was made.
         self._unplanned = 0
-        # Units of work since the last look; events since it was last counted to whom one is shown.
-        self._units, self._since_shown = 0.0, 0
         gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
         self._doubt = Doubt(pattern, bounds)
         self._account = Account(
@@ -190,21 +171,6 @@ class Shedding(whole.Kernel):
 
     # --- what the kernel does meanwhile ---------------------------------------------------------
 
-    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
-        self._place = int(self._bounds.places(batch, start)[0]), int(batch.time[0])
-        columns = super()._take(batch, start, solutions)
-        m = self._memory.ints
-        m[mem.DECIDED] = 0
-        self._since_shown += len(batch)
-        clock = self._effort.clock
-        if isinstance(clock, WorkClock) or self._since_shown >= _SAMPLED:
-            shown = k.shown(self._tables, m, columns, self._sketch.shows, self._since_shown)
-            self._units += self._since_shown * shown
-            self._since_shown = 0
-            if isinstance(clock, WorkClock):
-                clock.add(len(batch) + shown)
-        return columns
-
     def _found(self) -> Iterator[Block]:
         m = self._memory.ints
         if m[mem.FOUND_COUNT]:
@@ -219,30 +185,7 @@ class Shedding(whole.Kernel):
             self._account.found += len(block)
             yield block
 
-    def _credit(self) -> None:
-        f = self._features
-        k.credit(self._memory.ints, self._known, f.ways, f.bases, self._sketch.counts)
-
-    def _sweep(self, axis: int, time: int, decided: int, spare: int = 0) -> None:
-        del spare  # a bound of memory counts it
-        old = self._memory
-        self._hand = k.surviving(self._tables, old.ints, self._hand, axis, time)
-        super()._sweep(axis, time, decided)
-        known, self._known = self._known, self._unknown()
-        k.follow(old.ints, self._memory.ints, known, self._known)
-        self._next = int(self._memory.ints[mem.NEXT_WAIT])
-
-    def _unknown(self) -> Ints:
-        return np.zeros(int(self._memory.ints[mem.MOST_NODES]) * cells.KNOWN_SIZE, dtype=np.int64)
-
     # --- looking --------------------------------------------------------------------------------
-
-    def _count(self, events: int) -> None:
-        """Counts the work that some events were."""
-        made = int(self._memory.ints[mem.DECIDED])
-        self._units += events + made
-        if isinstance(self._effort.clock, WorkClock):
-            self._effort.clock.add(made)
 
     def _look(self, axis: int, time: int, position: int, most: int) -> None:
         """Looks at ``most`` partial matches; learns, and sheds what is too much, when all have been seen.
@@ -273,11 +216,6 @@ class Shedding(whole.Kernel):
         else:
             self._looking += self._effort.clock() - begin
         self._spent += self._effort.clock() - begin
-
-    def _add_work(self, seen: int) -> None:
-        """So many partial matches were looked at."""
-        if isinstance(self._effort.clock, WorkClock):
-            self._effort.clock.add(seen * _LOOK)
 
     def _end_look(self, axis: int, time: int, position: int) -> None:
         """All partial matches have been looked at: learns of that, and sheds what is too much."""
@@ -318,25 +256,6 @@ class Shedding(whole.Kernel):
             shed[:] = 0
             self._account.begin(_late(self._overload.expect(self._load) if self._overload else None))
         self._spent += self._effort.clock() - begin
-
-    def _observe(self, axis: int, time: int, *, counted: bool = True) -> None:
-        """Sees at once what partial matches there are."""
-        self._sketch.alive[:] = 0
-        self._visit(self._sketch.alive, axis, time, 0, int(self._memory.ints[mem.NEXT_WAIT]), 0, counted)
-
-    def _visit(
-        self, alive: Ints, axis: int, time: int, begin: int, most: int, events: int, counted: bool = True
-    ) -> tuple[int, int]:
-        s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
-        return k.observe(
-            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
-            s.edges, s.rings, s.counts, s.steps, alive, begin, most, axis, time, s.passed(self._position),
-            self._position, events, counted, f.tells_the_dead, f.taken,
-        )  # fmt: skip
-
-    def _loaded(self) -> float:
-        alive = self._sketch.alive.reshape(-1, cells.AGES).sum(axis=1)
-        return float((alive * self._sketch.load()).sum())
 
     def _admit(self, found: Mapping[str, Solutions], position: int, size: int) -> Mapping[str, Solutions]:
         """The solutions of those events alone that have drawn so."""

@@ -1,0 +1,121 @@
+"""The runs kernel with its partial matches counted: by state, by class of what they hold, by age."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.effort import Effort, WorkClock
+from spaseq.events import EventBatch
+from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.matching.context import Context
+from spaseq.matching.kernel import evaluator as whole
+from spaseq.matching.kernel.records import header as mem
+from spaseq.matching.kernel.tables.compiling import compile_tables
+from spaseq.matching.model import Bounds
+from spaseq.matching.shedding.compiled import _kernel_known as cells
+from spaseq.matching.shedding.compiled import _kernel_passes as k
+from spaseq.matching.shedding.features import features
+from spaseq.matching.shedding.sketch import Sketch
+from spaseq.terms.dictionary import Dictionary
+
+Ints = npt.NDArray[np.int64]
+
+#: What a look at a partial match is to a clock that counts work: much less than showing it an event.
+_LOOK: Final = 1 / 16
+#: So many events at least are between two that are asked to how many partial matches they are shown.
+_SAMPLED: Final = 8
+
+
+class Observed(whole.Kernel):
+    """The kernel; between events its arena is looked at (``compiled``), which it does not notice.
+
+    What is seen, and what matches come of, is in the sketch.
+    """
+
+    def __init__(
+        self,
+        pattern: SequencePattern,
+        dictionary: Dictionary,
+        context: Context,
+        bounds: Bounds,
+        effort: Effort,
+    ) -> None:
+        compiled = compile_tables(pattern, dictionary.pin)
+        super().__init__(pattern, dictionary, context, bounds, compiled, floor=whole.ENOUGH)
+        self._effort = effort
+        self._features = features(self._compiled, dictionary.pin)
+        self._sketch = Sketch(self._features, bounds.reach)
+        self._known: Ints = self._unknown()
+        # Where the next new partial matches will stand; of the look at hand, the next place.
+        self._next, self._hand = int(self._memory.ints[mem.NEXT_WAIT]), 0
+        # Where the events in hand begin, on the window's axis and in time, and where they end.
+        self._place, self._position = (0, 0), 0
+        # Units of work since the last look; events since it was last counted to whom one is shown.
+        self._units, self._since_shown = 0.0, 0
+
+    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
+        self._place = int(self._bounds.places(batch, start)[0]), int(batch.time[0])
+        columns = super()._take(batch, start, solutions)
+        m = self._memory.ints
+        m[mem.DECIDED] = 0
+        self._since_shown += len(batch)
+        clock = self._effort.clock
+        if isinstance(clock, WorkClock) or self._since_shown >= _SAMPLED:
+            shown = k.shown(self._tables, m, columns, self._sketch.shows, self._since_shown)
+            self._units += self._since_shown * shown
+            self._since_shown = 0
+            if isinstance(clock, WorkClock):
+                clock.add(len(batch) + shown)
+        return columns
+
+    def _count(self, events: int) -> None:
+        """Counts the work that some events were."""
+        made = int(self._memory.ints[mem.DECIDED])
+        self._units += events + made
+        if isinstance(self._effort.clock, WorkClock):
+            self._effort.clock.add(made)
+
+    def _add_work(self, seen: int) -> None:
+        """So many partial matches were looked at."""
+        if isinstance(self._effort.clock, WorkClock):
+            self._effort.clock.add(seen * _LOOK)
+
+    def _credit(self) -> None:
+        f = self._features
+        k.credit(self._memory.ints, self._known, f.ways, f.bases, self._sketch.counts)
+
+    def _sweep(self, axis: int, time: int, decided: int, spare: int = 0) -> None:
+        del spare  # a bound of memory counts it
+        old = self._memory
+        self._hand = k.surviving(self._tables, old.ints, self._hand, axis, time)
+        super()._sweep(axis, time, decided)
+        known, self._known = self._known, self._unknown()
+        k.follow(old.ints, self._memory.ints, known, self._known)
+        self._next = int(self._memory.ints[mem.NEXT_WAIT])
+
+    def _unknown(self) -> Ints:
+        return np.zeros(int(self._memory.ints[mem.MOST_NODES]) * cells.KNOWN_SIZE, dtype=np.int64)
+
+    def _observe(self, axis: int, time: int, *, counted: bool = True) -> None:
+        """Sees at once what partial matches there are."""
+        self._sketch.alive[:] = 0
+        self._visit(self._sketch.alive, axis, time, 0, int(self._memory.ints[mem.NEXT_WAIT]), 0, counted)
+
+    def _visit(
+        self, alive: Ints, axis: int, time: int, begin: int, most: int, events: int, counted: bool = True
+    ) -> tuple[int, int]:
+        s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
+        return k.observe(
+            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
+            s.edges, s.rings, s.counts, s.steps, alive, begin, most, axis, time, s.passed(self._position),
+            self._position, events, counted, f.tells_the_dead, f.taken,
+        )  # fmt: skip
+
+    def _loaded(self) -> float:
+        alive = self._sketch.alive.reshape(-1, cells.AGES).sum(axis=1)
+        return float((alive * self._sketch.load()).sum())
