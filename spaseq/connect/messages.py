@@ -16,7 +16,7 @@ import numpy as np
 from pyoxigraph import NamedNode
 
 from spaseq.errors import SourceError
-from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Row
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
 from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import FORMATS, check_options
@@ -27,6 +27,7 @@ from spaseq.sources.formats.jsonld import empty_graphs, parse_jsonld
 from spaseq.sources.formats.messages import announces_messages, read_messages
 from spaseq.sources.formats.rows import Lifter, read_csv, read_ndjson
 from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.terms.identified import Row
 
 _TEXTS: Final = ("nq", "nt", "ttl", "trig")
 

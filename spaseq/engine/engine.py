@@ -166,13 +166,7 @@ class Engine:
 
     # --- events -------------------------------------------------------------------------------
 
-    def push(
-        self,
-        stream: StreamName,
-        graph: EventGraph,
-        time: GivenTime,
-        name: GraphName = None,
-    ) -> None:
+    def push(self, stream: StreamName, graph: EventGraph, time: GivenTime, name: GraphName = None) -> None:
         """Adds one event; what it completes is delivered before the call returns.
 
         From a callback: as soon as the event in hand is done with. ``time``: a datetime (without a

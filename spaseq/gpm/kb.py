@@ -18,7 +18,7 @@ import zstandard
 from pyoxigraph import DefaultGraph, NamedNode, Quad, RdfFormat, Triple, parse
 
 from spaseq.errors import KnowledgeError
-from spaseq.events import BatchBuilder, Clock, EventBatch, beyond_rdf11
+from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.gpm.expressions.compiled import Solution
 from spaseq.gpm.expressions.walk import only_joins, patterns
 from spaseq.gpm.routes import prepare
@@ -28,6 +28,7 @@ from spaseq.language.syntax import Graph, Pattern, Query, Var
 from spaseq.nesting import Guarded, NestingError, too_long, whole
 from spaseq.sources._bytes import MARK
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Ids
+from spaseq.terms.identified import beyond_rdf11
 
 if TYPE_CHECKING:  # it takes a while to import, and whoever has a Graph has imported it
     import rdflib

@@ -241,7 +241,7 @@ def test_an_interrupt_at_any_call_of_queries_that_run_as_one(what: str, called_b
         "columns/history.py",
         "alone/singles.py",
         "conditions/numbers.py",
-        "spaseq/events.py",
+        "terms/identified.py",
         "engine/pushed/plain.py",
         "terms/dictionary.py",
     ],

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine.pushed.plain import Plain
-from spaseq.events import identified_one
 from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.identified import identified_one
 from spaseq.terms.values import XSD
 from tests.conftest import examples
 

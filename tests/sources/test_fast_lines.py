@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spaseq.events import EventBatch, beyond_rdf11
+from spaseq.events import EventBatch
 from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import GENERATED_AT
@@ -27,6 +27,7 @@ from spaseq.sources.formats import lines
 from spaseq.sources.scan._kernel import ODD as ODD_LINE
 from spaseq.sources.scan.fast import FastLines, Quads
 from spaseq.terms.dictionary import UNBOUND, Dictionary
+from spaseq.terms.identified import beyond_rdf11
 from tests.conftest import examples
 
 from .reading import EX, STREAM, XSD, pieces

@@ -13,12 +13,12 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from spaseq.errors import SourceError, SpaseqWarning
-from spaseq.events import Row
 from spaseq.limits import Limits
 from spaseq.sources.columns import context as _template
 from spaseq.sources.columns import rows as _columns
 from spaseq.sources.formats import _lift, rows
 from spaseq.sources.formats._lift import load_context
+from spaseq.terms.identified import Row
 from tests.conftest import examples
 
 from .reading import EX, GENERATED_AT, XSD, Reading, _canonical, _graph, read

@@ -12,8 +12,8 @@ from typing import Final
 
 from pyoxigraph import NamedNode
 
-from spaseq.events import different
 from spaseq.terms.dictionary import Dictionary
+from spaseq.terms.identified import different
 from spaseq.terms.values import XSD
 
 _SPACE: Final = r"[ \t\r\n]*"

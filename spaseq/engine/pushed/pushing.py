@@ -27,11 +27,12 @@ from spaseq.engine.pushed.inbox import row
 from spaseq.engine.pushed.plain import Plain
 from spaseq.engine.rejects import Kind
 from spaseq.errors import EngineError
-from spaseq.events import Clock, Ids, Stamp, identified_one
+from spaseq.events import Clock, Ids, Stamp
 from spaseq.matching.conditions.numbers import Numbers
 from spaseq.sources import BadEvent
 from spaseq.sources.assembly.sink import check_term, check_terms
 from spaseq.terms.dictionary import UNBOUND
+from spaseq.terms.identified import identified_one
 from spaseq.terms.texts import term_of
 
 #: What an event that is none raises.

@@ -19,13 +19,13 @@ from rdflib.term import Literal as RdflibLiteral
 from rdflib.term import Node
 
 from spaseq.errors import KnowledgeError, SourceError
-from spaseq.events import beyond_rdf11
 from spaseq.gpm.kb import unpacked
 from spaseq.limits import Limits
 from spaseq.nesting import Guarded, NestingError, too_long, whole
 from spaseq.sources._bytes import BrokenBytesError, read_blocks, unmarked, whole_lines
 from spaseq.sources.formats.lines import WARM_UP
 from spaseq.terms.dictionary import Dictionary, Ids, Term
+from spaseq.terms.identified import beyond_rdf11
 from spaseq.terms.interop import from_rdflib
 
 if TYPE_CHECKING:  # whoever has one of them has imported it

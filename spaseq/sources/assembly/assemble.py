@@ -22,10 +22,10 @@ from typing import Any, Final
 
 from pyoxigraph import DefaultGraph, Quad, Triple
 
-from spaseq.events import Row
 from spaseq.sources.assembly.delivered import Delivered
 from spaseq.sources.assembly.sink import EventSink, Name
 from spaseq.terms.dictionary import Ids, Term
+from spaseq.terms.identified import Row
 
 #: How many triples may wait for the times of their graphs, or belong to one event.
 HELD: Final = 1 << 18

@@ -11,11 +11,12 @@ import numpy as np
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
 from spaseq.errors import SpaseqWarning
-from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, Row
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
 from spaseq.limits import Limits
 from spaseq.sources._options import SourceOptions
 from spaseq.sources.times import MOMENTS, read_time
 from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.terms.identified import Row
 
 Name = NamedNode | BlankNode
 

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from pyoxigraph import BlankNode, Literal, NamedNode
 
-from spaseq.events import Row
 from spaseq.sources.formats._lift import lift
+from spaseq.terms.identified import Row
 
 #: A value of a row: JSON's strings, true and false, null, and numbers as they are written.
 Value = object

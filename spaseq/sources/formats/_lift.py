@@ -14,10 +14,10 @@ from typing import Final
 from pyoxigraph import NamedNode
 
 from spaseq.errors import SourceError
-from spaseq.events import Row
 from spaseq.limits import Limits
 from spaseq.nesting import check_json
 from spaseq.sources.formats.jsonld import quads_of
+from spaseq.terms.identified import Row
 
 _TOGETHER: Final = 256
 
