@@ -131,8 +131,8 @@ def forget(m: Ints, w: int) -> None:
 
 
 @part
-def remove(m: Ints, w: int) -> None:
-    """Takes a wait out of its list and frees it."""
+def unlink(m: Ints, w: int) -> None:
+    """Takes a wait out of its list."""
     back, link = waits.back(m, w), waits.link(m, w)
     if link != 0:
         waits.set_back(m, link, back)
@@ -142,6 +142,12 @@ def remove(m: Ints, w: int) -> None:
         partitions.set_head(m, waits.partition(m, w), link)
     else:
         buckets.set_head(m, waits.bucket(m, w), link)
+
+
+@part
+def remove(m: Ints, w: int) -> None:
+    """Takes a wait out of its list and frees it."""
+    unlink(m, w)
     forget(m, w)
 
 

@@ -29,11 +29,7 @@ from spaseq.matching.kernel.compiled._kernel_layout import (
     row_of,
     value,
 )
-from spaseq.matching.kernel.compiled._kernel_memory import (
-    find_bucket,
-    find_partition,
-    release,
-)
+from spaseq.matching.kernel.compiled._kernel_memory import find_bucket, find_partition, release, unlink
 from spaseq.matching.kernel.compiled._kernel_places import is_over
 from spaseq.matching.kernel.records import buckets, findings, header, nodes, partitions, waits
 from spaseq.matching.kernel.records.tables import candidates, gates
@@ -65,15 +61,7 @@ _EMPTY: Final = 4
 @part
 def _leave(m: Ints, w: int) -> None:
     """Takes a partial match out of its list. Its place stays empty until the next sweep."""
-    back, link = waits.back(m, w), waits.link(m, w)
-    if link != 0:
-        waits.set_back(m, link, back)
-    if back != 0:
-        waits.set_link(m, back, link)
-    elif waits.bucket(m, w) == 0:
-        partitions.set_head(m, waits.partition(m, w), link)
-    else:
-        buckets.set_head(m, waits.bucket(m, w), link)
+    unlink(m, w)
     release(m, waits.node(m, w))
     waits.set_gate(m, w, 0)
 
