@@ -25,7 +25,6 @@ from spaseq.gpm.sharing import (
     renamed_columns,
     renamed_rows,
 )
-from spaseq.gpm.spectra.background import joined_with
 from spaseq.gpm.spectra.joins import NO_CONTEXT, Route, Spectra, covers, exists_on
 from spaseq.gpm.spectra.rowwise import NotByRows, Rowwise
 from spaseq.gpm.spectra.single import MOST_TRIPLES, joined
@@ -76,10 +75,8 @@ class GpmEvaluator:
         self._plan: Spectra | General
         self._rowwise: Rowwise | None = None
         bare = self._time is self._graph is None
-        #: What it asks, if that is nothing but a join of an event's triples.
-        self.join = joined(stateless, self.names, dictionary) if bare else None
-        # The same, or a join with background graphs besides.
-        self._of_one = self.join or (joined_with(stateless, self.names, dictionary, kb) if bare else None)
+        #: What it asks, if that is nothing but a join of an event's triples, and of background graphs.
+        self.join = joined(stateless, self.names, dictionary, kb) if bare else None
         if reason is None:
             self._plan = Spectra(stateless, dictionary, kb)
             with suppress(NotByRows):
@@ -121,12 +118,12 @@ class GpmEvaluator:
 
     def of_one(self, event: Single) -> Values | None:
         """The solutions of an event that came alone, in the order of ``names``; None for a large one."""
-        if self._of_one is not None and len(event.terms) <= 3 * MOST_TRIPLES:
+        if self.join is not None and len(event.terms) <= 3 * MOST_TRIPLES:
             known = self._sharing.known(event)
             values = known.get(self.number)
             if values is None:
                 is_of = self._streams is None or event.at.stream in self._streams
-                values = known[self.number] = self._of_one(event.terms) if is_of else ()
+                values = known[self.number] = self.join(event.terms) if is_of else ()
             return values
         shared = self._sharing.of(event)
         found = shared.values.get(self.number)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode, Triple
 
 from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.spectra import background
-from spaseq.gpm.spectra.background import joined_with
 from spaseq.gpm.spectra.rowwise import Facts, NotByRows, Rowwise
+from spaseq.gpm.spectra.single import joined
 from spaseq.language.scope import variables
 from spaseq.language.syntax import Graph, Group, Optional, TriplePattern, Triples, Var
 from spaseq.terms.dictionary import Dictionary, Term
@@ -36,16 +33,16 @@ _TRIPLES = st.lists(_TRIPLE, min_size=4, max_size=9, unique=True)
 
 
 @settings(max_examples=examples(400))
-@given(_EVENT, _KNOWN, st.lists(_TRIPLES, min_size=2, max_size=2), _TRIPLES, st.booleans())
+@given(_EVENT, _KNOWN, st.lists(_TRIPLES, min_size=2, max_size=2), _TRIPLES)
 def test_as_by_dicts(
-    event: Triples, known: list[Triples], versions: list[list[Triple]], graph: list[Triple], forgets: bool
+    event: Triples, known: list[Triples], versions: list[list[Triple]], graph: list[Triple]
 ) -> None:
-    """Also when the background graph changes, and when little of what was asked for is remembered."""
+    """Also when the background graph changes."""
     dictionary = Dictionary()
     group = Group((event, *(Graph(_KB, Group((triples,))) for triples in known)))
     names = sorted(variables(group), reverse=True)
     kb = KnowledgeBase({_KB: "\n"})
-    solve = joined_with(group, names, dictionary, kb)
+    solve = joined(group, names, dictionary, kb)
     try:
         rowwise = Rowwise(group, dictionary, kb)
     except NotByRows:
@@ -54,12 +51,10 @@ def test_as_by_dicts(
     assert solve is not None
     triples = [tuple(map(dictionary.intern, (t.subject, t.predicate, t.object))) for t in graph]  # type: ignore[arg-type]
     terms = [term for triple in triples for term in triple]
-    with patch.object(background, "_MOST", 1 if forgets else 4_096):
-        for version in versions:
-            kb.change(_KB, version)
-            rows = rowwise.rows(Facts(triples), {})  # type: ignore[arg-type]
-            for _ in range(2):
-                assert list(solve(terms)) == [tuple(row[name] for name in names) for row in rows]
+    for version in versions:
+        kb.change(_KB, version)
+        rows = rowwise.rows(Facts(triples), {})  # type: ignore[arg-type]
+        assert list(solve(terms)) == [tuple(row[name] for name in names) for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -78,6 +73,5 @@ def test_more_than_a_join_is_not_its(inner: Group) -> None:
     event = Triples((TriplePattern(Var("x"), _PREDICATES[0], Var("y")),))
     group = Group((event, Graph(_KB, inner)))
     names, kb = sorted(variables(group)), KnowledgeBase({_KB: "\n"})
-    assert joined_with(group, names, Dictionary(), kb) is None
-    assert joined_with(Group((event,)), ["x", "y"], Dictionary(), kb) is None
-    assert joined_with(group, names, Dictionary(), None) is None
+    assert joined(group, names, Dictionary(), kb) is None
+    assert joined(group, names, Dictionary(), None) is None

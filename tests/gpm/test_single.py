@@ -35,7 +35,7 @@ def test_as_by_dicts(patterns, graph, random) -> None:  # type: ignore[no-untype
     group = Group((Triples(tuple(patterns)),))
     names = sorted({t.name for p in patterns for t in (p.subject, p.object) if isinstance(t, Var)})
     random.shuffle(names)
-    solve = joined(group, names, dictionary)
+    solve = joined(group, names, dictionary, None)
     assert solve is not None
     triples = [tuple(map(dictionary.intern, triple)) for triple in graph]
     rows = Rowwise(group, dictionary, None).rows(Facts(triples), {})
@@ -46,7 +46,7 @@ def test_as_by_dicts(patterns, graph, random) -> None:  # type: ignore[no-untype
 def test_more_than_a_join_is_not_its() -> None:
     x = Var("x")
     anything = Group((Triples((TriplePattern(x, Var("p"), x),)),))
-    assert joined(anything, ["p", "x"], Dictionary()) is None
-    assert joined(Group(()), [], Dictionary()) is None
+    assert joined(anything, ["p", "x"], Dictionary(), None) is None
+    assert joined(Group(()), [], Dictionary(), None) is None
     one = Group((Triples((TriplePattern(x, _PREDICATES[0], x),)),))
-    assert joined(one, ["x", "time"], Dictionary()) is None
+    assert joined(one, ["x", "time"], Dictionary(), None) is None

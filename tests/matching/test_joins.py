@@ -12,8 +12,10 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 import spaseq
 from spaseq.events import Clock, Stamp
+from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.spectra.single import Join, joined
-from spaseq.language.syntax import Group, TriplePattern, Triples, Var
+from spaseq.language.scope import variables
+from spaseq.language.syntax import Graph, Group, TriplePattern, Triples, Var
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Singles
@@ -24,17 +26,11 @@ _NODES = [NamedNode(f"urn:{name}") for name in "abc"]
 _PREDICATES = [NamedNode(f"urn:p{i}") for i in range(2)]
 _PLACES: list[Term | Var] = [Var("x"), Var("y"), Var("z"), BlankNode("b"), *_NODES[:2]]
 
-_PATTERNS = st.lists(
-    st.lists(
-        st.builds(
-            TriplePattern, st.sampled_from(_PLACES), st.sampled_from(_PREDICATES), st.sampled_from(_PLACES)
-        ),
-        min_size=1,
-        max_size=3,
-    ),
-    min_size=1,
-    max_size=3,
+_KB = NamedNode("urn:kb")
+_ONE = st.builds(
+    TriplePattern, st.sampled_from(_PLACES), st.sampled_from(_PREDICATES), st.sampled_from(_PLACES)
 )
+_PATTERNS = st.lists(st.lists(_ONE, min_size=1, max_size=3), min_size=1, max_size=3)
 _GRAPHS = st.lists(
     st.lists(
         st.tuples(st.sampled_from(_NODES), st.sampled_from(_PREDICATES), st.sampled_from(_NODES)),
@@ -46,21 +42,28 @@ _GRAPHS = st.lists(
 )
 
 
-def _column(batch: np.ndarray, column: int, rows: Sequence[int]) -> list[int]:  # type: ignore[type-arg]
+def _column(batch: np.ndarray, column: int, rows: Sequence[int]) -> list[int]:
     """What the runs kernel reads: a column's values in the rows of an event."""
     at = batch[batch[heads.COLUMNS] + column]
     return [int(batch[at + row]) for row in rows]
 
 
-@given(_PATTERNS, _GRAPHS, st.data())
-def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, data: st.DataObject) -> None:  # type: ignore[no-untyped-def]
+@given(_PATTERNS, _GRAPHS, st.lists(_ONE, max_size=2), st.data())
+def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, known, data: st.DataObject) -> None:  # type: ignore[no-untyped-def]
     dictionary = Dictionary()
     joins: list[Join] = []
     names: list[list[str]] = []
+    kb = KnowledgeBase({_KB: "\n"})
+    kb.change(_KB, [Triple(s, p, o) for s in _NODES for p in _PREDICATES for o in _NODES[:2] if s != o])
     for triples in patterns:
-        names.append(sorted({t.name for p in triples for t in (p.subject, p.object) if isinstance(t, Var)}))
-        join = joined(Group((Triples(tuple(triples)),)), names[-1], dictionary)
+        of_event = Group((Triples(tuple(triples)),))
+        of_both = Group((*of_event.elements, *(Graph(_KB, Group((Triples((one,)),))) for one in known)))
+        for group in (of_both, of_event):  # where they have something in common
+            of_group = sorted(variables(group))
+            if (join := joined(group, of_group, dictionary, kb)) is not None:
+                break
         assert join is not None
+        names.append(of_group)
         joins.append(join)
     asked = [*range(len(joins)), *data.draw(st.lists(st.sampled_from(range(len(joins))), max_size=2))]
     of_gpms = [names[question] for question in asked]
@@ -78,7 +81,9 @@ def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, data: st.Data
         singles.write(n + 3, Stamp(n + 5, 1, n), 0, terms, n + 7, len(codes))
         size = compiled.take(singles, len(terms), codes)
         if size == k.LARGE:
-            assert max(map(len, expected[n])) > k.MOST_ROWS or any(len(j.steps) > 1 for j in joins)
+            assert max(map(len, expected[n])) > k.MOST_ROWS or any(
+                len(j.steps) + len(j.known) > 1 for j in joins
+            )
             return
         singles.add(n + 3, len(terms), n + 7, 0)
         batch = compiled.batch

@@ -6,7 +6,7 @@ what they find, not on the size of the table, so nothing here but ``__init__`` r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -14,8 +14,13 @@ import numpy.typing as npt
 
 from spaseq.terms.dictionary import Ids
 
-_FACTOR: Final = 0x9E3779B97F4A7C15  # Fibonacci hashing (Knuth, TAOCP 3, 6.4)
+FACTOR: Final = 0x9E3779B97F4A7C15  # Fibonacci hashing (Knuth, TAOCP 3, 6.4)
 _WORD: Final = 2**64 - 1
+
+#: What ``packed`` begins with: how far a hash is shifted, and where its rows begin; the buckets follow.
+SHIFT: Final = 0
+ROWS: Final = 1
+BUCKETS: Final = 2
 
 
 class Lookup:
@@ -31,11 +36,12 @@ class Lookup:
         buckets = self._buckets(keys)
         self._order = np.argsort(buckets, kind="stable")
         self._start: Ids = np.concatenate(([0], np.cumsum(np.bincount(buckets, minlength=2**bits))))
+        self._packed: dict[tuple[str, ...], Ids] = {}
 
     def _buckets(self, keys: Sequence[Ids]) -> Ids:
         code = np.zeros(len(keys[0]), dtype=np.uint64)
         for column in keys:
-            code = (code ^ column.astype(np.uint64)) * np.uint64(_FACTOR)
+            code = (code ^ column.astype(np.uint64)) * np.uint64(FACTOR)
         return (code >> np.uint64(self._shift)).astype(np.int64)
 
     def pairs(self, keys: Sequence[Ids]) -> tuple[Ids, Ids]:
@@ -54,11 +60,26 @@ class Lookup:
         """The rows of the table with this key, in order."""
         code = 0
         for identifier in key:
-            code = ((code ^ identifier) * _FACTOR) & _WORD
+            code = ((code ^ identifier) * FACTOR) & _WORD
         bucket = code >> self._shift
         found: list[int] = self._order[self._start.item(bucket) : self._start.item(bucket + 1)].tolist()
         for known, identifier in zip(self._keys, key, strict=True):
             found = [row for row in found if known.item(row) == identifier]
+        return found
+
+    def packed(self, columns: Mapping[str, Ids]) -> Ids:
+        """It for compiled code, with other columns of the table: one array, made once for these names.
+
+        Of each bucket the first of its rows, and of the last the end; then the rows, bucket by bucket, each
+        its key and its values in ``columns``.
+        """
+        names = tuple(columns)
+        found = self._packed.get(names)
+        if found is None:
+            rows = [column[self._order] for column in (*self._keys, *columns.values())]
+            head = np.array([self._shift, BUCKETS + len(self._start)], dtype=np.int64)
+            found = np.concatenate([head, self._start, np.array(rows, dtype=np.int64).T.ravel()])
+            self._packed[names] = found
         return found
 
 

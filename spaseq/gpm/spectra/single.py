@@ -1,4 +1,4 @@
-"""Basic graph patterns in an event that came alone: its triples are a few numbers, and so are solutions.
+"""Joins in an event that came alone, of its triples and of background graphs: all are a few numbers.
 
 What ``rowwise`` says by dicts of names, tuples say here: the names are the same for all events.
 """
@@ -12,7 +12,9 @@ from typing import Final, NamedTuple
 from pyoxigraph import BlankNode, NamedNode
 
 from spaseq.gpm.sharing import Values
-from spaseq.language.syntax import Group, TriplePattern, Triples, Var
+from spaseq.gpm.spectra.background import Known, known_by
+from spaseq.gpm.spectra.joins import Knowledge
+from spaseq.language.syntax import Graph, Group, TriplePattern, Triples, Var
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 
 #: Up to so many triples all of them are looked at for each of a pattern's.
@@ -39,14 +41,15 @@ class Step(NamedTuple):
 class Join:
     """What gives a pattern's solutions in an event: triple by triple, each joined with those before.
 
-    ``order``: where in a row the value of each variable that is given is; ``width``: how many values a row
-    has in the end. Called with the terms of the event's triples, one after the other.
+    ``known``: what rows are joined with then; ``order``: where in a row the value of each variable that is
+    given is; ``width``: how many values a row has in the end. Called with the terms of the event's triples,
+    one after the other.
     """
 
     steps: tuple[Step, ...]
+    known: tuple[Known, ...]
     order: tuple[int, ...]
     width: int
-    is_ordered: bool
 
     def __call__(self, terms: Sequence[int]) -> Values:
         rows: list[tuple[int, ...]] = [()]
@@ -54,36 +57,43 @@ class Join:
             rows = _extended(rows, terms, step)
             if not rows:
                 return ()
-        if self.is_ordered:
-            return tuple(rows)
+        for known in self.known:
+            rows = known.join(rows)
         return tuple([tuple([row[i] for i in self.order]) for row in rows])
 
 
-def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary) -> Join | None:
-    """What gives a pattern's solutions; None if it is more than a join.
+def joined(pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Knowledge | None) -> Join | None:
+    """What gives a pattern's solutions; None if it is more than a join of triples, and of GRAPHs with them.
 
     ``names``: its variables, in the order in which they are given.
     """
     triples = [t for e in pattern.elements if isinstance(e, Triples) for t in e.patterns]
-    if not all(isinstance(e, Triples) for e in pattern.elements) or not triples:
+    graphs = [element for element in pattern.elements if isinstance(element, Graph)]
+    if not all(isinstance(e, Triples | Graph) for e in pattern.elements) or not triples:
         return None
-    known: dict[str, int] = {}
+    bound: dict[str, int] = {}
     steps = []
     for triple in _connected(triples):
         if not isinstance(triple.predicate, NamedNode):
             return None
-        s, subject = _place(triple.subject, known, dictionary)
+        s, subject = _place(triple.subject, bound, dictionary)
         is_loop = s == NEW and _name(triple.subject) == _name(triple.object)
         if s == NEW:
-            known[_name(triple.subject)] = len(known)
-        o, object_ = (NEW, UNBOUND) if is_loop else _place(triple.object, known, dictionary)
+            bound[_name(triple.subject)] = len(bound)
+        o, object_ = (NEW, UNBOUND) if is_loop else _place(triple.object, bound, dictionary)
         if o == NEW and not is_loop:
-            known[_name(triple.object)] = len(known)
+            bound[_name(triple.object)] = len(bound)
         steps.append(Step(dictionary.pin(triple.predicate), subject, s, object_, o, is_loop))
-    if set(names) != {name for name in known if not name.startswith("_:")}:
+    known = []
+    for graph in graphs:
+        one = None if kb is None else known_by(graph, tuple(bound), dictionary, kb)
+        if one is None:
+            return None
+        known.append(one)
+        bound |= {name: len(bound) + i for i, name in enumerate(one.others)}
+    if set(names) != {name for name in bound if not name.startswith("_:")}:
         return None
-    order = tuple(known[name] for name in names)
-    return Join(tuple(steps), order, len(known), order == tuple(range(len(known))))
+    return Join(tuple(steps), tuple(known), tuple(bound[name] for name in names), len(bound))
 
 
 def _extended(rows: list[tuple[int, ...]], terms: Sequence[int], step: Step) -> list[tuple[int, ...]]:
@@ -117,13 +127,13 @@ def _connected(triples: Sequence[TriplePattern]) -> list[TriplePattern]:
     return found
 
 
-def _place(term: Term | Var, known: dict[str, int], dictionary: Dictionary) -> tuple[int, int]:
+def _place(term: Term | Var, bound: dict[str, int], dictionary: Dictionary) -> tuple[int, int]:
     """Where a row has a term, if it has, and the id of a constant."""
     name = _name(term)
     if not name:
         assert not isinstance(term, Var)
         return CONSTANT, dictionary.pin(term)
-    return known.get(name, NEW), UNBOUND
+    return bound.get(name, NEW), UNBOUND
 
 
 def _name(term: Term | Var) -> str:

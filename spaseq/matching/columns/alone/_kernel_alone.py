@@ -3,9 +3,11 @@
 What is asked (``asked``) is the same for all events, and stands in tables:
 
     header      how many questions, GPMs and columns there are; where what follows stands
-    of each     steps, variables, picks; where its solutions are kept, how many there is room for, and
-    question    how many values each has; of each value its place in a row; of each column that is
-                picked the value it has; the steps, see ``gpm.spectra.single``
+    of each     steps, variables, picks; where its solutions are kept, and how many there is room for;
+    question    what else is known; of each value its place in a row; of each column that is picked
+                the value it has; the steps, see ``gpm.spectra.single``; of what background graphs know
+                where it stands in ``known``, as ``gpm.spectra.lookup`` says, how many values its key
+                has, and it binds besides, and of each value of the key its place in a row
     of a GPM    its question
     of a column its GPM, and which pick it is
 
@@ -23,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq._jit import kernel
+from spaseq.gpm.spectra.lookup import BUCKETS, FACTOR, ROWS, SHIFT
 from spaseq.gpm.spectra.single import CONSTANT, NEW
 from spaseq.matching.conditions import batch as heads
 
@@ -45,7 +48,8 @@ NAMES: Final = 1
 PICKED: Final = 2
 KEPT: Final = 3
 ROOM: Final = 4
-QUESTION_HEADER: Final = 5
+KNOWN: Final = 5
+QUESTION_HEADER: Final = 6
 
 #: A step.
 PREDICATE: Final = 0
@@ -55,6 +59,12 @@ OBJECT: Final = 3
 O: Final = 4  # noqa: E741
 IS_LOOP: Final = 5
 STEP_SIZE: Final = 6
+
+#: What is known.
+TABLE: Final = 0
+KEYS: Final = 1
+OTHERS: Final = 2
+KNOWN_HEADER: Final = 3
 
 #: An event.
 POSITION: Final = 0
@@ -77,7 +87,9 @@ UNKNOWN: Final = -1
 
 
 @kernel
-def alone(asked: Ints, log: Ints, at: int, firsts: Ints, kept: Ints, codes: Codes, batch: Ints) -> int:
+def alone(
+    asked: Ints, known: Ints, log: Ints, at: int, firsts: Ints, kept: Ints, codes: Codes, batch: Ints
+) -> int:
     """Writes the batch, and keeps the solutions; returns its size, ``LARGE``, or the size below zero.
 
     The last says that some term in the columns, which stand at its end, is not known to ``codes``. If it
@@ -130,8 +142,34 @@ def alone(asked: Ints, log: Ints, at: int, firsts: Ints, kept: Ints, codes: Code
             bound += (1 if s == NEW else 0) + (1 if o == NEW and not is_loop else 0)
             rows, spare, count = spare, rows, found
             step += STEP_SIZE
-            if not count:
-                break
+        for _ in range(asked[a + KNOWN]):
+            table, keys, others = asked[step + TABLE], asked[step + KEYS], asked[step + OTHERS]
+            entry, buckets = table + known[table + ROWS], table + BUCKETS
+            found = 0
+            for r in range(count):
+                row = rows + r * width
+                code = np.uint64(0)
+                for j in range(keys):
+                    code = (code ^ np.uint64(batch[row + asked[step + KNOWN_HEADER + j]])) * np.uint64(FACTOR)
+                bucket = buckets + np.int64(code >> np.uint64(known[table + SHIFT]))
+                for i in range(known[bucket], known[bucket + 1]):
+                    other = entry + i * (keys + others)
+                    is_it = True
+                    for j in range(keys):
+                        is_it &= known[other + j] == batch[row + asked[step + KNOWN_HEADER + j]]
+                    if not is_it:
+                        continue
+                    if found == MOST_ROWS:
+                        return LARGE
+                    new = spare + found * width
+                    for j in range(bound):
+                        batch[new + j] = batch[row + j]
+                    for j in range(others):
+                        batch[new + bound + j] = known[other + keys + j]
+                    found += 1
+            bound += others
+            rows, spare, count = spare, rows, found
+            step += KNOWN_HEADER + keys
         first_row = firsts[begin + q]
         if first_row + count > asked[a + ROOM]:
             return LARGE

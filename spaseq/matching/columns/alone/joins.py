@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq.gpm.spectra.background import Known
 from spaseq.gpm.spectra.single import MOST_TRIPLES, Join
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone.singles import Singles
@@ -16,6 +17,9 @@ from spaseq.matching.conditions import batch as heads
 Ints = npt.NDArray[np.int64]
 
 _MOST_TERMS: Final = 3 * MOST_TRIPLES
+
+#: So much of several background graphs is put together for each query.
+_MOST_KNOWN: Final = 1 << 16
 
 
 class Joins:
@@ -31,13 +35,21 @@ class Joins:
         header = [len(joins), len(asked), len(columns), 0, 0, max(j.width for j in joins), len(picks)]
         table = [*header, *(0 for _ in joins)]
         self._places = []
+        # What is asked of background graphs, and where in the table it stands.
+        self._asked: list[tuple[Known, int]] = []
+        self._known, self._is_small = np.zeros(1, dtype=np.int64), True
+        self._version: int | None = None
         for question, join in enumerate(joins):
             table[k.FIRST_QUESTION + question] = len(table)
             self._places.append(len(table))
             picked = [value for of, value in picks if of == question]
-            table += [len(join.steps), len(join.order), len(picked), 0, 0, *join.order, *picked]
+            sizes = len(join.steps), len(join.order), len(picked)
+            table += [*sizes, 0, 0, len(join.known), *join.order, *picked]
             for step in join.steps:
                 table += map(int, step)
+            for known in join.known:
+                self._asked.append((known, len(table)))
+                table += [0, len(known.places), len(known.others), *known.places]
         table[k.AT_GPMS] = len(table)
         table += asked
         table[k.AT_COLUMNS] = len(table)
@@ -56,9 +68,26 @@ class Joins:
             return k.LARGE
         if singles.values is not self._kept:
             self._place(singles)
-        return k.alone(
-            self._table, singles.log, singles.used, singles.firsts, singles.values, codes, self.batch
-        )
+        if self._asked and self._asked[0][0].version != self._version:
+            self._learn()
+        if not self._is_small:
+            return k.LARGE
+        log, kept = singles.log, singles.values
+        return k.alone(self._table, self._known, log, singles.used, singles.firsts, kept, codes, self.batch)
+
+    def _learn(self) -> None:
+        """Has what background graphs know now; they are those of one query, and change together."""
+        version = self._asked[0][0].version
+        tables = [known.packed() for known, _ in self._asked]
+        self._is_small = len(tables) == 1 or sum(map(len, tables)) <= _MOST_KNOWN
+        if self._is_small:
+            # The only one is that of all queries that ask it.
+            self._known = tables[0] if len(tables) == 1 else np.concatenate(tables)
+            begin = 0
+            for (_, at), table in zip(self._asked, tables, strict=True):
+                self._table[at + k.TABLE] = begin
+                begin += len(table)
+        self._version = version
 
     def _place(self, singles: Singles) -> None:
         """Says where solutions are kept."""
