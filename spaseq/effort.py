@@ -100,11 +100,12 @@ class Shed:
 
     ``partial_matches`` were shed, ``by_state`` says in front of what, ``events`` were passed over (by
     ``random-input`` alone). ``active``: it sheds these days. ``latency``: the seconds that an event takes
-    now, None before the first. ``recall``: the estimated share of all matches that were found; of what was
-    counted for it, chance is ``error``; where most is shed it may be off by a factor of five, or more.
-    ``random-input`` has no estimate, nor have queries with EMIT and CONSUME ANY. ``doubtful``: matches that
-    may not be among those without a bound, as what was shed might have kept them out (``explain`` says of
-    which queries).
+    now, and ``least``: those that it takes even if no partial match is kept; None before the first.
+    ``too_tight``: the bound is less than that, so that no shedding holds it. ``recall``: the estimated share
+    of all matches that were found; of what was counted for it, chance is ``error``; where most is shed it may
+    be off by a factor of five, or more. ``random-input`` has no estimate, nor have queries with EMIT and
+    CONSUME ANY. ``doubtful``: matches that may not be among those without a bound, as what was shed might
+    have kept them out (``explain`` says of which queries).
     """
 
     partial_matches: int = 0
@@ -112,6 +113,8 @@ class Shed:
     events: int = 0
     active: bool = False
     latency: float | None = None
+    least: float | None = None
+    too_tight: bool = False
     recall: float | None = 1.0
     error: float = 0.0
     doubtful: int = 0

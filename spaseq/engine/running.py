@@ -231,6 +231,8 @@ def _given_up(shed: Sequence[Shed]) -> Iterator[str]:
         yield f"{passed:,} events passed over"
     if doubtful := sum(s.doubtful for s in shed):
         yield f"{doubtful:,} matches may be others"
+    if too_tight := [s.least for s in shed if s.too_tight and s.least is not None]:
+        yield f"an event takes {1_000 * max(too_tight):.3g} ms even if nothing is kept: the bound is below"
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import warnings
 from contextlib import suppress
 from datetime import timedelta
@@ -119,6 +120,29 @@ def test_less_memory_than_any_query_takes_is_said() -> None:
     handle = engine.register(query())
     with pytest.warns(SpaseqWarning, match=r"keeps its partial matches in [\d,]+ bytes at least"):
         found(engine, handle, 1)
+
+
+@pytest.mark.parametrize("after", ["", "AFTER MATCH SKIP TO NEXT EVENT"])
+def test_a_bound_below_what_an_event_takes_by_itself_is_said_once_and_with_what_would_do(after: str) -> None:
+    for bound, is_told in ((timedelta(microseconds=900), True), (8 * MS, False)):
+        engine = Engine(latency=bound, clock=WorkClock(1e-3))
+        handle = engine.register(query(after=after))
+        with pytest.warns(SpaseqWarning) as told:
+            found(engine, handle, 1_500)
+        words = [str(w.message) for w in told if "no shedding holds a bound of 0.9 ms" in str(w.message)]
+        assert len(words) == is_told
+        shed = handle.stats.shed
+        assert shed is not None
+        assert shed.least is not None
+        assert 0.99e-3 < shed.least < 2e-3
+        assert shed.too_tight is is_told
+        if is_told:
+            least, enough = re.findall(r"takes ([\d.]+) ms even .* at least ([\d.]+) ms", words[0])[0]
+            assert float(least) < float(enough) < 2
+            (status,) = [part for part in _given_up([shed]) if "even if nothing is kept" in part]
+            assert status.endswith("the bound is below")
+        else:
+            assert not any("nothing is kept" in part for part in _given_up([shed]))
 
 
 def test_what_many_events_at_once_complete_is_credited_to_what_it_came_of(

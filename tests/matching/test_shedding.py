@@ -13,10 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern, may_trail
 from spaseq.effort import Effort, Policy, Pool, WorkClock
 from spaseq.events import EventBatch
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.reading.parser import parse
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.context import Context
 from spaseq.matching.kernel import evaluator as kernel
@@ -148,6 +150,59 @@ def test_of_a_bound_so_much_is_used_as_events_can_be_foreseen() -> None:
         uneven.measure(8, 8 * (0.9 if look // 8 % 2 else 0.1), 100.0, 1.0)
     assert 0.9 < even.most < 1.0
     assert uneven.most < 0.8
+
+
+def test_what_an_event_takes_by_itself_is_not_laid_to_partial_matches() -> None:
+    """One in ten begins a partial match. Where next to none is kept, each seemed to take ever more."""
+    overload = Overload(1.5)
+    for look in range(2_000):
+        begun = int(look % 10 == 0)
+        overload.measure(1, 1.0 + begun, 0.01, 1.0 + begun, begun)
+    assert overload.least == pytest.approx(1.1, rel=0.02)
+    assert overload.expect(0.1) < 1.2
+    assert overload.share(0.1) == 1.0
+    assert overload.load > 0.5
+
+
+def test_who_has_shed_all_by_mistake_learns_better() -> None:
+    """The first partial matches took much; then there were none, of which nothing could be learned."""
+    overload = Overload(1.5)
+    for _ in range(10):
+        overload.measure(1, 1.0, 0.0, 1.0)
+    overload.measure(1, 2.0, 0.01, 2.0)
+    assert overload.expect(0.1) < 1.1
+    for _ in range(100):
+        overload.measure(1, 3.0, 1.0, 3.0)
+    assert overload.expect(0.1) > 1.15
+
+
+def test_of_a_bound_that_little_is_above_what_an_event_takes_some_is_used() -> None:
+    """Events that differ much by themselves leave much free, but what is left is for partial matches."""
+    overload = Overload(1.5)
+    for look in range(2_000):
+        begun = int(look // 64 % 2) * (look % 5 == 0)
+        overload.measure(1, 1.0 + begun, 0.0, 1.0 + begun, begun)
+    assert overload.most > overload.least + 0.4 * (1.5 - overload.least)
+
+
+def test_of_consume_any_something_is_found_little_above_what_an_event_takes() -> None:
+    """Nothing was: what new partial matches took was laid to those that were left."""
+    stream = sharp.Stream(400, 4, seed=21)
+    asked = normalise(
+        parse(
+            "PREFIX : <http://example.org/> SELECT * WITHIN 1 EVENTS SLIDING "
+            "FROM STREAM S <http://example.org/s> WHERE { SEQ(A : B : C) "
+            "DEFINE GPM A ON S { [] :A ?id ; :x ?ax } DEFINE GPM B ON S { [] :B ?id ; :x ?bx "
+            "FILTER(?ax < ?bx) } DEFINE GPM C ON S { [] :C ?id } } CONSUME ANY"
+        )
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sharp, "pattern", lambda _: asked)
+        every = sharp.run("", stream, None)
+        ours = sharp.run("", stream, 1.5)
+    assert 1.2 < every.latency.mean() < 1.5
+    assert len(ours.matches) > 0.6 * len(every.matches)
+    assert np.quantile(ours.latency, 0.99) <= 1.5
 
 
 def test_of_a_class_of_which_little_is_known_what_is_known_of_its_parent_is_expected() -> None:

@@ -144,9 +144,9 @@ class Shedding(Observed):
             self._events += end - at
             at, self._position = end, start + end
             load, units = self._load, self._units
-            self._welcome(int(axis[-1]), time)
+            begun = self._welcome(int(axis[-1]), time)
             if self._overload is not None:
-                self._overload.measure(len(part), self._spent - self._measured, load, units)
+                self._overload.measure(len(part), self._spent - self._measured, load, units, begun)
             self._measured, self._units = self._spent, 0.0
             if self._hand or self._spent >= _SELDOM * self._pause:
                 self._look(int(axis[-1]), time, start + end, int(units) + 1)
@@ -231,19 +231,22 @@ class Shedding(Observed):
         if self._overload is not None:
             self._load = self._loaded()
             share = self._overload.share(self._load)
-            self.shed.latency = self._overload.latency
+            self._overload.tell(self.shed, self._name)
             self._keep(share, axis, time, events)
         self._notice(events)
 
-    def _welcome(self, axis: int, time: int) -> None:
-        """Looks at the partial matches that the last events made; sheds of these where there is no room."""
+    def _welcome(self, axis: int, time: int) -> int:
+        """Looks at the partial matches that the last events made; sheds of these where there is no room.
+
+        How many of them began.
+        """
         begin = self._effort.clock()
         s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
         room = math.inf if self._overload is None else self._overload.load - self._load
         if self._admitted < 1 or self._doubt.matters:
             room = math.inf
         shed = self._scratch
-        total, load = k.welcome(
+        total, begun, load = k.welcome(
             f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases, s.rows,
             s.edges, s.rings, s.steps, s.alive, self._loads, self._kept, shed, self._next, axis, time,
             s.passed(self._position), room, self._draws,
@@ -256,6 +259,7 @@ class Shedding(Observed):
             shed[:] = 0
             self._account.begin(_late(self._overload.expect(self._load) if self._overload else None))
         self._spent += self._effort.clock() - begin
+        return begun
 
     def _admit(self, found: Mapping[str, Solutions], position: int, size: int) -> Mapping[str, Solutions]:
         """The solutions of those events alone that have drawn so."""

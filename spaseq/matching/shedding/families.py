@@ -129,7 +129,7 @@ class SheddingFamilies(OrderedKernel):
         share, why = 1.0, ""
         if self._overload is not None:
             share = self._overload.share(float(self._load))
-            self.shed.latency = self._overload.latency
+            self._overload.tell(self.shed, self._name)
             why = f"an event takes {1_000 * (self._overload.latency or 0):.3g} ms"
         if (most := self._memory_share()) < share:
             share, why = most, "more would take more memory than it may"

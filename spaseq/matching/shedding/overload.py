@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from spaseq.effort import Shed
+from spaseq.errors import warn
+
 #: Of what was measured, such a share is forgotten with each event.
 _FORGET: Final = 0.002
 #: The same of what says how long a unit of work takes now.
@@ -17,38 +20,57 @@ _ROOM: Final = 0.95
 _LEAST_ROOM: Final = 0.5
 _DEVIATIONS: Final = 2.5
 _FORGET_NOW: Final = 1 / 32
+#: While little load was seen, it is not to blame for much, as if this much had come for nothing: else who
+#: sheds all by mistake would never learn better.
+_UNKNOWN: Final = 8.0
 #: So much above that, partial matches are shed.
 _ABOVE: Final = 1.05
+#: If for so many events it is more than the bound what one takes by itself, no shedding will do.
+_TOO_MANY: Final = 512
 #: However little is left for them, this share of the partial matches stays.
 _LEAST: Final = 0.02
 
 
 class Overload:
-    """What events took, in proportion to the load there was (see ``Sketch.load``), above the least of all.
+    """What events took: by themselves, and in proportion to the load there was (see ``Sketch.load``).
 
     Since it is the load at hand that says what the next event will take, a bound is kept before it is broken,
-    and one slow event is none.
+    and one slow event is none. What an event takes by itself is the least that one took of late, and what it
+    took to begin partial matches: that comes again, however few there are.
     """
 
     def __init__(self, bound: float) -> None:
         self._bound = bound
         self._fixed = math.inf
+        # Of late: events, the seconds above the least that they took by themselves, and for their load.
+        self._events = self._begun = 0.0
         self._load = self._seconds = 0.0
         self._spent = self._units = 0.0
         self.latency: float | None = None
+        # For so many events now the bound has been less than what one takes by itself; whether that was told.
+        self._too_tight, self._told = 0, False
         # What events took just now, and were expected to; and what that was wrong by, squared.
         self._now = self._expected = self._variance = 0.0
         #: The seconds that an event is to take.
         self.most = _ROOM * bound
 
-    def measure(self, events: int, seconds: float, load: float, units: float) -> None:
-        """So many events took so many seconds, with so much load on average, for so many units of work."""
+    def measure(self, events: int, seconds: float, load: float, units: float, begun: int = 0) -> None:
+        """So many events took so many seconds, with so much load on average, for so many units of work.
+
+        ``begun``: how many of the units were partial matches that began, and not for those there are.
+        """
         each = seconds / events
         self._fixed = min(each, self._fixed * _GROWS**events)
         keep = (1 - _FORGET) ** events
+        above = events * (each - self._fixed)
+        for_load = 1 - min(1.0, begun / (units - events)) if units > events else 0.0
+        expected = self.expect(load)
+        self._events = keep * self._events + events
+        self._begun = keep * self._begun + (1 - for_load) * above
         self._load = keep * self._load + events * load
-        self._seconds = keep * self._seconds + events * (each - self._fixed)
-        self._spare(events, each, self._fixed + self._slope * load, keep)
+        self._seconds = keep * self._seconds + for_load * above
+        self._too_tight = self._too_tight + events if self.least > self._bound else 0
+        self._spare(events, each, expected, keep)
         keep = (1 - _FORGET_SOON) ** events
         self._spent = keep * self._spent + seconds
         self._units = keep * self._units + units
@@ -60,7 +82,9 @@ class Overload:
         wrong = self._now / self._expected - 1 if self._expected > 0 else 0.0
         self._variance = keep * self._variance + (1 - keep) * min(wrong * wrong, 1.0)
         room = 1 / (1 + _DEVIATIONS * math.sqrt(self._variance))
-        self.most = min(_ROOM, max(_LEAST_ROOM, room)) * self._bound
+        # What an event takes by itself cannot be saved: of the rest, some is used in any case.
+        rest = max(0.0, self._bound - self.least)
+        self.most = max(min(_ROOM, room) * self._bound, self._bound - (1 - _LEAST_ROOM) * rest)
 
     @property
     def unit(self) -> float:
@@ -69,25 +93,48 @@ class Overload:
 
     @property
     def _slope(self) -> float:
-        return self._seconds / self._load if self._load > 0 else 0.0
+        return self._seconds / (self._load + _UNKNOWN) if self._load > 0 else 0.0
+
+    @property
+    def least(self) -> float:
+        """The seconds that an event takes with no partial matches; 0 while that is not known."""
+        return self._fixed + self._begun / self._events if self._events > 0 else 0.0
+
+    def tell(self, shed: Shed, name: str) -> None:
+        """Notes what an event of a query takes now; a warning says, once, if no shedding holds the bound."""
+        shed.latency, shed.least = self.latency, self.least
+        shed.too_tight = self._too_tight >= _TOO_MANY
+        if shed.too_tight and not self._told:
+            self._told = True
+            warn(
+                f"{name}: no shedding holds a bound of {1_000 * self._bound:.3g} ms: an event takes "
+                f"{1_000 * self.least:.3g} ms even if no partial match is kept; raise the bound to at least "
+                f"{_rounded_up(1_000 * self.least / _ROOM)} ms, or leave it out"
+            )
 
     def expect(self, load: float) -> float:
         """The seconds that the next event is expected to take, with so much load at hand."""
-        return self._fixed + self._slope * load
+        return self.least + self._slope * load
 
     @property
     def load(self) -> float:
         """The load from which on there is too much; infinite while that is not known."""
-        if self._fixed == math.inf or self._slope <= 0:
+        if self._slope <= 0:
             return math.inf
-        return (_ABOVE * self.most - self._fixed) / self._slope
+        return (_ABOVE * self.most - self.least) / self._slope
 
     def share(self, load: float) -> float:
         """Which share of the partial matches may stay, with so much load at hand."""
-        if self._fixed == math.inf:
+        if not self._events:
             return 1.0
         moving = self._slope * load
         self.latency = self.expect(load)
         if self.latency <= _ABOVE * self.most or moving <= 0:
             return 1.0
-        return min(1.0, max(_LEAST, (self.most - self._fixed) / moving))
+        return min(1.0, max(_LEAST, (self.most - self.least) / moving))
+
+
+def _rounded_up(number: float) -> str:
+    """A number above 0, of two digits, not less than it was."""
+    unit = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return f"{math.ceil(number / unit) * unit:.2g}"
