@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,19 +32,23 @@ _ASKED: Final = 4
 _SPARSE: Final = 8
 
 
+class Names(NamedTuple):
+    """A GPM of another query that has the same solutions: its number there, and what its variables are there."""
+
+    number: int
+    variables: Mapping[str, str]
+
+
 class Stretch:
     """Some batches, one after the other, as one: matches tell their events by the places in it.
 
     What is asked of it is put together at first. It keeps the batches, and so their terms.
     """
 
-    def __init__(
-        self, chunks: Sequence[Chunk], beside: Stretch | None = None, there: Sequence[int] = ()
-    ) -> None:
-        """``beside`` has the same events and solutions, which ``there`` numbers the GPMs of."""
+    chunks: Sequence[Chunk]
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
         self.chunks = chunks
-        self._beside = beside
-        self._there = there
         # Of how many events the solutions of a GPM were looked for.
         self._asked: dict[int, int] = {}
         #: Where each batch begins in it.
@@ -53,6 +58,11 @@ class Stretch:
     def __len__(self) -> int:
         return int(self.begins[-1])
 
+    @cached_property
+    def starts(self) -> list[int]:
+        """The positions of the first events of the batches."""
+        return [chunk.start for chunk in self.chunks]
+
     def where(self, places: Ints) -> Ints:
         """The numbers of the batches in which places are."""
         if len(self.chunks) == 1:
@@ -61,14 +71,10 @@ class Stretch:
 
     def events(self, column: str) -> Ints:
         """A column of all events: ``time``, ``stream``, ``graph`` or ``n``."""
-        if self._beside is not None:
-            return self._beside.events(column)
         return self._whole(column, lambda chunk: getattr(chunk.batch, column))
 
     def first_rows(self, g: int) -> Ints:
         """Of each event, its first solution of a GPM among those of all."""
-        if self._beside is not None:
-            return self._beside.first_rows(self._there[g])
         if ("first", g) not in self._known:
             before = self.rows_before(g)
             parts = [chunk.begins(g)[:-1] + before[i] for i, chunk in enumerate(self.chunks)]
@@ -77,14 +83,10 @@ class Stretch:
 
     def counts(self, g: int) -> Ints:
         """How many solutions of a GPM each event has."""
-        if self._beside is not None:
-            return self._beside.counts(self._there[g])
         return self._whole(("count", g), lambda chunk: np.diff(chunk.begins(g)))
 
     def is_several(self, g: int) -> bool:
         """Whether some event has more than one solution of a GPM."""
-        if self._beside is not None:
-            return self._beside.is_several(self._there[g])
         if ("several", g) not in self._known:
             tables = [chunk.solutions[g].events for chunk in self.chunks]
             several = any(bool((events[1:] == events[:-1]).any()) for events in tables)
@@ -93,7 +95,10 @@ class Stretch:
 
     def is_single(self, g: int) -> bool:
         """Whether each event has exactly one solution of a GPM."""
-        return sum(len(c.solutions[g]) for c in self.chunks) == len(self) and not self.is_several(g)
+        if ("single", g) not in self._known:
+            count = sum(len(chunk.solutions[g]) for chunk in self.chunks)
+            self._known["single", g] = np.array(count == len(self) and not self.is_several(g))
+        return bool(self._known["single", g])
 
     def is_sparse(self, count: int) -> bool:
         """Whether it is less work to look for so many events than to know something of all."""
@@ -101,8 +106,6 @@ class Stretch:
 
     def rows_at(self, g: int, places: Ints) -> Ints:
         """Of events that have some, the first solution of a GPM among those of all."""
-        if self._beside is not None:
-            return self._beside.rows_at(self._there[g], places)
         asked = self._asked[g] = self._asked.get(g, 0) + len(places)
         if not self.is_sparse(asked):  # all that was looked for so far counts
             return self.first_rows(g)[places]
@@ -135,8 +138,6 @@ class Stretch:
 
     def streams(self) -> tuple[Ints, npt.NDArray[np.int32]]:
         """The ids of the streams that events are of, and of each event the number of its stream there."""
-        if self._beside is not None:
-            return self._beside.streams()
         if "streams" not in self._known:
             streams = self.events("stream")
             # Of one stream, mostly: to see that takes less than to sort them.
@@ -162,6 +163,67 @@ def _all(column: Ints) -> Ints:
     return np.array([column.all()], dtype=np.int64)
 
 
+class Renamed(Stretch):
+    """The same events and solutions under the names of another query: what is made of them is made there.
+
+    ``gpms``: of each GPM its number there, and the names there of its variables. ``rename``: a batch under
+    the names here, which is made when an event is looked at by itself.
+    """
+
+    def __init__(self, whole: Stretch, gpms: Sequence[Names], rename: Callable[[Chunk], Chunk]) -> None:
+        self.whole = whole
+        self.begins = whole.begins
+        self._gpms = gpms
+        self._rename = rename
+
+    @cached_property
+    def chunks(self) -> Sequence[Chunk]:  # type: ignore[override]
+        return [self._rename(chunk) for chunk in self.whole.chunks]
+
+    @property
+    def starts(self) -> list[int]:  # type: ignore[override]
+        return self.whole.starts
+
+    def where(self, places: Ints) -> Ints:
+        return self.whole.where(places)
+
+    def events(self, column: str) -> Ints:
+        return self.whole.events(column)
+
+    def first_rows(self, g: int) -> Ints:
+        return self.whole.first_rows(self._gpms[g].number)
+
+    def counts(self, g: int) -> Ints:
+        return self.whole.counts(self._gpms[g].number)
+
+    def is_several(self, g: int) -> bool:
+        return self.whole.is_several(self._gpms[g].number)
+
+    def is_single(self, g: int) -> bool:
+        return self.whole.is_single(self._gpms[g].number)
+
+    def rows_at(self, g: int, places: Ints) -> Ints:
+        return self.whole.rows_at(self._gpms[g].number, places)
+
+    def column(self, g: int, name: str) -> Ints | None:
+        number, names = self._gpms[g]
+        return self.whole.column(number, names[name]) if name in names else None
+
+    def of_events(self, g: int, name: str) -> Ints | None:
+        number, names = self._gpms[g]
+        return self.whole.of_events(number, names[name]) if name in names else None
+
+    def is_bound(self, g: int, name: str) -> bool:
+        number, names = self._gpms[g]
+        return name in names and self.whole.is_bound(number, names[name])
+
+    def streams(self) -> tuple[Ints, npt.NDArray[np.int32]]:
+        return self.whole.streams()
+
+    def rows_before(self, g: int) -> Ints:
+        return self.whole.rows_before(self._gpms[g].number)
+
+
 class History:
     """Batches, from the oldest that a run may hold on."""
 
@@ -181,8 +243,8 @@ class History:
         self._of: dict[tuple[int, ...], Stretch] = {}
         #: One that has the same events at the same positions, if any: what is made of them is made there.
         self.beside: History | None = None
-        #: What its GPMs' numbers are there.
-        self.there: Sequence[int] = ()
+        #: What its GPMs are there.
+        self.there: Sequence[Names] = ()
 
     def __iter__(self) -> Iterator[Chunk]:
         self.end_singles()
@@ -292,9 +354,14 @@ class History:
     def _stretch(self, starts: Sequence[int]) -> Stretch:
         """These batches as one, the same for matches found of the same."""
         last = self._last
-        if last is None or [chunk.start for chunk in last.chunks] != starts:
+        if last is None or last.starts != starts:
+            chunks = {start: self._chunks[start] for start in starts}
             beside = None if self.beside is None else self.beside.of(starts)
-            last = self._last = Stretch([self._chunks[start] for start in starts], beside, self.there)
+            if beside is None:
+                last = Stretch([*chunks.values()])
+            else:
+                last = Renamed(beside, self.there, lambda chunk: chunks[chunk.start])
+            self._last = last
         return last
 
     def of(self, starts: Sequence[int]) -> Stretch | None:

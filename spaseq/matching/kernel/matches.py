@@ -103,13 +103,19 @@ class Matches:
                     frozenset() if inside is None else inside.own,
                 )
             )
-        self._sites = Sites(sites, compiled.gpms)
+        self.sites = Sites(sites, compiled.gpms)
         self._gpms = [site.number for site in sites]
         # The events of a few runs.
         self._steps = np.zeros(3 * _DEEP, dtype=np.int64)
         self._simple = np.array(simple, dtype=np.bool_)
         self._all_simple = all(simple)
         self._simple_ends = np.array([_keeps(ends, plain) for ends in compiled.accepts], dtype=np.bool_)
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether they are events with their solutions side by side, in their order: none is chosen, none made."""
+        is_simple = self._all_simple and bool(self._simple_ends.all())
+        return is_simple and not self._several and self._emit is Emit.ALL
 
     def of(self, m: Ints) -> Iterator[Block]:
         """The matches found since the last call in a kernel's memory, which forgets them."""
@@ -128,7 +134,7 @@ class Matches:
             return None
         numbers, sites, gpms, history = (
             self._steps[: 3 * depth].tolist(),
-            self._sites.all,
+            self.sites.all,
             self._gpms,
             self._history,
         )
@@ -198,9 +204,9 @@ class Matches:
         site = steps[:, 1].copy()
         rows = steps[:, 2].copy()
         if len(stretch.chunks) > 1:
-            before = np.array([stretch.rows_before(g) for g in range(len(self._sites.gpms))])
-            rows += before[self._sites.numbers[site], stretch.where(places)]
-        return Columns(self._sites, stretch, keys, offsets, places, site, rows)
+            before = np.array([stretch.rows_before(g) for g in range(len(self.sites.gpms))])
+            rows += before[self.sites.numbers[site], stretch.where(places)]
+        return Columns(self.sites, stretch, keys, offsets, places, site, rows)
 
     def _are_simple(self, block: Columns, ways: Ints, steps: Ints) -> Mask:
         if self._all_simple and (steps[:, 2] >= 0).all():

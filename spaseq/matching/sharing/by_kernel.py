@@ -21,6 +21,7 @@ from spaseq.matching.kernel.replay import Path, Replay
 from spaseq.matching.kernel.tables.alike import tables_alike
 from spaseq.matching.kernel.tables.compiling import compile_tables
 from spaseq.matching.model import Bounds
+from spaseq.matching.sharing.giving import Giving, Lot, Plain
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Tables, tables
@@ -38,6 +39,8 @@ class KernelGroup(Group):
             for number, (member, offset) in enumerate(zip(members, offsets, strict=True))
         ]
         self._kernel = _Together(self, self._tables, first, self.widest)
+        gpms = [self._tables.compiled.gpms.index(c.unit.gpm) for c in self._tables.compiled.candidates]
+        self._giving = Giving(self._own, [part.plain for part in self._own], np.array(gpms, dtype=np.int64))
         return self._own
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
@@ -62,24 +65,43 @@ class KernelGroup(Group):
     def _give(self, runs: Runs) -> None:
         """Gives members their matches."""
         history = self._kernel.history
-        offsets = np.concatenate([[0], np.cumsum(runs.depths)])
-        ends = runs.steps[offsets[1:] - 1, 0]
-        lengths = self.lengths(runs.steps[offsets[:-1], 0], ends, history)
-        order = np.argsort(runs.ways, kind="stable")
-        cuts = np.searchsorted(runs.ways[order], np.arange(len(self._tables.compiled.accepts) + 1))
-        for i in self.live():
-            part, accepts = self._own[i], np.flatnonzero(self._tables.accepts[i] >= 0).tolist()
-            if not part.member.has(part):
-                continue
-            own = np.concatenate([order[cuts[a] : cuts[a + 1]] for a in accepts])
-            own = np.sort(own) if len(accepts) > 1 else own
-            if lengths is not None:
-                own = own[lengths[own] <= self.windows[i].size]
-            if part.member.is_over:
-                own = own[ends[own] < part.until]
-            if len(own):
+        begins = np.concatenate([[0], np.cumsum(runs.depths)])
+        lot = self._lot(runs, begins)
+        for i, numbers, block in self._giving.blocks(history, lot, begins, runs.steps, runs.keys):
+            part = self._own[i]
+            if block is None:
                 part.follow(history)
-                part.take(_some(runs, offsets, own), self.reached)
+                part.take(_some(runs, begins, numbers), self.reached)
+            else:
+                part.member.take_found([block], self.reached - part.offset)
+
+    def _lot(self, runs: Runs, begins: Ints) -> Lot:
+        """Which runs are whose matches."""
+        live = [i for i in self.live() if self._own[i].member.has(self._own[i])]
+        whose = [[i for i in live if self._tables.accepts[i][a] >= 0] for a in range(len(self._tables.compiled.accepts))]
+        counts = np.array([len(of) for of in whose], dtype=np.int64)
+        firsts = np.concatenate([[0], np.cumsum(counts)])
+        several = counts[runs.ways]
+        numbers = np.repeat(np.arange(len(runs.ways)), several)
+        place = np.arange(len(numbers)) - np.repeat(np.cumsum(several) - several, several)
+        members = np.array([i for of in whose for i in of], dtype=np.int16)[
+            firsts[runs.ways[numbers]] + place
+        ]
+        last = runs.steps[begins[1:] - 1, 0]
+        wanted = np.ones(len(numbers), dtype=np.bool_)
+        lengths = self.lengths(runs.steps[begins[:-1], 0], last, self._kernel.history)
+        if lengths is not None:
+            sizes = np.array([window.size for window in self.windows], dtype=np.int64)
+            wanted = lengths[numbers] <= sizes[members]
+        if any(self._own[i].member.is_over for i in live):
+            until = np.array([part.until for part in self._own], dtype=np.int64)
+            wanted &= last[numbers] < until[members]
+        order = np.argsort(members[wanted], kind="stable")
+        members, numbers = members[wanted][order].astype(np.int64), numbers[wanted][order]
+        ends = runs.ends[numbers]
+        changes = (np.diff(members) != 0) | (np.diff(ends, axis=0) != 0).any(axis=1)
+        apart = np.concatenate([[0], np.cumsum(changes)]) if len(numbers) else numbers
+        return Lot(members, numbers, apart)
 
 
 class KernelPart(Part):
@@ -92,6 +114,11 @@ class KernelPart(Part):
         self._replay = Replay(lambda: compile_tables(pattern, intern), member.context, self.history)
         self._matches = Matches(pattern, compiled, self.history, self._replay, member.context.order)
         self._candidates, self._accepts = tables.candidates[number], tables.accepts[number]
+
+    @property
+    def plain(self) -> Plain | None:
+        """What makes its matches, if these are events in their order and nothing else."""
+        return Plain(self._candidates, self._matches.sites) if self._matches.are_plain else None
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
         """Whether events are relevant for a run of the group that is one of its own."""

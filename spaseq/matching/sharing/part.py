@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spaseq.gpm.sharing import renamed_columns
 from spaseq.limits import UNLIMITED, Budget
 from spaseq.matching.columns.chunk import Chunk
-from spaseq.matching.columns.history import History
+from spaseq.matching.columns.history import History, Names, Renamed, Stretch
 
 if TYPE_CHECKING:
     from spaseq.matching.sharing.group import Group
@@ -29,16 +29,16 @@ class Part:
         self.offset = offset
         self.since = 0
         own = tuple(member.pattern.gpms)
-        self._names = [(gpms.index(member.common.gpms[gpm]), *self._columns(gpm)) for gpm in own]
+        self._names = [Names(gpms.index(member.common.gpms[gpm]), self._columns(gpm)) for gpm in own]
         # The group's columns are its own, too, under other names: they are counted there.
         keys = tuple(variable.name for variable in member.pattern.query.partition)
         self.history = History(own, keys, Budget(UNLIMITED))
-        self.history.there = [g for g, _, _ in self._names]
+        self.history.there = self._names
         self._last = -1
+        self._seen: Renamed | None = None
 
-    def _columns(self, gpm: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        own = self.member.gpms[gpm].names
-        return tuple(self.member.common.variables[name] for name in own), own
+    def _columns(self, gpm: str) -> dict[str, str]:
+        return {name: self.member.common.variables[name] for name in self.member.gpms[gpm].names}
 
     @property
     def until(self) -> int:
@@ -50,12 +50,22 @@ class Part:
         """Whether the member has its matches of the group, or will have."""
         return self.member.wants(self)
 
+    def seen(self, stretch: Stretch) -> Stretch:
+        """Batches of the group under the member's own names: the same for the same."""
+        if self._seen is None or self._seen.whole is not stretch:
+            self._seen = Renamed(stretch, self._names, self._renamed)
+        return self._seen
+
     def follow(self, history: History) -> None:
         """Has the events of the group, under its own names."""
         self.history.beside = history
         for chunk in history.since(self._last):
-            tables = tuple(renamed_columns(chunk.solutions[g], common, own) for g, common, own in self._names)
-            rows = None if chunk.rows is None else chunk.rows[[g for g, _, _ in self._names]]
-            oldest = next(iter(history)).last
-            self.history.add(Chunk(chunk.start, chunk.batch, tables, chunk.last, rows), oldest)
+            self.history.add(self._renamed(chunk), next(iter(history)).last)
             self._last = chunk.start
+
+    def _renamed(self, chunk: Chunk) -> Chunk:
+        tables = tuple(
+            renamed_columns(chunk.solutions[g], tuple(names.values()), tuple(names)) for g, names in self._names
+        )
+        rows = None if chunk.rows is None else chunk.rows[[g for g, _ in self._names]]
+        return Chunk(chunk.start, chunk.batch, tables, chunk.last, rows)

@@ -119,10 +119,44 @@ def gather(column: npt.NDArray[Any], at: Ints, first: int, step: int, out: npt.N
 
 
 @kernel
-def mark(at: Ints, first: int, step: int, count: int, seen: Mask) -> None:
-    """Marks so many places."""
-    for i in range(count):
-        seen[at[first + i * step]] = True
+def gather_all(column: Ints, at: Ints, size: int, out: Ints) -> None:
+    """The same for each of the ``size`` places that come in turn: each writes a row of ``out``."""
+    for i in range(out.shape[1]):
+        for place in range(size):
+            out[place, i] = column[at[i * size + place]]
+
+
+@inlined
+def _numbered(value: int, places: Ints, used: Ints) -> int:
+    if value == 0:
+        return -1
+    number = places[value]
+    if number == 0:
+        used[places[0]] = value
+        number = places[0] + 1
+        places[0] = number
+        places[value] = number
+    return int(number - 1)
+
+
+@kernel
+def encode(column: Ints, places: Ints, used: Ints, out: npt.NDArray[np.int32]) -> None:
+    """Writes the number of each id, -1 for 0: the ids are numbered in the order in which they are met.
+
+    ``used`` are those that have a number, ``places`` says of each id which, counted from 1, and of 0 how many
+    they are so far. So several columns are numbered together, one after the other.
+    """
+    for i in range(len(out)):
+        out[i] = _numbered(column[i], places, used)
+
+
+@kernel
+def encode_at(
+    column: Ints, at: Ints, first: int, step: int, places: Ints, used: Ints, out: npt.NDArray[np.int32]
+) -> None:
+    """The same of what ``gather`` would write."""
+    for i in range(len(out)):
+        out[i] = _numbered(column[at[first + i * step]], places, used)
 
 
 @kernel

@@ -11,16 +11,12 @@ import numpy.typing as npt
 from spaseq.matching.columns.blocks import _kernel_found as k
 from spaseq.matching.columns.blocks.picked import Picked
 from spaseq.terms.dictionary import UNBOUND
-from spaseq.terms.distinct import distinct_of
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
 
 #: Terms of a table this much smaller than the ids given so far are looked for by sorting.
 _SPARSE: Final = 64
-
-#: Values that so many more are than are picked of them are not looked at one by one.
-_FEW: Final = 4
 
 
 class Encoded(NamedTuple):
@@ -35,7 +31,7 @@ class Encoded(NamedTuple):
 
 
 def numbered(columns: Sequence[Ints | Picked], limit: int) -> tuple[Ints, list[Numbers]]:
-    """The ids that are in some columns, and each column as numbers of them, -1 for ``UNBOUND``.
+    """The ids that are in some columns, each once, and each column as numbers of them, -1 for ``UNBOUND``.
 
     All ids are below ``limit``.
     """
@@ -48,22 +44,20 @@ def numbered(columns: Sequence[Ints | Picked], limit: int) -> tuple[Ints, list[N
         for numbers, ids in zip(found, plain, strict=True):
             numbers[ids == UNBOUND] = -1
         return used, found
-    quick = [_picked_often(column) for column in columns]
-    used = distinct_of((each.different() if isinstance(each, Picked) else each for each in quick), limit)
-    used = used[used != UNBOUND]
-    number = np.empty(limit, dtype=np.int32)
-    number[UNBOUND] = -1
-    number[used] = np.arange(len(used), dtype=np.int32)
-    return used, [
-        column.numbers(number) if isinstance(column, Picked) else number[column] for column in quick
-    ]
+    places = np.zeros(limit, dtype=np.int64)
+    used = np.empty(min(size, limit), dtype=np.int64)
+    found = [_encoded(column, places, used) for column in columns]
+    return used[: places.item(0)].copy(), found
 
 
-def _picked_often(column: Ints | Picked) -> Ints | Picked:
-    """A column as it is less work."""
-    if isinstance(column, Picked) and len(column.values) > _FEW * len(column):
-        return column.ids()
-    return column
+def _encoded(column: Ints | Picked, places: Ints, used: Ints) -> Numbers:
+    """A column as numbers of ids; see ``_kernel_found.encode``."""
+    out = np.empty(len(column), dtype=np.int32)
+    if isinstance(column, Picked):
+        k.encode_at(column.values, column.at, column.first, column.step, places, used, out)
+    else:
+        k.encode(np.ascontiguousarray(column), places, used, out)
+    return out
 
 
 def numbered_by_part(columns: Sequence[Ints], bounds: Ints, limit: int) -> tuple[Ints, Ints, list[Numbers]]:

@@ -31,18 +31,6 @@ class Picked:
         k.gather(self.values, self.at, self.first, self.step, out)
         return out
 
-    def numbers(self, number: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """What ``number`` has for each of them."""
-        out = np.empty(self.count, dtype=np.int32)
-        k.gather(number[self.values], self.at, self.first, self.step, out)
-        return out
-
-    def different(self) -> Ints:
-        """The values that were picked, if often not each once."""
-        seen = np.zeros(len(self.values), dtype=np.bool_)
-        k.mark(self.at, self.first, self.step, self.count, seen)
-        return self.values[seen]
-
 
 def ids(column: Ints | Picked) -> Ints:
     """A column of Ω."""

@@ -52,11 +52,11 @@ class Sites:
         self.kleene = np.array([-1 if s.kleene is None else order[s.kleene] for s in sites], dtype=np.int64)
         self.begins = np.array([site.begins for site in sites], dtype=np.bool_)
         places = {gpm: i for i, gpm in enumerate(sorted({site.gpm for site in sites}))}
-        self._ranks = np.array([places[site.gpm] for site in sites], dtype=np.int64)
+        self.ranks = np.array([places[site.gpm] for site in sites], dtype=np.int64)
 
     def paths(self, positions: Ints, sites: Ints) -> Ints:
         """A number for each event of a path, which compares as its position and the name of its GPM."""
-        return np.asarray(positions * len(self.all) + self._ranks[sites])
+        return np.asarray(positions * len(self.all) + self.ranks[sites])
 
 
 class Columns(Block):
@@ -129,27 +129,33 @@ class Columns(Block):
         stretch = self.stretch
         streams, codes = stretch.streams()
         time, n = stretch.events("time"), stretch.events("n")
-        found = {}
+        form, found = self.form, {}
+        if form is not None:
+            times, numbers = self._of_form(time), self._of_form(n)
+        of_one = np.zeros(len(self), dtype=np.int32)
         for gpm in gpms:
-            offsets, places, first, step, count = self._taken_as(gpm)
-            of_stream = np.zeros(count, dtype=np.int32)
-            if len(streams) > 1:
-                k.gather(codes, places, first, step, of_stream)
-            times, numbers = Picked(time, places, first, step, count), Picked(n, places, first, step, count)
-            found[gpm] = Taken(offsets, of_stream, times.ids(), numbers.ids())
+            of_gpm = [site.gpm == gpm for site in self.sites.all]
+            if form is not None and sum(of_gpm[site] for site in form) == 1:
+                place = [of_gpm[site] for site in form].index(True)
+                if len(streams) > 1:
+                    of_stream = codes[self.places[place::len(form)]]
+                else:
+                    of_stream = of_one
+                found[gpm] = Taken(self._one_each, of_stream, times[place], numbers[place])
+                continue
+            offsets, places = np.zeros(len(self) + 1, dtype=np.int64), np.empty_like(self.places)
+            wanted = np.array(of_gpm, dtype=np.bool_)
+            count = k.pick(self.offsets, self.places, self.site, wanted, offsets[1:], places)
+            places = places[:count]
+            found[gpm] = Taken(offsets, codes[places], time[places], n[places])
         return streams, found
 
-    def _taken_as(self, gpm: str) -> tuple[Ints, Ints, int, int, int]:
-        """The offsets of a GPM's events; their places: in what, from where on, how far apart, how many."""
-        of_gpm = [site.gpm == gpm for site in self.sites.all]
-        form = self.form
-        if form is not None and sum(of_gpm[site] for site in form) == 1:
-            first = [of_gpm[site] for site in form].index(True)
-            return self._one_each, self.places, first, len(form), len(self)
-        offsets, places = np.zeros(len(self) + 1, dtype=np.int64), np.empty_like(self.places)
-        wanted = np.array(of_gpm, dtype=np.bool_)
-        count = k.pick(self.offsets, self.places, self.site, wanted, offsets[1:], places)
-        return offsets, places, 0, 1, count
+    def _of_form(self, column: Ints) -> Ints:
+        """A column of events at each place of the form, in all matches."""
+        assert self.form is not None
+        found = np.empty((len(self.form), len(self)), dtype=np.int64)
+        k.gather_all(column, self.places, len(self.form), found)
+        return found
 
     @cached_property
     def _one_each(self) -> Ints:

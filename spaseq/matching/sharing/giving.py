@@ -1,0 +1,112 @@
+"""What members of a group have found → a block of matches for each of them: cut for all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spaseq.matching.columns.blocks._kernel_found import arrange
+from spaseq.matching.columns.blocks.plain import Columns, Sites
+from spaseq.matching.columns.history import History
+from spaseq.matching.sharing import _kernel_given as k
+from spaseq.matching.sharing.part import Part
+
+Ints = npt.NDArray[np.int64]
+
+#: Where matches have events of more batches, each member looks for those of its own.
+_FEW: Final = 16
+
+
+class Plain(NamedTuple):
+    """What makes a member's matches where these are events with one solution each, and nothing else.
+
+    ``own``: of each of the group's sites the member's, among its ``sites``; -1 for those of others.
+    """
+
+    own: Ints
+    sites: Sites
+
+
+class Lot(NamedTuple):
+    """Matches of several members, those of each together: whose each is, and which of the rows found.
+
+    ``apart`` is a number for each, the same for those that are delivered in the order of their events: they
+    are neighbours. None where they are in order.
+    """
+
+    members: Ints
+    numbers: Ints
+    apart: Ints | None
+
+
+class Giving:
+    """Makes the blocks; ``plain`` has what makes those of each member, None where its matches are not plain.
+
+    ``gpms``: of each of the group's sites the number of its GPM.
+    """
+
+    def __init__(self, parts: Sequence[Part], plain: Sequence[Plain | None], gpms: Ints) -> None:
+        self._parts = parts
+        self._plain = plain
+        self._gpms = gpms
+        self._ranks = np.zeros((len(parts), len(gpms)), dtype=np.int64)
+        for ranks, of in zip(self._ranks, plain, strict=True):
+            if of is not None:
+                ranks[:] = np.where(of.own < 0, 0, of.sites.ranks[of.own])
+
+    def blocks(
+        self, history: History, lot: Lot, begins: Ints, steps: Ints, keys: Ints
+    ) -> Iterator[tuple[int, Ints, Columns | None]]:
+        """Of each member that has some its number, its rows, and its block; None if it is to be made of these.
+
+        ``steps`` are the events of one row after the other, from ``begins`` on: position, site, and which of
+        its event's solutions; ``keys``: the partition of each row.
+        """
+        members, numbers, apart = lot
+        if not len(members):
+            return
+        cuts = np.flatnonzero(np.diff(members)) + 1
+        bounds = [0, *cuts.tolist(), len(members)]
+        named = members[bounds[:-1]].tolist()
+        ends = np.zeros(len(numbers) + 1, dtype=np.int64)
+        size = int((begins[numbers + 1] - begins[numbers]).sum())
+        positions, sites, rows = (np.empty(size, dtype=np.int64) for _ in range(3))
+        least = k.lay(steps, begins, numbers, ends[1:], positions, sites, rows)
+        stretch, places = history.stretch(positions)
+        if least < 0 or len(stretch.chunks) > _FEW:
+            yield from self._apart(named, bounds, numbers)
+            return
+        again = np.zeros(len(numbers), dtype=np.int64)
+        order = numbers
+        if apart is not None:
+            paths, sorted_ = np.empty(size, dtype=np.int64), np.empty(len(numbers), dtype=np.int64)
+            k.number_paths(positions, sites, ends[1:], members, self._ranks, paths)
+            if arrange(paths, ends, apart, sorted_, np.empty_like(sorted_), again):
+                order = numbers[sorted_]
+                k.lay(steps, begins, order, ends[1:], positions, sites, rows)
+                stretch, places = history.stretch(positions)
+        if len(stretch.chunks) > 1:
+            before = np.array([stretch.rows_before(g) for g in range(int(self._gpms.max()) + 1)])
+            rows += before[self._gpms[sites], stretch.where(places)]
+        events = ends[bounds].tolist()
+        for i, (begin, end), (first, last) in zip(named, pairwise(bounds), pairwise(events), strict=True):
+            plain = self._plain[i]
+            if plain is None or again[begin:end].any():
+                yield i, numbers[begin:end], None
+                continue
+            # Copies: what a match holds must not be what all the others have found, too.
+            yield i, numbers[begin:end], Columns(
+                plain.sites, self._parts[i].seen(stretch), keys[order[begin:end]], ends[begin : end + 1] - first,
+                places[first:last].copy(), plain.own[sites[first:last]], rows[first:last].copy(),
+            )  # fmt: skip
+
+    @staticmethod
+    def _apart(
+        named: Sequence[int], bounds: Sequence[int], numbers: Ints
+    ) -> Iterator[tuple[int, Ints, None]]:
+        for i, (begin, end) in zip(named, pairwise(bounds), strict=True):
+            yield i, numbers[begin:end], None
