@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ _SPARSE: Final = 8
 
 
 class Names(NamedTuple):
-    """A GPM of another query that has the same solutions: its number there, and what its variables are there."""
+    """A GPM that has the same solutions elsewhere: its number there, and what its variables are there."""
 
     number: int
     variables: Mapping[str, str]
@@ -53,7 +53,7 @@ class Stretch:
         self._asked: dict[int, int] = {}
         #: Where each batch begins in it.
         self.begins = np.cumsum([0, *(len(chunk.batch) for chunk in chunks)])
-        self._known: dict[object, Ints] = {}
+        self._known: dict[object, npt.NDArray[Any]] = {}
 
     def __len__(self) -> int:
         return int(self.begins[-1])
@@ -143,10 +143,11 @@ class Stretch:
             # Of one stream, mostly: to see that takes less than to sort them.
             is_one = bool((streams == streams[:1]).all())
             self._known["streams"] = streams[:1] if is_one else np.unique(streams)
-        ids = self._known["streams"]
-        if len(ids) == 1:
-            return ids, np.zeros(len(self), dtype=np.int32)
-        return ids, np.searchsorted(ids, self.events("stream")).astype(np.int32)
+        if "codes" not in self._known:
+            ids, of_all = self._known["streams"], self.events("stream")
+            codes = np.searchsorted(ids, of_all) if len(ids) > 1 else np.zeros(len(of_all))
+            self._known["codes"] = codes.astype(np.int32)
+        return self._known["streams"], self._known["codes"]
 
     def rows_before(self, g: int) -> Ints:
         """How many solutions of a GPM the batches before each have."""
@@ -177,11 +178,11 @@ class Renamed(Stretch):
         self._rename = rename
 
     @cached_property
-    def chunks(self) -> Sequence[Chunk]:  # type: ignore[override]
+    def chunks(self) -> Sequence[Chunk]:
         return [self._rename(chunk) for chunk in self.whole.chunks]
 
     @property
-    def starts(self) -> list[int]:  # type: ignore[override]
+    def starts(self) -> list[int]:
         return self.whole.starts
 
     def where(self, places: Ints) -> Ints:

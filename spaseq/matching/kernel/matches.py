@@ -112,10 +112,14 @@ class Matches:
         self._simple_ends = np.array([_keeps(ends, plain) for ends in compiled.accepts], dtype=np.bool_)
 
     @property
-    def are_plain(self) -> bool:
-        """Whether they are events with their solutions side by side, in their order: none is chosen, none made."""
-        is_simple = self._all_simple and bool(self._simple_ends.all())
-        return is_simple and not self._several and self._emit is Emit.ALL
+    def are_simple(self) -> bool:
+        """Whether each is events with their solutions side by side, if each has one of them."""
+        return self._all_simple and bool(self._simple_ends.all())
+
+    @property
+    def are_in_order(self) -> bool:
+        """Whether those with one last event are delivered in the order of their events, all of them."""
+        return not self._several and self._emit is Emit.ALL
 
     def of(self, m: Ints) -> Iterator[Block]:
         """The matches found since the last call in a kernel's memory, which forgets them."""

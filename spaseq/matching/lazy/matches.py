@@ -59,8 +59,13 @@ class Matches:
             )
             for item in items
         ]
-        self._sites = Sites(sites, gpms)
+        self.sites = Sites(sites, gpms)
         self._simple = all(item.kleene is None or item.kleene.id in plain for item in items)
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether those that are sure are events in their order, all of them."""
+        return self._simple and not self._several and self._emit is Emit.ALL
 
     def of(self, found: Ints, choices: Ints) -> Iterator[Block]:
         """The matches of what was found: rows as in ``_kernel_layout``, and their choices."""
@@ -99,9 +104,9 @@ class Matches:
         stretch, places = self._history.stretch(steps[:, 0])
         site, rows = steps[:, 1].copy(), steps[:, 2].copy()
         if len(stretch.chunks) > 1:
-            before = np.array([stretch.rows_before(g) for g in range(len(self._sites.gpms))])
-            rows += before[self._sites.numbers[site], stretch.where(places)]
-        return Columns(self._sites, stretch, keys, offsets, places, site, rows), steps
+            before = np.array([stretch.rows_before(g) for g in range(len(self.sites.gpms))])
+            rows += before[self.sites.numbers[site], stretch.where(places)]
+        return Columns(self.sites, stretch, keys, offsets, places, site, rows), steps
 
     def _chosen(self, key: Key, block: Columns, unsure: Sequence[bool], first: int) -> Iterable[Found]:
         """Those of the matches with one last event that are delivered, in order; from number ``first`` on."""

@@ -67,7 +67,9 @@ class KernelGroup(Group):
         history = self._kernel.history
         begins = np.concatenate([[0], np.cumsum(runs.depths)])
         lot = self._lot(runs, begins)
-        for i, numbers, block in self._giving.blocks(history, lot, begins, runs.steps, runs.keys):
+        for i, numbers, block in self._giving.blocks(
+            history, lot, begins[:-1], begins[1:], runs.steps, runs.keys
+        ):
             part = self._own[i]
             if block is None:
                 part.follow(history)
@@ -78,15 +80,17 @@ class KernelGroup(Group):
     def _lot(self, runs: Runs, begins: Ints) -> Lot:
         """Which runs are whose matches."""
         live = [i for i in self.live() if self._own[i].member.has(self._own[i])]
-        whose = [[i for i in live if self._tables.accepts[i][a] >= 0] for a in range(len(self._tables.compiled.accepts))]
+        whose = [
+            [i for i in live if self._tables.accepts[i][a] >= 0]
+            for a in range(len(self._tables.compiled.accepts))
+        ]
         counts = np.array([len(of) for of in whose], dtype=np.int64)
         firsts = np.concatenate([[0], np.cumsum(counts)])
         several = counts[runs.ways]
         numbers = np.repeat(np.arange(len(runs.ways)), several)
         place = np.arange(len(numbers)) - np.repeat(np.cumsum(several) - several, several)
-        members = np.array([i for of in whose for i in of], dtype=np.int16)[
-            firsts[runs.ways[numbers]] + place
-        ]
+        members = np.array([i for of in whose for i in of], dtype=np.int64)
+        members = members[firsts[runs.ways[numbers]] + place]
         last = runs.steps[begins[1:] - 1, 0]
         wanted = np.ones(len(numbers), dtype=np.bool_)
         lengths = self.lengths(runs.steps[begins[:-1], 0], last, self._kernel.history)
@@ -96,8 +100,9 @@ class KernelGroup(Group):
         if any(self._own[i].member.is_over for i in live):
             until = np.array([part.until for part in self._own], dtype=np.int64)
             wanted &= last[numbers] < until[members]
-        order = np.argsort(members[wanted], kind="stable")
-        members, numbers = members[wanted][order].astype(np.int64), numbers[wanted][order]
+        members, numbers = members[wanted], numbers[wanted]
+        order = np.argsort(members.astype(np.int16), kind="stable")  # by digits, being short
+        members, numbers = members[order], numbers[order]
         ends = runs.ends[numbers]
         changes = (np.diff(members) != 0) | (np.diff(ends, axis=0) != 0).any(axis=1)
         apart = np.concatenate([[0], np.cumsum(changes)]) if len(numbers) else numbers
@@ -118,7 +123,9 @@ class KernelPart(Part):
     @property
     def plain(self) -> Plain | None:
         """What makes its matches, if these are events in their order and nothing else."""
-        return Plain(self._candidates, self._matches.sites) if self._matches.are_plain else None
+        matches = self._matches
+        is_plain = matches.are_simple and matches.are_in_order
+        return Plain(self._candidates, matches.sites) if is_plain else None
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
         """Whether events are relevant for a run of the group that is one of its own."""

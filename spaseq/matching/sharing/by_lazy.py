@@ -13,6 +13,7 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.limits import Budget
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.history import History
+from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.lazy.evaluator import Lazy
 from spaseq.matching.lazy.exact import Exact
 from spaseq.matching.lazy.matches import Matches
@@ -20,6 +21,7 @@ from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.lazy.tables import Compiled, compile_all
 from spaseq.matching.model import Bounds
+from spaseq.matching.sharing.giving import Giving, Lot, Plain
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import together
@@ -43,6 +45,14 @@ class LazyGroup(Group):
         #: Of each member, the first of its plans and of its sites; then how many there are of all.
         self._plans = np.cumsum([0, *(part.plans for part in self._own)])
         self._sites = np.cumsum([0, *(part.sites for part in self._own)])
+        self._keys = [outcome.KEY + i for i, _ in enumerate(first.pattern.query.partition)]
+        self._dictionary = first.dictionary
+        numbers = {gpm: number for number, gpm in enumerate(compiled.gpms)}
+        gpms = [numbers[part.member.common.gpms[gpm]] for part in self._own for gpm in part.gpms]
+        plain = [
+            part.plain(begin, len(gpms)) for part, begin in zip(self._own, self._sites.tolist(), strict=False)
+        ]
+        self._giving = Giving(self._own, plain, np.array(gpms, dtype=np.int64))
         budget = Budget(first.context.budget.limits.times(len(members)))
         self._lazy = _Together(whole, first, self.widest, compiled, budget)
         return self._own
@@ -60,22 +70,42 @@ class LazyGroup(Group):
     def _give(self, found: Ints, choices: Ints, start: int) -> None:
         """Gives members their matches: rows of ``outcome``, and what each chose."""
         history = self._lazy.history
-        begins, ends = found[:, outcome.BEGIN], found[:, outcome.END]
-        lengths = self.lengths(choices[begins, 0], choices[ends - 1, 0], history)
-        of = np.searchsorted(self._sites, choices[begins, 1], side="right") - 1
-        order = np.argsort(of, kind="stable")
-        cuts = np.searchsorted(of[order], np.arange(len(self._own) + 1))
-        for i in self.live():
-            part, own = self._own[i], order[cuts[i] : cuts[i + 1]]
-            if not part.member.has(part):
-                continue
-            if lengths is not None:
-                own = own[lengths[own] <= self.windows[i].size]
-            if part.member.is_over:
-                own = own[start + found[own, outcome.EVENT] < part.until]
-            if len(own):
+        if self._keys:
+            events, keys = found[:, outcome.EVENT], self._partitions(found)
+            found = found[np.lexsort((ranks(events, keys, self._dictionary), events))]
+        begins, ends = found[:, outcome.BEGIN].copy(), found[:, outcome.END].copy()
+        lot = self._lot(found, choices, start)
+        for i, numbers, block in self._giving.blocks(
+            history, lot, begins, ends, choices, self._partitions(found)
+        ):
+            part = self._own[i]
+            if block is None or found[numbers, outcome.UNSURE].any():
                 part.follow(history)
-                part.take(*_some(found, choices, own, int(self._sites[i])), self.reached)
+                part.take(*_some(found, choices, numbers, int(self._sites[i])), self.reached)
+            else:
+                part.member.take_found([block], self.reached - part.offset)
+
+    def _partitions(self, found: Ints) -> Ints:
+        return found[:, self._keys]
+
+    def _lot(self, found: Ints, choices: Ints, start: int) -> Lot:
+        """Which of what was found is whose."""
+        begins, ends = found[:, outcome.BEGIN], found[:, outcome.END]
+        of = np.searchsorted(self._sites, choices[begins, 1], side="right") - 1
+        sizes, until = (np.zeros(len(self._own), dtype=np.int64) for _ in range(2))
+        for i in self.live():
+            part = self._own[i]
+            if part.member.has(part):
+                sizes[i], until[i] = self.windows[i].size, part.until
+        wanted = start + found[:, outcome.EVENT] < until[of]
+        lengths = self.lengths(choices[begins, 0], choices[ends - 1, 0], self._lazy.history)
+        if lengths is not None:
+            wanted &= lengths <= sizes[of]
+        numbers = np.flatnonzero(wanted)
+        numbers = numbers[np.argsort(of[numbers].astype(np.int16), kind="stable")]
+        members, apart = of[numbers], found[numbers][:, [outcome.EVENT, *self._keys]]
+        changes = (np.diff(members) != 0) | (np.diff(apart, axis=0) != 0).any(axis=1)
+        return Lot(members, numbers, np.cumsum(np.append(False, changes)) if len(numbers) else numbers)
 
 
 class LazyPart(Part):
@@ -90,7 +120,16 @@ class LazyPart(Part):
         items = [item for plan in own for item in plan.items]
         self.plans, self.sites = len(own), len(items)
         exact = Exact(pattern, context, window, self.history)
+        self.gpms = [item.atom.gpm for item in items]
         self._matches = Matches(pattern, items, self.history, exact, context.order, member.dictionary)
+
+    def plain(self, begin: int, size: int) -> Plain | None:
+        """What makes its matches, if these are plain; its sites begin at ``begin`` among so many of all."""
+        if not self._matches.are_plain:
+            return None
+        own = np.full(size, -1, dtype=np.int64)
+        own[begin : begin + self.sites] = np.arange(self.sites)
+        return Plain(own, self._matches.sites)
 
     def take(self, found: Ints, choices: Ints, before: int) -> None:
         """Its matches; all events before a position were seen."""

@@ -24,6 +24,7 @@ from spaseq.matching.ordered.compiled import _kernel as k
 from spaseq.matching.ordered.evaluator import NEVER, OrderedKernel, Preferred
 from spaseq.matching.ordered.records import preferences
 from spaseq.matching.ordered.tables import Members, Ordering, Step, ordering
+from spaseq.matching.sharing.giving import Giving, Lot, Plain
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Tables, tables
@@ -43,6 +44,8 @@ class OrderedGroup(Group):
             OrderedPart(self, member, offset, number, self._tables)
             for number, (member, offset) in enumerate(zip(members, offsets, strict=True))
         ]
+        gpms = [self._tables.compiled.gpms.index(c.unit.gpm) for c in self._tables.compiled.candidates]
+        self._giving = Giving(self._own, [part.plain for part in self._own], np.array(gpms, dtype=np.int64))
         budget = Budget(first.context.budget.limits.times(len(members)))
         self._ordered = _Together(self, self._tables.merged.pattern, first, self.widest, made, budget)
         #: How far the members' time has come.
@@ -114,21 +117,31 @@ class OrderedGroup(Group):
 
     def _give(self, found: Preferred, start: int, time: int | None) -> None:
         """Gives members their matches."""
-        offsets = np.concatenate([[0], np.cumsum(found.depths)])
+        history = self._ordered.history
+        begins = np.concatenate([[0], np.cumsum(found.depths)])
+        lot = self._lot(found, start, time)
+        for i, numbers, block in self._giving.blocks(
+            history, lot, begins[:-1], begins[1:], found.steps, found.keys
+        ):
+            part = self._own[i]
+            if block is None:
+                part.follow(history)
+                part.take(_some(found, begins, numbers), self.reached, time)
+            else:
+                part.member.take_found([block], self.reached - part.offset, time)
+
+    def _lot(self, found: Preferred, start: int, time: int | None) -> Lot:
+        """Which matches are whose."""
+        # Of each member, before which position an event delivers what is still its own.
+        until = np.zeros(len(self._own), dtype=np.int64)
+        for i in self.live():
+            part = self._own[i]
+            if part.member.has(part) and not (part.member.is_over and time is not None):
+                until[i] = part.until
         order = np.argsort(found.members, kind="stable")
-        live = self.live()
-        bits = np.array([1 << i for i in live], dtype=np.int64)
-        begins = np.searchsorted(found.members[order], bits)
-        ends = np.searchsorted(found.members[order], bits, side="right")
-        for i, begin, end in zip(live, begins.tolist(), ends.tolist(), strict=True):
-            part, own = self._own[i], order[begin:end]
-            if not part.member.has(part):
-                continue
-            if part.member.is_over:
-                own = own[start + found.turns[own] < part.until] if time is None else own[:0]
-            if len(own):
-                part.follow(self._ordered.history)
-                part.take(_some(found, offsets, own), self.reached, time)
+        members = np.searchsorted(1 << np.arange(len(self._own)), found.members[order])
+        wanted = start + found.turns[order] < until[members]
+        return Lot(members[wanted], order[wanted], None)
 
 
 class OrderedPart(Part):
@@ -145,6 +158,11 @@ class OrderedPart(Part):
             decided=True,
         )  # fmt: skip
         self._candidates, self._accepts = all_.candidates[number], all_.accepts[number]
+
+    @property
+    def plain(self) -> Plain | None:
+        """What makes its matches, if these are events and nothing else."""
+        return Plain(self._candidates, self._matches.sites) if self._matches.are_simple else None
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
         """Whether events are relevant for a run of the group that is one of its own."""

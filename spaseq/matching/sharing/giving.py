@@ -59,12 +59,12 @@ class Giving:
                 ranks[:] = np.where(of.own < 0, 0, of.sites.ranks[of.own])
 
     def blocks(
-        self, history: History, lot: Lot, begins: Ints, steps: Ints, keys: Ints
+        self, history: History, lot: Lot, begins: Ints, stops: Ints, steps: Ints, keys: Ints
     ) -> Iterator[tuple[int, Ints, Columns | None]]:
-        """Of each member that has some its number, its rows, and its block; None if it is to be made of these.
+        """Of each member that has some its number, its rows, and their block; None if it must make that itself.
 
-        ``steps`` are the events of one row after the other, from ``begins`` on: position, site, and which of
-        its event's solutions; ``keys``: the partition of each row.
+        Row i has the events ``begins[i]`` to ``stops[i]`` of ``steps``: position, site, and which of its
+        event's solutions; and the partition ``keys[i]``.
         """
         members, numbers, apart = lot
         if not len(members):
@@ -73,9 +73,9 @@ class Giving:
         bounds = [0, *cuts.tolist(), len(members)]
         named = members[bounds[:-1]].tolist()
         ends = np.zeros(len(numbers) + 1, dtype=np.int64)
-        size = int((begins[numbers + 1] - begins[numbers]).sum())
+        size = int((stops[numbers] - begins[numbers]).sum())
         positions, sites, rows = (np.empty(size, dtype=np.int64) for _ in range(3))
-        least = k.lay(steps, begins, numbers, ends[1:], positions, sites, rows)
+        least = k.lay(steps, begins, stops, numbers, ends[1:], positions, sites, rows)
         stretch, places = history.stretch(positions)
         if least < 0 or len(stretch.chunks) > _FEW:
             yield from self._apart(named, bounds, numbers)
@@ -87,7 +87,7 @@ class Giving:
             k.number_paths(positions, sites, ends[1:], members, self._ranks, paths)
             if arrange(paths, ends, apart, sorted_, np.empty_like(sorted_), again):
                 order = numbers[sorted_]
-                k.lay(steps, begins, order, ends[1:], positions, sites, rows)
+                k.lay(steps, begins, stops, order, ends[1:], positions, sites, rows)
                 stretch, places = history.stretch(positions)
         if len(stretch.chunks) > 1:
             before = np.array([stretch.rows_before(g) for g in range(int(self._gpms.max()) + 1)])
@@ -99,10 +99,12 @@ class Giving:
                 yield i, numbers[begin:end], None
                 continue
             # Copies: what a match holds must not be what all the others have found, too.
-            yield i, numbers[begin:end], Columns(
-                plain.sites, self._parts[i].seen(stretch), keys[order[begin:end]], ends[begin : end + 1] - first,
-                places[first:last].copy(), plain.own[sites[first:last]], rows[first:last].copy(),
+            seen, of_events = self._parts[i].seen(stretch), slice(first, last)
+            block = Columns(
+                plain.sites, seen, keys[order[begin:end]], ends[begin : end + 1] - first,
+                places[of_events].copy(), plain.own[sites[of_events]], rows[of_events].copy(),
             )  # fmt: skip
+            yield i, numbers[begin:end], block
 
     @staticmethod
     def _apart(

@@ -65,7 +65,8 @@ class Part:
 
     def _renamed(self, chunk: Chunk) -> Chunk:
         tables = tuple(
-            renamed_columns(chunk.solutions[g], tuple(names.values()), tuple(names)) for g, names in self._names
+            renamed_columns(chunk.solutions[g], tuple(names.values()), tuple(names))
+            for g, names in self._names
         )
         rows = None if chunk.rows is None else chunk.rows[[g for g, _ in self._names]]
         return Chunk(chunk.start, chunk.batch, tables, chunk.last, rows)

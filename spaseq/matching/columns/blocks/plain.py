@@ -138,7 +138,7 @@ class Columns(Block):
             if form is not None and sum(of_gpm[site] for site in form) == 1:
                 place = [of_gpm[site] for site in form].index(True)
                 if len(streams) > 1:
-                    of_stream = codes[self.places[place::len(form)]]
+                    of_stream = codes[self.places[place :: len(form)]]
                 else:
                     of_stream = of_one
                 found[gpm] = Taken(self._one_each, of_stream, times[place], numbers[place])
