@@ -14,7 +14,8 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Emit
 from spaseq.matching.columns.blocks.found import Block, blocks
 from spaseq.matching.columns.blocks.plain import Columns, Site, Sites, mixed
-from spaseq.matching.columns.history import History, Stretch
+from spaseq.matching.columns.history import History
+from spaseq.matching.columns.stretch import Stretch
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.compiled import _kernel_root as root

@@ -61,7 +61,7 @@ class Giving:
     def blocks(
         self, history: History, lot: Lot, begins: Ints, stops: Ints, steps: Ints, keys: Ints
     ) -> Iterator[tuple[int, Ints, Columns | None]]:
-        """Of each member that has some its number, its rows, and their block; None if it must make that itself.
+        """Of each member that has some its number, its rows, and their block; None if it makes that itself.
 
         Row i has the events ``begins[i]`` to ``stops[i]`` of ``steps``: position, site, and which of its
         event's solutions; and the partition ``keys[i]``.

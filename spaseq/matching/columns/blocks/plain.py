@@ -15,7 +15,7 @@ from spaseq.matching.columns.blocks import _kernel_found as k
 from spaseq.matching.columns.blocks.found import Block, Chosen, Objects, Solved, Taken, blocks
 from spaseq.matching.columns.blocks.one import One
 from spaseq.matching.columns.blocks.picked import Picked, ids
-from spaseq.matching.columns.history import Stretch
+from spaseq.matching.columns.stretch import Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 

@@ -13,7 +13,7 @@ from spaseq.matching.columns.blocks.encoding import Encoded, numbered_by_part
 from spaseq.matching.columns.blocks.found import Block, Chosen, Solved, Taken, one_after_the_other
 from spaseq.matching.columns.blocks.picked import Picked, ids
 from spaseq.matching.columns.blocks.plain import Columns
-from spaseq.matching.columns.history import Stretch
+from spaseq.matching.columns.stretch import Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 
