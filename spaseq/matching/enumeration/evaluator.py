@@ -46,8 +46,8 @@ class Enumeration(Update, Immediate):
         automaton = Automaton(program.start, gpms)
         super().__init__(pattern, told_apart_by, automaton, bounds, context.budget, dictionary)
         self._reading = Reading(
-            pattern, sites(pattern, program), lambda: Automaton(program.start, gpms), told_apart_by, context,
-            self.history, self.memory,
+            pattern, sites(pattern, program.start), lambda: Automaton(program.start, gpms),
+            told_apart_by, context, self.history, self.memory,
         )  # fmt: skip
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:

@@ -7,10 +7,10 @@ from spaseq.automaton.pattern import Atom, Kleene, SequencePattern, walk
 from spaseq.matching.columns.blocks.plain import Site, Sites
 from spaseq.matching.enumeration.automaton import reachable
 from spaseq.matching.kernel.matches import plain_kleenes
-from spaseq.matching.runs.program import Program
+from spaseq.matching.runs.program import Place
 
 
-def sites(pattern: SequencePattern, program: Program) -> Sites | None:
+def sites(pattern: SequencePattern, start: Place) -> Sites | None:
     """The site of each label, by number; None if a match must be replayed to know what its events are in it.
 
     A label tells where its GPM stands once in the sequence, and always begins an iteration, or never.
@@ -20,7 +20,7 @@ def sites(pattern: SequencePattern, program: Program) -> Sites | None:
         return None
     found: dict[str, tuple[int, Site]] = {}
     gpms = tuple(pattern.gpms)
-    steps = [(g, way) for place in reachable(program.start) for g in place.gates for way in g.ways]
+    steps = [(g, way) for place in reachable(start) for g in place.gates for way in g.ways]
     for gate, way in steps:
         atom = way.unit
         assert isinstance(atom, Atom)  # nothing gathers events here

@@ -25,10 +25,11 @@ from spaseq.matching.enumeration.memory import New, Share, least_of
 from spaseq.matching.enumeration.reading import Reading
 from spaseq.matching.enumeration.sites import sites
 from spaseq.matching.enumeration.update import Ints, Update
-from spaseq.matching.runs.program import Program
+from spaseq.matching.runs.program import Place, Program
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Merged, merge
+from spaseq.matching.sharing.outlined import start
 from spaseq.matching.sharing.part import Part
 
 
@@ -37,17 +38,15 @@ class EnumerationGroup(Group):
 
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
         first = members[0]
-        programs = [Program(compile_pattern(member.common.pattern)) for member in members]
-        merged = merge(
-            [m.common.pattern for m in members], [program.start for program in programs], "enumeration"
-        )
+        starts = [start(member.pattern, member.common) for member in members]
+        merged = merge([member.common.pattern for member in members], starts, "enumeration")
         common = keys(first.common.pattern)
         self._automaton = _Trie(merged, frozenset(range(len(members))))
         budget = Budget(first.context.budget.limits.times(len(members)))
         self._update = Update(merged.pattern, common, self._automaton, self.widest, budget, first.dictionary)
         self._own = [
-            EnumerationPart(self, member, offset, tuple(merged.pattern.gpms), self._update, program)
-            for member, offset, program in zip(members, offsets, programs, strict=True)
+            EnumerationPart(self, member, offset, tuple(merged.pattern.gpms), self._update, place)
+            for member, offset, place in zip(members, offsets, starts, strict=True)
         ]
         return self._own
 
@@ -93,9 +92,9 @@ class EnumerationPart(Part):
         offset: int,
         gpms: Sequence[str],
         update: Update,
-        program: Program,
+        begin: Place,
     ) -> None:
-        """``gpms`` are the group's; ``program`` is the member's automaton, under common names."""
+        """``gpms`` are the group's; ``begin``: where the member's automaton does, under common names."""
         super().__init__(group, member, offset, gpms)
         self._update = update
         own = {common: name for name, common in member.common.variables.items()}
@@ -103,7 +102,7 @@ class EnumerationPart(Part):
         numbers = {gpm: number for number, gpm in enumerate(member.common.gpms.values())}
         labels = np.array([numbers.get(gpm, -1) for gpm in gpms], dtype=np.int64)
         self._share = Share(update.memory)
-        self._reading = _Own(self, program, labels, names, self._share)
+        self._reading = _Own(self, begin, labels, names, self._share)
         # Those of events that the member has not been given yet, each with how many it has then.
         self._coming: deque[tuple[int, Ints]] = deque()
         self._is_apart = False
@@ -163,12 +162,12 @@ class _Own(Reading):
     """Matches of a group as a member's own; ``labels``: what the group's are to it."""
 
     def __init__(
-        self, part: EnumerationPart, program: Program, labels: Ints, names: Sequence[str], share: Share
+        self, part: EnumerationPart, begin: Place, labels: Ints, names: Sequence[str], share: Share
     ) -> None:
         pattern = part.member.pattern
         # Compiled only where a match has to be run again.
         super().__init__(
-            pattern, _own_sites(part.member, program),
+            pattern, _own_sites(part.member, begin),
             lambda: Automaton(Program(compile_pattern(pattern)).start, tuple(pattern.gpms)),
             names, part.member.context, part.history, share,
         )  # fmt: skip
@@ -184,9 +183,9 @@ class _Own(Reading):
         return positions, self._labels[labels], offsets, roots
 
 
-def _own_sites(member: Member, program: Program) -> Sites | None:
-    """What labels tell of a member's matches, under its own names; ``program`` is under common ones."""
-    found = sites(member.common.pattern, program)
+def _own_sites(member: Member, begin: Place) -> Sites | None:
+    """What labels tell of a member's matches, under its own names; what begins there is under common ones."""
+    found = sites(member.common.pattern, begin)
     if found is None:
         return None
     gpms = {common: own for own, common in member.common.gpms.items()}

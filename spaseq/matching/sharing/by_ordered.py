@@ -28,6 +28,7 @@ from spaseq.matching.sharing.giving import Giving, Lot, Plain
 from spaseq.matching.sharing.group import Group
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Tables, tables
+from spaseq.matching.sharing.outlined import start
 from spaseq.matching.sharing.part import Part
 
 Ints = npt.NDArray[np.int64]
@@ -38,7 +39,9 @@ class OrderedGroup(Group):
 
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[Part]:
         first = members[0]
-        self._tables = tables([member.common.pattern for member in members], first.dictionary.pin, "ordered")
+        patterns = [member.common.pattern for member in members]
+        starts = [start(member.pattern, member.common) for member in members]
+        self._tables = tables(patterns, starts, first.dictionary.pin, "ordered")
         made = self._ordering(members)
         self._own = [
             OrderedPart(self, member, offset, number, self._tables)

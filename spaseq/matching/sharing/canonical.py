@@ -8,7 +8,8 @@ all that their sequences have in common the same, up to where they part, and not
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any, cast
 
 from pyoxigraph import BlankNode
@@ -17,6 +18,7 @@ from spaseq.automaton.normal import is_strict
 from spaseq.automaton.pattern import Atom, Chain, Either, GpmPart, Kleene, Node, SequencePattern, walk
 from spaseq.language.syntax import Consume, Strategy, Var
 from spaseq.matching.conditions.derived import split
+from spaseq.matching.templates.form import compared
 
 
 class Numbers:
@@ -24,6 +26,8 @@ class Numbers:
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
+        #: GPMs that have no correlated filters, by their common names.
+        self.gpms: dict[str, GpmPart] = {}
 
     def of(self, thing: object) -> int:
         """The number of a thing, the next one if it is new."""
@@ -171,14 +175,19 @@ class _Canonical:
         return cast("Node", replace(node, **changes))
 
     def _gpm(self, part: GpmPart) -> GpmPart:
-        renamed = self._renamed(part.gpm)
-        return GpmPart(
-            replace(renamed, name=self._called(part.name)),
-            part.streams,
-            self._renamed(part.stateless),
-            self._renamed(part.correlated),
-            frozenset(map(self._name, part.variables)),
-        )
+        name, known = self._called(part.name), self._numbers.gpms
+        if name not in known or part.correlated:
+            made = GpmPart(
+                replace(self._renamed(part.gpm), name=name),
+                part.streams,
+                self._renamed(part.stateless),
+                self._renamed(part.correlated),
+                frozenset(map(self._name, part.variables)),
+            )
+            if part.correlated:
+                return made
+            known[name] = made
+        return known[name]
 
     def _called(self, gpm: str) -> str:
         asked = self._asked[gpm]
@@ -193,16 +202,20 @@ class _Canonical:
         blanks: dict[str, BlankNode] = {}
 
         def renamed(part: Any) -> Any:
-            if isinstance(part, Var):
+            kind = part.__class__
+            if kind is Var:
                 return Var(self._name(part.name))
-            if isinstance(part, BlankNode):
+            if kind is BlankNode:
                 return blanks.setdefault(part.value, BlankNode(f"b{len(blanks)}"))
-            if isinstance(part, tuple):
-                return tuple(map(renamed, part))
-            if is_dataclass(part) and not isinstance(part, type):
-                return replace(
-                    part, **{f.name: renamed(getattr(part, f.name)) for f in fields(part) if f.compare}
-                )
-            return part
+            if kind is tuple:
+                parts = tuple(map(renamed, part))
+                return part if all(map(is_, parts, part)) else parts
+            changes = {}
+            for name in compared(kind):
+                old = getattr(part, name)
+                new = renamed(old)
+                if new is not old:
+                    changes[name] = new
+            return replace(part, **changes) if changes else part
 
         return renamed(tree)

@@ -77,10 +77,12 @@ def merge(patterns: Sequence[SequencePattern], starts: Sequence[Place], by: str)
     return _merged(patterns, starts, by)[0]
 
 
-def tables(patterns: Sequence[SequencePattern], intern: Callable[[Term], int], by: str) -> Tables:
+def tables(
+    patterns: Sequence[SequencePattern], starts: Sequence[Place], intern: Callable[[Term], int], by: str
+) -> Tables:
     """The same as tables. Raises ``BeyondTables``."""
-    members = [Analysis(pattern) for pattern in patterns]
-    merged, merger = _merged(patterns, [member.start for member in members], by)
+    members = [Analysis(pattern, start=start) for pattern, start in zip(patterns, starts, strict=True)]
+    merged, merger = _merged(patterns, starts, by)
     if by == "ordered" and any(map(_is_twofold, merger.ways.values())):
         raise BeyondTables("what a variable belongs to does not depend on the side of a |", "several queries")
     analysis = Analysis(merged.pattern, start=merged.start)

@@ -276,10 +276,10 @@ def _prefix(members: Sequence[_Member], evaluator: str) -> Prefix | None:
     patterns = [common.pattern for _, _, common in members]
     terms = Numbers()
     try:
+        starts = [Program(compile_pattern(pattern)).start for pattern in patterns]
         if evaluator in ("kernel", "ordered"):
-            merged = tables(patterns, lambda term: terms.of(term) + 1, evaluator).merged
+            merged = tables(patterns, starts, lambda term: terms.of(term) + 1, evaluator).merged
         else:
-            starts = [Program(compile_pattern(pattern)).start for pattern in patterns]
             merged = merge(patterns, starts, evaluator)
     except BeyondTables:
         return None

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode
@@ -57,9 +58,6 @@ _INTEGER: Final = NamedNode(XSD + "integer")
 _SMALL: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 _ANY_WINDOW: Final = Window(1, "SECONDS")
-
-#: The fields by which nodes of a syntax tree are compared, by class.
-_COMPARED: Final[dict[type, tuple[str, ...]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +174,12 @@ def _explodes(sequence: Seq, in_loop: bool = False) -> bool:
             return False
 
 
+@cache
+def compared(kind: type) -> tuple[str, ...]:
+    """The fields by which nodes of a syntax tree of a class are compared; none if it is none of them."""
+    return tuple(f.name for f in fields(kind) if f.compare) if is_dataclass(kind) else ()
+
+
 def _flatten(node: Any, out: list[object]) -> None:
     """A syntax tree as a list that says the same: quick to make and to compare."""
     kind = node.__class__
@@ -184,12 +188,10 @@ def _flatten(node: Any, out: list[object]) -> None:
         for part in node:
             _flatten(part, out)
         return
-    names = _COMPARED.get(kind)
-    if names is None:
-        if not is_dataclass(node):
-            out.append(node)
-            return
-        names = _COMPARED[kind] = tuple(f.name for f in fields(node) if f.compare)
+    names = compared(kind)
+    if not names:
+        out.append(node)
+        return
     out.append(kind)
     for name in names:
         _flatten(getattr(node, name), out)
