@@ -137,10 +137,8 @@ class Columns(Block):
             of_gpm = [site.gpm == gpm for site in self.sites.all]
             if form is not None and sum(of_gpm[site] for site in form) == 1:
                 place = [of_gpm[site] for site in form].index(True)
-                if len(streams) > 1:
-                    of_stream = codes[self.places[place :: len(form)]]
-                else:
-                    of_stream = of_one
+                several = len(streams) > 1
+                of_stream = codes[self.places[place :: len(form)]] if several else of_one
                 found[gpm] = Taken(self._one_each, of_stream, times[place], numbers[place])
                 continue
             offsets, places = np.zeros(len(self) + 1, dtype=np.int64), np.empty_like(self.places)
