@@ -6,7 +6,7 @@ stream is no reason to ask it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
 import numpy as np
@@ -49,20 +49,25 @@ class ByStream(Generic[_Item]):
                 found += index.of_batch(batch.take(events))
         return found
 
-    def by_item(self, batch: EventBatch) -> dict[_Item, Ids]:
-        """The items that events of a batch may concern, each with the numbers of these, in order."""
+    def by_item(self, batch: EventBatch, asks: Callable[[_Item], bool]) -> dict[_Item, Ids | None]:
+        """The items that events of a batch may concern, each with the numbers of these, in order.
+
+        ``asks``: whether an item is to have these; None for others.
+        """
         if len(batch) <= _FEW:
-            return self._one_by_one(batch)
+            return {**self._one_by_one(batch)}
         if len(self._of) == 1:
             (index,) = self._of.values()
-            return index.by_item(batch)
+            return index.by_item(batch, asks)
         found: dict[_Item, list[Ids]] = {}
         for stream, index in self._of.items():
             events = np.flatnonzero(batch.stream == stream)
             if len(events):
-                for item, numbers in index.by_item(batch.take(events)).items():
-                    found.setdefault(item, []).append(events[numbers])
-        return {item: np.sort(np.concatenate(numbers)) for item, numbers in found.items()}
+                for item, numbers in index.by_item(batch.take(events), asks).items():
+                    found.setdefault(item, []).append(events if numbers is None else events[numbers])
+        return {
+            item: np.sort(np.concatenate(numbers)) if asks(item) else None for item, numbers in found.items()
+        }
 
     def _one_by_one(self, batch: EventBatch) -> dict[_Item, Ids]:
         found: dict[_Item, list[int]] = {}

@@ -10,7 +10,7 @@ Hanson's discrimination networks with intervals beside it.)
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, Generic, TypeVar
 
@@ -219,8 +219,11 @@ class Discrimination(Generic[_Item]):
                 found += table.get(key, ())
         return found
 
-    def by_item(self, batch: EventBatch) -> dict[_Item, Ids]:
-        """Those that may have one in some event of a batch, and the numbers of these events, in order."""
+    def by_item(self, batch: EventBatch, asks: Callable[[_Item], bool]) -> dict[_Item, Ids | None]:
+        """Those that may have one in some event of a batch, and the numbers of these events, in order.
+
+        ``asks``: whether an item is to have these; None for others.
+        """
         found: dict[_Item, list[Ids]] = {item: [np.arange(len(batch))] for item in self._any}
         of_triple = np.repeat(np.arange(len(batch)), np.diff(batch.offset))
         if self._by_predicate and len(of_triple):
@@ -235,7 +238,8 @@ class Discrimination(Generic[_Item]):
             for key, places in found_rows.items():
                 for item in table[key]:
                     found.setdefault(item, []).append(of_triple[places])
-        return {item: _distinct(events, len(batch)) for item, events in found.items()}
+        size = len(batch)
+        return {item: _distinct(events, size) if asks(item) else None for item, events in found.items()}
 
 
 def _by_predicate(predicates: Ids, asked: Collection[int]) -> Iterator[tuple[int, Ids]]:

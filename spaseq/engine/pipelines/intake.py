@@ -332,8 +332,11 @@ class Intake:
         size = len(batch)
         if len(self.members) == 1 or len(self._attending) == len(self.members):
             return None
-        found = self._index.by_item(batch)
-        few = {query: events if 2 * len(events) < size else None for query, events in found.items()}
+        found = self._index.by_item(batch, lambda query: query.pipeline.is_sparse)
+        few = {
+            query: None if events is None or 2 * len(events) >= size else events
+            for query, events in found.items()
+        }
         few |= dict.fromkeys(self._attending)
         return {query: few[query] for query in sorted(few, key=_rank) if not query.handle.is_over}
 
