@@ -88,14 +88,17 @@ class Stretch:
             self._known["single", g] = np.array(count == len(self) and not self.is_several(g))
         return bool(self._known["single", g])
 
-    def is_sparse(self, count: int) -> bool:
-        """Whether it is less work to look for so many events than to know something of all."""
-        return count * _SPARSE < len(self)
+    def is_worth_all(self, g: int, count: int) -> bool:
+        """Whether the solutions of a GPM in all events are worth knowing, not only those in so many.
+
+        That is so when enough were asked for, those before included.
+        """
+        asked = self._asked[g] = self._asked.get(g, 0) + count
+        return asked * _SPARSE >= len(self)
 
     def rows_at(self, g: int, places: Ints) -> Ints:
         """Of events that have some, the first solution of a GPM among those of all."""
-        asked = self._asked[g] = self._asked.get(g, 0) + len(places)
-        if not self.is_sparse(asked):  # all that was looked for so far counts
+        if self.is_worth_all(g, len(places)):
             return self.first_rows(g)[places]
         if ("events", g) not in self._known:
             parts = [chunk.solutions[g].events + self.begins[i] for i, chunk in enumerate(self.chunks)]
@@ -190,6 +193,9 @@ class Renamed(Stretch):
 
     def is_single(self, g: int) -> bool:
         return self.whole.is_single(self._gpms[g].number)
+
+    def is_worth_all(self, g: int, count: int) -> bool:
+        return self.whole.is_worth_all(self._gpms[g].number, count)
 
     def rows_at(self, g: int, places: Ints) -> Ints:
         return self.whole.rows_at(self._gpms[g].number, places)

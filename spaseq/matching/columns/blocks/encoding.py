@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.matching.columns.blocks import _kernel_found as k
-from spaseq.matching.columns.blocks.picked import Picked
+from spaseq.matching.columns.blocks.picked import Column, Picked, Pieces
+from spaseq.matching.columns.blocks.picked import ids as all_ids
 from spaseq.terms.dictionary import UNBOUND
 
 Ints = npt.NDArray[np.int64]
@@ -30,14 +31,14 @@ class Encoded(NamedTuple):
     used: Ints
 
 
-def numbered(columns: Sequence[Ints | Picked], limit: int) -> tuple[Ints, list[Numbers]]:
+def numbered(columns: Sequence[Column], limit: int) -> tuple[Ints, list[Numbers]]:
     """The ids that are in some columns, each once, and each column as numbers of them, -1 for ``UNBOUND``.
 
     All ids are below ``limit``.
     """
     size = sum(map(len, columns))
     if limit > _SPARSE * max(size, 1 << 10):
-        plain = [column.ids() if isinstance(column, Picked) else column for column in columns]
+        plain = [all_ids(column) for column in columns]
         used = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *plain]))
         used = used[used != UNBOUND]
         found = [np.searchsorted(used, column).astype(np.int32) for column in plain]
@@ -50,14 +51,23 @@ def numbered(columns: Sequence[Ints | Picked], limit: int) -> tuple[Ints, list[N
     return used[: places.item(0)].copy(), found
 
 
-def _encoded(column: Ints | Picked, places: Ints, used: Ints) -> Numbers:
+def _encoded(column: Column, places: Ints, used: Ints) -> Numbers:
     """A column as numbers of ids; see ``_kernel_found.encode``."""
     out = np.empty(len(column), dtype=np.int32)
-    if isinstance(column, Picked):
+    _encode(column, places, used, out)
+    return out
+
+
+def _encode(column: Column, places: Ints, used: Ints, out: Numbers) -> None:
+    if isinstance(column, Pieces):
+        begin = 0
+        for part in column.parts:
+            _encode(part, places, used, out[begin : begin + len(part)])
+            begin += len(part)
+    elif isinstance(column, Picked):
         k.encode_at(column.values, column.at, column.first, column.step, places, used, out)
     else:
         k.encode(np.ascontiguousarray(column), places, used, out)
-    return out
 
 
 def numbered_by_part(columns: Sequence[Ints], bounds: Ints, limit: int) -> tuple[Ints, Ints, list[Numbers]]:

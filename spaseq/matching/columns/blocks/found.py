@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from spaseq.events import EventBatch
 from spaseq.matching.columns.blocks.encoding import Encoded, numbered
-from spaseq.matching.columns.blocks.picked import Picked, ids
+from spaseq.matching.columns.blocks.picked import Column, Pieces
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 
@@ -58,7 +58,7 @@ class Solved(NamedTuple):
     """Ω of matches as columns of term ids, 0 where unbound: rows ``offsets[i]`` to ``offsets[i + 1]``."""
 
     offsets: Ints
-    columns: dict[str, Ints | Picked]
+    columns: dict[str, Column]
 
 
 class Block(ABC):
@@ -209,7 +209,7 @@ class Objects(Block):
         rows = [match.project(names) for match in self._found]
         offsets = np.cumsum([0, *map(len, rows)])
         flat = [row for of_match in rows for row in of_match]
-        columns: dict[str, Ints | Picked] = {
+        columns: dict[str, Column] = {
             name: np.array([row.get(name, 0) for row in flat], dtype=np.int64) for name in names
         }
         return Solved(offsets, columns)
@@ -304,9 +304,7 @@ class Joined(Block):
 
     def solved(self, names: Sequence[str]) -> Solved:
         parts = [part.solved(names) for part in self._parts]
-        columns: dict[str, Ints | Picked] = {
-            name: np.concatenate([ids(part.columns[name]) for part in parts]) for name in names
-        }
+        columns: dict[str, Column] = {name: Pieces([part.columns[name] for part in parts]) for name in names}
         return Solved(one_after_the_other([part.offsets for part in parts]), columns)
 
     def at(self, i: int) -> tuple[Block, int]:

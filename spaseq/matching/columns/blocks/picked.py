@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -32,6 +34,25 @@ class Picked:
         return out
 
 
-def ids(column: Ints | Picked) -> Ints:
+class Pieces:
+    """Columns one after the other, which are not put together until they are asked for."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: Sequence[Column]) -> None:
+        self.parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def ids(self) -> Ints:
+        """They themselves."""
+        return np.concatenate([ids(part) for part in self.parts])
+
+
+Column = Ints | Picked | Pieces
+
+
+def ids(column: Column) -> Ints:
     """A column of Ω."""
-    return column.ids() if isinstance(column, Picked) else column
+    return column.ids() if isinstance(column, Picked | Pieces) else column

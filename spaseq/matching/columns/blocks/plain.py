@@ -219,13 +219,15 @@ class Columns(Block):
         assert self.form is not None
         g = self.sites.all[self.form[place]].number
         step, stretch = len(self.form), self.stretch
-        if self.rows is not None:
-            values, at = stretch.column(g, name), self.rows
-        elif stretch.is_sparse(len(self)) and not stretch.is_single(g):
-            values, at, place, step = stretch.column(g, name), self._first_rows(place), 0, 1
-        else:
+        values, at = stretch.column(g, name), self.rows
+        if values is None:
+            return None
+        if at is None and (stretch.is_single(g) or stretch.is_worth_all(g, len(self))):
             values, at = stretch.of_events(g, name), self.places
-        return None if values is None else Picked(values, at, place, step, len(self))
+            assert values is not None
+        elif at is None:
+            at, place, step = self._first_rows(place), 0, 1
+        return Picked(values, at, place, step, len(self))
 
     def _first_rows(self, place: int) -> Ints:
         """Which of the solutions the events at a place of the form have, the first of each."""

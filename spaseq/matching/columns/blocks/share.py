@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from spaseq.matching.columns.blocks.encoding import Encoded, numbered_by_part
 from spaseq.matching.columns.blocks.found import Block, Chosen, Solved, Taken, one_after_the_other
-from spaseq.matching.columns.blocks.picked import Picked, ids
+from spaseq.matching.columns.blocks.picked import Column, ids
 from spaseq.matching.columns.blocks.plain import Columns
 from spaseq.matching.columns.stretch import Stretch
 from spaseq.matching.host import Key
@@ -131,7 +131,7 @@ class Share(Block):
     def solved(self, names: Sequence[str]) -> Solved:
         offsets, columns = self._whole.all_solved(names)
         first, last = offsets.item(self._from), offsets.item(self._to)
-        some: dict[str, Ints | Picked] = {name: ids(column)[first:last] for name, column in columns.items()}
+        some: dict[str, Column] = {name: ids(column)[first:last] for name, column in columns.items()}
         return Solved(offsets[self._from : self._to + 1] - first, some)
 
     def encoded(self, names: Sequence[str], limit: int) -> Encoded:
