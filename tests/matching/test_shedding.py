@@ -176,6 +176,17 @@ def test_who_has_shed_all_by_mistake_learns_better() -> None:
     assert overload.expect(0.1) > 1.15
 
 
+def test_who_was_held_up_by_the_machine_sheds_nothing_for_it() -> None:
+    """Of 500 events that take a tenth of the bound one waits 300 of it: the rest seemed to take that, too."""
+    overload = Overload(1.0)
+    for look in range(2_000):
+        overload.measure(1, 300.0 if look % 500 == 499 else 0.1, 10.0, 11.0)
+        assert overload.share(10.0) == 1.0
+    for _ in range(200):
+        overload.measure(1, 300.0, 10.0, 11.0)
+    assert overload.share(10.0) < 0.1
+
+
 def test_of_a_bound_that_little_is_above_what_an_event_takes_some_is_used() -> None:
     """Events that differ much by themselves leave much free, but what is left is for partial matches."""
     overload = Overload(1.5)

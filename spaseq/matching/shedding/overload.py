@@ -20,6 +20,10 @@ _ROOM: Final = 0.95
 _LEAST_ROOM: Final = 0.5
 _DEVIATIONS: Final = 2.5
 _FORGET_NOW: Final = 1 / 32
+#: What took longer than so many bounds, and so many more for each event, was held up by something else: the
+#: machine, or Python's collector. No burst takes that long.
+_STALLED: Final = 32.0
+_SLOW: Final = 2.0
 #: While little load was seen, it is not to blame for much, as if this much had come for nothing: else who
 #: sheds all by mistake would never learn better.
 _UNKNOWN: Final = 8.0
@@ -59,10 +63,12 @@ class Overload:
 
         ``begun``: how many of the units were partial matches that began, and not for those there are.
         """
+        self._fixed = min(seconds / events, self._fixed * _GROWS**events)
+        most = (_STALLED + _SLOW * events) * self._bound
+        was_held_up, seconds = seconds > most, min(seconds, most)
         each = seconds / events
-        self._fixed = min(each, self._fixed * _GROWS**events)
         keep = (1 - _FORGET) ** events
-        above = events * (each - self._fixed)
+        above = events * max(0.0, each - self._fixed)
         for_load = 1 - min(1.0, begun / (units - events)) if units > events else 0.0
         expected = self.expect(load)
         self._events = keep * self._events + events
@@ -70,7 +76,8 @@ class Overload:
         self._load = keep * self._load + events * load
         self._seconds = keep * self._seconds + for_load * above
         self._too_tight = self._too_tight + events if self.least > self._bound else 0
-        self._spare(events, each, expected, keep)
+        if not was_held_up:
+            self._spare(events, each, expected, keep)
         keep = (1 - _FORGET_SOON) ** events
         self._spent = keep * self._spent + seconds
         self._units = keep * self._units + units
