@@ -64,9 +64,9 @@ class _Graphs:
 class KnowledgeBase:
     """Named graphs, by IRI: a file, a ``rdflib.Graph``, or Turtle text.
 
-    A string is Turtle if it has a ``<`` or a line break, else the name of a file. The format of a file
-    is told by its extension, ``.gz`` and ``.zst`` are unpacked. Raises ``KnowledgeError`` for what cannot
-    be read, with file and line.
+    A string is Turtle if it has a ``<`` or a line break or is blank, else the name of a file. The format of
+    a file is told by its extension, ``.gz`` and ``.zst`` are unpacked. Raises ``KnowledgeError`` for what
+    cannot be read, with file and line.
 
     >>> kb = KnowledgeBase({"http://example.org/kb": "<http://e.org/a> <http://e.org/p> 1 ."})
     >>> kb.names
@@ -210,7 +210,7 @@ def _read(name: NamedNode, source: Source) -> Iterator[Triple]:
     if not isinstance(source, str | PathLike):
         text = source.serialize(format="nt", encoding="utf-8")
         return _triples(name, lambda: io.BytesIO(text), RdfFormat.N_TRIPLES, f"<{name.value}>")
-    if isinstance(source, str) and ("<" in source or "\n" in source):
+    if isinstance(source, str) and ("<" in source or "\n" in source or not source.strip()):
         turtle = source.encode()
         return _triples(name, lambda: io.BytesIO(turtle), RdfFormat.TURTLE, f"Turtle of <{name.value}>")
     path = Path(fspath(source))

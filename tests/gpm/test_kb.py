@@ -66,6 +66,11 @@ def test_text_and_rdflib() -> None:
     assert values(KnowledgeBase({KB: parsed})) == ["1", "2", "3"]
 
 
+@pytest.mark.parametrize("text", ["", " \t"])
+def test_blank_text_is_an_empty_graph(text: str) -> None:
+    assert values(KnowledgeBase({KB: text})) == []
+
+
 def test_relative_iris_are_of_the_graph() -> None:
     kb = KnowledgeBase({"http://e.org/dir/kb": "<x> <http://e.org/p> 1 ."})
     assert values(kb, "GRAPH <http://e.org/dir/kb> { ?s e:p 1 }", "s") == ["http://e.org/dir/x"]
