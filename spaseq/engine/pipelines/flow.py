@@ -111,8 +111,7 @@ class Flow(Places):
         if found and handle is None:
             return False
         order, position, before = intake.order, intake.position, self._arrivals[stream]
-        of, at = order.only, Stamp(time, stream, before)
-        assert of is not None
+        of, at = order.clocks[stream], Stamp(time, stream, before)
         passed = intake.passed
         if intake.looks_back:
             passed = intake.followed(Single(self._dictionary, clock, at, graph, terms), position)

@@ -241,7 +241,7 @@ class Intake:
         if self._kin:
             self._kin.regroup(self.position)
         stream, position = event.at.stream, self.position
-        self.order.step(event.at.time)
+        self.order.step(stream, event.at.time)
         self.position = position + 1
         self.counts[stream] += 1
         if self._samples:

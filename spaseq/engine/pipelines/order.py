@@ -47,8 +47,6 @@ class Reorder:
     def __init__(self, streams: Mapping[int, int], lateness: timedelta) -> None:
         """``streams``: the id of each stream, and its rank in the order of simultaneous events."""
         self.clocks = {stream: StreamClock(rank) for stream, rank in streams.items()}
-        #: That of the only stream, if there is no other.
-        self.only = next(iter(self.clocks.values())) if len(self.clocks) == 1 else None
         self.clock: Clock | None = None
         self.watermark = BEGINNING
         self.held = 0
@@ -150,16 +148,19 @@ class Reorder:
         }
 
     def is_next(self, clock: Clock, time: int) -> bool:
-        """Whether an event of the only stream would be released at once: none is held, and it is not late."""
-        of = self.only
-        if of is None or self.held or self._lateness or self.clock is not clock:
+        """Whether an event would be released at once: none is held, and it is not late."""
+        if self.held or self._lateness or self.clock is not clock or time < self.watermark:
             return False
-        return time >= self.watermark and time >= of.newest and time >= of.promised and not of.holds
+        # Where nobody holds the others back, the watermark is at what each has reached, or beyond.
+        for of in self.clocks.values():
+            if of.holds or time < of.newest or time < of.promised:
+                return False
+        return True
 
-    def step(self, time: int) -> None:
+    def step(self, stream: int, time: int) -> None:
         """Such an event is taken, and released."""
-        assert self.only is not None
-        self.only.newest = self.watermark = time
+        # No interrupt comes between these: that takes a call, or a loop.
+        self.clocks[stream].newest = self.watermark = time
 
     def _add_one(self, batch: EventBatch, time: int, clock: StreamClock) -> Mapping[int, int]:
         """The same, without arrays: an event that is pushed comes alone."""
