@@ -61,7 +61,8 @@ class GpmEvaluator:
         self._graph = None if gpm.graph is None else gpm.graph.name
         self._dictionary = dictionary
         self._kb = kb
-        self._streams = streams
+        #: The ids of the streams that it is asked of, None for any.
+        self.streams = streams
         self._sharing = sharing or Sharing()
         self._prepared: dict[Group, Route] = {}
         self._names = sorted(variables(stateless) | {n for n in (self._time, self._graph) if n})
@@ -94,7 +95,7 @@ class GpmEvaluator:
         if shared.few and self._rowwise is not None:
             found = from_rows(self._names, self.by_event(batch))
         else:
-            found = self._by_columns(shared.part(self._streams))
+            found = self._by_columns(shared.part(self.streams))
         shared.columns[self.number] = self.names, found
         return found
 
@@ -122,7 +123,7 @@ class GpmEvaluator:
             known = self._sharing.known(event)
             values = known.get(self.number)
             if values is None:
-                is_of = self._streams is None or event.at.stream in self._streams
+                is_of = self.streams is None or event.at.stream in self.streams
                 values = known[self.number] = self.join(event.terms) if is_of else ()
             return values
         shared = self._sharing.of(event)
@@ -151,7 +152,7 @@ class GpmEvaluator:
     def _by_rows(self, shared: Shared, rowwise: Rowwise) -> ByEvent:
         found: dict[int, tuple[Row, ...]] = {}
         for event, (stream, facts) in enumerate(shared.events()):
-            if self._streams is None or stream in self._streams:
+            if self.streams is None or stream in self.streams:
                 rows = rowwise.rows(facts, self._ambient(shared.batch, event))
                 if rows:
                     found[event] = tuple(rows)

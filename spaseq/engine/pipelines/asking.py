@@ -76,7 +76,7 @@ class Asking:
         of_all = [gpms[g] for g in matcher.gpms]
         witnesses = self.pattern.witnesses
         asked = [
-            Asked(gpm.names, gpm.number, gpm.join, is_told=g not in witnesses)
+            Asked(gpm.names, gpm.number, gpm.join, gpm.streams, is_told=g not in witnesses)
             for g, gpm in zip(matcher.gpms, of_all, strict=True)
         ]
         if not matcher.expect(asked, clock, self._solved):

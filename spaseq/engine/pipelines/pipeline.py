@@ -234,6 +234,9 @@ class Pipeline(Watched):
         """
         quick = self._quick
         assert quick is not None
+        if self._is_by_time:
+            # As ``is_sparse`` says; those that follow each other are kept together, by the hundred.
+            position = self._position
         try:
             found = quick.take_single(at, graph, terms, position, event)
         except UnsolvedError:

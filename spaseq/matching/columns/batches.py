@@ -34,6 +34,9 @@ Ints = npt.NDArray[np.int64]
 #: So many ids are looked at together, and so many numbers packed one by one.
 _FEW: Final = 64
 
+#: Streams have a bit each.
+_MOST_STREAMS: Final = 62
+
 
 class Columns:
     """The batches that matches may still have events of, and the numbers of the terms that are in them.
@@ -61,8 +64,9 @@ class Columns:
         ]
         self._read = read
         self._dictionary = dictionary
-        self._single = len(set(pattern.streams)) == 1
-        self._streams: dict[int, int] = {}
+        # The rank of each stream, by its id.
+        self._streams = {s: rank for rank, s in enumerate(map(dictionary.pin, dict.fromkeys(pattern.streams)))}
+        self._single = len(self._streams) == 1
         self.history = History(gpms, tuple(variable.name for variable in pattern.query.partition), budget)
         self.numbers = Numbers.of(dictionary)
         self.numbers.cover(np.array(constants, dtype=np.int64))
@@ -115,7 +119,7 @@ class Columns:
         self.numbers.cover_few({term for column in parts for term in column})
         batch, rows = chunk.batch, chunk.rows
         assert rows is not None
-        stream = 0 if self._single else self._numbered(batch).item(0)
+        stream = self._rank(batch.stream.item(0))
         at = heads.HEAD + len(parts)
         begins = at + 4 + rows.size
         places = []
@@ -131,7 +135,7 @@ class Columns:
 
     def expect(self, asked: Sequence[Asked], clock: Clock, solve: Solve) -> bool:
         """Whether events may come alone, by ``single``, with these GPMs; what ``solve`` gives them."""
-        if self._derived or not self._single:
+        if self._derived or len(self._streams) > _MOST_STREAMS:
             return False
         self._asked, self._clock, self._solve = asked, clock, solve
         return True
@@ -145,7 +149,9 @@ class Columns:
         self._placed = [(g, names[g].index(name) if name in names[g] else -1) for g, name in self._read]
         joins = [next(of.join for of in asked if of.number == number) for number in numbers]
         known = [join for join in joins if join is not None]
-        self._joins = Joins(known, questions, self._placed) if len(known) == len(joins) else None
+        streams = [self._ranks(next(of.streams for of in asked if of.number == number)) for number in numbers]
+        is_joined = len(known) == len(joins)
+        self._joins = Joins(known, streams, questions, self._placed) if is_joined else None
         told = [of.is_told for of in asked]
         self._singles = Singles(self._dictionary, self._clock, names, questions, told)
         return self._singles
@@ -169,7 +175,8 @@ class Columns:
         self.history.make_room(singles, start, count)
         if not singles.fits(count):
             return None
-        singles.write(start, at, graph, terms, axis, len(numbers.codes))
+        rank = self._rank(at.stream)
+        singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
         if joins is not None and not self._stale:
             size = joins.take(singles, count, numbers.codes)
             if size != LARGE:
@@ -184,7 +191,7 @@ class Columns:
             self.history.end_singles()
             singles.widen(solved)
             singles.solved(solved)
-            singles.write(start, at, graph, terms, axis, len(numbers.codes))
+            singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
         self.history.add_one(singles, start, count, axis, oldest)
         return self._one(singles, at, start, solved, axis)
 
@@ -200,7 +207,7 @@ class Columns:
             read.append(begin + len(columns) - begins[singles.asked[g]])
             columns += [row[place] if place >= 0 else UNBOUND for row in solved[g]]
         self.numbers.cover_few(columns)
-        read += (stamp.time, 0, stamp.n, axis)
+        read += (stamp.time, self._rank(stamp.stream), stamp.n, axis)
         for question in singles.asked:
             read += (begins[question], ends[question])
         return np.array(read + columns, dtype=np.int64)
@@ -222,12 +229,19 @@ class Columns:
         for column in columns:
             self.numbers.cover(column)
 
+    def _rank(self, stream: int) -> int:
+        return 0 if self._single else self._streams[stream]
+
+    def _ranks(self, streams: frozenset[int] | None) -> int:
+        """Those of some streams, None for all: a bit each."""
+        return -1 if streams is None else sum(1 << self._streams[s] for s in streams if s in self._streams)
+
     def _numbered(self, batch: EventBatch) -> Ints:
-        """The stream of each event, as a number from 0."""
+        """The rank of the stream of each event."""
         if self._single:
             return np.zeros(len(batch), dtype=np.int64)
         streams, inverse = np.unique(batch.stream, return_inverse=True)
-        numbers = [self._streams.setdefault(stream, len(self._streams)) for stream in streams.tolist()]
+        numbers = [self._streams[stream] for stream in streams.tolist()]
         return np.array(numbers, dtype=np.int64)[inverse]
 
 

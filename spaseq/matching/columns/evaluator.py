@@ -36,12 +36,14 @@ class Asked(NamedTuple):
     """What a GPM asks of events that come alone.
 
     ``names``: its variables; those with the same ``number`` ask the same, but for the names. ``join``: what
-    that is, if it is nothing else; ``is_told``: whether it counts that it has solutions.
+    that is, if it is nothing else; ``streams``: of what events, None for those of any stream; ``is_told``:
+    whether it counts that it has solutions.
     """
 
     names: Sequence[str]
     number: int
     join: Join | None
+    streams: frozenset[int] | None
     is_told: bool
 
 

@@ -4,7 +4,8 @@ What is asked (``asked``) is the same for all events, and stands in tables:
 
     header      how many questions, GPMs and columns there are; where what follows stands
     of each     steps, variables, picks; where its solutions are kept, and how many there is room for;
-    question    what else is known; of each value its place in a row; of each column that is picked
+    question    what else is known; the ranks of its streams, a bit each; of each value its place in a row;
+                of each column that is picked
                 the value it has; the steps, see ``gpm.spectra.single``; of what background graphs know
                 where it stands in ``known``, as ``gpm.spectra.lookup`` says, how many values its key
                 has, and it binds besides, and of each value of the key its place in a row
@@ -12,8 +13,8 @@ What is asked (``asked``) is the same for all events, and stands in tables:
     of a column its GPM, and which pick it is
 
 An event, which begins in ``log`` ``at`` some place, is its position, time, number, and place on the window's
-axis; how many events were kept before it, how many terms there are, how many triples it has; its stream, its
-graph's name, and the terms of its triples. ``firsts`` has, for each event that is kept, where its solutions
+axis; how many events were kept before it, how many terms there are, how many triples it has; the rank of its
+stream, that stream, its graph's name, and the terms of its triples. ``firsts`` has, for each event that is kept, where its solutions
 of each question begin.
 """
 
@@ -49,7 +50,8 @@ PICKED: Final = 2
 KEPT: Final = 3
 ROOM: Final = 4
 KNOWN: Final = 5
-QUESTION_HEADER: Final = 6
+STREAMS: Final = 6
+QUESTION_HEADER: Final = 7
 
 #: A step.
 PREDICATE: Final = 0
@@ -74,9 +76,10 @@ AXIS: Final = 3
 BEFORE: Final = 4
 TERMS: Final = 5
 TRIPLES: Final = 6
-STREAM: Final = 7
-GRAPH: Final = 8
-EVENT_HEADER: Final = 9
+RANK: Final = 7
+STREAM: Final = 8
+GRAPH: Final = 9
+EVENT_HEADER: Final = 10
 
 #: So many solutions of a question an event may have here.
 MOST_ROWS: Final = 32
@@ -106,7 +109,8 @@ def alone(
     is_known = True
     for q in range(questions):
         a = asked[FIRST_QUESTION + q]
-        rows, spare, count, bound = scratch, scratch + MOST_ROWS * width, 1, 0
+        rows, spare, bound = scratch, scratch + MOST_ROWS * width, 0
+        count = (asked[a + STREAMS] >> log[at + RANK]) & 1
         names, picked = asked[a + NAMES], asked[a + PICKED]
         order = a + QUESTION_HEADER
         step = order + names + picked
@@ -196,7 +200,7 @@ def alone(
     batch[heads.SIZE], batch[heads.START], batch[heads.COLUMNS] = 1, log[at + POSITION], heads.HEAD
     batch[heads.TIME], batch[heads.STREAM], batch[heads.NUMBER] = to, to + 1, to + 2
     batch[heads.AXIS], batch[heads.ROWS] = to + 3, to + 4
-    batch[to], batch[to + 1] = log[at + TIME], 0
+    batch[to], batch[to + 1] = log[at + TIME], log[at + RANK]
     batch[to + 2], batch[to + 3] = log[at + NUMBER], log[at + AXIS]
     for g in range(gpms):
         q = asked[asked[AT_GPMS] + g]

@@ -26,10 +26,15 @@ class Joins:
     """Joins of an event's triples by compiled code; ``batch`` is the event as the runs kernel reads it."""
 
     def __init__(
-        self, joins: Sequence[Join], asked: Sequence[int], columns: Sequence[tuple[int, int]]
+        self,
+        joins: Sequence[Join],
+        streams: Sequence[int],
+        asked: Sequence[int],
+        columns: Sequence[tuple[int, int]],
     ) -> None:
-        """``joins``: of each question; ``asked``: the question of each GPM; ``columns``: each a GPM's, and
-        which of its values that has, -1 for none of them.
+        """``joins``: of each question; ``streams``: the ranks of those that it is asked of, a bit each;
+        ``asked``: the question of each GPM; ``columns``: each a GPM's, and which of its values that has, -1
+        for none of them.
         """
         picks = sorted({(asked[g], value) for g, value in columns})
         header = [len(joins), len(asked), len(columns), 0, 0, max(j.width for j in joins), len(picks)]
@@ -39,12 +44,12 @@ class Joins:
         self._asked: list[tuple[Known, int]] = []
         self._known, self._is_small = np.zeros(1, dtype=np.int64), True
         self._version: int | None = None
-        for question, join in enumerate(joins):
+        for question, (join, ranks) in enumerate(zip(joins, streams, strict=True)):
             table[k.FIRST_QUESTION + question] = len(table)
             self._places.append(len(table))
             picked = [value for of, value in picks if of == question]
             sizes = len(join.steps), len(join.order), len(picked)
-            table += [*sizes, 0, 0, len(join.known), *join.order, *picked]
+            table += [*sizes, 0, 0, len(join.known), ranks, *join.order, *picked]
             for step in join.steps:
                 table += map(int, step)
             for known in join.known:

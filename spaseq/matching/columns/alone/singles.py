@@ -71,7 +71,7 @@ class Lone:
     def event(self) -> Single:
         """The event."""
         if self._event is None:
-            _, time, n, _, _, _, _, stream, graph, *terms = self.numbers
+            _, time, n, _, _, _, _, _, stream, graph, *terms = self.numbers
             stamp = Stamp(time, stream, n)
             self._event = Single(self._dictionary, self._clock, stamp, graph, tuple(terms))
         return self._event
@@ -143,14 +143,14 @@ class Singles:
         return self.size < _MOST and self.used + k.EVENT_HEADER + terms <= _LOG
 
     def write(
-        self, position: int, at: Stamp, graph: int, terms: Sequence[int], axis: int, limit: int
+        self, position: int, at: Stamp, rank: int, graph: int, terms: Sequence[int], axis: int, limit: int
     ) -> None:
         """Puts an event, which ``fits``, behind the others; it is none of them until it is added.
 
-        ``axis``: its place there; all ids are below ``limit``.
+        ``rank``: that of its stream; ``axis``: its place there; all ids are below ``limit``.
         """
         triples, (time, stream, n) = len(terms) // 3, at
-        header = position, time, n, axis, self.size, limit, triples, stream, graph
+        header = position, time, n, axis, self.size, limit, triples, rank, stream, graph
         if triples <= MOST_TRIPLES:
             _WORDS[triples].pack_into(self._words, 8 * self.used, *header, *terms)
         else:
