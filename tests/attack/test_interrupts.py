@@ -45,6 +45,11 @@ def query(sequence: str, condition: str = "") -> str:
 SEVERAL = tuple(map(query, SEQUENCES))
 #: Of its events, which come alone, no more than a few numbers is made.
 ALONE = (query("A ; B"),)
+#: The same beside one that reads another stream, too: an event is for two orders.
+APART = (
+    *ALONE,
+    query("A ; B").replace("<urn:a>", "<urn:c>").replace("FROM", "FROM STREAM T <http://example.org/t> FROM"),
+)
 #: They run as one over a table of their constants, two of them with the same.
 TEMPLATE = tuple(query("A ; B", f"FILTER(?a > {least})") for least in (-1, 2, 5, 5))
 
@@ -261,6 +266,17 @@ def test_an_interrupt_at_any_call_of_events_that_come_alone(
     monkeypatch.setattr(flow.Flow, "passes", noted)
     is_clean_at_any_call(what, what == "push", file, ALONE)
     assert any(passed)
+
+
+@pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
+@pytest.mark.parametrize(
+    "file", ["pipelines/flow.py", "pipelines/intake.py", "pipelines/order.py", "pipelines/pipeline.py"]
+)
+def test_an_interrupt_at_any_call_of_events_that_come_alone_to_several(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "Sample", partial(Sample, 1, 1))
+    is_clean_at_any_call("push", True, file, APART)
 
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")

@@ -21,11 +21,14 @@ from spaseq.engine.pipelines import intake
 from spaseq.engine.pipelines.flow import Flow
 from spaseq.matching.columns.alone._kernel_alone import LARGE
 from spaseq.matching.columns.alone.joins import Joins
+from spaseq.matching.columns.alone.singles import Singles
+from spaseq.matching.columns.chunk import Chunk
 from spaseq.why.sample import Sample
 from tests.conftest import examples
 from tests.streams import events_of
 
 STREAM = "http://example.org/s"
+OTHER = "http://example.org/t"
 KINDS = "abcd"
 
 _GRAPHS = ("urn:kb", "urn:other")
@@ -54,14 +57,19 @@ def _text(rng: random.Random) -> str:
     sequence = rng.choice(["A ; B", "A ; B+ , C", "A : B", "A , B", "A ; !C ; B", "A"])
     window = rng.choice(["9 SECONDS SLIDING", "9 SECONDS SLIDING", "7 EVENTS", "5 SECONDS TUMBLING"])
     further = rng.choice(["", "FILTER(?b > ?a)", "FILTER(?b > 3)", "OPTIONAL { ?x <urn:w> ?w }", *_KNOWN])
+    # Of one stream, mostly; of two, GPMs are of one of them, or of both.
+    is_one = rng.random() < 0.6
+    on = ["S"] * 3 if is_one else [rng.choice(["S", "T", "S, T"]) for _ in range(3)]
+    streams = rng.choice([STREAM, STREAM, OTHER]) if is_one else STREAM
     gpms = {
-        "A": f"DEFINE GPM A ON S {{ ?x <urn:{first}> ?a }}",
-        "B": f"DEFINE GPM B ON S {{ ?x <urn:{second}> ?b . {further if 'B' in sequence else ''} }}",
-        "C": f"DEFINE GPM C ON S {{ ?x <urn:{first}> ?c }}",
+        "A": f"DEFINE GPM A ON {on[0]} {{ ?x <urn:{first}> ?a }}",
+        "B": f"DEFINE GPM B ON {on[1]} {{ ?x <urn:{second}> ?b . {further if 'B' in sequence else ''} }}",
+        "C": f"DEFINE GPM C ON {on[2]} {{ ?x <urn:{first}> ?c }}",
     }
     by = rng.choice(["", "PARTITION BY ?x"])
     used = " ".join(gpm for name, gpm in gpms.items() if name in sequence)
-    return f"SELECT * WITHIN {window} {by} FROM STREAM S <{STREAM}> WHERE {{ SEQ({sequence}) {used} }}"
+    read = f"FROM STREAM S <{streams}>" + ("" if is_one else f" FROM STREAM T <{OTHER}>")
+    return f"SELECT * WITHIN {window} {by} {read} WHERE {{ SEQ({sequence}) {used} }}"
 
 
 def _graph(rng: random.Random) -> str | list[ox.Triple]:
@@ -141,7 +149,7 @@ def _script(rng: random.Random) -> Iterator[tuple[Any, ...]]:
     for _ in range(rng.randint(10, 60)):
         time += rng.choice([0, 1, 1, 2, 3])
         at = time - 5 if rng.random() < 0.03 else time
-        yield "push", STREAM, _graph(rng), at, *(["urn:g"] if rng.random() < 0.1 else [])
+        yield "push", rng.choice([STREAM, STREAM, OTHER]), _graph(rng), at, *(["urn:g"] if rng.random() < 0.1 else [])
         if rng.random() < 0.04:
             yield "advance", time
         if rng.random() < 0.04:
@@ -152,10 +160,13 @@ def _script(rng: random.Random) -> Iterator[tuple[Any, ...]]:
             yield "cancel", rng.randrange(9)
 
 
-def _answer(seed: int, passes: Callable[..., bool], *, by_tuples: bool = False) -> tuple[object, ...]:
+def _answer(
+    seed: int, passes: Callable[..., bool], *, by_tuples: bool = False, is_ordered: bool = False
+) -> tuple[object, ...]:
     """What is told of a script, where ``passes`` says which events are but numbers.
 
-    ``by_tuples``: no compiled code joins them.
+    ``by_tuples``: no compiled code joins them; ``is_ordered``: each of them is put in order, as if it had
+    to wait for others.
     """
     told, rng = _Told(), random.Random(seed)
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
@@ -166,6 +177,8 @@ def _answer(seed: int, passes: Callable[..., bool], *, by_tuples: bool = False) 
         patch.setattr(Flow, "passes", passes)
         if by_tuples:
             patch.setattr(Joins, "take", lambda *_: LARGE)
+        if is_ordered:
+            patch.setattr(Flow, "_next", lambda *_: None)
         for what in _script(rng):
             told.do(*what)
         return told.end()
@@ -174,7 +187,9 @@ def _answer(seed: int, passes: Callable[..., bool], *, by_tuples: bool = False) 
 @settings(max_examples=examples(150))
 @given(st.integers(0, 2**64 - 1))
 def test_nobody_can_tell(seed: int) -> None:
-    assert _answer(seed, Flow.passes) == _answer(seed, lambda *_: False, by_tuples=True)
+    answer = _answer(seed, Flow.passes)
+    assert answer == _answer(seed, lambda *_: False, by_tuples=True)
+    assert answer == _answer(seed, lambda *_: False, is_ordered=True)
 
 
 def test_many_are_but_numbers() -> None:
@@ -189,3 +204,31 @@ def test_many_are_but_numbers() -> None:
     for seed in range(20):
         _answer(seed, counted)
     assert ways[True] > 100
+
+
+@pytest.mark.parametrize("kinds", [2, 40])
+def test_those_that_concern_a_query_are_kept_by_the_hundred(
+    kinds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if there are many others between them: one batch each took three times as long."""
+    rng, batches, take = random.Random(1), 0, Singles.take
+
+    def counted(singles: Singles) -> tuple[Chunk, int]:
+        nonlocal batches
+        batches += 1
+        return take(singles)
+
+    monkeypatch.setattr(Singles, "take", counted)
+    monkeypatch.setattr(intake, "Sample", partial(Sample, 1, 1))
+    engine = spaseq.Engine()
+    text = f"""SELECT * WITHIN 900 SECONDS
+        FROM STREAM S <{STREAM}> FROM STREAM T <{OTHER}>
+        WHERE {{ SEQ(A ; B) DEFINE GPM A ON S {{ ?x <urn:k0> ?a }} DEFINE GPM B ON T {{ ?x <urn:k1> ?a }} }}"""
+    handle = engine.register(text, lambda _: None)
+    concerned = 0
+    for time in range(60 * kinds):
+        kind, stream = rng.randrange(kinds), rng.choice([STREAM, OTHER])
+        concerned += (kind, stream) in ((0, STREAM), (1, OTHER))
+        engine.push(stream, f"<urn:x> <urn:k{kind}> {time} .", time)
+    assert batches < concerned / 10 < 10
+    assert handle.stats.relevant == concerned

@@ -70,32 +70,44 @@ class Flow(Places):
 
         It does what ``enter`` and ``move`` do, without asking each time.
         """
-        visits, intake = self.visits, self._next(stream, event.clock, event.at.time)
-        if intake is None or event.at.n != self._arrivals[stream]:
+        visits, readers = self.visits, self._next(stream, event.clock, event.at.time)
+        if readers is None or event.at.n != self._arrivals[stream]:
             return False
+        at = 0
         self._arrivals[stream] += 1
         self.events += 1
         try:
-            visits.due.extend(intake.step(event))
+            for at, intake in enumerate(readers):  # noqa: B007  # where it was, when it was interrupted
+                self._give(intake, lambda intake: visits.due.extend(intake.step(event)))
         except BaseException as error:
-            visits.fail(intake.live, error)
-            if not isinstance(error, Exception):
-                raise
+            visits.fail([query for intake in readers[at:] for query in intake.live], error)
+            raise
         if visits.due:
+            visits.sort()
             raised = visits.work()
             if raised is not None:
                 raise raised
         return True
 
-    def _next(self, stream: int, clock: Clock, time: int) -> Intake | None:
-        """Who takes an event that waits for nothing, as nothing waits for it; None if it is no such event."""
-        readers, visits = self._readers.get(stream, ()), self.visits
-        if visits.due or self._makers or self._stirred or visits.owing or self.arriving or len(readers) != 1:
+    def _next(self, stream: int, clock: Clock, time: int) -> Sequence[Intake] | None:
+        """Who take an event that waits for nothing, as nothing waits for it; None if it is no such event."""
+        readers, visits = self._readers.get(stream), self.visits
+        if visits.due or self._makers or self._stirred or visits.owing or self.arriving or not readers:
             return None
         if visits.later.visits or self.journal is not None or self.seen is not None or not visits.is_asked:
             return None
-        intake = readers[0]
-        return intake if intake.is_next(clock, time) else None
+        for intake in readers:
+            # Of two of the same streams one may become a part of the other.
+            if not intake.is_next(clock, time) or len(self._intakes[intake.streams]) > 1:
+                return None
+        return readers
+
+    def _give(self, intake: Intake, do: Callable[[Intake], None]) -> None:
+        """Gives an event that has arrived to some who read it: an error in there ends those."""
+        try:
+            do(intake)
+        except Exception as error:
+            self.visits.fail(intake.live, error)
 
     def passes(self, stream: int, clock: Clock, time: int, graph: int, terms: Sequence[int]) -> bool:
         """Takes an event that one query at most has to take, by itself; false if it is no such event.
@@ -103,23 +115,44 @@ class Flow(Places):
         What most are that are pushed: the numbers that it is are all that is made of it. ``graph``: its
         graph's name; ``terms``: those of its triples, one after the other.
         """
-        intake = self._next(stream, clock, time)
-        if intake is None or not intake.is_plain:
+        readers = self._next(stream, clock, time)
+        if readers is None:
             return False
-        found = intake.concerned(stream, terms)
+        found: list[Registered] = []
+        for intake in readers:
+            if not intake.is_plain:
+                return False
+            found += intake.concerned(stream, terms)
         handle = found[0].alone if len(found) == 1 else None
-        if found and handle is None:
-            return False
-        order, position, before = intake.order, intake.position, self._arrivals[stream]
-        of, at = order.clocks[stream], Stamp(time, stream, before)
-        passed = intake.passed
-        if intake.looks_back:
-            passed = intake.followed(Single(self._dictionary, clock, at, graph, terms), position)
-        # It arrives here. No interrupt comes between these: that takes a call, or a loop.
-        self._arrivals[stream], self.events = before + 1, self.events + 1
-        of.newest = order.watermark = time
-        intake.position, intake.passed = position + 1, passed
-        intake.counts[stream] += 1
+        position = 0
+        if found:
+            if handle is None:
+                return False
+            position = found[0].intake.position
+        before = self._arrivals[stream]
+        at = Stamp(time, stream, before)
+        if len(readers) == 1:
+            intake = readers[0]
+            order, place, passed = intake.order, intake.position, intake.passed
+            of = order.clocks[stream]
+            if intake.looks_back:
+                passed = intake.followed(Single(self._dictionary, clock, at, graph, terms), place)
+            # It arrives here. No interrupt comes between these: that takes a call, or a loop.
+            self._arrivals[stream], self.events = before + 1, self.events + 1
+            of.newest = order.watermark = time
+            intake.position, intake.passed = place + 1, passed
+            intake.counts[stream] += 1
+        else:
+            event, reader = Single(self._dictionary, clock, at, graph, terms), 0
+            self._arrivals[stream], self.events = before + 1, self.events + 1
+            try:
+                for reader, intake in enumerate(readers):  # noqa: B007  # as in ``_steps``
+                    self._give(intake, lambda intake: intake.take_over(event))
+            except BaseException as error:
+                # Whom it concerns has not taken it, whether or not its order has.
+                missed = [query for intake in readers[reader:] for query in intake.live]
+                self.visits.fail(dict.fromkeys([*found, *missed]), error)
+                raise
         if handle is None:
             return True
         query = found[0]

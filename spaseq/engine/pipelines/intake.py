@@ -234,6 +234,15 @@ class Intake:
             found = [*{*self._attending, *found}]
         return sorted(found, key=_rank) if len(found) > 1 else found
 
+    def take_over(self, event: Single) -> None:
+        """Such an event has been here, and nobody is told."""
+        stream, position = event.at.stream, self.position
+        passed = self.followed(event, position) if self.looks_back else self.passed
+        self.order.step(stream, event.at.time)
+        # No interrupt comes between these: that takes a call, or a loop.
+        self.position, self.passed = position + 1, passed
+        self.counts[stream] += 1
+
     def step(self, event: Single) -> list[Visit]:
         """``release`` of such an event, which need not be added to the order."""
         if self._over > len(self.members) // 2 + _SLACK:

@@ -65,7 +65,8 @@ class Columns:
         self._read = read
         self._dictionary = dictionary
         # The rank of each stream, by its id.
-        self._streams = {s: rank for rank, s in enumerate(map(dictionary.pin, dict.fromkeys(pattern.streams)))}
+        streams = map(dictionary.pin, dict.fromkeys(pattern.streams))
+        self._streams = {stream: rank for rank, stream in enumerate(streams)}
         self._single = len(self._streams) == 1
         self.history = History(gpms, tuple(variable.name for variable in pattern.query.partition), budget)
         self.numbers = Numbers.of(dictionary)

@@ -14,8 +14,8 @@ What is asked (``asked``) is the same for all events, and stands in tables:
 
 An event, which begins in ``log`` ``at`` some place, is its position, time, number, and place on the window's
 axis; how many events were kept before it, how many terms there are, how many triples it has; the rank of its
-stream, that stream, its graph's name, and the terms of its triples. ``firsts`` has, for each event that is kept, where its solutions
-of each question begin.
+stream, that stream, its graph's name, and the terms of its triples. ``firsts`` has, for each event that is
+kept, where its solutions of each question begin.
 """
 
 from __future__ import annotations
