@@ -149,7 +149,8 @@ def _script(rng: random.Random) -> Iterator[tuple[Any, ...]]:
     for _ in range(rng.randint(10, 60)):
         time += rng.choice([0, 1, 1, 2, 3])
         at = time - 5 if rng.random() < 0.03 else time
-        yield "push", rng.choice([STREAM, STREAM, OTHER]), _graph(rng), at, *(["urn:g"] if rng.random() < 0.1 else [])
+        named = ["urn:g"] if rng.random() < 0.1 else []
+        yield "push", rng.choice([STREAM, STREAM, OTHER]), _graph(rng), at, *named
         if rng.random() < 0.04:
             yield "advance", time
         if rng.random() < 0.04:
@@ -223,7 +224,8 @@ def test_those_that_concern_a_query_are_kept_by_the_hundred(
     engine = spaseq.Engine()
     text = f"""SELECT * WITHIN 900 SECONDS
         FROM STREAM S <{STREAM}> FROM STREAM T <{OTHER}>
-        WHERE {{ SEQ(A ; B) DEFINE GPM A ON S {{ ?x <urn:k0> ?a }} DEFINE GPM B ON T {{ ?x <urn:k1> ?a }} }}"""
+        WHERE {{ SEQ(A ; B)
+          DEFINE GPM A ON S {{ ?x <urn:k0> ?a }} DEFINE GPM B ON T {{ ?x <urn:k1> ?a }} }}"""
     handle = engine.register(text, lambda _: None)
     concerned = 0
     for time in range(60 * kinds):
