@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from spaseq.matching.columns.blocks.found import Block, ids
+from spaseq.matching.columns.blocks.found import Block
+from spaseq.matching.columns.blocks.picked import ids
 from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 
