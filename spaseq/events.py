@@ -61,6 +61,9 @@ def microseconds(moment: datetime) -> int:
 
 _FIRST_INSTANT: Final = microseconds(datetime.min)
 
+#: Parts of so many events are looked up one by one.
+_LARGE: Final = 512
+
 
 class Stamp(NamedTuple):
     """What decides the order of events: time, stream (an id), arrival number in the stream."""
@@ -146,13 +149,13 @@ class EventBatch:
         )
 
     def parts(self, of: Sequence[Ids]) -> Iterator[EventBatch]:
-        """What ``take`` gives of each: many are looked up at once, which takes less where they are small."""
+        """What ``take`` gives of each: small ones are looked up at once, which takes less, many of them."""
         sizes = [len(events) for events in of]
         begin = 0
         while begin < len(of):
-            # No more at once than the batch itself is, but for one that is.
+            # No more at once than the batch itself is.
             end, size = begin + 1, sizes[begin]
-            while end < len(of) and size + sizes[end] <= len(self):
+            while end < len(of) and max(sizes[end - 1 : end + 1]) < _LARGE and size + sizes[end] <= len(self):
                 size += sizes[end]
                 end += 1
             if end - begin == 1:

@@ -228,8 +228,11 @@ class Discrimination(Generic[_Item]):
         of_triple = np.repeat(np.arange(len(batch)), np.diff(batch.offset))
         if self._by_predicate and len(of_triple):
             for p, of in _by_predicate(batch.p, self._by_predicate):
+                events = of_triple[of]
                 for item in self._by_predicate[p]:
-                    found.setdefault(item, []).append(of_triple[of])
+                    several = found.setdefault(item, [])
+                    if not several or several[-1] is not events:  # several GPMs may ask for it
+                        several.append(events)
         for mask, table in self._mixed.items():
             found_rows: dict[Shape, list[int]] = {}
             for row, key in _keyed(batch, mask, table):
@@ -238,8 +241,15 @@ class Discrimination(Generic[_Item]):
             for key, places in found_rows.items():
                 for item in table[key]:
                     found.setdefault(item, []).append(of_triple[places])
-        size = len(batch)
-        return {item: _distinct(events, size) if asks(item) else None for item, events in found.items()}
+        known: dict[tuple[int, ...], Ids] = {}
+        each: dict[_Item, Ids | None] = dict.fromkeys(found)
+        for item, several in found.items():
+            if asks(item):
+                arrays = tuple(map(id, several))
+                if arrays not in known:
+                    known[arrays] = _distinct(several, len(batch))
+                each[item] = known[arrays]
+        return each
 
 
 def _by_predicate(predicates: Ids, asked: Collection[int]) -> Iterator[tuple[int, Ids]]:

@@ -226,8 +226,7 @@ def delivered(emit: Emit, found: Iterable[Found], order: InOrder) -> list[Found]
 
 def may_end_together(pattern: SequencePattern) -> bool:
     """Whether one event may complete matches of several last events: simultaneous ones in a match."""
-    gathers = any(isinstance(node, Both | AnyOrder) for node in walk(pattern.root))
-    return gathers and len(pattern.streams) > 1
+    return len(pattern.streams) > 1 and any(isinstance(node, Both | AnyOrder) for node in walk(pattern.root))
 
 
 def _by_last_event(found: Iterable[Found], order: InOrder) -> list[list[Found]]:

@@ -200,16 +200,19 @@ def bounds(window: Window, ticks: bool, start: int) -> Bounds:
     if UNITS[window.unit] is None:
         return Bounds(int(window.size), True, sliding, 0, ticks)
     length = Duration(window.size, window.unit)
-    size, exact = length.on(ticks), length.microseconds / (1_000_000 if ticks else 1)
-    if not sliding and exact < 1:
+    size = length.on(ticks)
+    if sliding:
+        return Bounds(size, False, True, start, ticks)
+    exact = length.microseconds / (1_000_000 if ticks else 1)
+    if exact < 1:
         size = 1  # no window holds two times
-    elif not sliding and exact != size:
+    elif exact != size:
         clock = "ticks" if ticks else "microseconds"
         raise EngineError(
             f"WITHIN {length} TUMBLING is {decimal(exact)} {clock}: its windows must begin at whole {clock}; "
             "SLIDING can be any length"
         )
-    return Bounds(size, False, sliding, start, ticks)
+    return Bounds(size, False, False, start, ticks)
 
 
 class Evaluator(Protocol):

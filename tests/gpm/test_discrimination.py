@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -56,12 +58,15 @@ def test_an_event_is_given_once_among_few_and_among_many(others: int) -> None:
     assert found.tolist() == [others, others + 1, others + 3]
 
 
-@given(st.lists(graphs, min_size=6, max_size=9), st.data())
-def test_parts_of_a_batch_are_as_if_taken_one_by_one(events: list[list[Triple]], data: st.DataObject) -> None:
+@given(st.lists(graphs, min_size=6, max_size=9), st.sampled_from([1, 2, 512]), st.data())
+def test_parts_of_a_batch_are_as_if_taken_one_by_one(
+    events: list[list[Triple]], large: int, data: st.DataObject
+) -> None:
     whole = batch(events, Dictionary())
     numbers = st.lists(st.integers(0, len(events) - 1), min_size=1, max_size=3)
     of = [np.array(sorted(part)) for part in data.draw(st.lists(numbers, min_size=3, max_size=6))]
-    found = list(whole.parts(of))
+    with patch("spaseq.events._LARGE", large):
+        found = list(whole.parts(of))
     assert len(found) == len(of)
     for part, taken in zip(found, map(whole.take, of), strict=True):
         for name in ("stream", "graph", "time", "n", "offset", "s", "p", "o"):

@@ -23,8 +23,10 @@ from spaseq.events import EventBatch
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources import open_source as read_source
 
-#: So many events and triples of sources are worth to be looked at, if nobody asks before.
+#: So many events and triples of sources are worth to be looked at, if nobody asks before; twice as many for
+#: so many queries, each of which costs something at a look, however few events concern it.
 ENOUGH: Final = 1 << 17
+_MANY: Final = 16
 
 #: Makes a block in which interrupts wait.
 Held = Callable[[], AbstractContextManager[None]]
@@ -138,7 +140,9 @@ class Steps(Iterator[None]):
         core = self._core
         # No interrupt comes between these: that takes a call, or a loop.
         core.flow.arriving, core.turn.is_behind = [*core.flow.arriving, (stream, batch)], True
-        if sum(len(waiting) + len(waiting.p) for _, waiting in core.flow.arriving) >= ENOUGH:
+        queries = sum(len(intake.members) for intake in core.flow.intakes)
+        enough = 2 * ENOUGH if queries >= _MANY else ENOUGH
+        if sum(len(waiting) + len(waiting.p) for _, waiting in core.flow.arriving) >= enough:
             core.catch_up()
 
     def _newest(self) -> dict[int, int]:
