@@ -38,6 +38,23 @@ _KNOWN = [
     "GRAPH <urn:kb> { ?x <urn:of> ?w } GRAPH <urn:other> { ?w <urn:of> ?v }",
     "GRAPH <urn:kb> { ?x <urn:of> ?w . ?b <urn:of> ?w } FILTER(?b > ?a)",
     "GRAPH ?g { ?x <urn:of> [] }",
+    "GRAPH <urn:kb> { ?x <urn:of> ?w } FILTER(?w > 2)",
+    "GRAPH <urn:kb> { ?x <urn:of> ?w } FILTER(?b > ?w && ?w != 1)",
+]
+#: What filters ask of an event alone: of numbers, of other terms, and what no number decides.
+_TESTED = [
+    "FILTER(?b > 3)",
+    "FILTER(2.5 <= ?b)",
+    "FILTER(?b != 2 && ?b < 5)",
+    "FILTER(?b = ?b)",
+    "FILTER(?x = <urn:x>)",
+    "FILTER(?x != ?b) FILTER(?b >= 1)",
+    'FILTER(?b < "b")',
+    'FILTER(?b = "a")',
+    "FILTER(?b > 9007199254740992)",
+    "FILTER(?b <= 1e0)",
+    "FILTER(?b < 2 || ?b > 4)",
+    "FILTER(?nothing > 1)",
 ]
 
 
@@ -56,7 +73,7 @@ def _text(rng: random.Random) -> str:
     first, second = rng.sample(KINDS, 2)
     sequence = rng.choice(["A ; B", "A ; B+ , C", "A : B", "A , B", "A ; !C ; B", "A"])
     window = rng.choice(["9 SECONDS SLIDING", "9 SECONDS SLIDING", "7 EVENTS", "5 SECONDS TUMBLING"])
-    further = rng.choice(["", "FILTER(?b > ?a)", "FILTER(?b > 3)", "OPTIONAL { ?x <urn:w> ?w }", *_KNOWN])
+    further = rng.choice(["", "FILTER(?b > ?a)", "OPTIONAL { ?x <urn:w> ?w }", *_KNOWN, *_TESTED])
     # Of one stream, mostly; of two, GPMs are of one of them, or of both.
     is_one = rng.random() < 0.6
     on = ["S"] * 3 if is_one else [rng.choice(["S", "T", "S, T"]) for _ in range(3)]
@@ -77,6 +94,8 @@ def _graph(rng: random.Random) -> str | list[ox.Triple]:
         return "no graph"
     count = rng.choice([0, 1, 1, 1, 2, 2, 3, 20])
     subjects, objects = ["<urn:x>", "<urn:y>", "_:b"], [*range(6), "2.5", "<urn:x>", "_:b"]
+    if rng.random() < 0.3:
+        objects += ['"a"', '"b"', "1e0", "3.0", "9007199254740993", '"x"@en', "true", '"7"^^<urn:t>']
     triples = [
         f"{rng.choice(subjects)} <urn:{rng.choice(KINDS + 'w')}> {rng.choice(objects)} ."
         for _ in range(count)

@@ -18,7 +18,7 @@ from spaseq.gpm.sharing import Values
 from spaseq.gpm.spectra.solutions import NO_SOLUTIONS, Solutions, per_distinct
 from spaseq.language.scope import mentioned
 from spaseq.limits import Budget
-from spaseq.matching.columns.alone._kernel_alone import LARGE
+from spaseq.matching.columns.alone._kernel_alone import LARGE, UNLOOKED
 from spaseq.matching.columns.alone.joins import Joins
 from spaseq.matching.columns.alone.singles import Counts, Singles
 from spaseq.matching.columns.chunk import Chunk
@@ -179,7 +179,9 @@ class Columns:
         rank = self._rank(at.stream)
         singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
         if joins is not None and not self._stale:
-            size = joins.take(singles, count, numbers.codes)
+            while (size := joins.take(singles, count, numbers)) == UNLOOKED:
+                numbers.cover_few(joins.batch[:1].tolist())
+                singles.write(start, at, rank, graph, terms, axis, len(numbers.codes))
             if size != LARGE:
                 self.history.add_one(singles, start, count, axis, oldest)
                 if size < 0:

@@ -4,11 +4,11 @@ What is asked (``asked``) is the same for all events, and stands in tables:
 
     header      how many questions, GPMs and columns there are; where what follows stands
     of each     steps, variables, picks; where its solutions are kept, and how many there is room for;
-    question    what else is known; the ranks of its streams, a bit each; of each value its place in a row;
-                of each column that is picked
+    question    what else is known; the ranks of its streams, a bit each; how many tests there are; of each
+                value its place in a row; of each column that is picked
                 the value it has; the steps, see ``gpm.spectra.single``; of what background graphs know
                 where it stands in ``known``, as ``gpm.spectra.lookup`` says, how many values its key
-                has, and it binds besides, and of each value of the key its place in a row
+                has, and it binds besides, and of each value of the key its place in a row; the tests
     of a GPM    its question
     of a column its GPM, and which pick it is
 
@@ -28,8 +28,11 @@ import numpy.typing as npt
 from spaseq._jit import kernel
 from spaseq.gpm.spectra.lookup import BUCKETS, FACTOR, ROWS, SHIFT
 from spaseq.gpm.spectra.single import CONSTANT, NEW
+from spaseq.matching.conditions import _kernel_values as v
 from spaseq.matching.conditions import batch as heads
+from spaseq.matching.conditions._kernel_arithmetic import compare
 
+Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int8]
 
@@ -51,7 +54,8 @@ KEPT: Final = 3
 ROOM: Final = 4
 KNOWN: Final = 5
 STREAMS: Final = 6
-QUESTION_HEADER: Final = 7
+TESTS: Final = 7
+QUESTION_HEADER: Final = 8
 
 #: A step.
 PREDICATE: Final = 0
@@ -67,6 +71,14 @@ TABLE: Final = 0
 KEYS: Final = 1
 OTHERS: Final = 2
 KNOWN_HEADER: Final = 3
+
+#: A test.
+OPERATOR: Final = 0
+LEFT: Final = 1
+LEFT_TERM: Final = 2
+RIGHT: Final = 3
+RIGHT_TERM: Final = 4
+TEST_SIZE: Final = 5
 
 #: An event.
 POSITION: Final = 0
@@ -84,22 +96,33 @@ EVENT_HEADER: Final = 10
 #: So many solutions of a question an event may have here.
 MOST_ROWS: Final = 32
 
-#: What stands for a size: there are too many solutions, or terms whose values nobody has looked at.
+#: What stands for a size: there are too many solutions, or a test that numbers do not decide; or a test is of
+#: a term whose value nobody has looked at, which begins ``batch``.
 LARGE: Final = -1
+UNLOOKED: Final = -2
+#: The code of such a term.
 UNKNOWN: Final = -1
 
 
 @kernel
 def alone(
-    asked: Ints, known: Ints, log: Ints, at: int, firsts: Ints, kept: Ints, codes: Codes, batch: Ints
+    asked: Ints,
+    known: Ints,
+    log: Ints,
+    at: int,
+    firsts: Ints,
+    kept: Ints,
+    numbers: Floats,
+    codes: Codes,
+    batch: Ints,
 ) -> int:
-    """Writes the batch, and keeps the solutions; returns its size, ``LARGE``, or the size below zero.
+    """Writes the batch, and keeps the solutions; returns its size, or that below zero.
 
     The last says that some term in the columns, which stand at its end, is not known to ``codes``. If it
-    is ``LARGE``, nothing has happened.
+    is ``LARGE`` or ``UNLOOKED``, nothing has happened.
     """
     questions, gpms, columns = asked[QUESTIONS], asked[GPMS], asked[COLUMNS]
-    width, before, triples = asked[WIDTH], log[at + BEFORE], log[at + TRIPLES]
+    width, before, triples, limit = asked[WIDTH], log[at + BEFORE], log[at + TRIPLES], log[at + TERMS]
     begin, end = before * questions, (before + 1) * questions
     to = heads.HEAD + columns
     write = to + 4 + 2 * gpms
@@ -174,6 +197,27 @@ def alone(
             bound += others
             rows, spare, count = spare, rows, found
             step += KNOWN_HEADER + keys
+        for _ in range(asked[a + TESTS]):
+            found = 0
+            for r in range(count):
+                row = rows + r * width
+                left, right = asked[step + LEFT], asked[step + RIGHT]
+                x = asked[step + LEFT_TERM] if left == CONSTANT else batch[row + left]
+                y = asked[step + RIGHT_TERM] if right == CONSTANT else batch[row + right]
+                if x >= limit or codes[x] == UNKNOWN or y >= limit or codes[y] == UNKNOWN:
+                    batch[0] = x if x >= limit or codes[x] == UNKNOWN else y
+                    return UNLOOKED
+                operator = asked[step + OPERATOR]
+                verdict = compare(operator, codes[x], numbers[x], 0.0, x, codes[y], numbers[y], 0.0, y)
+                if verdict == v.UNKNOWN:
+                    return LARGE
+                if verdict == v.TRUE:
+                    if found < r:
+                        for j in range(bound):
+                            batch[rows + found * width + j] = batch[row + j]
+                    found += 1
+            count = found
+            step += TEST_SIZE
         first_row = firsts[begin + q]
         if first_row + count > asked[a + ROOM]:
             return LARGE
@@ -190,7 +234,7 @@ def alone(
                 term = 0 if value < 0 else batch[rows + r * width + asked[order + value]]
                 batch[write] = term
                 write += 1
-                if term >= log[at + TERMS] or codes[term] == UNKNOWN:
+                if term >= limit or codes[term] == UNKNOWN:
                     is_known = False
     # The kernel knows a row by its number among those that are kept.
     for c in range(columns):

@@ -13,6 +13,8 @@ from spaseq.gpm.spectra.single import MOST_TRIPLES, Join
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone.singles import Singles
 from spaseq.matching.conditions import batch as heads
+from spaseq.matching.conditions.numbers import Numbers
+from spaseq.matching.conditions.programs import COMPARISONS
 
 Ints = npt.NDArray[np.int64]
 
@@ -49,12 +51,14 @@ class Joins:
             self._places.append(len(table))
             picked = [value for of, value in picks if of == question]
             sizes = len(join.steps), len(join.order), len(picked)
-            table += [*sizes, 0, 0, len(join.known), ranks, *join.order, *picked]
+            table += [*sizes, 0, 0, len(join.known), ranks, len(join.tests), *join.order, *picked]
             for step in join.steps:
                 table += map(int, step)
             for known in join.known:
                 self._asked.append((known, len(table)))
                 table += [0, len(known.places), len(known.others), *known.places]
+            for operator, *sides in join.tests:
+                table += [COMPARISONS[operator], *sides]
         table[k.AT_GPMS] = len(table)
         table += asked
         table[k.AT_COLUMNS] = len(table)
@@ -67,7 +71,7 @@ class Joins:
         self.batch = np.zeros(self.values + scratch + len(picks), dtype=np.int64)
         self._kept: Ints | None = None
 
-    def take(self, singles: Singles, terms: int, codes: npt.NDArray[np.int8]) -> int:
+    def take(self, singles: Singles, terms: int, numbers: Numbers) -> int:
         """Joins the event that was written last; returns what ``_kernel_alone.alone`` does."""
         if terms > _MOST_TERMS:
             return k.LARGE
@@ -77,8 +81,10 @@ class Joins:
             self._learn()
         if not self._is_small:
             return k.LARGE
-        log, kept = singles.log, singles.values
-        return k.alone(self._table, self._known, log, singles.used, singles.firsts, kept, codes, self.batch)
+        return k.alone(
+            self._table, self._known, singles.log, singles.used, singles.firsts, singles.values,
+            numbers.numbers, numbers.codes, self.batch,
+        )  # fmt: skip
 
     def _learn(self) -> None:
         """Has what background graphs know now; they are those of one query, and change together."""
