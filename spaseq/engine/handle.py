@@ -50,8 +50,7 @@ class Handle(OnDemand):
         ``is_counted``: every match is found and counted, whether somebody asks for it or not.
         """
         super().__init__(pipeline, on_match, limits)
-        if isinstance(pipeline, Pipeline):
-            pipeline.may_leave = on_match is None and not is_counted
+        pipeline.may_leave = on_match is None and not is_counted
         self._turn = turn
         self._contexts = contexts
         # What was counted before, by another process.
@@ -91,6 +90,7 @@ class Handle(OnDemand):
 
     def sit(self, seat: Seat, crowd: Crowd, place: Registered) -> None:
         """The query, which has not begun, is to run as one with others, who have its place, too."""
+        seat.may_leave = self._pipeline.may_leave
         # No interrupt comes between these: that takes a call, or a loop.
         self._pipeline, place.handle = seat, crowd
 

@@ -69,7 +69,10 @@ class OnDemand:
         ``taken`` from then on.
         """
         if after_all and self.is_behind:
-            self._finish()
+            if self._pipeline.unread is None:
+                self._finish()
+            else:
+                self._look(0)  # what a group has found for it; the rest may stay where it is
             if self.is_over:  # with what was found just now
                 return
         coming = chain(self.coming, matches)
@@ -141,13 +144,13 @@ class OnDemand:
         count = 0
         self._looking = True
         try:
+            unread = self._pipeline.unread
             for batch in self.coming:
                 count += self._keep(batch)
-                if count >= most:
+                if count >= most and unread is None:  # else this is what a group has found, and is there
                     break
             else:
                 self.coming = _NOTHING
-            unread = self._pipeline.unread
             if unread is not None and count < most and (left := unread.next()) is not None:
                 # As many as come at once, since matches may be long: few at first, and more each time.
                 count += self._keep(left)

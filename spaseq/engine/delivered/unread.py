@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.evaluator import Enumerating
+from spaseq.matching.columns.evaluator import Unenumerated
 from spaseq.results.batch import MatchBatch
 
 
@@ -13,32 +13,32 @@ class Unread:
     """The matches that an evaluator has completed and not enumerated. More come while some are read."""
 
     def __init__(
-        self, evaluator: Enumerating, read: Callable[[Iterable[Block]], Iterator[MatchBatch]]
+        self, found: Unenumerated, read: Callable[[Iterable[Block]], Iterator[MatchBatch]]
     ) -> None:
         """``read`` makes of blocks what users see."""
-        self._evaluator = evaluator
+        self._found = found
         self._read = read
         # A block may be read in several batches.
         self._reading: Iterator[MatchBatch] | None = None
 
     def __len__(self) -> int:
         """How many sets of them there are, each of one match at least: what they cost."""
-        return self._evaluator.waiting
+        return self._found.waiting
 
     def next(self) -> MatchBatch | None:
         """Finds some more, each once; None when there are none."""
         if self._reading is None:
-            self._reading = self._read(self._evaluator.unread())
+            self._reading = self._read(self._found.unread())
         batch = next(self._reading, None)
         if batch is None:
             self._reading = None
         return batch
 
-    def move(self, evaluator: Enumerating) -> None:
+    def move(self, found: Unenumerated) -> None:
         """Further ones are another evaluator's, which has those that were not enumerated, too."""
-        self._evaluator = evaluator
+        self._found = found
 
     def drop(self) -> None:
         """Forgets all of them, without looking."""
         self._reading = None
-        self._evaluator.drop()
+        self._found.drop()

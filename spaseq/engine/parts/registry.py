@@ -130,7 +130,8 @@ class Registry:
         is_alone = own is None or (outlives and begins_anew(prepared))
         key = None if own is None or is_alone else (*own.key, start)
         if own is not None and key is not None and (crowd := core.flow.crowd(key, kb)) is not None:
-            handle = Handle(crowd.seat(prepared), on_match, core.turn, core.limits, core.contexts)
+            seat = crowd.seat(prepared)
+            handle = Handle(seat, on_match, core.turn, core.limits, core.contexts, is_counted=outlives)
             self._take_in(handle, partial(crowd.join, handle, own.constants))
             return handle
         pipeline = Pipeline(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeGuard, runtime_checkable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from spaseq.alone import Single
 from spaseq.events import Clock, EventBatch, Stamp
@@ -12,6 +12,9 @@ from spaseq.gpm.spectra.single import Join
 from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
+
+if TYPE_CHECKING:
+    from spaseq.matching.enumeration.rest import Portion
 
 #: Gives the solutions of each GPM in an event; None for a large one.
 Solve = Callable[[Single], Sequence[Values] | None]
@@ -78,17 +81,12 @@ class ByColumns(Protocol):
         ...
 
 
-@runtime_checkable
-class Enumerating(ByColumns, Protocol):
-    """One that may leave what it has found, and enumerate it after any number of further events."""
+class Unenumerated(Protocol):
+    """Matches that were found, and not enumerated."""
 
     @property
     def waiting(self) -> int:
         """Of how many events the matches are not all enumerated, at least."""
-        ...
-
-    def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
-        """Takes events, as ``process`` does, and enumerates nothing."""
         ...
 
     def unread(self) -> Iterator[Block]:
@@ -97,6 +95,22 @@ class Enumerating(ByColumns, Protocol):
 
     def drop(self) -> None:
         """Forgets them."""
+        ...
+
+
+@runtime_checkable
+class Enumerating(ByColumns, Unenumerated, Protocol):
+    """One that may leave what it has found, and enumerate it after any number of further events."""
+
+    def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        """Takes events, as ``process`` does, and enumerates nothing."""
+        ...
+
+    def divide(self, by_key: bool, keys: Collection[int] | None = None) -> Iterator[tuple[int, Portion]]:
+        """Gives away the matches that were not enumerated, by the first value of the keys.
+
+        All under 0 if not ``by_key``. ``keys``: these alone, of those that nobody has begun to enumerate.
+        """
         ...
 
 

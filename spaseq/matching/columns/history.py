@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import Final
 
 import numpy as np
@@ -54,6 +55,14 @@ class History:
     def __iter__(self) -> Iterator[Chunk]:
         self.end_singles()
         return iter(self._chunks.values())
+
+    def copy(self) -> History:
+        """The same batches, whatever comes and goes here."""
+        self.end_singles()
+        other = copy(self)
+        other._chunks, other._starts, other._sizes = dict(self._chunks), [*self._starts], [*self._sizes]
+        other._seen, other._of = {}, {}
+        return other
 
     def live_ids(self) -> Iterator[Ints]:
         """The ids in the batches."""

@@ -7,7 +7,7 @@ depends on their own size alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,10 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.evaluator import Immediate
 from spaseq.matching.context import Context
 from spaseq.matching.enumeration.automaton import Automaton
+from spaseq.matching.enumeration.compiled import _kernel_counter as counter
 from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.reading import Reading
+from spaseq.matching.enumeration.rest import Portion, divided
 from spaseq.matching.enumeration.sites import sites
 from spaseq.matching.enumeration.update import Update
 from spaseq.matching.model import Bounds
@@ -50,6 +52,17 @@ class Enumeration(Update, Immediate):
             told_apart_by, context, self.history, self.memory,
         )  # fmt: skip
 
+    def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        """See ``Update.take``."""
+        least = self._reading.least
+        if least is None:
+            super().take(batch, start, solutions)
+            return
+        # There are none but those that were given away, whose nodes and events are kept, too.
+        first = self.memory.begin(least)
+        super().take(batch, start, solutions)
+        self.memory.counters[counter.READ] = first
+
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``: the work of the events is done by the call, that of matches later."""
         self.take(batch, start, solutions)
@@ -58,6 +71,10 @@ class Enumeration(Update, Immediate):
     def unread(self) -> Iterator[Block]:
         """The matches that nobody has taken; further ones that are found meanwhile, too."""
         return self._reading.unread()
+
+    def divide(self, by_key: bool, keys: Collection[int] | None = None) -> Iterator[tuple[int, Portion]]:
+        """Gives away the matches that nobody has taken: see ``rest.divided``."""
+        return divided((self._reading,), by_key, keys)
 
     @property
     def waiting(self) -> int:

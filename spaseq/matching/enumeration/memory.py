@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from copy import copy
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -51,6 +53,18 @@ class Roots:
     def forget_found(self) -> None:
         """Lets all roots go."""
         self.counters[counter.FOUND_COUNT] = self.counters[counter.READ] = 0
+
+    def take_away(self, keys: Collection[int] | None) -> lay.Ints:
+        """Lets the roots go that were not enumerated, and gives them; ``keys``: those of these first keys alone."""
+        c = self.counters
+        left = self.found[c[counter.READ] : c[counter.FOUND_COUNT]]
+        taken = np.ones(len(left), dtype=np.bool_)
+        if keys is not None:
+            taken = np.isin(left[:, root.KEYS], list(keys))
+        given, kept = left[taken], left[~taken]
+        self.found[: len(kept)] = kept
+        c[counter.FOUND_COUNT], c[counter.READ] = len(kept), 0
+        return given
 
 
 class Memory(Roots):
@@ -182,7 +196,7 @@ class New(NamedTuple):
 class Share(Roots):
     """What one of several queries has found in a memory that they have together."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Roots) -> None:
         self.counters, self.found = lay.arrays((counter.SIZE,), (_SHARED, root.SIZE))
         self.nodes = memory.nodes
 
@@ -198,7 +212,7 @@ class Share(Roots):
         self.found[count:end] = roots
         self.counters[counter.FOUND_COUNT] = end
 
-    def look(self, memory: Memory) -> None:
+    def look(self, memory: Roots) -> None:
         """Sees the nodes as they are now."""
         self.nodes = memory.nodes
         for number in (counter.FIRST_NODE, counter.MASK):
@@ -232,6 +246,12 @@ class Walk:
         # Few matches at first, since few may be wanted.
         self._matches = _MATCHES
         self._events = 4 * _MATCHES
+
+    def copy(self) -> Walk:
+        """Another, which stands where this one does."""
+        other = copy(self)
+        other._state, other._stack, other._path = self._state.copy(), self._stack.copy(), self._path.copy()
+        return other
 
     def next(self, memory: Roots) -> tuple[lay.Ints, lay.Ints, lay.Ints, lay.Ints] | None:
         """Some more of the matches that were found; None when there are no more.

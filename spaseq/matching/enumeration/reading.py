@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from itertools import groupby, pairwise
 from operator import itemgetter
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +22,7 @@ from spaseq.matching.context import Context
 from spaseq.matching.enumeration.automaton import Automaton
 from spaseq.matching.enumeration.compiled import _kernel_root as root
 from spaseq.matching.enumeration.compiled._kernel_choose import narrow
-from spaseq.matching.enumeration.memory import Roots, Walk
+from spaseq.matching.enumeration.memory import Roots, Share, Walk
 from spaseq.matching.enumeration.replay import Choices, Replay
 from spaseq.matching.host import Key, emitted, kept, select
 from spaseq.matching.model import Found
@@ -59,6 +61,9 @@ class Reading:
         self._automaton = automaton
         self._context = context
         self._walk = Walk()
+        # Which one's roots were given to this one; and those that have roots of this one.
+        self._source: Reading | None = None
+        self._given: WeakSet[Reading] = WeakSet()
 
     @cached_property
     def _replay(self) -> Replay:
@@ -66,7 +71,66 @@ class Reading:
 
     def next(self) -> tuple[Ints, Ints, Ints, Ints] | None:
         """Some more of the matches, as ``Walk.next`` gives them."""
+        if self._source is not None:
+            self._own.look(self._source._roots)
         return self._walk.next(self._roots)
+
+    # --- roots that others enumerate ------------------------------------------------------------
+
+    def give(self, keys: Collection[int] | None) -> tuple[Ints, Walk]:
+        """Gives away the roots that are not enumerated, and where the enumeration of the first stands.
+
+        ``keys``: those of these first keys alone, of what nobody has begun to enumerate.
+        """
+        roots = self._roots.take_away(keys)
+        walk = self._walk
+        self._walk = Walk()
+        return roots, walk
+
+    def part(self) -> Reading:
+        """Another, for roots of this one that were given away: ``add`` says which."""
+        other = copy(self)
+        other._roots, other._source, other._walk = Share(self._roots), self, Walk()
+        other._given = WeakSet()
+        self._given.add(other)
+        return other
+
+    def is_of(self, other: Reading) -> bool:
+        """Whether it has roots that the other gave away."""
+        return self._source is other
+
+    def add(self, roots: Ints, walk: Walk | None) -> None:
+        """Further roots; ``walk``: where the enumeration of the first stands, if it has begun."""
+        self._own.add(roots)
+        if walk is not None:
+            self._walk = walk
+
+    def keep(self) -> None:
+        """Has the nodes and events of its roots, whatever becomes of those of who gave them."""
+        if self._source is not None:
+            self._own.look(self._source._roots)
+            self._own.keep()
+            self._history = self._history.copy()
+            self.__dict__.pop("_replay", None)  # which reads the other history
+            self._source._given.discard(self)
+            self._source = None
+
+    @property
+    def least(self) -> int | None:
+        """The least top that is in a window of a root which was given away, and is not enumerated."""
+        leasts = (reading._own.least for reading in self._given)
+        return min((least for least in leasts if least is not None), default=None)
+
+    @property
+    def waiting(self) -> int:
+        """How many of the roots are not enumerated to their end."""
+        return self._roots.unread
+
+    @property
+    def _own(self) -> Share:
+        """Its roots, which were given to it."""
+        assert isinstance(self._roots, Share)
+        return self._roots
 
     def drop(self) -> None:
         """Forgets the matches that nobody has taken."""

@@ -7,7 +7,7 @@ its window has some of them, and enumerates them when somebody asks.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from spaseq.matching.enumeration.automaton import Automaton, Configuration, Tran
 from spaseq.matching.enumeration.fits import keys
 from spaseq.matching.enumeration.memory import New, Share, least_of
 from spaseq.matching.enumeration.reading import Reading
+from spaseq.matching.enumeration.rest import Portion, divided
 from spaseq.matching.enumeration.sites import sites
 from spaseq.matching.enumeration.update import Ints, Update
 from spaseq.matching.runs.program import Place, Program
@@ -113,7 +114,10 @@ class EnumerationPart(Part):
         if self._is_apart:
             return None
         least = self._share.least
-        return least_of(self._coming[0][1]) if least is None and self._coming else least
+        if least is None and self._coming:
+            least = least_of(self._coming[0][1])
+        given = self._reading.least
+        return given if least is None else least if given is None else min(least, given)
 
     @property
     def has_found(self) -> bool:
@@ -139,6 +143,10 @@ class EnumerationPart(Part):
         """The matches that nobody has taken."""
         return self._reading.unread()
 
+    def divide(self, by_key: bool, keys: Collection[int] | None) -> Iterator[tuple[int, Portion]]:
+        """Gives them away."""
+        return divided((self._reading,), by_key, keys)
+
     def drop(self) -> None:
         """Forgets them."""
         self._reading.drop()
@@ -152,7 +160,7 @@ class EnumerationPart(Part):
     def leave(self) -> None:
         """The member wants no more of the group, which need not keep anything for it."""
         self._coming.clear()
-        if self._share.unread:
+        if self._share.unread or self._reading.least is not None:
             self.look()
             self._share.keep()
         self._is_apart = True

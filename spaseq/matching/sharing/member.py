@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
@@ -18,6 +18,7 @@ from spaseq.matching.sharing.canonical import Canonical
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
+    from spaseq.matching.enumeration.rest import Portion
     from spaseq.matching.sharing.by_enumeration import EnumerationPart
     from spaseq.matching.sharing.by_ordered import OrderedPart
     from spaseq.matching.sharing.cohort import Cohort
@@ -300,6 +301,11 @@ class Enumerated(Member):
             if len(self._parts) == 1:
                 return
             self._parts.popleft()
+
+    def divide(self, by_key: bool, keys: Collection[int] | None = None) -> Iterator[tuple[int, Portion]]:
+        """Gives away the matches that nobody has taken: see ``Enumerating``."""
+        for part in self._parts:
+            yield from part.divide(by_key, keys)
 
     def drop(self) -> None:
         """Forgets the matches that nobody has taken."""

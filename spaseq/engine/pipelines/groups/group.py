@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -21,9 +21,12 @@ from spaseq.gpm.discrimination import Needs, needs
 from spaseq.gpm.kb import KnowledgeBase
 from spaseq.gpm.sharing import ByEvent, Sharing
 from spaseq.gpm.spectra.solutions import Solutions
+from spaseq.language.syntax import Emit
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.share import shared_by_all, shares_of_all
+from spaseq.matching.columns.evaluator import Enumerating, is_enumerating
+from spaseq.matching.host import emitted
 from spaseq.matching.templates.form import Template, template
 from spaseq.matching.templates.table import Parameters, TableGpm
 from spaseq.results.batch import MatchBatch
@@ -33,6 +36,11 @@ from spaseq.terms.dictionary import Dictionary, Term
 
 if TYPE_CHECKING:
     from spaseq.engine.pipelines.groups.seats import Seat
+    from spaseq.matching.enumeration.rest import Portion
+
+#: So many matches are enumerated for all queries of a group together, or so many for each set of constants.
+_AT_ONCE: Final = 1 << 18
+_EACH: Final = 1 << 8
 
 
 class Row:
@@ -44,6 +52,11 @@ class Row:
         self.name = name
         self.number = number
         self.seats: list[Seat] = []
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether one of its queries has matches that it is to enumerate."""
+        return any(seat.is_behind for seat in self.seats)
 
 
 class Tally:
@@ -121,7 +134,9 @@ class Group(Pipeline):
     """Queries of one form, on their way through the engine together.
 
     ``queries`` have each its constants, of which those at the places ``varying`` differ: all of them begin
-    with the same event. What is found stands in ``found``, by row, until somebody takes it.
+    with the same event. What is found stands in ``found``, by row, until somebody takes it. Where matches
+    need not be enumerated at once, that is done for all queries together as long as they are few. Of many,
+    each query gets those that are its own, and enumerates them when somebody asks it for them.
     """
 
     def __init__(
@@ -138,6 +153,8 @@ class Group(Pipeline):
         self._template: Template | None = template(query, varying) if varying else None
         self._rows: dict[int, Row] = {}
         self._followers: list[Callable[[EventBatch], None]] = []
+        # The rows of which some query may have matches that it is to enumerate itself.
+        self._behind: set[int] = set()
         self.found: dict[int, list[Block]] = {}
         self._live = len(queries)
         rows: dict[tuple[Term, ...], list[Seat]] = {}
@@ -229,6 +246,8 @@ class Group(Pipeline):
             for _ in found:
                 pass
             return iter(())
+        if is_enumerating(self._matcher) and emitted(self.pattern) is Emit.ALL:
+            found = self._few(self._matcher, found)
         if self._template is None:
             # What those who read them make of them is made once.
             shown = shared_by_all(found) if self._live > 1 else found
@@ -238,13 +257,46 @@ class Group(Pipeline):
             self.found.setdefault(name, []).append(part)
         return iter(())
 
+    def _few(self, matcher: Enumerating, found: Iterable[Block]) -> Iterator[Block]:
+        """As many matches as are enumerated for all; who has to enumerate some gets all that come behind."""
+        by_key, rows = self._template is not None, self._rows
+        self._behind = {name for name in self._behind if name in rows and rows[name].is_behind}
+        if self._behind:
+            self._leave(matcher.divide(by_key, self._behind if by_key else None))
+        most = max(_AT_ONCE, _EACH * len(rows))
+        for block in found:
+            yield block
+            most -= len(block)
+            if most <= 0:
+                self._leave(matcher.divide(by_key))
+                return
+
+    def _leave(self, portions: Iterable[tuple[int, Portion]]) -> None:
+        """Leaves it to queries to enumerate their matches."""
+        for name, portion in portions:
+            row = self._rows.get(name)
+            if row is not None:
+                self.found.setdefault(name, [])
+                self._behind.add(name)
+                for seat in row.seats:
+                    seat.leave_to(portion)
+
+    def own(self, found: Iterable[Block]) -> Iterator[Block]:
+        """Matches of one row, without what says whose they are."""
+        if self._template is None:
+            yield from found
+            return
+        for block in found:
+            for _, part in shares_of_all((block,)):
+                yield part
+
     def take(self) -> list[tuple[Seat, list[Block]]]:
         """What was found since the last time, in the order in which the queries were registered."""
         found, self.found = self.found, {}
         given = [
             (seat, items)
             for name, items in found.items()
-            if items and (row := self._rows.get(name)) is not None
+            if (row := self._rows.get(name)) is not None
             for seat in row.seats
         ]
         return sorted(given, key=lambda pair: pair[0].rank) if len(given) > 1 else given

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spaseq.automaton.normal import normalise
+from spaseq.engine.delivered.unread import Unread
 from spaseq.engine.pipelines.groups.group import Group, Row
 from spaseq.engine.pipelines.stats import Seat as Place
 from spaseq.engine.pipelines.stats import Stats
@@ -28,18 +29,19 @@ from spaseq.why.sample import Sample
 
 if TYPE_CHECKING:
     from spaseq.engine.handle import Handle
+    from spaseq.matching.enumeration.rest import Portion, Rest
 
 
 class Seat:
     """What one query has of a group: its LIMIT, its counts, its form of answers.
 
-    It does for a ``Handle`` what a ``Pipeline`` of the query's own would do. ``rank``: its place among the
-    others.
+    It does for a ``Handle`` what a ``Pipeline`` of the query's own would do, ``may_leave`` and ``unread`` as
+    there. ``rank``: its place among the others.
     """
 
     __slots__ = (
-        "_crowd", "_group", "_left", "_over", "_reader", "_row", "_sample", "_seen", "_stats",
-        "done", "query", "rank",
+        "_crowd", "_group", "_left", "_over", "_reader", "_rest", "_row", "_sample", "_seen", "_stats",
+        "done", "may_leave", "query", "rank", "unread",
     )  # fmt: skip
 
     def __init__(self, crowd: Crowd, query: Query, rank: int) -> None:
@@ -56,6 +58,10 @@ class Seat:
         self._row: Row | None = None
         self._over = self.done
         self._reader: Reader | None = None
+        self.may_leave = False
+        self.unread: Unread | None = None
+        # What the group has found for it, and not enumerated.
+        self._rest: Rest | None = None
 
     def count(self) -> None:
         """Its group counts each event at once."""
@@ -63,10 +69,6 @@ class Seat:
     @property
     def output(self) -> None:
         """No query that makes a stream has a seat."""
-
-    @property
-    def unread(self) -> None:
-        """What a group finds is handed on at once."""
 
     @property
     def stats(self) -> Stats:
@@ -117,8 +119,33 @@ class Seat:
             if self._seen is not None:
                 self._group.follow_too(self._seen)
 
+    def leave_to(self, portion: Portion) -> None:
+        """It is to enumerate these itself, behind all that was found before."""
+        from spaseq.matching.enumeration.rest import Rest
+
+        if self._rest is None:
+            self._rest = Rest()
+            # LIMIT and ASK are over as matches are looked for.
+            if self.may_leave and self._left is None and not isinstance(self.query.form, Ask):
+                self.unread = Unread(self._rest, self._of_rest)
+        self._rest.add(portion)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are matches that it is to enumerate."""
+        return self._rest is not None and self._rest.waiting > 0
+
+    def _of_rest(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
+        assert self._group is not None
+        return self._answers(self._group.own(found))
+
     def answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         """Its matches, of those of its row."""
+        yield from self._answers(found)
+        if self._rest is not None and self.unread is None:
+            yield from self._of_rest(self._rest.unread())
+
+    def _answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         group, stats, skip = self._group, self._counts(), self.query.skip
         assert group is not None
         if self._reader is None:
@@ -136,6 +163,7 @@ class Seat:
                 if self._left is not None:
                     self._left -= rows
                 if only_first or self._left == 0:
+                    self._rest = None
                     self.leave()
                     self.done = True
                 yield batch
@@ -156,10 +184,13 @@ class Seat:
             sample = self._sample or group.sample
             self._sample = None if sample is None else sample.copy()
             self._row = None
+            if self._rest is not None and self.is_behind:
+                self._rest.keep()
             group.remove(row, self)
 
     def drop(self) -> None:
         """Forgets all that is not yet a match: the query is over."""
+        self._rest = self.unread = None
         self.leave()
         self.done = True
         self._sample = None
