@@ -23,7 +23,8 @@ from spaseq.why.diagnosis import Diagnosis
 from spaseq.why.evidence import Evidence
 
 if TYPE_CHECKING:
-    from spaseq.engine.pipelines.groups.seats import Crowd, Seat
+    from spaseq.engine.pipelines.groups.crowd import Crowd
+    from spaseq.engine.pipelines.groups.seats import Seat
     from spaseq.engine.registered import Registered
 
 
@@ -51,6 +52,8 @@ class Handle(OnDemand):
         """
         super().__init__(pipeline, on_match, limits)
         pipeline.may_leave = on_match is None and not is_counted
+        if not isinstance(pipeline, Pipeline):
+            pipeline.has(self._found)
         self._turn = turn
         self._contexts = contexts
         # What was counted before, by another process.
@@ -91,6 +94,7 @@ class Handle(OnDemand):
     def sit(self, seat: Seat, crowd: Crowd, place: Registered) -> None:
         """The query, which has not begun, is to run as one with others, who have its place, too."""
         seat.may_leave = self._pipeline.may_leave
+        seat.has(self._found)
         # No interrupt comes between these: that takes a call, or a loop.
         self._pipeline, place.handle = seat, crowd
 

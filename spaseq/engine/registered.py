@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyoxigraph as ox
 
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.groups.seats import Crowd
+from spaseq.engine.pipelines.groups.crowd import Crowd
 from spaseq.engine.pipelines.intake import Intake
 from spaseq.engine.pipelines.order import BEGINNING
 from spaseq.engine.pipelines.pipeline import Pipeline

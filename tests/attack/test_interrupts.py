@@ -218,8 +218,8 @@ def test_an_interrupt_at_any_call(what: str, called_back: bool, file: str) -> No
     [
         ("push", True, "groups/group.py"),
         ("push_many", False, "groups/group.py"),
-        ("matches", False, "groups/seats.py"),
-        ("push_many", True, "groups/seats.py"),
+        ("matches", False, "groups/crowd.py"),
+        ("push_many", True, "groups/crowd.py"),
         ("batches", False, "engine/handle.py"),
         ("push_many", False, "templates/table.py"),
     ],

@@ -47,6 +47,7 @@ def count(handle: Handle) -> int:
         "engine/pipelines/intake.py",
         "engine/pipelines/pipeline.py",
         "engine/pipelines/places.py",
+        "engine/pipelines/groups/crowd.py",
         "engine/pipelines/groups/seats.py",
     ],
 )

@@ -12,9 +12,7 @@ from spaseq.results.batch import MatchBatch
 class Unread:
     """The matches that an evaluator has completed and not enumerated. More come while some are read."""
 
-    def __init__(
-        self, found: Unenumerated, read: Callable[[Iterable[Block]], Iterator[MatchBatch]]
-    ) -> None:
+    def __init__(self, found: Unenumerated, read: Callable[[Iterable[Block]], Iterator[MatchBatch]]) -> None:
         """``read`` makes of blocks what users see."""
         self._found = found
         self._read = read

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.groups.seats import Crowd
+from spaseq.engine.pipelines.groups.crowd import Crowd
 from spaseq.engine.pipelines.intake import Intake
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.registered import Registered

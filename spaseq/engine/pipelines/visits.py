@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines import later
-from spaseq.engine.pipelines.groups.seats import Crowd
+from spaseq.engine.pipelines.groups.crowd import Crowd
 from spaseq.engine.pipelines.intake import Visit
 from spaseq.engine.pipelines.later import Later
 from spaseq.engine.registered import Registered

@@ -55,7 +55,7 @@ class Roots:
         self.counters[counter.FOUND_COUNT] = self.counters[counter.READ] = 0
 
     def take_away(self, keys: Collection[int] | None) -> lay.Ints:
-        """Lets the roots go that were not enumerated, and gives them; ``keys``: those of these first keys alone."""
+        """Gives the roots that were not enumerated, and forgets them; ``keys``: those of these first keys."""
         c = self.counters
         left = self.found[c[counter.READ] : c[counter.FOUND_COUNT]]
         taken = np.ones(len(left), dtype=np.bool_)
@@ -246,6 +246,11 @@ class Walk:
         # Few matches at first, since few may be wanted.
         self._matches = _MATCHES
         self._events = 4 * _MATCHES
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether some matches of the first root were given, and not all."""
+        return bool(self._state[walk.STACK] > 0)
 
     def copy(self) -> Walk:
         """Another, which stands where this one does."""

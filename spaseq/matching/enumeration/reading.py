@@ -77,14 +77,15 @@ class Reading:
 
     # --- roots that others enumerate ------------------------------------------------------------
 
-    def give(self, keys: Collection[int] | None) -> tuple[Ints, Walk]:
-        """Gives away the roots that are not enumerated, and where the enumeration of the first stands.
+    def give(self, keys: Collection[int] | None) -> tuple[Ints, Walk | None]:
+        """Gives away the roots that are not enumerated; and where that stands in the first, if it has begun.
 
         ``keys``: those of these first keys alone, of what nobody has begun to enumerate.
         """
         roots = self._roots.take_away(keys)
-        walk = self._walk
-        self._walk = Walk()
+        if not self._walk.has_begun:
+            return roots, None
+        walk, self._walk = self._walk, Walk()
         return roots, walk
 
     def part(self) -> Reading:

@@ -20,8 +20,8 @@ Ints = npt.NDArray[np.int64]
 class Portion(NamedTuple):
     """Roots that are a query's own, or several queries' that have all in common.
 
-    ``reading``: what they were found for; ``walk``: where the enumeration of the first of them stands, None if
-    it has not begun.
+    ``reading``: what they were found for; ``walk``: where the enumeration of the first of them stands, if it
+    has begun.
     """
 
     reading: Reading

@@ -14,6 +14,7 @@ import numpy as np
 
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import GpmPart
+from spaseq.engine.delivered.on_demand import nothing
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
 from spaseq.events import Clock, EventBatch, Ids
@@ -24,7 +25,7 @@ from spaseq.gpm.spectra.solutions import Solutions
 from spaseq.language.syntax import Emit
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.blocks.share import shared_by_all, shares_of_all
+from spaseq.matching.columns.blocks.share import MOST, shared_by_all, shares_of_all
 from spaseq.matching.columns.evaluator import Enumerating, is_enumerating
 from spaseq.matching.host import emitted
 from spaseq.matching.templates.form import Template, template
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from spaseq.matching.enumeration.rest import Portion
 
 #: So many matches are enumerated for all queries of a group together, or so many for each set of constants.
-_AT_ONCE: Final = 1 << 18
+_AT_ONCE: Final = MOST
 _EACH: Final = 1 << 8
 
 
@@ -153,9 +154,13 @@ class Group(Pipeline):
         self._template: Template | None = template(query, varying) if varying else None
         self._rows: dict[int, Row] = {}
         self._followers: list[Callable[[EventBatch], None]] = []
-        # The rows of which some query may have matches that it is to enumerate itself.
-        self._behind: set[int] = set()
+        #: The rows of which some query is perhaps to enumerate its matches itself.
+        self.behind: set[int] = set()
         self.found: dict[int, list[Block]] = {}
+        # How many these are.
+        self._unhanded = 0
+        #: Called when they are so many that somebody is to take them before there are more.
+        self.on_many: Callable[[], None] = nothing
         self._live = len(queries)
         rows: dict[tuple[Term, ...], list[Seat]] = {}
         for seat, constants in queries:
@@ -248,21 +253,27 @@ class Group(Pipeline):
             return iter(())
         if is_enumerating(self._matcher) and emitted(self.pattern) is Emit.ALL:
             found = self._few(self._matcher, found)
+        for name, part in self._by_row(found):
+            self.found.setdefault(name, []).append(part)
+            self._unhanded += len(part)
+            if self._unhanded >= MOST:
+                self.on_many()
+                if self.done:
+                    break
+        return iter(())
+
+    def _by_row(self, found: Iterable[Block]) -> Iterator[tuple[int, Block]]:
         if self._template is None:
             # What those who read them make of them is made once.
-            shown = shared_by_all(found) if self._live > 1 else found
-            self.found.setdefault(0, []).extend(shown)
-            return iter(())
-        for name, part in shares_of_all(found):
-            self.found.setdefault(name, []).append(part)
-        return iter(())
+            return ((0, block) for block in (shared_by_all(found) if self._live > 1 else found))
+        return shares_of_all(found)
 
     def _few(self, matcher: Enumerating, found: Iterable[Block]) -> Iterator[Block]:
         """As many matches as are enumerated for all; who has to enumerate some gets all that come behind."""
         by_key, rows = self._template is not None, self._rows
-        self._behind = {name for name in self._behind if name in rows and rows[name].is_behind}
-        if self._behind:
-            self._leave(matcher.divide(by_key, self._behind if by_key else None))
+        self.behind = {name for name in self.behind if name in rows and rows[name].is_behind}
+        if self.behind:
+            self._leave(matcher.divide(by_key, self.behind if by_key else None))
         most = max(_AT_ONCE, _EACH * len(rows))
         for block in found:
             yield block
@@ -277,7 +288,7 @@ class Group(Pipeline):
             row = self._rows.get(name)
             if row is not None:
                 self.found.setdefault(name, [])
-                self._behind.add(name)
+                self.behind.add(name)
                 for seat in row.seats:
                     seat.leave_to(portion)
 
@@ -292,7 +303,7 @@ class Group(Pipeline):
 
     def take(self) -> list[tuple[Seat, list[Block]]]:
         """What was found since the last time, in the order in which the queries were registered."""
-        found, self.found = self.found, {}
+        found, self.found, self._unhanded = self.found, {}, 0
         given = [
             (seat, items)
             for name, items in found.items()

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spaseq.automaton.normal import normalise
+from spaseq.engine.delivered.on_demand import AT_ONCE
+from spaseq.engine.delivered.undelivered import Undelivered
 from spaseq.engine.delivered.unread import Unread
 from spaseq.engine.pipelines.groups.group import Group, Row
-from spaseq.engine.pipelines.stats import Seat as Place
 from spaseq.engine.pipelines.stats import Stats
-from spaseq.errors import SpaseqError
 from spaseq.events import EventBatch
-from spaseq.gpm.kb import KnowledgeBase
-from spaseq.gpm.sharing import Sharing
 from spaseq.language.syntax import Ask, Query
-from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.ordered.skipping import falls_back
 from spaseq.results.batch import MatchBatch
 from spaseq.results.reading import Reader
-from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.why.diagnosis import GpmStats
 from spaseq.why.evidence import Evidence
 from spaseq.why.sample import Sample
 
 if TYPE_CHECKING:
-    from spaseq.engine.handle import Handle
+    from spaseq.engine.pipelines.groups.crowd import Crowd
     from spaseq.matching.enumeration.rest import Portion, Rest
 
 
@@ -40,8 +35,8 @@ class Seat:
     """
 
     __slots__ = (
-        "_crowd", "_group", "_left", "_over", "_reader", "_rest", "_row", "_sample", "_seen", "_stats",
-        "done", "may_leave", "query", "rank", "unread",
+        "_crowd", "_found", "_group", "_is_handed_on", "_left", "_over", "_reader", "_rest", "_row",
+        "_sample", "_seen", "_stats", "done", "may_leave", "query", "rank", "unread",
     )  # fmt: skip
 
     def __init__(self, crowd: Crowd, query: Query, rank: int) -> None:
@@ -60,8 +55,11 @@ class Seat:
         self._reader: Reader | None = None
         self.may_leave = False
         self.unread: Unread | None = None
-        # What the group has found for it, and not enumerated.
+        # What the group has found for it, and not enumerated, and whether that was handed on with what was;
+        # and where that is which nobody has.
         self._rest: Rest | None = None
+        self._is_handed_on = False
+        self._found: Undelivered | None = None
 
     def count(self) -> None:
         """Its group counts each event at once."""
@@ -106,6 +104,10 @@ class Seat:
         if self._group is not None:
             self._group.is_warming = False
 
+    def has(self, found: Undelivered) -> None:
+        """Where its matches wait for a reader."""
+        self._found = found
+
     def sit(self, group: Group, row: Row) -> None:
         """The query has its row from now on."""
         self._group, self._row = group, row
@@ -123,27 +125,44 @@ class Seat:
         """It is to enumerate these itself, behind all that was found before."""
         from spaseq.matching.enumeration.rest import Rest
 
-        if self._rest is None:
-            self._rest = Rest()
-            # LIMIT and ASK are over as matches are looked for.
-            if self.may_leave and self._left is None and not isinstance(self.query.form, Ask):
+        if self._rest is None or self._is_handed_on:
+            self._rest, self._is_handed_on = Rest(), False
+            if self._leaves:
                 self.unread = Unread(self._rest, self._of_rest)
         self._rest.add(portion)
 
     @property
+    def _leaves(self) -> bool:
+        """Whether matches that nobody asks for need not be enumerated: LIMIT and ASK are over as they are."""
+        return self.may_leave and self._left is None and not isinstance(self.query.form, Ask)
+
+    @property
     def is_behind(self) -> bool:
-        """Whether there are matches that it is to enumerate."""
-        return self._rest is not None and self._rest.waiting > 0
+        """Whether it is to enumerate its matches itself, as some wait for that, or many for a reader."""
+        if self.unread is not None and len(self.unread):
+            return True
+        return self._found is not None and self._found.size >= AT_ONCE and self._leaves
+
+    def got(self) -> None:
+        """What was found came to its handle."""
+        if self._row is not None and self._group is not None and self.is_behind:
+            self._group.behind.add(self._row.name)
 
     def _of_rest(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         assert self._group is not None
         return self._answers(self._group.own(found))
 
     def answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
-        """Its matches, of those of its row."""
+        """Its matches, of those of its row; unless they may be left, with those that it is to enumerate."""
+        if self._rest is None or self._is_handed_on or self.unread is not None:
+            return self._answers(found)
+        self._is_handed_on = True
+        return self._with_rest(found, self._rest)
+
+    def _with_rest(self, found: Iterable[Block], rest: Rest) -> Iterator[MatchBatch]:
         yield from self._answers(found)
-        if self._rest is not None and self.unread is None:
-            yield from self._of_rest(self._rest.unread())
+        if not self.done:
+            yield from self._of_rest(rest.unread())
 
     def _answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         group, stats, skip = self._group, self._counts(), self.query.skip
@@ -184,7 +203,7 @@ class Seat:
             sample = self._sample or group.sample
             self._sample = None if sample is None else sample.copy()
             self._row = None
-            if self._rest is not None and self.is_behind:
+            if self._rest is not None:
                 self._rest.keep()
             group.remove(row, self)
 
@@ -223,168 +242,3 @@ class Seat:
             kb=self._crowd.kb,
             ended=self._over and self._sample is None,
         )
-
-
-class Crowd:
-    """The handles of queries that run as one; it does for the engine what the ``Handle`` of one would do.
-
-    ``error`` is the newest of theirs.
-    """
-
-    def __init__(
-        self,
-        dictionary: Dictionary,
-        kb: KnowledgeBase,
-        sharing: Sharing,
-        limits: Limits,
-        place: Place,
-        start: int | None = None,
-    ) -> None:
-        """``place``: the one that the queries have together; ``start``: when their first window begins."""
-        self._start = start
-        self.dictionary = dictionary
-        self.kb = kb
-        self.error: SpaseqError | None = None
-        self.taken: object = None
-        self.refresh = place.refresh
-        self._place = place
-        self._sharing = sharing
-        self._limits = limits
-        # Who has a seat, by rank, and the constants of each, as long as they are no group.
-        self._seated: list[tuple[Handle, Sequence[Term]]] = []
-        # Of them, those who are not over, and perhaps some who are.
-        self._live: list[Handle] = []
-        self._group: Group | None = None
-        self._failed: list[Handle] = []
-        # What was found, and not yet handed on.
-        self._due: deque[tuple[Handle, Iterator[MatchBatch]]] = deque()
-
-    def seat(self, query: Query) -> Seat:
-        """A seat for one query more; ``join`` says who has its handle."""
-        return Seat(self, query, len(self._seated))
-
-    def join(self, handle: Handle, constants: Sequence[Term]) -> None:
-        """The handle of the query that got the last seat, and its constants."""
-        # After an interrupt between these, the handle is cancelled: who is over counts nowhere.
-        self._seated.append((handle, constants))
-        self._live.append(handle)
-
-    def left(self) -> None:
-        """One of them is over, and none has begun."""
-        while self._live and self._live[-1].seat.has_left:
-            self._live.pop()
-        if not self._live:
-            self._place.leave()
-
-    def gather(self) -> Group | None:
-        """Makes those who are there one; None if they are so already, or all gone."""
-        if self._group is not None:
-            return None
-        live = [(handle, constants) for handle, constants in self._seated if not handle.is_over]
-        if not live:
-            return None
-        first = live[0][1]
-        varying = [place for place in range(len(first)) if any(c[place] != first[place] for _, c in live)]
-        seats = [(handle.seat, constants) for handle, constants in live]
-        self._seated = [(handle, ()) for handle, _ in self._seated]
-        self._group = Group(
-            seats, varying, self.dictionary, self.kb, self._sharing, self._limits, self._start
-        )
-        return self._group
-
-    def begin(self) -> None:
-        """The group has its place."""
-        for handle in self._live:
-            handle.seat.begin()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether all are."""
-        while self._live and self._live[-1].is_over:
-            self._live.pop()
-        return not self._live
-
-    @property
-    def members(self) -> list[Handle]:
-        """Those who have a seat and are not over."""
-        return [handle for handle in self._live if not handle.is_over]
-
-    @property
-    def live(self) -> int:
-        """How many are not over."""
-        return sum(not handle.is_over for handle in self._live)
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether matches were not even looked for: all are, at once."""
-        return False
-
-    def add(
-        self,
-        matches: Iterator[MatchBatch],
-        *,
-        all_at_once: bool,  # noqa: ARG002  # as a handle's
-        after_all: bool,  # noqa: ARG002
-        visit: object = None,
-    ) -> None:
-        """Looks for further matches, all at once, and hands them on; see ``Handle.add``."""
-        self._hand_on()
-        self.taken = visit or self.taken
-        try:
-            for _ in matches:
-                pass
-            if self._group is not None:
-                found = self._group.take()
-                # Last: an interrupt before it ends the queries, one behind it finds all in their places.
-                self._due.extend([(self._seated[seat.rank][0], seat.answers(of)) for seat, of in found])
-        except BaseException as error:
-            self.fail(error)
-            if not isinstance(error, Exception):
-                raise
-        self._hand_on()
-
-    def deliver(self) -> None:
-        """Gives callbacks what they did not get because something was raised."""
-        raised: Exception | None = None
-        for handle in list(self._live):
-            try:
-                handle.deliver()
-            except Exception as error:
-                raised = raised or error
-        self._hand_on(raised)
-
-    def _hand_on(self, raised: Exception | None = None) -> None:
-        """Gives matches to their handles; what callbacks raise is for the end."""
-        while self._due:
-            # They stay there until the handle has them: an interrupt that comes before must not lose them.
-            due = self._due[0]
-            handle, matches = due
-            if not handle.is_over and handle.taken is not due:
-                before = handle.error
-                try:
-                    handle.add(matches, all_at_once=False, after_all=True, visit=due)
-                except Exception as error:
-                    raised = raised or error
-                finally:
-                    if handle.error is not before:
-                        self._note(handle)
-            del self._due[0]
-            handle.taken = None
-        if raised is not None:
-            raise raised
-
-    def _note(self, handle: Handle) -> None:
-        self.error = handle.error
-        self._failed.append(handle)
-
-    def fail(self, error: BaseException) -> None:
-        """Ends all queries because of what was raised in the middle of an event."""
-        for handle in self._live:
-            if not handle.is_over:
-                handle.fail(error)
-                self._note(handle)
-
-    def failed(self) -> list[Handle]:
-        """Those that failed since this was last asked."""
-        failed, self._failed = self._failed, []
-        return failed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ from spaseq.matching.host import Key
 from spaseq.matching.model import Found
 
 Ints = npt.NDArray[np.int64]
+
+#: So many matches are put together before others are looked for.
+MOST: Final = 1 << 18
 
 
 class _Whole(Columns):
@@ -174,17 +178,20 @@ def shared_by_all(found: Iterable[Block]) -> Iterator[Block]:
 
 
 def _gathered(found: Iterable[Block]) -> Iterator[Block]:
-    """Blocks as fewer ones: neighbours that are columns alike are put together."""
+    """Blocks as fewer ones: neighbours that are columns alike are put together, up to so many matches."""
     alike: list[Columns] = []
+    count = 0
     for block in found:
         columns = block if isinstance(block, Columns) else None
-        if alike and (columns is None or (alike[0].rows is None) is not (columns.rows is None)):
+        is_other = columns is None or (alike and (alike[0].rows is None) is not (columns.rows is None))
+        if alike and (is_other or count >= MOST):
             yield _together(alike)
-            alike = []
+            alike, count = [], 0
         if columns is None:
             yield block
         else:
             alike.append(columns)
+            count += len(columns)
     if alike:
         yield _together(alike)
 

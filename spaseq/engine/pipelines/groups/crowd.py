@@ -1,0 +1,203 @@
+"""The handles of queries that run as one, as what the engine knows of a query: who gets what is found."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from spaseq.engine.pipelines.groups.group import Group
+from spaseq.engine.pipelines.groups.seats import Seat
+from spaseq.engine.pipelines.stats import Seat as Place
+from spaseq.errors import SpaseqError
+from spaseq.gpm.kb import KnowledgeBase
+from spaseq.gpm.sharing import Sharing
+from spaseq.language.syntax import Query
+from spaseq.limits import Limits
+from spaseq.results.batch import MatchBatch
+from spaseq.terms.dictionary import Dictionary, Term
+
+if TYPE_CHECKING:
+    from spaseq.engine.handle import Handle
+
+
+class Crowd:
+    """The handles of queries that run as one; it does for the engine what the ``Handle`` of one would do.
+
+    ``error`` is the newest of theirs.
+    """
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        kb: KnowledgeBase,
+        sharing: Sharing,
+        limits: Limits,
+        place: Place,
+        start: int | None = None,
+    ) -> None:
+        """``place``: the one that the queries have together; ``start``: when their first window begins."""
+        self._start = start
+        self.dictionary = dictionary
+        self.kb = kb
+        self.error: SpaseqError | None = None
+        self.taken: object = None
+        self.refresh = place.refresh
+        self._place = place
+        self._sharing = sharing
+        self._limits = limits
+        # Who has a seat, by rank, and the constants of each, as long as they are no group.
+        self._seated: list[tuple[Handle, Sequence[Term]]] = []
+        # Of them, those who are not over, and perhaps some who are.
+        self._live: list[Handle] = []
+        self._group: Group | None = None
+        self._failed: list[Handle] = []
+        # What was found, and not yet handed on.
+        self._due: deque[tuple[Handle, Iterator[MatchBatch]]] = deque()
+        # What a callback raised, while the group was looking.
+        self._raised: Exception | None = None
+
+    def seat(self, query: Query) -> Seat:
+        """A seat for one query more; ``join`` says who has its handle."""
+        return Seat(self, query, len(self._seated))
+
+    def join(self, handle: Handle, constants: Sequence[Term]) -> None:
+        """The handle of the query that got the last seat, and its constants."""
+        # After an interrupt between these, the handle is cancelled: who is over counts nowhere.
+        self._seated.append((handle, constants))
+        self._live.append(handle)
+
+    def left(self) -> None:
+        """One of them is over, and none has begun."""
+        while self._live and self._live[-1].seat.has_left:
+            self._live.pop()
+        if not self._live:
+            self._place.leave()
+
+    def gather(self) -> Group | None:
+        """Makes those who are there one; None if they are so already, or all gone."""
+        if self._group is not None:
+            return None
+        live = [(handle, constants) for handle, constants in self._seated if not handle.is_over]
+        if not live:
+            return None
+        first = live[0][1]
+        varying = [place for place in range(len(first)) if any(c[place] != first[place] for _, c in live)]
+        seats = [(handle.seat, constants) for handle, constants in live]
+        self._seated = [(handle, ()) for handle, _ in self._seated]
+        self._group = Group(
+            seats, varying, self.dictionary, self.kb, self._sharing, self._limits, self._start
+        )
+        self._group.on_many = self._take_some
+        return self._group
+
+    def begin(self) -> None:
+        """The group has its place."""
+        for handle in self._live:
+            handle.seat.begin()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all are."""
+        while self._live and self._live[-1].is_over:
+            self._live.pop()
+        return not self._live
+
+    @property
+    def members(self) -> list[Handle]:
+        """Those who have a seat and are not over."""
+        return [handle for handle in self._live if not handle.is_over]
+
+    @property
+    def live(self) -> int:
+        """How many are not over."""
+        return sum(not handle.is_over for handle in self._live)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it waits for a reader before it looks for matches: never, though its queries may."""
+        return False
+
+    def add(
+        self,
+        matches: Iterator[MatchBatch],
+        *,
+        all_at_once: bool,  # noqa: ARG002  # as a handle's
+        after_all: bool,  # noqa: ARG002
+        visit: object = None,
+    ) -> None:
+        """Looks for further matches, and hands them on; see ``Handle.add``."""
+        self._hand_on()
+        self.taken = visit or self.taken
+        try:
+            for _ in matches:
+                pass
+            self._take()
+        except BaseException as error:
+            self.fail(error)
+            if not isinstance(error, Exception):
+                raise
+        raised, self._raised = self._raised, None
+        self._hand_on(raised)
+
+    def _take(self) -> None:
+        """Takes what the group has found."""
+        if self._group is not None:
+            found = self._group.take()
+            # Last: an interrupt before it ends the queries, one behind it finds all in their places.
+            self._due.extend([(self._seated[seat.rank][0], seat.answers(of)) for seat, of in found])
+
+    def _take_some(self) -> None:
+        """Takes what the group has found so far, and hands it on: who keeps too much is over."""
+        self._take()
+        try:
+            self._hand_on()
+        except Exception as error:  # a callback's
+            self._raised = self._raised or error
+
+    def deliver(self) -> None:
+        """Gives callbacks what they did not get because something was raised."""
+        raised: Exception | None = None
+        for handle in list(self._live):
+            try:
+                handle.deliver()
+            except Exception as error:
+                raised = raised or error
+        self._hand_on(raised)
+
+    def _hand_on(self, raised: Exception | None = None) -> None:
+        """Gives matches to their handles; what callbacks raise is for the end."""
+        while self._due:
+            # They stay there until the handle has them: an interrupt that comes before must not lose them.
+            due = self._due[0]
+            handle, matches = due
+            if not handle.is_over and handle.taken is not due:
+                before = handle.error
+                try:
+                    handle.add(matches, all_at_once=False, after_all=True, visit=due)
+                    handle.seat.got()
+                except Exception as error:
+                    raised = raised or error
+                finally:
+                    if handle.error is not before:
+                        self._note(handle)
+            del self._due[0]
+            handle.taken = None
+        if raised is not None:
+            raise raised
+
+    def _note(self, handle: Handle) -> None:
+        self.error = handle.error
+        self._failed.append(handle)
+
+    def fail(self, error: BaseException) -> None:
+        """Ends all queries because of what was raised in the middle of an event."""
+        for handle in self._live:
+            if not handle.is_over:
+                handle.fail(error)
+                self._note(handle)
+
+    def failed(self) -> list[Handle]:
+        """Those that failed since this was last asked."""
+        failed, self._failed = self._failed, []
+        return failed
