@@ -144,13 +144,14 @@ class OnDemand:
         count = 0
         self._looking = True
         try:
-            unread = self._pipeline.unread
             for batch in self.coming:
                 count += self._keep(batch)
-                if count >= most and unread is None:  # else this is what a group has found, and is there
+                # Otherwise it is what a group has found, and is there.
+                if count >= most and self._pipeline.unread is None:
                     break
             else:
                 self.coming = _NOTHING
+            unread = self._pipeline.unread
             if unread is not None and count < most and (left := unread.next()) is not None:
                 # As many as come at once, since matches may be long: few at first, and more each time.
                 count += self._keep(left)
