@@ -19,7 +19,10 @@ import pytest
 
 import spaseq
 from spaseq import Engine, Handle, Match, Source, SourceOptions
+from spaseq.engine import handle
+from spaseq.engine.delivered import on_demand
 from spaseq.engine.pipelines import flow, intake, later
+from spaseq.engine.pipelines.groups import group
 from spaseq.engine.pushed import inbox
 from spaseq.errors import SpaseqError
 from spaseq.why.sample import Sample
@@ -52,6 +55,10 @@ APART = (
 )
 #: They run as one over a table of their constants, two of them with the same.
 TEMPLATE = tuple(query("A ; B", f"FILTER(?a > {least})") for least in (-1, 2, 5, 5))
+#: Such of which an event completes several matches.
+TRIPLES = tuple(
+    query("A : B : C", f"FILTER(?a > {least})").replace("WITHIN 9", "WITHIN 99") for least in (-1, 2, 5, 5)
+)
 
 
 #: They begin alike, and ``lazy`` runs them.
@@ -226,6 +233,24 @@ def test_an_interrupt_at_any_call(what: str, called_back: bool, file: str) -> No
 )
 def test_an_interrupt_at_any_call_of_queries_that_run_as_one(what: str, called_back: bool, file: str) -> None:
     is_clean_at_any_call(what, called_back, file, TEMPLATE)
+
+
+@pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    ("what", "called_back", "file"),
+    [
+        ("push_many", False, "enumeration/rest.py"),
+        ("push_many", True, "enumeration/rest.py"),
+        ("matches", False, "enumeration/reading.py"),
+        ("batches", False, "groups/seats.py"),
+    ],
+)
+def test_an_interrupt_at_any_call_of_queries_with_matches_left_to_each(
+    what: str, called_back: bool, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in ((group, "_AT_ONCE"), (group, "_EACH"), (on_demand, "AT_ONCE"), (handle, "AT_ONCE")):
+        monkeypatch.setattr(module, name, 1)
+    is_clean_at_any_call(what, called_back, file, TRIPLES)
 
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
