@@ -19,7 +19,7 @@ import pytest
 
 import spaseq
 from spaseq import Engine, Handle, Match, Source, SourceOptions
-from spaseq.engine import handle
+from spaseq.engine import handle as handles
 from spaseq.engine.delivered import on_demand
 from spaseq.engine.pipelines import flow, intake, later
 from spaseq.engine.pipelines.groups import group
@@ -248,7 +248,7 @@ def test_an_interrupt_at_any_call_of_queries_that_run_as_one(what: str, called_b
 def test_an_interrupt_at_any_call_of_queries_with_matches_left_to_each(
     what: str, called_back: bool, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, name in ((group, "_AT_ONCE"), (group, "_EACH"), (on_demand, "AT_ONCE"), (handle, "AT_ONCE")):
+    for module, name in ((group, "_AT_ONCE"), (group, "_EACH"), (on_demand, "AT_ONCE"), (handles, "AT_ONCE")):
         monkeypatch.setattr(module, name, 1)
     is_clean_at_any_call(what, called_back, file, TRIPLES)
 
